@@ -154,7 +154,7 @@ export const runPush = Effect.fnUntraced(function* (context: PushContext) {
     refused:
       "push" in rows
         ? yield* Outbox.rejectedRows(rows, 0n, PushText.namedMax)
-        : yield* Outbox.latestRejectedRows(rows, Math.min(counts.refused, PushText.namedMax)),
+        : yield* Outbox.latestRejectedRows(rows.company, rows.resource, Math.min(counts.refused, PushText.namedMax)),
     different: yield* Outbox.differingRows(rows, PushText.namedMax),
     failure
   } satisfies PushText.PushResult

@@ -65,24 +65,22 @@ interface DashboardState {
 
 /** Sessions of the warehouse while there is one. */
 const sessionsOf = (state: DashboardState): Sessions.Sessions<SqlError | "away"> => {
-  const inWarehouse = <A>(
-    use: (sessions: Sessions.Sessions<SqlError>) => Effect.Effect<A, SqlError>
+  const provided = <A>(
+    effect: Effect.Effect<A, SqlError, SqlClient.SqlClient | SecureRandom.SecureRandom>
   ): Effect.Effect<A, SqlError | "away"> =>
     Effect.suspend((): Effect.Effect<A, SqlError | "away"> =>
       state.backend === null
         ? Effect.fail("away" as const)
-        : Effect.provideContext(
-            Effect.flatMap(Effect.provide(Sessions.inWarehouse, SecureRandom.layerWebCrypto), use),
-            state.backend.context
-          )
+        : effect.pipe(Effect.provide(SecureRandom.layerWebCrypto), Effect.provideContext(state.backend.context))
     )
+  const { key, generation, begin, isOpen, end, endAll } = Sessions.inWarehouse
   return {
-    key: inWarehouse(({ key }) => key),
-    generation: (password) => inWarehouse(({ generation }) => generation(password)),
-    begin: (session, generation, forMs) => inWarehouse(({ begin }) => begin(session, generation, forMs)),
-    isOpen: (session, generation) => inWarehouse(({ isOpen }) => isOpen(session, generation)),
-    end: (session) => inWarehouse(({ end }) => end(session)),
-    endAll: inWarehouse(({ endAll }) => endAll)
+    key: provided(key),
+    generation: (password) => provided(generation(password)),
+    begin: (...session) => provided(begin(...session)),
+    isOpen: (...session) => provided(isOpen(...session)),
+    end: (session) => provided(end(session)),
+    endAll: provided(endAll)
   }
 }
 

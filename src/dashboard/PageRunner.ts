@@ -14,6 +14,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type * as Reader from "../warehouse/Reader.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
 import { type Answer, type Page, PageError, type PageRequest, type Route, type ShownCompany } from "./Page.ts"
@@ -58,14 +59,18 @@ const statementTimedOut = "57014"
 type Handled = Effect.Effect<Answer, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
 
 /** The first statement of a transaction: from here on it cannot write. */
-const becomeReader = ({ sql, role }: Reader.Pages) =>
-  sql`select set_config('transaction_read_only', 'on', true),
-             set_config('statement_timeout', ${String(statementMaxMs)}, true),
-             set_config('role', coalesce(${role}::text, current_setting('role')), true)`
+export const becomeReader = Statement.make({
+  name: "become the reader of pages",
+  params: ["text?"],
+  columns: Statement.columns("text", "readonly", "timeout", "role"),
+  text: `select set_config('transaction_read_only', 'on', true) as readonly,
+             set_config('statement_timeout', '${statementMaxMs}', true) as timeout,
+             set_config('role', coalesce($1::text, current_setting('role')), true) as role`
+})
 
 const asReader = ({ reader }: Backend, handled: Handled): Handled =>
   Effect.flatMap(reader, (pages) => {
-    const once = transaction(Effect.andThen(becomeReader(pages), handled)).pipe(
+    const once = transaction(Effect.andThen(Statement.run(becomeReader, [pages.role]), handled)).pipe(
       Effect.provideService(SqlClient.SqlClient, pages.sql)
     )
     // A table that was made since the last grant.
@@ -76,12 +81,16 @@ const asReader = ({ reader }: Backend, handled: Handled): Handled =>
     )
   })
 
+export const nowStatement = Statement.make({
+  name: "read the warehouse's time",
+  columns: { now: "timestamptz" },
+  text: "select tributary.now() as now"
+})
+
 const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): Handled =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const [row] = yield* sql<{ now: Date }>`select tributary.now() as now`
-    return yield* route.handle({ ...request, now: row!.now, companies, background })
-  })
+  Effect.flatMap(Statement.run(nowStatement), ([row]) =>
+    route.handle({ ...request, now: row!.now, companies, background })
+  )
 
 const warnOnce = (runner: PageRunner, sentence: string) =>
   Effect.suspend(() => {

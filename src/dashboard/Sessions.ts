@@ -6,30 +6,31 @@
  * password ends all of them. A crash leaves sessions as they were; rows that are over are removed at the next log-in.
  */
 import { createHash, scrypt, timingSafeEqual } from "node:crypto"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Encoding from "effect/encoding/Base64Url"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-
-/** A password as it is kept; another password is another generation. */
-interface Kept {
-  readonly generation: string
-  readonly salt: Uint8Array
-  readonly hash: Uint8Array
-}
+import * as Statement from "../postgres/Statement.ts"
 
 /** Where sessions are kept. `E` is that it cannot be asked now. */
-export interface Sessions<E> {
-  readonly key: Effect.Effect<Uint8Array, E>
+export interface Sessions<E, R = never> {
+  readonly key: Effect.Effect<Uint8Array, E, R>
   /** Which password this is. One that is not the kept one takes its place, and ends the sessions of that one. */
-  readonly generation: (password: string) => Effect.Effect<string, E>
-  readonly begin: (session: string, generation: string, forMs: number) => Effect.Effect<void, E>
-  readonly isOpen: (session: string, generation: string) => Effect.Effect<boolean, E>
-  readonly end: (session: string) => Effect.Effect<void, E>
-  readonly endAll: Effect.Effect<void, E>
+  readonly generation: (password: string) => Effect.Effect<string, E, R>
+  readonly begin: (session: string, generation: string, forMs: number) => Effect.Effect<void, E, R>
+  readonly isOpen: (session: string, generation: string) => Effect.Effect<boolean, E, R>
+  readonly end: (session: string) => Effect.Effect<void, E, R>
+  readonly endAll: Effect.Effect<void, E, R>
 }
+
+export const passwordStatement = Statement.make({
+  name: "read the password's hash",
+  columns: { generation: "text", ...Statement.columns("bytea", "salt", "hash") },
+  text: "select generation, salt, hash from tributary.dashboard_password"
+})
+/** A password as it is kept; another password is another generation. */
+type Kept = Statement.RowOf<typeof passwordStatement>
 
 /** 32 MB and some 250 ms: what OWASP names for scrypt. argon2 is not in every OpenSSL that Node is built with. */
 const cost = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 2 ** 20 }
@@ -54,51 +55,91 @@ const keptOf = Effect.fnUntraced(function* (password: string) {
 
 const idOf = (session: string): Uint8Array => createHash("sha256").update(session).digest()
 
-/** In the control plane of the warehouse. */
-export const inWarehouse = Effect.gen(function* () {
-  const random = yield* SecureRandom.SecureRandom
-  const context = yield* Effect.context<SqlClient.SqlClient | SecureRandom.SecureRandom>()
-  const sql = Context.get(context, SqlClient.SqlClient)
-
-  const kept = Effect.map(sql<Kept>`select generation, salt, hash from tributary.dashboard_password`, ([row]) => row)
-  const key = Effect.gen(function* () {
-    const made = yield* random.randomBytes(32)
-    yield* sql`insert into tributary.dashboard_key (key) values (${made}) on conflict do nothing`
-    const [row] = yield* sql<{ readonly key: Uint8Array }>`select key from tributary.dashboard_key`
-    return row!.key
-  })
-  /** Processes that start at the same time agree on one: the loser looks again. */
-  const generationOf = (password: string): Effect.Effect<string, SqlError> =>
-    Effect.gen(function* () {
-      const before = yield* kept
-      if (before !== undefined && (yield* isOf(before, password))) return before.generation
-      const { generation, salt, hash } = yield* keptOf(password)
-      const written = yield* before === undefined
-        ? sql`insert into tributary.dashboard_password (generation, salt, hash) values (${generation}, ${salt}, ${hash})
-              on conflict do nothing returning 1`
-        : sql`update tributary.dashboard_password set generation = ${generation}, salt = ${salt}, hash = ${hash},
-                     set_at = tributary.now() where generation = ${before.generation} returning 1`
-      if (written.length === 0) return yield* generationOf(password)
-      yield* sql`delete from tributary.dashboard_sessions where generation <> ${generation}`
-      return generation
-    }).pipe(Effect.provideContext(context))
-
-  return {
-    key,
-    generation: generationOf,
-    begin: (session, generation, forMs) =>
-      Effect.andThen(
-        sql`delete from tributary.dashboard_sessions where ends_at < tributary.now()`,
-        sql`insert into tributary.dashboard_sessions (id, generation, ends_at)
-            values (${idOf(session)}, ${generation}, tributary.now() + ${forMs} * interval '1 millisecond')`
-      ).pipe(Effect.asVoid),
-    isOpen: (session, generation) =>
-      Effect.map(
-        sql`select 1 from tributary.dashboard_sessions
-             where id = ${idOf(session)} and generation = ${generation} and ends_at > tributary.now()`,
-        (rows) => rows.length > 0
-      ),
-    end: (session) => Effect.asVoid(sql`delete from tributary.dashboard_sessions where id = ${idOf(session)}`),
-    endAll: Effect.asVoid(sql`delete from tributary.dashboard_sessions`)
-  } satisfies Sessions<SqlError>
+export const insertKeyStatement = Statement.make({
+  name: "insert the signing key",
+  params: ["bytea"],
+  text: "insert into tributary.dashboard_key (key) values ($1) on conflict do nothing"
 })
+export const keyStatement = Statement.make({
+  name: "read the signing key",
+  columns: { key: "bytea" },
+  text: "select key from tributary.dashboard_key"
+})
+
+/** The key that all processes share. */
+const key = Effect.gen(function* () {
+  yield* Statement.run(insertKeyStatement, [yield* (yield* SecureRandom.SecureRandom).randomBytes(32)])
+  const [row] = yield* Statement.run(keyStatement)
+  return row!.key
+})
+
+export const insertPasswordStatement = Statement.make({
+  name: "insert the password's hash",
+  params: ["text", "bytea", "bytea"],
+  columns: { generation: "text" },
+  text: `insert into tributary.dashboard_password (generation, salt, hash) values ($1, $2, $3)
+         on conflict do nothing returning generation`
+})
+export const replacePasswordStatement = Statement.make({
+  name: "replace the password's hash",
+  params: ["text", "bytea", "bytea", "text"],
+  columns: { generation: "text" },
+  text: `update tributary.dashboard_password set generation = $1, salt = $2, hash = $3, set_at = tributary.now()
+          where generation = $4 returning generation`
+})
+export const endOtherStatement = Statement.make({
+  name: "end the sessions of other passwords",
+  params: ["text"],
+  text: "delete from tributary.dashboard_sessions where generation <> $1"
+})
+
+/** Processes that start at the same time agree on one: the loser looks again. */
+const generationOf: InWarehouse["generation"] = Effect.fnUntraced(function* (password) {
+  const [before] = yield* Statement.run(passwordStatement)
+  if (before !== undefined && (yield* isOf(before, password))) return before.generation
+  const { generation, salt, hash } = yield* keptOf(password)
+  const written = yield* before === undefined
+    ? Statement.run(insertPasswordStatement, [generation, salt, hash])
+    : Statement.run(replacePasswordStatement, [generation, salt, hash, before.generation])
+  if (written.length === 0) return yield* generationOf(password)
+  yield* Statement.run(endOtherStatement, [generation])
+  return generation
+})
+
+/** Deletes expired sessions too. */
+export const beginStatement = Statement.make({
+  name: "begin a session",
+  params: ["bytea", "text", "float8"],
+  text: `with expired as (delete from tributary.dashboard_sessions where ends_at < tributary.now())
+         insert into tributary.dashboard_sessions (id, generation, ends_at)
+         values ($1, $2, tributary.now() + $3 * interval '1 millisecond')`
+})
+export const isOpenStatement = Statement.make({
+  name: "look for a session",
+  params: ["bytea", "text"],
+  columns: { id: "bytea" },
+  text: "select id from tributary.dashboard_sessions where id = $1 and generation = $2 and ends_at > tributary.now()"
+})
+export const endStatement = Statement.make({
+  name: "end a session",
+  params: ["bytea"],
+  text: "delete from tributary.dashboard_sessions where id = $1"
+})
+export const endAllStatement = Statement.make({
+  name: "end all sessions",
+  text: "delete from tributary.dashboard_sessions"
+})
+
+type InWarehouse = Sessions<SqlError, SqlClient.SqlClient | SecureRandom.SecureRandom>
+
+/** In the control plane of the warehouse. */
+export const inWarehouse: InWarehouse = {
+  key,
+  generation: generationOf,
+  begin: (session, generation, forMs) =>
+    Effect.asVoid(Statement.run(beginStatement, [idOf(session), generation, forMs])),
+  isOpen: (session, generation) =>
+    Effect.map(Statement.run(isOpenStatement, [idOf(session), generation]), (rows) => rows.length > 0),
+  end: (session) => Effect.asVoid(Statement.run(endStatement, [idOf(session)])),
+  endAll: Effect.asVoid(Statement.run(endAllStatement))
+}

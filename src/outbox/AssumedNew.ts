@@ -8,8 +8,9 @@ import type { Table } from "../warehouse/Table.ts"
 import * as Effect from "effect/Effect"
 import { planForAll } from "../land/MergeSql.ts"
 import { foldExternalidSql, keySql } from "./Externalid.ts"
-import { type OutboxScope, rowColumns, type RunSql, selectRows } from "./OutboxRow.ts"
-import { parametersOf, pending } from "./OutboxStore.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, selectedColumns } from "./OutboxRow.ts"
+import { parametersOf, pending, scopeParams } from "./OutboxStore.ts"
 
 /** How long a lookup proves that the source does not have a record. */
 const absentFor = "interval '10 minutes'"
@@ -28,20 +29,30 @@ const isUnknown = `${pending} and o.operation = 'create' and o.validated and o.i
    and (o.absence_confirmed_at is null or o.absence_confirmed_at < tributary.now() - ${absentFor})
    and not exists (select 1 from ${assumedNewTable} a where a.id = o.id)`
 
-const unknownSql = `select ${rowColumns} from tributary.outbox o where ${isUnknown} order by o.id limit $6`
+export const unknownStatement = Statement.make({
+  name: "find new rows of",
+  params: [...scopeParams, "int8", "int8"],
+  columns: rowColumns,
+  text: `select ${selectedColumns} from tributary.outbox o where ${isUnknown} order by o.id limit $6`
+})
 
 export const unknownCreates = (run: RunSql, scope: OutboxScope, through: bigint, limit: number) =>
-  selectRows(run, "find new rows of", unknownSql, [...parametersOf(scope), through, limit])
+  rowsOf(run, unknownStatement, [...parametersOf(scope), through, limit])
 
-const assumeSql = `
-  insert into ${assumedNewTable} (id, externalid) select o.id, o.externalid from tributary.outbox o where ${isUnknown}`
+export const assumeStatement = Statement.make({
+  name: "assume new the rows of",
+  params: [...scopeParams, "int8"],
+  text: `insert into ${assumedNewTable} (id, externalid) select o.id, o.externalid from tributary.outbox o where ${isUnknown}`
+})
 
 /** Assumes the unknown creates to be new, before the scan that must prove it: it does not show later creates. */
 export const assumeNew = (run: RunSql, scope: OutboxScope, through: bigint) =>
-  run("assume new the rows of", assumeSql, [...parametersOf(scope), through])
+  rowsOf(run, assumeStatement, [...parametersOf(scope), through])
+
+export const clearStatement = Statement.make({ name: "forget the new rows of", text: `truncate ${assumedNewTable}` })
 
 /** Drops the assumptions that no scan has proved. */
-export const clearAssumedNew = (run: RunSql) => run("forget the new rows of", `truncate ${assumedNewTable}`)
+export const clearAssumedNew = (run: RunSql) => rowsOf(run, clearStatement, [])
 
 const possibleDuplicatesSql = (table: Table) => `
   with found as (
@@ -53,20 +64,21 @@ const possibleDuplicatesSql = (table: Table) => `
   ), duplicate as (
     delete from ${assumedNewTable} a using found f where a.id = f.id
   )
-  select ${rowColumns} from tributary.outbox o join found f on f.id = o.id
+  select ${selectedColumns} from tributary.outbox o join found f on f.id = o.id
    where o.company = $1 and o.state = 'pending' order by o.id`
 
 /** Removes creates whose record may be in the warehouse or in quarantine from those assumed new, and returns them. */
-export const possibleDuplicates = (run: RunSql, scope: OutboxScope, table: Table, companyId: bigint) =>
-  Effect.andThen(
-    run("analyze the new rows of", `analyze ${assumedNewTable}; ${planForAll}`),
-    selectRows(run, "compare with the warehouse the new rows of", possibleDuplicatesSql(table), [
-      scope.company,
-      scope.resource,
-      scope.push,
-      companyId
-    ])
-  )
+export const possibleDuplicates = Effect.fnUntraced(function* (
+  run: RunSql,
+  { company, resource, push }: OutboxScope,
+  table: Table,
+  companyId: bigint
+) {
+  yield* run("analyze the new rows of", `analyze ${assumedNewTable}; ${planForAll}`)
+  const values = [company, resource, push, companyId]
+  return (yield* run<OutboxRow>("compare with the warehouse the new rows of", possibleDuplicatesSql(table), values))
+    .rows
+})
 
 /** A record with another spelling of an externalid. */
 export interface OtherSpelling {

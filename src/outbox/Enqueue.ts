@@ -11,14 +11,15 @@ import type pg from "pg"
 import { execute } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import {
   addRecords,
   findDuplicates,
   flush,
   type InputTable,
   openInputTable,
-  operationName,
-  runQuery
+  runStatement,
+  runText
 } from "./InputTable.ts"
 import { isOpen } from "./OutboxStore.ts"
 import type { Problem } from "./Push.ts"
@@ -69,21 +70,37 @@ interface EnqueueContext {
 const attemptsMax = 5
 
 /** One process enqueues records of a resource at a time: the next one finds the rows of the first. */
-const lockSql = "select pg_advisory_xact_lock(hashtextextended('tributary push ' || $1::text || ' ' || $2::text, 0))"
+export const lockStatement = Statement.make({
+  name: "lock the enqueueing of a resource",
+  params: ["text", "text"],
+  columns: { pg_advisory_xact_lock: "void" },
+  text: "select pg_advisory_xact_lock(hashtextextended('tributary push ' || $1::text || ' ' || $2::text, 0))"
+})
 
-const findOpenSql = `
-  select id from tributary.pushes
+export const findOpenStatement = Statement.make({
+  name: "find the unfinished push of an input",
+  params: ["text", "text", "text", "text"],
+  columns: { id: "int8" },
+  text: `select id from tributary.pushes
   where company = $1 and resource = $2 and operation = $3 and content_hash = $4 and finished_at is null`
+})
 
-const insertPushSql = `
-  insert into tributary.pushes (company, resource, operation, content_hash, source, record_count)
+export const insertPushStatement = Statement.make({
+  name: "insert a push",
+  params: ["text", "text", "text", "text", "text", "int8"],
+  columns: { id: "int8" },
+  text: `insert into tributary.pushes (company, resource, operation, content_hash, source, record_count)
   values ($1, $2, $3, $4, $5, $6) returning id`
+})
 
-const insertRowsSql = `
-  insert into tributary.outbox (company, resource, operation, externalid, record_id, record, push_id, line, validated)
+export const insertRowsStatement = Statement.make({
+  name: "insert the rows of a push",
+  params: ["text", "text", "text", "int8"],
+  text: `insert into tributary.outbox (company, resource, operation, externalid, record_id, record, push_id, line, validated)
   select $1, $2, $3, g.externalid, g.record_id, g.record::json, $4, g.line, true
   from push_input g order by g.line
   on conflict (company, resource, externalid) where operation = 'create' and externalid is not null do nothing`
+})
 
 /** Whatever the planner expects of the outbox, each row is found by its key from either side. */
 const indexSql = "create index on push_input (externalid)"
@@ -94,66 +111,92 @@ const isExisting = `
     and o.push_id is distinct from $3::bigint`
 
 const existing = `push_input g join tributary.outbox o on ${isExisting}`
+const existingParams = ["text", "text", "int8"] as const
 
 /** Locks existing rows in the order in which other processes lock them, and returns their pushes. */
-const lockExistingSql = `
-  select distinct push_id from (select o.id, o.push_id, o.state from ${existing} order by o.id for update of o) locked
+export const lockExistingStatement = Statement.make({
+  name: "lock the existing rows of an input",
+  params: existingParams,
+  columns: { push_id: "int8?" },
+  text: `select distinct push_id from (select o.id, o.push_id, o.state from ${existing} order by o.id for update of o) locked
   where push_id is not null and state in ('pending', 'rejected')`
+})
 
-const joinSameSql = `
-  update tributary.outbox o set push_id = $3, line = g.line
+export const joinSameStatement = Statement.make({
+  name: "join the same rows to a push",
+  params: existingParams,
+  text: `update tributary.outbox o set push_id = $3, line = g.line
   from push_input g where ${isExisting} and o.state = 'pending' and o.record::text = g.record`
+})
 
 /** A row with other values of which nothing was sent: the values that were given last count. */
-const replaceOtherSql = `
-  update tributary.outbox o set
+export const replaceOtherStatement = Statement.make({
+  name: "replace the values of rows that were not sent",
+  params: existingParams,
+  text: `update tributary.outbox o set
     record = g.record::json, push_id = $3, line = g.line, state = 'pending', outcome = null, validated = true,
     absence_confirmed_at = null, request_id = null, request_index = null, attempts = 0, conflict_retries = 0,
     expected_values = null, code = null, field = null, reason = null, problems = null, differences = null,
     resolved_at = null
   from push_input g where ${isExisting} and o.state in ('pending', 'rejected') and o.record::text <> g.record`
+})
 
-const pushedWithOtherValuesSql = `
-  select g.line, o.push_id from ${existing}
+export const pushedWithOtherValuesStatement = Statement.make({
+  name: "find rows that were sent with other values",
+  params: existingParams,
+  columns: { line: "int8", push: "int8?" },
+  text: `select g.line, o.push_id as push from ${existing}
   where o.state in ('done', 'in_flight') and o.record::text <> g.record order by g.line`
+})
 
-const openDuplicatesSql = `
-  select count(*) filter (where o.state = 'in_flight')::float8 as sending,
+export const openDuplicatesStatement = Statement.make({
+  name: "count the duplicates that are not done",
+  params: existingParams,
+  columns: { ...Statement.columns("float8", "sending", "refused", "different"), pushes: "text[]" },
+  text: `select count(*) filter (where o.state = 'in_flight')::float8 as sending,
     count(*) filter (where o.state = 'rejected')::float8 as refused,
     count(*) filter (where o.differences is not null)::float8 as different,
     coalesce(array_agg(distinct o.push_id::text) filter (where o.push_id is not null), '{}') as pushes
   from ${existing} where o.state in ('in_flight', 'rejected') or o.differences is not null`
+})
 
-const countRowsSql = "select count(*) as rows from tributary.outbox where push_id = $1"
-
-const saveDuplicatesSql = "update tributary.pushes set duplicates = $2 where id = $1"
+export const saveDuplicatesStatement = Statement.make({
+  name: "save the duplicates of a push",
+  params: ["int8", "int8"],
+  columns: { known: "float8" },
+  text: `update tributary.pushes set duplicates = $2 - (select count(*) from tributary.outbox where push_id = $1)
+  where id = $1 returning duplicates::float8 as known`
+})
 
 /** Finishes earlier pushes that have no open row any more. */
-const finishEmptiedSql = `
-  update tributary.pushes set finished_at = tributary.now()
+export const finishEmptiedStatement = Statement.make({
+  name: "finish emptied pushes",
+  params: ["int8[]"],
+  text: `update tributary.pushes set finished_at = tributary.now()
   where id = any($1::bigint[]) and finished_at is null
     and not exists (select from tributary.outbox o where o.push_id = pushes.id and ${isOpen("o")})`
+})
 
 /** Moves existing open rows to this push; rejects the input when a row was sent with other values. */
 const joinExisting = Effect.fnUntraced(function* (
   { client, company, onProblem, resource }: EnqueueContext,
   pushId: bigint
 ): Effect.fn.Return<void, EnqueueRejected | DatabaseError> {
-  const parameters = [company, resource, pushId]
-  const earlier = yield* runQuery<{ push_id: bigint }>(client, lockExistingSql, parameters)
-  yield* runQuery(client, joinSameSql, parameters)
-  yield* runQuery(client, replaceOtherSql, parameters)
-  const others = yield* runQuery<{ line: bigint; push_id: bigint | null }>(client, pushedWithOtherValuesSql, parameters)
+  const parameters = [company, resource, pushId] as const
+  const earlier = yield* runStatement(client, lockExistingStatement, parameters)
+  yield* runStatement(client, joinSameStatement, parameters)
+  yield* runStatement(client, replaceOtherStatement, parameters)
+  const others = yield* runStatement(client, pushedWithOtherValuesStatement, parameters)
   yield* Effect.forEach(
     others,
-    ({ line, push_id: push }) => {
+    ({ line, push }) => {
       const message = `was pushed before${push === null ? "" : ` (push ${push})`} with other values; change it with --update`
       return onProblem({ line: Number(line), field: null, message })
     },
     { discard: true }
   )
   if (others.length > 0) return yield* rejectedFor(others.length)
-  if (earlier.length > 0) yield* runQuery(client, finishEmptiedSql, [earlier.map((row) => row.push_id)])
+  if (earlier.length > 0) yield* runStatement(client, finishEmptiedStatement, [earlier.map((row) => row.push_id)])
 })
 
 /** {@link OpenDuplicates} of a push; null when there are none. */
@@ -161,11 +204,7 @@ const findOpenDuplicates = Effect.fnUntraced(function* (
   { client, company, resource }: EnqueueContext,
   pushId: bigint
 ): Effect.fn.Return<OpenDuplicates | null, DatabaseError> {
-  const [row] = yield* runQuery<Omit<OpenDuplicates, "pushes"> & { pushes: ReadonlyArray<string> }>(
-    client,
-    openDuplicatesSql,
-    [company, resource, pushId]
-  )
+  const [row] = yield* runStatement(client, openDuplicatesStatement, [company, resource, pushId])
   const { sending, refused, different, pushes } = row!
   return sending + refused + different === 0 ? null : { sending, refused, different, pushes: pushes.map(BigInt) }
 })
@@ -176,24 +215,22 @@ const insertRows = Effect.fnUntraced(function* (
   digest: string
 ): Effect.fn.Return<EnqueueResult, EnqueueRejected | DatabaseError> {
   const { client, company, operation, resource, source, table } = context
-  const identity = [company, resource, operation, digest]
+  const identity = [company, resource, operation, digest] as const
   const given = table.records
-  const [open] = yield* runQuery<{ id: bigint }>(client, findOpenSql, identity)
+  const [open] = yield* runStatement(client, findOpenStatement, identity)
   const resumed = open !== undefined
-  const [push] = resumed ? [open] : yield* runQuery<{ id: bigint }>(client, insertPushSql, [...identity, source, given])
+  const [push] = resumed ? [open] : yield* runStatement(client, insertPushStatement, [...identity, source, given])
   const pushId = push!.id
   // Updates and cancels have no key by which a second row would be noticed.
   if (!resumed || operation === "create") {
-    const values = [company, resource, operation, pushId]
-    const { affected } = yield* execute(client, operationName, insertRowsSql, values)
+    const { name, text } = insertRowsStatement
+    const { affected } = yield* execute(client, name, text, [company, resource, operation, pushId])
     if (affected < given) yield* joinExisting(context, pushId)
   }
-  const [count] = yield* runQuery<{ rows: bigint }>(client, countRowsSql, [pushId])
-  const enqueued = Number(count!.rows)
-  const known = given - enqueued
-  yield* runQuery(client, saveDuplicatesSql, [pushId, known])
+  const [saved] = yield* runStatement(client, saveDuplicatesStatement, [pushId, given])
+  const { known } = saved!
   const knownOpen = known === 0 ? null : yield* findOpenDuplicates(context, pushId)
-  return { pushId, given, enqueued, known, resumed, ...(knownOpen === null ? {} : { knownOpen }) }
+  return { pushId, given, enqueued: given - known, known, resumed, ...(knownOpen === null ? {} : { knownOpen }) }
 })
 
 const isDeadlock = (error: EnqueueRejected | DatabaseError): boolean =>
@@ -204,17 +241,17 @@ const enqueueTable = Effect.fnUntraced(function* (
   context: EnqueueContext
 ): Effect.fn.Return<EnqueueResult, EnqueueRejected | DatabaseError> {
   const { client, company, operation, resource, table } = context
-  if (operation === "create") yield* runQuery(client, indexSql)
-  yield* runQuery(client, "analyze push_input")
-  yield* runQuery(client, "begin")
-  yield* runQuery(client, lockSql, [company, resource])
+  if (operation === "create") yield* runText(client, indexSql)
+  yield* runText(client, "analyze push_input")
+  yield* runText(client, "begin")
+  yield* runStatement(client, lockStatement, [company, resource])
   const digest = table.hash.digest("hex")
-  const result = yield* runQuery(client, "savepoint joining").pipe(
+  const result = yield* runText(client, "savepoint joining").pipe(
     Effect.andThen(insertRows(context, digest)),
-    Effect.tapError((error) => (isDeadlock(error) ? runQuery(client, "rollback to savepoint joining") : Effect.void)),
+    Effect.tapError((error) => (isDeadlock(error) ? runText(client, "rollback to savepoint joining") : Effect.void)),
     Effect.retry({ while: isDeadlock, times: attemptsMax - 1 })
   )
-  yield* runQuery(client, "commit")
+  yield* runText(client, "commit")
   return result
 })
 

@@ -11,11 +11,10 @@ import { copyValue } from "../land/CopyText.ts"
 import { query } from "../postgres/Connection.ts"
 import { copyIn } from "../postgres/Copy.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { externalKeyOf, foldExternalidSql } from "./Externalid.ts"
 import type { Problem } from "./Push.ts"
 import { duplicateProblem, spellingProblem, type ValidInput } from "./ValidateInput.ts"
-
-export const operationName = "enqueue the input of a push"
 
 export interface InputTable {
   readonly client: pg.Client
@@ -29,24 +28,28 @@ export interface InputTable {
 /** How much is copied at once, in characters. */
 const bufferMax = 512 * 1024
 
-export const runQuery = <Row extends pg.QueryResultRow>(
+export const runText = (client: pg.Client, text: string) => query(client, "enqueue the input of a push", text)
+
+export const runStatement = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
   client: pg.Client,
-  text: string,
-  values?: ReadonlyArray<unknown>
-) => query<Row>(client, operationName, text, values)
+  { name, text }: Statement.Statement<P, C>,
+  values: Statement.Values<P>
+) => query<Statement.RowOf<Statement.Statement<P, C>>>(client, name, text, values)
+
+export const createSql =
+  "create temporary table push_input (line bigint not null, externalid text, record_id text, record text not null)"
 
 /** Creates the table; `identity` is a part of the hash. */
 export const openInputTable = (
   client: pg.Client,
   identity: ReadonlyArray<string | null>
 ): Effect.Effect<InputTable, DatabaseError> =>
-  Effect.as(
-    runQuery(
-      client,
-      "create temporary table push_input (line bigint not null, externalid text, record_id text, record text not null)"
-    ),
-    { client, hash: createHash("sha256").update(JSON.stringify(identity)), records: 0, buffer: "" }
-  )
+  Effect.as(runText(client, createSql), {
+    client,
+    hash: createHash("sha256").update(JSON.stringify(identity)),
+    records: 0,
+    buffer: ""
+  })
 
 export const flush = (table: InputTable): Effect.Effect<void, DatabaseError> =>
   Effect.suspend(() => {
@@ -70,19 +73,26 @@ export const addRecords = (
   return table.buffer.length < bufferMax ? Effect.void : flush(table)
 }
 
-const duplicatesSql = `
-  select line, externalid, first, other
+export const duplicatesStatement = Statement.make({
+  name: "find duplicates in the input of a push",
+  columns: { line: "int8", externalid: Statement.as<string>("text?"), first: "int8", other: "text" },
+  text: `select line, externalid, first, other
   from (select line, externalid, min(line) over same as first, first_value(externalid) over (same order by line) as other
           from push_input window same as (partition by ${foldExternalidSql("externalid")})) g
   where line <> first order by line`
+})
 
 /** Open and rejected rows with another spelling of an externalid of the input. */
-const otherSpellingsSql = `
-  select g.line, g.externalid, o.externalid as other
+export const otherSpellingsStatement = Statement.make({
+  name: "find other spellings in the outbox",
+  params: ["text", "text"],
+  columns: { line: "int8", externalid: Statement.as<string>("text?"), other: Statement.as<string>("text?") },
+  text: `select g.line, g.externalid, o.externalid as other
   from push_input g join tributary.outbox o
     on ${foldExternalidSql("o.externalid")} = ${foldExternalidSql("g.externalid")} and o.externalid <> g.externalid
   where o.company = $1 and o.resource = $2 and o.operation = 'create' and o.state in ('pending', 'in_flight', 'rejected')
   order by g.line`
+})
 
 /** The problems of creates whose externalid another record of the input, or an open row, has or may have. */
 export const findDuplicates = Effect.fnUntraced(function* (
@@ -90,14 +100,8 @@ export const findDuplicates = Effect.fnUntraced(function* (
   company: string,
   resource: Resource
 ): Effect.fn.Return<ReadonlyArray<Problem>, DatabaseError> {
-  const duplicates = yield* runQuery<{ line: bigint; externalid: string; first: bigint; other: string }>(
-    client,
-    duplicatesSql
-  )
-  const spellings = yield* runQuery<{ line: bigint; externalid: string; other: string }>(client, otherSpellingsSql, [
-    company,
-    resource.path
-  ])
+  const duplicates = yield* runStatement(client, duplicatesStatement, [])
+  const spellings = yield* runStatement(client, otherSpellingsStatement, [company, resource.path])
   const field = externalKeyOf(resource)
   return [
     ...duplicates.map(({ externalid, first, line, other }) =>

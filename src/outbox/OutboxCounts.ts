@@ -1,8 +1,7 @@
 /** Counts of the rows of a push by their state and outcome. */
 import * as Effect from "effect/Effect"
-import type { QueryResultRow } from "pg"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { OutboxScope, RunSql } from "./OutboxRow.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { type OutboxScope, rowsOf, type RunSql } from "./OutboxRow.ts"
 import { isOpen } from "./OutboxStore.ts"
 import type { Counts, Outcome } from "./Push.ts"
 import type { RowUpdate } from "./RowResolution.ts"
@@ -10,11 +9,12 @@ import type { RowUpdate } from "./RowResolution.ts"
 /** The names of the counts of rows that are not done, by state. */
 const names = { pending: "waiting", in_flight: "sending", rejected: "refused" } as const
 
-interface CountsRow extends QueryResultRow {
-  readonly name: keyof typeof names | Outcome
-  readonly rows: number
-  readonly different: number
-}
+const columns = {
+  name: Statement.as<keyof typeof names | Outcome>("text"),
+  rows: "float8",
+  different: "float8"
+} as const
+type CountsStatement<P extends ReadonlyArray<Statement.Type>> = Statement.Statement<P, typeof columns>
 
 export const noCounts: Counts = {
   waiting: 0,
@@ -31,7 +31,7 @@ export const noCounts: Counts = {
 const countsSql = `select coalesce(o.outcome, o.state) as name, count(*)::float8 as rows,
        (count(*) filter (where o.differences is not null))::float8 as different from tributary.outbox o`
 
-const countsOf = (rows: ReadonlyArray<CountsRow>): Counts =>
+export const countsOf = (rows: ReadonlyArray<Statement.RowOf<CountsStatement<[]>>>): Counts =>
   rows.reduce(
     (counts, { name, rows: count, different }) => ({
       ...counts,
@@ -41,26 +41,27 @@ const countsOf = (rows: ReadonlyArray<CountsRow>): Counts =>
     noCounts
   )
 
-/** All rows of a push; of rows that belong to no push, the open ones. */
-const countsQuery = ({ company, resource, push }: OutboxScope): readonly [string, ReadonlyArray<unknown>] =>
-  push === null
-    ? [
-        `${countsSql} where o.company = $1 and o.resource = $2 and ${isOpen("o")} and o.push_id is null group by 1`,
-        [company, resource]
-      ]
-    : [`${countsSql} where o.push_id = $1 group by 1`, [push]]
+export const countOpenStatement = Statement.make({
+  name: "count the open rows of",
+  params: ["text", "text"],
+  columns,
+  text: `${countsSql} where o.company = $1 and o.resource = $2 and ${isOpen("o")} and o.push_id is null group by 1`
+})
 
-/** Counts the rows outside of a session's transactions. */
-export const countRowsWith = <E, R>(
-  query: (text: string, values: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<CountsRow>, E, R>,
-  scope: OutboxScope
-): Effect.Effect<Counts, E, R> => Effect.map(query(...countsQuery(scope)), countsOf)
+export const countPushStatement = Statement.make({
+  name: "count the rows of",
+  params: ["int8"],
+  columns,
+  text: `${countsSql} where o.push_id = $1 group by 1`
+})
 
-export const countRows = (run: RunSql, scope: OutboxScope): Effect.Effect<Counts, DatabaseError> =>
-  countRowsWith(
-    (text, values) => Effect.map(run<CountsRow>("count the rows of", text, values), ({ rows }) => rows),
-    scope
-  )
+type Counting<P extends ReadonlyArray<Statement.Type>> = readonly [CountsStatement<P>, Statement.Values<P>]
+
+/** Counts all rows of a push; of rows that belong to no push, the open ones. */
+export const counting = ({ company, resource, push }: OutboxScope): Counting<ReadonlyArray<Statement.Type>> =>
+  push === null ? [countOpenStatement, [company, resource]] : [countPushStatement, [push]]
+
+export const countRows = (run: RunSql, scope: OutboxScope) => Effect.map(rowsOf(run, ...counting(scope)), countsOf)
 
 /** The counts after these resolutions. */
 export const addUpdates = (before: Counts, updates: ReadonlyArray<RowUpdate>): Counts => {

@@ -13,7 +13,7 @@ import { childrenOf, type Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Polling from "../postgres/Polling.ts"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { isOpen } from "./OutboxStore.ts"
 import { push } from "./OutboxWorker.ts"
 import type { PushCompany, PushSettings } from "./PushSession.ts"
@@ -44,9 +44,12 @@ interface Poller {
   companyId: bigint | null
 }
 
-/** The recursive query looks each resource up once in the index, however many rows are open. */
-const openResourcesSql = `
-  with recursive resources as (
+export const openResourcesStatement = Statement.make({
+  name: "find resources with open rows",
+  params: ["text"],
+  columns: { resource: "text" },
+  // The recursive query looks each resource up once in the index, however many rows are open.
+  text: `with recursive resources as (
     (select resource from tributary.outbox o
       where company = $1 and ${isOpen("o")} and push_id is null order by resource limit 1)
     union all
@@ -55,12 +58,16 @@ const openResourcesSql = `
              order by o.resource limit 1)
       from resources r where r.resource is not null
   ) select resource from resources where resource is not null`
+})
 
 /** Rows of a resource that is not synced can never be sent. */
-const rejectRowsSql = `
-  update tributary.outbox set state = 'rejected', code = 'invalid', resolved_at = tributary.now(),
+export const rejectRowsStatement = Statement.make({
+  name: "reject rows of a resource that is not synced",
+  params: ["text", "text"],
+  text: `update tributary.outbox set state = 'rejected', code = 'invalid', resolved_at = tributary.now(),
          reason = 'the resource is not among those that are synced for this company'
    where company = $1 and resource = $2 and push_id is null and state = 'pending'`
+})
 
 const isPaused = ({ nowMs, pauses }: Poller, path: string): boolean => (pauses.get(path)?.untilMs ?? 0) > nowMs()
 
@@ -105,14 +112,14 @@ const identify = Effect.fnUntraced(function* (poller: Poller) {
 /** Starts a push of each resource with open rows that belong to no push. */
 const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
   const { busy, company } = poller
-  const open = yield* Sql.rows<{ resource: string }>(openResourcesSql, [company.name])
+  const open = yield* Statement.run(openResourcesStatement, [company.name])
   const paths = open.flatMap(({ resource }) => (busy.has(resource) || isPaused(poller, resource) ? [] : [resource]))
   if (paths.length === 0 || isPaused(poller, "")) return
   const tables = yield* company.tables
   const synced = paths.flatMap((path) => tables.get(path) ?? [])
   yield* Effect.forEach(
     paths.filter((path) => !tables.has(path)),
-    (path) => Sql.rows(rejectRowsSql, [company.name, path]),
+    (path) => Statement.run(rejectRowsStatement, [company.name, path]),
     { discard: true }
   )
   if (synced.length === 0) return

@@ -7,17 +7,19 @@
 import type { Table } from "../warehouse/Table.ts"
 import { keySql } from "./Externalid.ts"
 import * as Effect from "effect/Effect"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import { type OutboxRow, type OutboxScope, rowColumns, type RunSql, selectRows } from "./OutboxRow.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, selectedColumns } from "./OutboxRow.ts"
 
 /** The condition of the indexes on open rows. */
 export const isOpen = (row: string) => `${row}.state in ('pending', 'in_flight')`
 
-/** Pending rows of a scope and its blockers: `$1` company, `$2` resource, `$3` push, `$4` blockers. */
+/** Pending rows of a scope and its blockers: {@link scopeParams}. */
 export const pending = `o.company = $1 and o.resource = $2 and ${isOpen("o")} and o.state = 'pending'
    and (o.push_id is not distinct from $3::bigint or o.id = any($4::bigint[]))`
 
-export const parametersOf = ({ company, resource, push, blockers }: OutboxScope) => [company, resource, push, blockers]
+export const scopeParams = ["text", "text", "int8?", "int8[]"] as const
+export const parametersOf = ({ company, resource, push, blockers }: OutboxScope) =>
+  [company, resource, push, blockers] as const
 
 /** Open rows of the same record with a lower number, one condition for each index. */
 const earlier = [
@@ -41,36 +43,38 @@ export const plannerSql =
 /** The state of a row that is looked up by its number, and by no other index. */
 export const stateIs = (state: string) => `o.state || '' = ${state}`
 
-const lastPendingSql = `select max(o.id) as last from tributary.outbox o where ${pending}`
+export const lastPendingStatement = Statement.make({
+  name: "find the last pending row of",
+  params: scopeParams,
+  columns: { last: "int8?" },
+  text: `select max(o.id) as last from tributary.outbox o where ${pending}`
+})
 
 /** The highest number of the pending rows; null when there is none. */
 export const lastPending = (run: RunSql, scope: OutboxScope) =>
-  Effect.map(
-    run<{ last: bigint | null }>("find the last pending row of", lastPendingSql, parametersOf(scope)),
-    ({ rows }) => rows[0]?.last ?? null
-  )
+  Effect.map(rowsOf(run, lastPendingStatement, parametersOf(scope)), ([row]) => row!.last)
 
-const blockersSql = `
-  select distinct b.id from (select ${blocker} as id from tributary.outbox o where ${pending}) b
-   where b.id is not null limit 1000`
+export const blockersStatement = Statement.make({
+  name: "find the blockers of",
+  params: scopeParams,
+  columns: { id: "int8" },
+  text: `select distinct b.id from (select ${blocker} as id from tributary.outbox o where ${pending}) b
+          where b.id is not null limit 1000`
+})
 
 /** Open rows that must be sent before pending rows of the scope. */
 export const findBlockers = (run: RunSql, scope: OutboxScope) =>
-  Effect.map(run<{ id: bigint }>("find the blockers of", blockersSql, parametersOf(scope)), ({ rows }) =>
-    rows.map(({ id }) => id)
-  )
+  Effect.map(rowsOf(run, blockersStatement, parametersOf(scope)), (rows) => rows.map(({ id }) => id))
 
-const changesSql = `
-  select ${rowColumns} from tributary.outbox o
+/** The updates and cancels after `$5` up to `$6`. */
+export const changesStatement = Statement.make({
+  name: "select changes of",
+  params: [...scopeParams, "int8", "int8", "int8"],
+  columns: rowColumns,
+  text: `select ${selectedColumns} from tributary.outbox o
    where ${pending} and o.operation <> 'create' and o.validated and o.id > $5 and o.id <= $6 and ${blocker} is null
    order by o.id limit $7`
-
-/** The next updates and cancels. */
-export const selectChanges = (
-  run: RunSql,
-  scope: OutboxScope,
-  range: { readonly after: bigint; readonly through: bigint; readonly limit: number }
-) => selectRows(run, "select changes of", changesSql, [...parametersOf(scope), range.after, range.through, range.limit])
+})
 
 const recordIdsSql = (table: Table) => `
   select ${keySql(table)} as externalid, array_agg("id"::text order by "id") as ids from ${table.current}
@@ -87,38 +91,42 @@ export const recordIdsOf = (run: RunSql, table: Table, companyId: bigint, extern
       new Map(rows.map(({ externalid, ids }) => [externalid, ids]))
   )
 
-const saveRecordIdsSql = `
-  update tributary.outbox o set record_id = v.record_id
+export const saveRecordIdsStatement = Statement.make({
+  name: "save the record numbers of",
+  params: ["int8[]", "text[]"],
+  text: `update tributary.outbox o set record_id = v.record_id
     from unnest($1::bigint[], $2::text[]) as v(id, record_id) where o.id = v.id and o.state = 'pending'`
+})
 
 /** Saves the record numbers of pending changes. */
 export const saveRecordIds = (run: RunSql, rows: ReadonlyArray<OutboxRow>) =>
-  run("save the record numbers of", saveRecordIdsSql, [rows.map(({ id }) => id), rows.map(({ recordId }) => recordId)])
-
-const lockPendingSql = `
-  select 1 from tributary.outbox o
-   where o.id = $1 and o.state = 'pending' and o.validated and o.record::text = $2 and ${blocker} is null
-     for update of o`
+  rowsOf(run, saveRecordIdsStatement, [rows.map(({ id }) => id), rows.map(({ recordId }) => recordId)])
 
 /** Locks the row if it is still pending, unchanged and not blocked. */
-export const lockPending = (run: RunSql, row: OutboxRow): Effect.Effect<boolean, DatabaseError> =>
-  Effect.map(run("lock a row of", lockPendingSql, [row.id, row.text]), ({ rows }) => rows.length > 0)
+export const lockPendingStatement = Statement.make({
+  name: "lock a row of",
+  params: ["int8", "text"],
+  columns: { id: "int8" },
+  text: `select o.id from tributary.outbox o
+   where o.id = $1 and o.state = 'pending' and o.validated and o.record::text = $2 and ${blocker} is null
+     for update of o`
+})
 
-const rowsOfRequestSql = `
-  select ${rowColumns} from tributary.outbox o
+export const rowsOfRequestStatement = Statement.make({
+  name: "read the rows of a request of",
+  params: ["text", "text", "int8?", "int8"],
+  columns: rowColumns,
+  text: `select ${selectedColumns} from tributary.outbox o
    where o.company = $1 and o.resource = $2 and o.request_id = $4 and o.state = 'in_flight' order by o.request_index`
+})
 
-/** The rows of a request, in its order. */
-export const rowsOfRequest = (run: RunSql, { company, resource, push }: OutboxScope, requestId: bigint) =>
-  selectRows(run, "read the rows of a request of", rowsOfRequestSql, [company, resource, push, requestId])
-
-/** Two subqueries, so that each is a lookup in the index on push and state. */
-const finishPushesSql = `
-  update tributary.pushes p set finished_at = tributary.now()
+/** Marks pushes without open rows as finished. */
+export const finishPushesStatement = Statement.make({
+  name: "finish the pushes of",
+  params: ["text", "text"],
+  // Two subqueries, so that each is a lookup in the index on push and state.
+  text: `update tributary.pushes p set finished_at = tributary.now()
    where p.company = $1 and p.resource = $2 and p.finished_at is null
      and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'pending')
      and not exists (select 1 from tributary.outbox o where o.push_id = p.id and o.state = 'in_flight')`
-
-/** Marks pushes without open rows as finished. */
-export const finishPushes = (run: RunSql, { company, resource }: OutboxScope) =>
-  run("finish the pushes of", finishPushesSql, [company, resource])
+})

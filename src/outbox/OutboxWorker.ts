@@ -8,7 +8,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import { attributesOf, failureOf, type Failure, type Outcome } from "../sync/Outcome.ts"
@@ -17,10 +17,12 @@ import * as RunStore from "../sync/RunStore.ts"
 import { newState, outcomeOf, retryFromCheckpoint } from "../sync/RunState.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { completeRequest } from "./CompleteRequest.ts"
 import { findExisting } from "./Deduplicate.ts"
-import { countRowsWith, noCounts } from "./OutboxCounts.ts"
-import { findBlockers, finishPushes, lastPending } from "./OutboxStore.ts"
+import { counting, countsOf, noCounts } from "./OutboxCounts.ts"
+import { rowsOf } from "./OutboxRow.ts"
+import { findBlockers, finishPushesStatement, lastPending } from "./OutboxStore.ts"
 import type { Counts } from "./Push.ts"
 import { pushChanges } from "./PushChanges.ts"
 import { pushCreates } from "./PushCreates.ts"
@@ -125,10 +127,8 @@ const runSession = Effect.fnUntraced(function* (options: PushOptions, progress: 
   runState.runId = writeSession.runId
   runState.began = { companyId, resource, kind: "push", resumed: false }
   yield* (yield* Progress).began(runState.began)
-  const installation = yield* writeSession.transaction((run) =>
-    run<PushPause.InstallationRow>("look for a pause of", PushPause.installationSql)
-  )
-  const pauseReason = PushPause.reasonOf(installation.rows[0])
+  const [installation] = yield* writeSession.transaction((run) => rowsOf(run, PushPause.installationStatement, []))
+  const pauseReason = PushPause.reasonOf(installation)
   if (pauseReason !== null) {
     progress.failure ??= PushPause.failureOf(pauseReason)
     return
@@ -136,16 +136,15 @@ const runSession = Effect.fnUntraced(function* (options: PushOptions, progress: 
   const session = yield* openSession(options, writeSession, progress)
   yield* completeOpenRequests(session)
   yield* pushUntilDone(session)
-  yield* transaction(session, (run) => finishPushes(run, scopeOf(session)))
+  const scope = [options.company.name, table.resource.path] as const
+  yield* transaction(session, (run) => rowsOf(run, finishPushesStatement, scope))
   yield* recount(session)
 }, Effect.scoped)
 
 /** Reports the counts while another process has the lock. */
 const reportWhileLocked = Effect.fnUntraced(function* (options: PushOptions, progress: PushProgress) {
-  const sql = yield* SqlClient.SqlClient
-  progress.counts = yield* countRowsWith((text, values) => sql.unsafe(text, values), outboxScopeOf(options, [])).pipe(
-    Effect.mapError(DatabaseError.from("count the rows of a push"))
-  )
+  const rows = Statement.run(...counting(outboxScopeOf(options, [])))
+  progress.counts = countsOf(yield* Effect.mapError(rows, DatabaseError.from("count the rows of a push")))
   yield* options.onProgress?.(progress.counts) ?? Effect.void
   yield* Effect.sleep(pollMs)
 })

@@ -49,8 +49,6 @@ export interface RejectedRow {
 /** The rows of a push, or the rows of a resource that belong to none. */
 export type Rows = { readonly push: bigint } | { readonly company: string; readonly resource: string }
 
-/** The rows as a condition of SQL with its parameters. */
-export const whereOf = (rows: Rows): readonly [string, ReadonlyArray<string>] =>
-  "push" in rows
-    ? ["push_id = $1::bigint", [rows.push.toString()]]
-    : ["push_id is null and company = $1 and resource = $2", [rows.company, rows.resource]]
+/** Rows of a resource that belong to no push, as a condition of SQL. */
+export const isInserted = (company: string, resource: string) =>
+  `push_id is null and company = ${company} and resource = ${resource}`

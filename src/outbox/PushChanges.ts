@@ -11,8 +11,8 @@ import { completeRequest } from "./CompleteRequest.ts"
 import { differences } from "./DiffWritten.ts"
 import { storeNextRequest } from "./GroupCommit.ts"
 import { commitRow, identifyRecords, rejectOrStop } from "./IdentifyRecords.ts"
-import type { OutboxRow } from "./OutboxRow.ts"
-import { lockPending, selectChanges } from "./OutboxStore.ts"
+import { type OutboxRow, rowsOf } from "./OutboxRow.ts"
+import { changesStatement, lockPendingStatement, parametersOf } from "./OutboxStore.ts"
 import { isStopped, type PushSession, type PushSessionError, scopeOf, transaction } from "./PushSession.ts"
 import type { NewRequest } from "./RequestStore.ts"
 import { isComparable, notFound } from "./ResolveUpdate.ts"
@@ -54,7 +54,7 @@ const pushChange = (session: PushSession, row: OutboxRow): Effect.Effect<OutboxR
     const planned = plan(session, row, reading)
     if ("state" in planned) return yield* commitRow(session, { row, resolution: planned, readings: [reading] })
     const request = yield* storeNextRequest(session, (run) =>
-      Effect.map(lockPending(run, row), (isLocked) => (isLocked ? [planned] : []))
+      Effect.map(rowsOf(run, lockPendingStatement, [row.id, row.text]), (locked) => locked.map(() => planned))
     )
     if (request === null) return null
     const [pending = null] = yield* completeRequest(session, request)
@@ -78,7 +78,7 @@ export const pushChanges = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, PushSessionError> {
   for (let after = -1n; !isStopped(session);) {
     const rows = yield* transaction(session, (run) =>
-      selectChanges(run, scopeOf(session), { after, through, limit: rowsPerSelect })
+      rowsOf(run, changesStatement, [...parametersOf(scopeOf(session)), after, through, rowsPerSelect])
     )
     const last = rows.at(-1)
     if (last === undefined) return

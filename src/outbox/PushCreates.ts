@@ -10,8 +10,9 @@ import { isAssumedNew } from "./AssumedNew.ts"
 import type { SelectRequests } from "./Commit.ts"
 import { completeRequest } from "./CompleteRequest.ts"
 import { storeNextRequest } from "./GroupCommit.ts"
-import { type OutboxRow, type OutboxScope, rowColumns, rowOf, type RunSql, type SelectedRow } from "./OutboxRow.ts"
-import { blocker, parametersOf, pending } from "./OutboxStore.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, selectedColumns } from "./OutboxRow.ts"
+import { blocker, parametersOf, pending, scopeParams } from "./OutboxStore.ts"
 import { isStopped, type PushSession, type PushSessionError, scopeOf } from "./PushSession.ts"
 import { createRequestOf } from "./RequestStore.ts"
 
@@ -30,38 +31,39 @@ interface SelectedCreates {
   readonly after: bigint
 }
 
-interface CreateRow extends SelectedRow {
-  readonly is_ready: boolean
-}
+export const createsStatement = Statement.make({
+  name: "select creates of",
+  params: [...scopeParams, "int8", "int8", "int8"],
+  columns: { ...rowColumns, isReady: "bool" },
+  text: `with o as materialized (
+    select * from tributary.outbox o
+     where ${pending} and o.operation = 'create' and o.validated and o.id > $5 and o.id <= $6
+     order by o.id limit $7 for update
+  )
+  select ${selectedColumns}, ${blocker} is null and ${isAssumedNew} as "isReady" from o order by o.id`
+})
+type CreateRow = Statement.RowOf<typeof createsStatement>
 
 /** Packs rows that are ready into requests, until a row does not fit into the last of them. */
 const pack = (rows: ReadonlyArray<CreateRow>, start: bigint, limits: CreateLimits): SelectedCreates => {
   const requests: Array<Array<OutboxRow>> = []
   let after = start
   let bytes = 0
-  for (const row of rows) {
-    if (row.is_ready) {
+  for (const { isReady, ...row } of rows) {
+    if (isReady) {
       const last = requests.at(-1)
-      bytes += row.record.length
-      if (last !== undefined && last.length < limits.recordsMax && bytes <= bytesMax) last.push(rowOf(row))
+      bytes += row.text.length
+      if (last !== undefined && last.length < limits.recordsMax && bytes <= bytesMax) last.push(row)
       else if (requests.length === limits.requestsMax) break
       else {
-        requests.push([rowOf(row)])
-        bytes = row.record.length
+        requests.push([row])
+        bytes = row.text.length
       }
     }
     after = row.id
   }
   return { requests, after }
 }
-
-const createsSql = `
-  with o as materialized (
-    select * from tributary.outbox o
-     where ${pending} and o.operation = 'create' and o.validated and o.id > $5 and o.id <= $6
-     order by o.id limit $7 for update
-  )
-  select ${rowColumns}, ${blocker} is null and ${isAssumedNew} as is_ready from o order by o.id`
 
 /** Locks the next creates after one row and up to another. */
 const selectCreates = Effect.fnUntraced(function* (
@@ -73,8 +75,7 @@ const selectCreates = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SelectedCreates, DatabaseError> {
   const rowsMax = limits.recordsMax * limits.requestsMax
   for (let after = start; ;) {
-    const parameters = [...parametersOf(scope), after, through, rowsMax]
-    const { rows } = yield* run<CreateRow>("select creates of", createsSql, parameters)
+    const rows = yield* rowsOf(run, createsStatement, [...parametersOf(scope), after, through, rowsMax])
     const selected = pack(rows, after, limits)
     if (selected.requests.length > 0 || rows.length < rowsMax) return selected
     after = selected.after

@@ -6,24 +6,21 @@
  * timeline as a restore does, so it pauses pushes too.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
-import type { QueryResultRow } from "pg"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { Failure } from "../sync/Outcome.ts"
 
-export interface InstallationRow extends QueryResultRow {
-  readonly identity: string
-  readonly current: string
-  readonly because: string | null
-}
-
-export const installationSql = `select identity, tributary.database_identity() as current, pause_reason as because from tributary.installation`
+export const installationStatement = Statement.make({
+  name: "look for a pause of",
+  columns: { identity: "text", current: "text", because: "text?" },
+  text: "select identity, tributary.database_identity() as current, pause_reason as because from tributary.installation"
+})
 
 const partsOf = (identity: string): ReadonlyMap<string, string> =>
   new Map(identity.split(" ").map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)]))
 
 /** Why pushes are paused, as one sentence without its full stop; null when they are not. */
-export const reasonOf = (row: InstallationRow | undefined): string | null => {
+export const reasonOf = (row: Statement.RowOf<typeof installationStatement> | undefined): string | null => {
   if (row === undefined) return "the row of tributary.installation is missing"
   if (row.because !== null) return row.because
   const [stored, current] = [partsOf(row.identity), partsOf(row.current)]
@@ -51,17 +48,15 @@ export const failureOf = (reason: string): Failure => ({
 })
 
 /** Why pushes are paused; null when they are not. */
-export const read: Effect.Effect<string | null, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql.unsafe<InstallationRow>(installationSql)
-  return reasonOf(row)
+export const read: Sql.Query<string | null> = Effect.map(Statement.run(installationStatement), ([row]) => reasonOf(row))
+
+export const releaseStatement = Statement.make({
+  name: "release pushes",
+  text: `insert into tributary.installation (identity, confirmed_at)
+         values (tributary.database_identity(), tributary.now())
+         on conflict (is_this) do update set identity = excluded.identity, pause_reason = null,
+           confirmed_at = excluded.confirmed_at`
 })
 
 /** Ends the pause: the outbox of this database is confirmed. */
-export const release: Effect.Effect<void, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`insert into tributary.installation (identity, confirmed_at)
-             values (tributary.database_identity(), tributary.now())
-             on conflict (is_this) do update set identity = excluded.identity, pause_reason = null,
-               confirmed_at = excluded.confirmed_at`
-})
+export const release: Sql.Query<void> = Effect.asVoid(Statement.run(releaseStatement))

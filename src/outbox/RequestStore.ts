@@ -7,11 +7,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import type { QueryResultRow } from "pg"
 import type { WriteRequest } from "../connector/Connector.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { ExpectedValues, OutboxRow, OutboxScope, RunSql } from "./OutboxRow.ts"
-import { rowsOfRequest, stateIs } from "./OutboxStore.ts"
+import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { type ExpectedValues, type OutboxRow, type OutboxScope, rowsOf, type RunSql } from "./OutboxRow.ts"
+import { rowsOfRequestStatement, stateIs } from "./OutboxStore.ts"
 import { sanitizeStrings } from "./RowResolution.ts"
 
 /** One HTTP request of a push. */
@@ -81,7 +82,12 @@ export const createRequestOf = (rows: ReadonlyArray<OutboxRow>): NewRequest => (
   rows
 })
 
-const insertSql = `with given as (
+const storedParams = ["text", "text", "text[]", "text[]", "text[]", "text[]", "text[]", "int4[]"] as const
+export const storeStatement = Statement.make({
+  name: "store requests of",
+  params: [...storedParams, "int8[]", "text[]", "int4[]", "int8[]", "text[]", "int4[]", "text?"],
+  columns: { id: "int8", key: "text", createdAt: "float8", marked: "int4" },
+  text: `with given as (
        select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::integer[], $9::bigint[], $10::text[], $11::integer[])
          as g(operation, record_id, if_match, key, body, record_count, from_id, expected_values, attempts)
      ), request as (
@@ -98,8 +104,9 @@ const insertSql = `with given as (
           and ${stateIs("case when g.from_id is null then 'pending' else 'in_flight' end")}
        returning c.id
      )
-     select c.id, c.key, (extract(epoch from c.created_at) * 1000)::float8 as created_ms,
+     select c.id, c.key, ${Sql.epochMs("c.created_at")} as "createdAt",
             (select count(*)::int from marked m where m.id = c.id) as marked from request c`
+})
 
 /** Stores requests and marks their rows, which must be locked. */
 export const storeRequests = Effect.fnUntraced(function* (
@@ -110,30 +117,26 @@ export const storeRequests = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<PushRequest>, DatabaseError> {
   if (requests.length === 0) return []
   const keyed = yield* Effect.forEach(requests, (request) => Effect.map(newKey, (key) => ({ ...request, key })))
-  const { rows: stored } = yield* run<{ id: bigint; key: string; created_ms: number; marked: number }>(
-    "store requests of",
-    insertSql,
-    [
-      company,
-      resource,
-      keyed.map(({ operation }) => operation),
-      keyed.map(({ recordId }) => recordId),
-      keyed.map(({ ifMatch }) => ifMatch),
-      keyed.map(({ key }) => key),
-      keyed.map(({ body }) => body),
-      keyed.map(({ rows }) => rows.length),
-      keyed.map(({ from }) => from ?? null),
-      keyed.map(({ expectedValues }) => (expectedValues === undefined ? null : JSON.stringify(expectedValues))),
-      keyed.map(({ attempts }) => attempts ?? 0),
-      keyed.flatMap(({ rows }) => rows.map(({ id }) => id)),
-      keyed.flatMap(({ key, rows }) => rows.map(() => key)),
-      keyed.flatMap(({ rows }) => rows.map((_, index) => index)),
-      keyScope
-    ]
-  )
+  const stored = yield* rowsOf(run, storeStatement, [
+    company,
+    resource,
+    keyed.map(({ operation }) => operation),
+    keyed.map(({ recordId }) => recordId),
+    keyed.map(({ ifMatch }) => ifMatch),
+    keyed.map(({ key }) => key),
+    keyed.map(({ body }) => body),
+    keyed.map(({ rows }) => rows.length),
+    keyed.map(({ from }) => from ?? null),
+    keyed.map(({ expectedValues }) => (expectedValues === undefined ? null : JSON.stringify(expectedValues))),
+    keyed.map(({ attempts }) => attempts ?? 0),
+    keyed.flatMap(({ rows }) => rows.map(({ id }) => id)),
+    keyed.flatMap(({ key, rows }) => rows.map(() => key)),
+    keyed.flatMap(({ rows }) => rows.map((_, index) => index)),
+    keyScope
+  ])
   const byKey = new Map(stored.map((row) => [row.key, row]))
   return keyed.map((request): PushRequest => {
-    const { id, created_ms: createdAt, marked } = byKey.get(request.key)!
+    const { id, createdAt, marked } = byKey.get(request.key)!
     const { attempts = 0, expectedValues = null, from: _, rows, ...same } = request
     if (marked !== rows.length) throw new Error(`${marked} of ${rows.length} rows were marked as sent by a request`)
     return {
@@ -152,64 +155,59 @@ export const storeRequests = Effect.fnUntraced(function* (
   })
 })
 
-interface OpenRow extends QueryResultRow {
-  readonly id: bigint
-  readonly operation: PushRequest["operation"]
-  readonly record_id: string | null
-  readonly if_match: string | null
-  readonly idempotency_key: string
-  readonly idempotency_key_scope: string | null
-  readonly body: string | null
-  readonly created_ms: number
-  readonly failed_attempts: number
-}
-
-const nextOpenSql = `
-  select id, operation, record_id, if_match, idempotency_key, idempotency_key_scope, body,
-         (extract(epoch from created_at) * 1000)::float8 as created_ms, failed_attempts
+export const nextOpenStatement = Statement.make({
+  name: "find open requests of",
+  params: ["text", "text", "int8"],
+  columns: {
+    id: "int8",
+    operation: Statement.as<PushRequest["operation"]>("text"),
+    ...Statement.columns("text?", "recordId", "ifMatch"),
+    key: "text",
+    ...Statement.columns("text?", "keyScope", "body"),
+    createdAt: "float8",
+    failedAttempts: "int4"
+  },
+  text: `select id, operation, record_id as "recordId", if_match as "ifMatch", idempotency_key as key,
+         idempotency_key_scope as "keyScope", body, ${Sql.epochMs("created_at")} as "createdAt",
+         failed_attempts as "failedAttempts"
     from tributary.push_requests where company = $1 and resource = $2 and state = 'open' and id > $3 order by id limit 1`
+})
 
 /** The first open request after the one with this number; null when there is none. */
 export const nextOpenRequest = Effect.fnUntraced(function* (run: RunSql, scope: OutboxScope, after: bigint) {
-  const { rows } = yield* run<OpenRow>("find open requests of", nextOpenSql, [scope.company, scope.resource, after])
-  const [row] = rows
+  const { company, resource, push } = scope
+  const [row] = yield* rowsOf(run, nextOpenStatement, [company, resource, after])
   if (row === undefined) return null
-  const request: PushRequest = {
-    id: row.id,
-    operation: row.operation,
-    recordId: row.record_id,
-    ifMatch: row.if_match,
-    key: row.idempotency_key,
-    keyScope: row.idempotency_key_scope,
-    body: row.body,
-    createdAt: row.created_ms,
-    failedAttempts: row.failed_attempts,
-    rows: yield* rowsOfRequest(run, scope, row.id)
-  }
-  return request
+  const rows = yield* rowsOf(run, rowsOfRequestStatement, [company, resource, push, row.id])
+  return { ...row, rows } satisfies PushRequest
 })
 
-const addFailureSql = `
-  update tributary.push_requests set failed_attempts = failed_attempts + 1, reason = left($2, 1000)
-   where id = $1 and state = 'open' returning failed_attempts`
+export const addFailureStatement = Statement.make({
+  name: "count a failed attempt of",
+  params: ["int8", "text"],
+  columns: { failedAttempts: "int4" },
+  text: `update tributary.push_requests set failed_attempts = failed_attempts + 1, reason = left($2, 1000)
+   where id = $1 and state = 'open' returning failed_attempts as "failedAttempts"`
+})
 
 /** Counts an attempt at which the source failed. */
 export const addFailedAttempt = (run: RunSql, request: PushRequest, reason: string) =>
-  Effect.map(
-    run<Pick<OpenRow, "failed_attempts">>("count a failed attempt of", addFailureSql, [request.id, reason]),
-    ({ rows }): PushRequest => ({ ...request, failedAttempts: rows[0]?.failed_attempts ?? request.failedAttempts + 1 })
-  )
+  Effect.map(rowsOf(run, addFailureStatement, [request.id, reason]), ([row]): PushRequest => ({
+    ...request,
+    failedAttempts: row?.failedAttempts ?? request.failedAttempts + 1
+  }))
 
-const closeSql = `
-  update tributary.push_requests r set state = v.state, status = v.status, reason = left(v.reason, 1000),
+export const closeStatement = Statement.make({
+  name: "close requests of",
+  params: ["text"],
+  text: `update tributary.push_requests r set state = v.state, status = v.status, reason = left(v.reason, 1000),
          source = v.source, body = null, closed_at = tributary.now()
     from jsonb_to_recordset($1::text::jsonb) as v(id bigint, state text, status integer, reason text, source text)
    where r.id = v.id and r.state || '' = 'open'`
+})
 
 /** Closes requests; their bodies are deleted. */
 export const closeRequests = (run: RunSql, requests: ReadonlyArray<ClosedRequest>) => {
   const closed = requests.map(({ id, result }) => ({ ...result, id: String(id) }))
-  return requests.length === 0
-    ? Effect.void
-    : run("close requests of", closeSql, [JSON.stringify(closed, sanitizeStrings)])
+  return requests.length === 0 ? Effect.void : rowsOf(run, closeStatement, [JSON.stringify(closed, sanitizeStrings)])
 }

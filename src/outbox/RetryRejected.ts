@@ -5,9 +5,9 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
-import { type Rows, whereOf } from "./Push.ts"
+import { isInserted, type Rows } from "./Push.ts"
 
 /** The same input was given again, and that push is not finished. */
 export class PushSuperseded extends Data.TaggedError("PushSuperseded")<{ readonly push: bigint; readonly by: bigint }> {
@@ -25,22 +25,44 @@ const retrySql = (where: string) => `
      where state = 'rejected' and ${where} returning 1)
   select count(*)::float8 as rows from retried`
 
-const successorSql = `
-  select o.id from tributary.pushes p
-    join tributary.pushes o using (company, resource, operation, content_hash)
-   where p.id = $1::bigint and o.id <> p.id and o.finished_at is null`
+export const retryOfPush = Statement.make({
+  name: "retry the rejected rows of a push",
+  params: ["int8"],
+  columns: { rows: "float8" },
+  text: retrySql("push_id = $1")
+})
+export const retryInserted = Statement.make({
+  name: "retry the rejected rows of no push",
+  params: ["text", "text"],
+  columns: { rows: "float8" },
+  text: retrySql(isInserted("$1", "$2"))
+})
 
-const reopenSql = "update tributary.pushes set finished_at = null where id = $1::bigint"
+export const successorStatement = Statement.make({
+  name: "find the unfinished push of the same input",
+  params: ["int8"],
+  columns: { id: "int8" },
+  text: `select o.id from tributary.pushes p
+    join tributary.pushes o using (company, resource, operation, content_hash)
+   where p.id = $1 and o.id <> p.id and o.finished_at is null`
+})
+
+export const reopenStatement = Statement.make({
+  name: "reopen a push",
+  params: ["int8"],
+  text: "update tributary.pushes set finished_at = null where id = $1"
+})
 
 /** Makes rejected rows pending, and returns how many. Their push is unfinished again. */
 export const retryRejected = Effect.fn("push.putBack")(function* (rows: Rows) {
-  const [where, parameters] = whereOf(rows)
-  const [retried] = yield* Sql.rows<{ rows: number }>(retrySql(where), parameters)
+  const [retried] = yield* "push" in rows
+    ? Statement.run(retryOfPush, [rows.push])
+    : Statement.run(retryInserted, [rows.company, rows.resource])
   const count = retried!.rows
   if (count === 0 || !("push" in rows)) return count
   const { push } = rows
-  const [successor] = yield* Sql.rows<{ id: bigint }>(successorSql, [push.toString()])
+  const [successor] = yield* Statement.run(successorStatement, [push])
   if (successor !== undefined) return yield* new PushSuperseded({ push, by: successor.id })
-  yield* Sql.rows(reopenSql, [push.toString()])
+  yield* Statement.run(reopenStatement, [push])
   return count
 }, transaction)

@@ -9,7 +9,8 @@ import type { FetchedRecord } from "../connector/Connector.ts"
 import type { WriteRejected } from "../connector/WriteResult.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { sanitizeText } from "../postgres/Text.ts"
-import type { OutboxRow, RunSql } from "./OutboxRow.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { type OutboxRow, rowsOf, type RunSql } from "./OutboxRow.ts"
 import { stateIs } from "./OutboxStore.ts"
 import type { Difference, Outcome, Problem } from "./Push.ts"
 
@@ -105,8 +106,11 @@ const parameterOf = ({ row, resolution, requestId }: RowUpdate) => {
   }
 }
 
-const resolveSql = `
-  update tributary.outbox o set
+export const resolveStatement = Statement.make({
+  name: "resolve rows of",
+  params: ["text"],
+  columns: { id: "int8" },
+  text: `update tributary.outbox o set
      state = v.state, outcome = v.outcome, record_id = coalesce(v.record_id, o.record_id),
      attempts = o.attempts + coalesce(v.attempts, 0),
      conflict_retries = o.conflict_retries + coalesce(v.conflict_retries, 0),
@@ -123,6 +127,7 @@ const resolveSql = `
      and ${stateIs("case when v.request_id is null then 'pending' else 'in_flight' end")}
      and (v.text is null or v.text = o.record::text)
    returning o.id`
+})
 
 /** Writes resolutions, and returns those that took effect. */
 export const resolveRows = Effect.fnUntraced(function* (
@@ -130,9 +135,7 @@ export const resolveRows = Effect.fnUntraced(function* (
   updates: ReadonlyArray<RowUpdate>
 ): Effect.fn.Return<ReadonlyArray<RowUpdate>, DatabaseError> {
   if (updates.length === 0) return []
-  const { rows } = yield* run<{ id: bigint }>("resolve rows of", resolveSql, [
-    JSON.stringify(updates.map(parameterOf), sanitizeStrings)
-  ])
+  const rows = yield* rowsOf(run, resolveStatement, [JSON.stringify(updates.map(parameterOf), sanitizeStrings)])
   const ids = new Set(rows.map(({ id }) => id))
   return updates.filter(({ row }) => ids.has(row.id))
 })

@@ -7,8 +7,9 @@
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { addUpdates } from "./OutboxCounts.ts"
-import { type OutboxRow, rowColumns, type RunSql, selectRows } from "./OutboxRow.ts"
-import { parametersOf, pending } from "./OutboxStore.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { type OutboxRow, rowColumns, rowsOf, type RunSql, selectedColumns } from "./OutboxRow.ts"
+import { parametersOf, pending, scopeParams } from "./OutboxStore.ts"
 import type { Operation, Problem } from "./Push.ts"
 import { type PushSession, type PushSessionError, scopeOf, transaction } from "./PushSession.ts"
 import { rejected, resolveRows, type RowUpdate } from "./RowResolution.ts"
@@ -18,14 +19,21 @@ const rowsPerTransaction = 1_000
 
 type Validators = (operation: Operation) => Validator | Problem
 
-const unvalidatedSql = `
-  select ${rowColumns} from tributary.outbox o where ${pending} and not o.validated and o.id <= $5
+export const unvalidatedStatement = Statement.make({
+  name: "find unvalidated rows of",
+  params: [...scopeParams, "int8"],
+  columns: rowColumns,
+  text: `select ${selectedColumns} from tributary.outbox o where ${pending} and not o.validated and o.id <= $5
    order by o.id limit ${rowsPerTransaction} for update of o`
+})
 
-const saveValidSql = `
-  update tributary.outbox o set validated = true, record = v.text::json, record_id = coalesce(v.record_id, o.record_id),
+export const saveValidStatement = Statement.make({
+  name: "save the valid rows of",
+  params: ["text"],
+  text: `update tributary.outbox o set validated = true, record = v.text::json, record_id = coalesce(v.record_id, o.record_id),
          externalid = case when o.operation = 'create' then o.externalid else v.externalid end
     from jsonb_to_recordset($1::text::jsonb) as v(id bigint, text text, record_id text, externalid text) where o.id = v.id`
+})
 
 /** Saves the bytes of valid rows, rejects the others, and returns those that were rejected. */
 const saveValidation = Effect.fnUntraced(function* (
@@ -54,7 +62,7 @@ const saveValidation = Effect.fnUntraced(function* (
       })
     }
   }
-  yield* run("save the valid rows of", saveValidSql, [JSON.stringify(valid)])
+  yield* rowsOf(run, saveValidStatement, [JSON.stringify(valid)])
   return yield* resolveRows(run, invalid)
 })
 
@@ -73,10 +81,7 @@ export const validateRows = Effect.fnUntraced(function* (
   for (;;) {
     const { rows, invalid } = yield* transaction(session, (run) =>
       Effect.gen(function* () {
-        const rows = yield* selectRows(run, "find unvalidated rows of", unvalidatedSql, [
-          ...parametersOf(scopeOf(session)),
-          through
-        ])
+        const rows = yield* rowsOf(run, unvalidatedStatement, [...parametersOf(scopeOf(session)), through])
         return { rows, invalid: yield* saveValidation(run, rows, validators) }
       })
     )

@@ -40,7 +40,8 @@ interface Inputs {
   readonly timestamptz: Date | string
   readonly json: string
   readonly jsonb: string
-  readonly "int8[]": ReadonlyArray<bigint | number | string>
+  readonly "int8[]": ReadonlyArray<bigint | number | string | null>
+  readonly "text[]": ReadonlyArray<string | null>
   readonly "timestamptz[]": ReadonlyArray<Date | string>
 }
 
@@ -52,6 +53,9 @@ export type Type = TypeName | `${TypeName}?`
 export type As<A> = Type & { readonly [narrowed]: A }
 /** Narrows the values of a column, without the null: `as<"open" | "closed">("text")`. */
 export const as = <A>(type: Type): As<A> => type as As<A>
+/** Columns of one type. */
+export const columns = <const T extends Type, const Name extends string>(type: T, ...names: ReadonlyArray<Name>) =>
+  Object.fromEntries(names.map((name) => [name, type])) as Readonly<Record<Name, T>>
 
 type OrNull<T, A> = T extends `${string}?` ? A | null : A
 type NameOf<T> = T extends `${infer Name extends TypeName}?` ? Name : T extends TypeName ? T : never

@@ -1,6 +1,6 @@
 /** Metrics of each company's rate budget. */
 import * as Effect from "effect/Effect"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { counter, gauge, type Metric } from "./CachedMetrics.ts"
 
 export interface BudgetOwner {
@@ -9,25 +9,26 @@ export interface BudgetOwner {
   readonly fingerprint: string
 }
 
-interface BudgetRow {
-  readonly fingerprint: string
-  readonly used: number
-  readonly allowed: number | null
-  readonly configured: number | null
-  readonly refusals: number
-  readonly held: number
-  readonly origin: string | null
-  readonly status: number | null
-}
-
-const selectBudgets = `
-  select b.fingerprint, b.requests_per_minute::float8 as configured, b.effective_per_minute as allowed,
+export const budgetsStatement = Statement.make({
+  name: "read the metrics of rate budgets",
+  params: ["text"],
+  columns: {
+    fingerprint: "text",
+    ...Statement.columns("float8?", "configured", "allowed"),
+    ...Statement.columns("float8", "refusals", "held"),
+    origin: "text?",
+    status: "int4?",
+    used: "float8"
+  },
+  text: `select b.fingerprint, b.requests_per_minute::float8 as configured, b.effective_per_minute as allowed,
          b.rate_limited_count::float8 as refusals,
          greatest(0, coalesce(extract(epoch from b.retry_after_at - tributary.now()), 0))::float8 as held,
          b.pause_origin as origin, b.pause_status as status,
          coalesce((select sum(permits) from tributary.budget_leases l
                     where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used
     from tributary.budgets b where b.fingerprint = any(array(select jsonb_array_elements_text($1::text::jsonb)))`
+})
+type BudgetRow = Statement.RowOf<typeof budgetsStatement>
 
 const metricsOf = (companies: ReadonlyArray<BudgetOwner>, rows: ReadonlyArray<BudgetRow>): ReadonlyArray<Metric> => {
   const each = (of: (row: BudgetRow) => number | null): Metric["samples"] =>
@@ -76,6 +77,6 @@ const metricsOf = (companies: ReadonlyArray<BudgetOwner>, rows: ReadonlyArray<Bu
 
 export const readBudgetMetrics = (companies: ReadonlyArray<BudgetOwner>) =>
   Effect.map(
-    Sql.rows<BudgetRow>(selectBudgets, [JSON.stringify(companies.map(({ fingerprint }) => fingerprint))]),
+    Statement.run(budgetsStatement, [JSON.stringify(companies.map(({ fingerprint }) => fingerprint))]),
     (rows) => metricsOf(companies, rows)
   )

@@ -3,7 +3,7 @@
  *
  * Promise: names and help are those of this file and its callers; a label's value never breaks a line.
  */
-import type { Metric } from "./CachedMetrics.ts"
+import { counter, gauge, type Metric } from "./CachedMetrics.ts"
 import type { InboxStats } from "../inbox/InboxWriter.ts"
 import type { IngestStats } from "../ingest/Ingest.ts"
 
@@ -29,46 +29,29 @@ export const render = (metrics: ReadonlyArray<Metric>): string =>
 
 /** What receiver and inbox count. */
 export const ofReceiving = (receiver: IngestStats, inbox: InboxStats): ReadonlyArray<Metric> => [
-  {
-    name: "tributary_webhook_deliveries_total",
-    help: "Deliveries by what became of them; busy: also connections that were not taken.",
-    type: "counter",
-    samples: Object.entries(receiver.outcomes).map(([outcome, value]) => ({ labels: { outcome }, value }))
-  },
-  {
-    name: "tributary_webhook_last_accepted_timestamp_seconds",
-    help: "When the last event of a company was stored.",
-    type: "gauge",
-    samples: [...receiver.acceptedAt].map(([company, at]) => ({ labels: { company }, value: at / 1000 }))
-  },
-  {
-    name: "tributary_webhook_stale_age_seconds",
-    help: "The age of the last delivery that was refused as stale; negative for the future.",
-    type: "gauge",
-    samples: receiver.staleAgeSeconds === null ? [] : [{ value: receiver.staleAgeSeconds }]
-  },
-  {
-    name: "tributary_webhook_inbox_queue_events",
-    help: "Events that wait to be stored.",
-    type: "gauge",
-    samples: [{ value: inbox.waiting }]
-  },
-  {
-    name: "tributary_webhook_inbox_queue_bytes",
-    help: "Bytes of events that wait to be stored.",
-    type: "gauge",
-    samples: [{ value: inbox.waitingBytes }]
-  },
-  {
-    name: "tributary_webhook_inbox_commits_total",
-    help: "Statements that stored events and committed.",
-    type: "counter",
-    samples: [{ value: inbox.batches }]
-  },
-  {
-    name: "tributary_webhook_inbox_up",
-    help: "1 while events can be stored, 0 while they cannot.",
-    type: "gauge",
-    samples: [{ value: inbox.failing === null && inbox.writersUp > 0 ? 1 : 0 }]
-  }
+  counter(
+    "tributary_webhook_deliveries_total",
+    "Deliveries by what became of them; busy: also connections that were not taken.",
+    Object.entries(receiver.outcomes).map(([outcome, value]) => ({ labels: { outcome }, value }))
+  ),
+  gauge(
+    "tributary_webhook_last_accepted_timestamp_seconds",
+    "When the last event of a company was stored.",
+    [...receiver.acceptedAt].map(([company, at]) => ({ labels: { company }, value: at / 1000 }))
+  ),
+  gauge(
+    "tributary_webhook_stale_age_seconds",
+    "The age of the last delivery that was refused as stale; negative for the future.",
+    receiver.staleAgeSeconds === null ? [] : [{ value: receiver.staleAgeSeconds }]
+  ),
+  gauge("tributary_webhook_inbox_queue_events", "Events that wait to be stored.", [{ value: inbox.waiting }]),
+  gauge("tributary_webhook_inbox_queue_bytes", "Bytes of events that wait to be stored.", [
+    { value: inbox.waitingBytes }
+  ]),
+  counter("tributary_webhook_inbox_commits_total", "Statements that stored events and committed.", [
+    { value: inbox.batches }
+  ]),
+  gauge("tributary_webhook_inbox_up", "1 while events can be stored, 0 while they cannot.", [
+    { value: inbox.failing === null && inbox.writersUp > 0 ? 1 : 0 }
+  ])
 ]

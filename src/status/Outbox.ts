@@ -10,73 +10,18 @@ import {
   type Difference,
   type Operation,
   type Outcome,
+  isInserted,
   outcomes,
   type RejectedRow,
-  type Rows,
-  whereOf
+  type Rows
 } from "../outbox/Push.ts"
-import * as Sql from "../postgres/Sql.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 /** The number of rows that were rejected with a code. */
 export interface RejectedBy {
   readonly code: string
   readonly records: number
-}
-
-/** The rows of a push, or the rows of a resource that were inserted by SQL. */
-export interface OutboxState {
-  readonly company: string
-  readonly resource: string
-  readonly counts: Counts
-  /** The age of the oldest open row; null when there is none. */
-  readonly oldestMs: number | null
-  readonly refusedBy: ReadonlyArray<RejectedBy>
-}
-
-interface Push {
-  readonly push: bigint
-  readonly company: string
-  readonly resource: string
-  readonly operation: Operation
-  /** Where the records came from, for people. */
-  readonly source: string
-  /** Records of the input; `known` of them belong to an earlier push. */
-  readonly records: number
-  readonly known: number
-}
-
-export interface PushStatus extends Push, OutboxState {
-  readonly state: "finished" | "unfinished"
-  readonly ageMs: number
-  readonly finishedAt: string | null
-}
-
-type OpenCounts = Pick<Counts, "waiting" | "sending" | "refused">
-
-/** A push and its rows that are not done. */
-export interface PushSummary extends Push, OpenCounts {
-  readonly createdAt: Date
-  readonly finishedAt: Date | null
-}
-
-/** Rows of a resource that were inserted by SQL: the open and rejected ones, and the outcomes of the last day. */
-export interface InsertedSummary extends Omit<Counts, "different"> {
-  readonly company: string
-  readonly resource: string
-  /** When the oldest open row was inserted. */
-  readonly oldestAt: Date | null
-}
-
-/** A request whose outcome is not known yet. */
-export interface OpenRequest {
-  readonly company: string
-  readonly resource: string
-  readonly operation: string
-  readonly items: number
-  readonly ageMs: number
-  /** Rounds of retries that ended without an outcome. */
-  readonly failures: number
-  readonly reason: string | null
 }
 
 export interface Status {
@@ -89,56 +34,58 @@ export interface Status {
   readonly calls: ReadonlyArray<OpenRequest>
 }
 
-/** The open and rejected rows of a company. */
-export interface OutboxStatus extends OpenCounts {
-  readonly company: string
-  readonly oldestMs: number | null
-}
-
-/** A row of which the source has other values than were given. */
-export interface DifferingRow {
-  readonly line: number | null
-  readonly externalid: string | null
-  readonly recordId: string | null
-  readonly outcome: Outcome
-  readonly differences: ReadonlyArray<Difference>
-}
-
 /** Finished pushes that are listed unless pushes are named. */
 const finishedShown = 20
 
 const ms = (time: string) => `(extract(epoch from tributary.now() - ${time}) * 1000)::float8`
 
-/** Sums of `amount` by the columns `state` and `outcome`, under the names of {@link Counts}. */
-const sumsOf = (amount: string, names: ReadonlyArray<readonly [string, string]>) =>
-  names.map(([name, where]) => `coalesce(sum(${amount}) filter (where ${where}), 0)::float8 as ${name}`).join(", ")
+/** Sums of `amount` of the rows that meet each condition. */
+const sumsOf = (amount: string, conditions: Readonly<Record<string, string>>) =>
+  Object.entries(conditions)
+    .map(([name, where]) => `coalesce(sum(${amount}) filter (where ${where}), 0)::float8 as ${name}`)
+    .join(", ")
 
-const openStates = [
-  ["waiting", "state = 'pending'"],
-  ["sending", "state = 'in_flight'"],
-  ["refused", "state = 'rejected'"]
-] as const
+const byState = { waiting: "state = 'pending'", sending: "state = 'in_flight'", refused: "state = 'rejected'" }
+const byOutcome = Object.fromEntries(outcomes.map((outcome) => [outcome, `state = 'done' and outcome = '${outcome}'`]))
+const byAll = { ...byState, ...byOutcome, different: "differences is not null" }
+const stateColumns = Statement.columns("float8", "waiting", "sending", "refused")
 
-const byOutcome = outcomes.map((outcome) => [outcome, `state = 'done' and outcome = '${outcome}'`] as const)
-
-/** All counts of rows of the outbox, and their oldest open row. */
-const countColumns = `${sumsOf("1", [...openStates, ...byOutcome, ["different", "differences is not null"]])},
+const counts = Object.entries(byAll).map(([name, where]) => `'${name}', count(*) filter (where ${where})`)
+const selectedCounts = `json_build_object(${counts.join(", ")}) as counts,
   ${ms("min(created_at) filter (where state in ('pending', 'in_flight'))")} as "oldestMs"`
+const countColumns = {
+  counts: Statement.as<Counts>("json"),
+  /** The age of the oldest open row; null when there is none. */
+  oldestMs: "float8?"
+} as const
 
-type CountsRow = Counts & Pick<OutboxState, "oldestMs">
-
-const countsOf = (row: Counts): Counts => {
-  const { waiting, sending, created, adopted, updated, cancelled, unchanged, refused, different } = row
-  return { waiting, sending, created, adopted, updated, cancelled, unchanged, refused, different }
-}
-
-const pushColumns = `p.id as push, p.company, p.resource, p.operation, p.source, p.record_count::float8 as records,
+const selectedPush = `p.id as push, p.company, p.resource, p.operation, p.source, p.record_count::float8 as records,
   p.duplicates::float8 as known`
+const pushColumns = {
+  push: "int8",
+  ...Statement.columns("text", "company", "resource"),
+  operation: Statement.as<Operation>("text"),
+  /** Where the records came from, for people. */
+  source: "text",
+  /** Records of the input; `known` of them belong to an earlier push. */
+  records: "float8",
+  known: "float8"
+} as const
 
-const pushesSql = `
-  select ${pushColumns}, ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
+export const pushesStatement = Statement.make({
+  name: "read the state of pushes",
+  params: ["int8[]"],
+  columns: {
+    ...pushColumns,
+    state: Statement.as<"finished" | "unfinished">("text"),
+    ageMs: "float8",
+    finishedAt: "text?",
+    ...countColumns
+  },
+  text: `select ${selectedPush}, case when p.finished_at is null then 'unfinished' else 'finished' end as state,
+         ${ms("p.created_at")} as "ageMs", to_json(p.finished_at) #>> '{}' as "finishedAt", o.*
     from tributary.pushes p
-    cross join lateral (select ${countColumns} from tributary.outbox where push_id = p.id) o
+    cross join lateral (select ${selectedCounts} from tributary.outbox where push_id = p.id) o
    where case when cardinality($1::bigint[]) > 0 then p.id = any($1::bigint[])
               else p.finished_at is null
                 or p.id in (select push_id from tributary.outbox where state = 'rejected' and push_id is not null)
@@ -146,41 +93,40 @@ const pushesSql = `
                              order by id desc limit ${finishedShown})
          end
    order by p.id desc`
+})
 
-/** The codes of rejected rows, by push. */
-const codesSql = `
-  select push_id as push, coalesce(code, 'unknown') as code, count(*)::float8 as records
+export const codesStatement = Statement.make({
+  name: "count rejected rows of pushes by code",
+  params: ["int8[]"],
+  columns: { push: "int8?", code: "text", records: "float8" },
+  text: `select push_id as push, coalesce(code, 'unknown') as code, count(*)::float8 as records
     from tributary.outbox where state = 'rejected' and push_id = any($1::bigint[])
    group by 1, 2 order by records desc, code`
+})
+
+/** A push and its rows. */
+export interface PushStatus extends Statement.RowOf<typeof pushesStatement> {
+  readonly refusedBy: ReadonlyArray<RejectedBy>
+}
 
 /**
  * The pushes with these numbers, newest first. Without numbers: all that are unfinished or have rejected rows, and the
  * newest of the others.
  */
 export const pushes = Effect.fn("push.Status.pushes")(function* (numbers: ReadonlyArray<bigint> = []) {
-  const found = yield* Sql.rows<Push & CountsRow & Pick<PushStatus, "ageMs" | "finishedAt">>(pushesSql, [
-    numbers.map(String)
-  ])
-  const codes = yield* Sql.rows<RejectedBy & { push: bigint }>(codesSql, [found.map(({ push }) => push.toString())])
+  const found = yield* Statement.run(pushesStatement, [numbers])
+  const codes = yield* Statement.run(codesStatement, [found.map(({ push }) => push)])
   return found.map((row): PushStatus => ({
-    push: row.push,
-    company: row.company,
-    resource: row.resource,
-    operation: row.operation,
-    source: row.source,
-    state: row.finishedAt === null ? "unfinished" : "finished",
-    records: row.records,
-    known: row.known,
-    ageMs: row.ageMs,
-    finishedAt: row.finishedAt,
-    counts: countsOf(row),
-    oldestMs: row.oldestMs,
+    ...row,
     refusedBy: codes.flatMap(({ push, code, records }) => (push === row.push ? [{ code, records }] : []))
   }))
 })
 
-const summariesSql = `
-  with listed as (
+export const summariesStatement = Statement.make({
+  name: "read summaries of pushes",
+  params: ["int4"],
+  columns: { ...pushColumns, createdAt: "timestamptz", finishedAt: "timestamptz?", ...stateColumns },
+  text: `with listed as (
     (select id, 0 as rank from tributary.pushes where finished_at is null order by id desc limit $1::int)
     union all
     (select distinct push_id, 1 from tributary.outbox
@@ -188,63 +134,98 @@ const summariesSql = `
     union all
     (select id, 2 from tributary.pushes order by id desc limit $1::int)
   ), chosen as (select id from listed group by id order by min(rank), id desc limit $1::int)
-  select ${pushColumns}, p.created_at as "createdAt", p.finished_at as "finishedAt", o.*
+  select ${selectedPush}, p.created_at as "createdAt", p.finished_at as "finishedAt", o.*
     from chosen join tributary.pushes p using (id)
     cross join lateral (
-      select ${sumsOf("1", openStates)} from tributary.outbox
+      select ${sumsOf("1", byState)} from tributary.outbox
        where push_id = p.id and state in ('pending', 'in_flight', 'rejected')) o
    order by p.id desc`
+})
+/** A push and its rows that are not done. */
+export type PushSummary = Statement.RowOf<typeof summariesStatement>
 
 /** Unfinished pushes, pushes with rejected rows, and the newest of the others; newest first. */
-export const summaries = (limit: number) => Sql.rows<PushSummary>(summariesSql, [limit])
+export const summaries = (limit: number) => Statement.run(summariesStatement, [limit])
 
-const outboxSql = `
-  select o.*, coalesce(r.codes, '[]') as "refusedBy"
-    from (select company, resource, ${countColumns} from tributary.outbox where push_id is null group by 1, 2) o
+export const outboxStatement = Statement.make({
+  name: "read the state of inserted rows",
+  columns: {
+    company: "text",
+    resource: "text",
+    ...countColumns,
+    refusedBy: Statement.as<ReadonlyArray<RejectedBy>>("json")
+  },
+  text: `select o.*, coalesce(r.codes, '[]') as "refusedBy"
+    from (select company, resource, ${selectedCounts} from tributary.outbox where push_id is null group by 1, 2) o
     left join (select company, resource, json_agg(json_build_object('code', outcome, 'records', records)
                                                   order by records desc, outcome) as codes
                  from tributary.outbox_status where state = 'rejected' and is_inserted group by 1, 2) r
       using (company, resource)
    order by company, resource`
+})
+
+/** The rows of a resource that were inserted by SQL. */
+export type OutboxState = Statement.RowOf<typeof outboxStatement>
 
 /** The rows that were inserted by SQL, by company and resource. */
-export const outbox = Effect.map(
-  Sql.rows<CountsRow & Omit<OutboxState, "counts">>(outboxSql),
-  (rows): ReadonlyArray<OutboxState> =>
-    rows.map((row) => ({
-      company: row.company,
-      resource: row.resource,
-      counts: countsOf(row),
-      oldestMs: row.oldestMs,
-      refusedBy: row.refusedBy
-    }))
-)
+export const outbox = Statement.run(outboxStatement)
 
-const insertedSql = `
-  select company, resource, min(oldest_at) filter (where state in ('pending', 'in_flight')) as "oldestAt",
-         ${sumsOf("records", [...openStates, ...byOutcome])}
-    from tributary.outbox_status where is_inserted group by 1, 2 order by 1, 2`
+export const targetStatement = Statement.make({
+  name: "find the resource of a push",
+  params: ["int8"],
+  columns: { company: "text", resource: "text" },
+  text: "select company, resource from tributary.pushes where id = $1"
+})
 
 /** The company and resource of a push; null when there is no such push. */
-export const targetOf = (push: bigint) =>
-  Effect.map(
-    Sql.rows<Pick<Push, "company" | "resource">>(
-      "select company, resource from tributary.pushes where id = $1::bigint",
-      [push.toString()]
-    ),
-    ([row]) => row ?? null
-  )
+export const targetOf = (push: bigint) => Effect.map(Statement.run(targetStatement, [push]), ([row]) => row ?? null)
+
+export const insertedStatement = Statement.make({
+  name: "read summaries of inserted rows",
+  columns: {
+    company: "text",
+    resource: "text",
+    /** When the oldest open row was inserted. */
+    oldestAt: "timestamptz?",
+    ...stateColumns,
+    ...Statement.columns("float8", ...outcomes)
+  },
+  text: `select company, resource, min(oldest_at) filter (where state in ('pending', 'in_flight')) as "oldestAt",
+         ${sumsOf("records", { ...byState, ...byOutcome })}
+    from tributary.outbox_status where is_inserted group by 1, 2 order by 1, 2`
+})
+/** Rows of a resource that were inserted by SQL: the open and rejected ones, and the outcomes of the last day. */
+export type InsertedSummary = Statement.RowOf<typeof insertedStatement>
 
 /** {@link InsertedSummary} of every company and resource that has such rows. */
-export const inserted = Sql.rows<InsertedSummary>(insertedSql)
+export const inserted = Statement.run(insertedStatement)
 
-const openRequestsSql = `
-  select company, resource, operation, record_count as items, ${ms("created_at")} as "ageMs",
+export const openRequestsStatement = Statement.make({
+  name: "read open push requests",
+  params: ["int4?"],
+  columns: {
+    ...Statement.columns("text", "company", "resource", "operation"),
+    items: "int4",
+    ageMs: "float8",
+    /** Rounds of retries that ended without an outcome. */
+    failures: "int4",
+    reason: "text?"
+  },
+  text: `select company, resource, operation, record_count as items, ${ms("created_at")} as "ageMs",
          failed_attempts as failures, reason
     from tributary.push_requests where state = 'open' order by id limit $1::int`
+})
+/** A request whose outcome is not known yet. */
+export type OpenRequest = Statement.RowOf<typeof openRequestsStatement>
 
 /** The oldest open requests; all of them without a limit. */
-export const openRequests = (limit: number | null = null) => Sql.rows<OpenRequest>(openRequestsSql, [limit])
+export const openRequests = (limit: number | null = null) => Statement.run(openRequestsStatement, [limit])
+
+export const countPushesStatement = Statement.make({
+  name: "count pushes",
+  columns: { pushes: "float8" },
+  text: "select count(*)::float8 as pushes from tributary.pushes"
+})
 
 /** The whole state, or a push alone with the open requests of its resource. */
 export const read = Effect.fn("push.Status.read")(function* (push: bigint | null) {
@@ -256,55 +237,96 @@ export const read = Effect.fn("push.Status.read")(function* (push: bigint | null
     )
     return { pushes: listed, older: 0, outbox: [], calls } satisfies Status
   }
-  const [all] = yield* Sql.rows<{ pushes: number }>("select count(*)::float8 as pushes from tributary.pushes")
+  const [all] = yield* Statement.run(countPushesStatement)
   return { pushes: listed, older: all!.pushes - listed.length, outbox: yield* outbox, calls: open } satisfies Status
 })
 
-/** Selects rows of one push, or of one resource without a push. */
-const selectOf = <Row extends object>(
-  rows: Rows,
-  sql: (where: string, next: number) => string,
-  ...values: Array<unknown>
-) => {
-  const [where, parameters] = whereOf(rows)
-  return Sql.rows<Row>(sql(where, parameters.length + 1), [...parameters, ...values])
-}
-
+const rejectedColumns = {
+  id: "int8",
+  line: "float8?",
+  operation: Statement.as<Operation>("text"),
+  ...Statement.columns("text?", "externalid", "recordId"),
+  code: "text",
+  field: "text?",
+  reason: "text",
+  problems: Statement.as<RejectedRow["problems"]>("json"),
+  record: "text"
+} as const
 const rejectedSql = `select id, line::float8 as line, operation, externalid, record_id as "recordId",
        coalesce(code, 'unknown') as code, field, coalesce(reason, '') as reason, coalesce(problems, '[]') as problems,
        record::text as record
   from tributary.outbox where state = 'rejected'`
 
-/** Rejected rows after the one with this number, in the order of their numbers. */
-export const rejectedRows = (rows: Rows, after: bigint, limit: number) =>
-  selectOf<RejectedRow>(
-    rows,
-    (where, next) => `${rejectedSql} and ${where} and id > $${next}::bigint order by id limit $${next + 1}::bigint`,
-    after.toString(),
-    limit
-  )
+export const rejectedOfPush = Statement.make({
+  name: "read the rejected rows of a push",
+  params: ["int8", "int8", "int8"],
+  columns: rejectedColumns,
+  text: `${rejectedSql} and push_id = $3 and id > $1 order by id limit $2`
+})
+export const rejectedInserted = Statement.make({
+  name: "read the rejected rows that were inserted",
+  params: ["int8", "int8", "text", "text"],
+  columns: rejectedColumns,
+  text: `${rejectedSql} and ${isInserted("$3", "$4")} and id > $1 order by id limit $2`
+})
 
-/** The rows that were rejected last. */
-export const latestRejectedRows = (rows: Rows, limit: number) =>
-  selectOf<RejectedRow>(
-    rows,
-    (where, next) => `${rejectedSql} and ${where} order by resolved_at desc nulls last, id limit $${next}::bigint`,
-    limit
-  )
+/** Rejected rows after the one with this number, in the order of their numbers. */
+export const rejectedRows = (rows: Rows, after: bigint, limit: number): Sql.Query<ReadonlyArray<RejectedRow>> =>
+  "push" in rows
+    ? Statement.run(rejectedOfPush, [after, limit, rows.push])
+    : Statement.run(rejectedInserted, [after, limit, rows.company, rows.resource])
+
+export const latestRejectedStatement = Statement.make({
+  name: "read the inserted rows that were rejected last",
+  params: ["int8", "text", "text"],
+  columns: rejectedColumns,
+  text: `${rejectedSql} and ${isInserted("$2", "$3")} order by resolved_at desc nulls last, id limit $1`
+})
+
+/** The rows inserted by SQL that were rejected last. */
+export const latestRejectedRows = (company: string, resource: string, limit: number) =>
+  Statement.run(latestRejectedStatement, [limit, company, resource])
+
+const differingColumns = {
+  line: "float8?",
+  ...Statement.columns("text?", "externalid", "recordId"),
+  outcome: Statement.as<Outcome>("text?"),
+  differences: Statement.as<ReadonlyArray<Difference>>("json?")
+} as const
+/** A row of which the source has other values than were given. */
+export type DifferingRow = Statement.RowOf<Statement.Statement<[], typeof differingColumns>>
+
+const differingSql = `select line::float8 as line, externalid, record_id as "recordId", outcome, differences
+      from tributary.outbox where state = 'done' and differences is not null`
+
+export const differingOfPush = Statement.make({
+  name: "read the differing rows of a push",
+  params: ["int8", "int8"],
+  columns: differingColumns,
+  text: `${differingSql} and push_id = $2 order by id limit $1`
+})
+export const differingInserted = Statement.make({
+  name: "read the differing rows that were inserted",
+  params: ["int8", "text", "text"],
+  columns: differingColumns,
+  text: `${differingSql} and ${isInserted("$2", "$3")} order by id limit $1`
+})
 
 /** The first rows of which the source has other values. */
 export const differingRows = (rows: Rows, limit: number) =>
-  selectOf<DifferingRow>(
-    rows,
-    (where, next) => `select line::float8 as line, externalid, record_id as "recordId", outcome, differences
-      from tributary.outbox where state = 'done' and differences is not null and ${where} order by id limit $${next}::bigint`,
-    limit
-  )
+  "push" in rows
+    ? Statement.run(differingOfPush, [limit, rows.push])
+    : Statement.run(differingInserted, [limit, rows.company, rows.resource])
 
-const openSql = `
-  select company, ${sumsOf("records", openStates)},
+export const openStatement = Statement.make({
+  name: "count open and rejected rows",
+  columns: { company: "text", ...stateColumns, oldestMs: "float8?" },
+  text: `select company, ${sumsOf("records", byState)},
          ${ms("min(oldest_at) filter (where state <> 'rejected')")} as "oldestMs"
     from tributary.outbox_status where state <> 'done' group by 1 order by 1`
+})
+/** The open and rejected rows of a company. */
+export type OutboxStatus = Statement.RowOf<typeof openStatement>
 
 /** {@link OutboxStatus} of every company that has open or rejected rows. */
-export const open = Sql.rows<OutboxStatus>(openSql)
+export const open = Statement.run(openStatement)

@@ -5,23 +5,20 @@
  * of the last minute.
  */
 import * as Effect from "effect/Effect"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { cached, gauge, type Metric } from "./CachedMetrics.ts"
 import { outcomes } from "../outbox/Push.ts"
 
-interface Row {
-  readonly company: string
-  readonly waiting: number
-  readonly oldest: number
-  readonly refused: number
-  readonly calls: number
-  readonly failing: number
-  /** Records resolved within the last minute, by outcome; an outcome without records is absent. */
-  readonly resolved: Readonly<Record<string, number>>
-}
-
-const metricsSql = `
-  select c.company, w.*, k.*, r.*
+export const metricsStatement = Statement.make({
+  name: "read the metrics of the outbox",
+  params: ["jsonb"],
+  columns: {
+    company: "text",
+    ...Statement.columns("float8", "waiting", "oldest", "refused", "calls", "failing"),
+    /** Records resolved within the last minute, by outcome; an outcome without records is absent. */
+    resolved: Statement.as<Readonly<Record<string, number>>>("json")
+  },
+  text: `select c.company, w.*, k.*, r.*
     from jsonb_array_elements_text($1::jsonb) as c(company)
    cross join lateral (
      select coalesce(sum(records) filter (where state <> 'rejected'), 0)::float8 as waiting,
@@ -36,6 +33,8 @@ const metricsSql = `
        select coalesce(outcome, 'refused') as outcome, count(*) as records from tributary.outbox o
         where o.company = c.company and o.state in ('done', 'rejected')
           and o.resolved_at > (select tributary.now() - interval '1 minute') group by 1) g) r`
+})
+type Row = Statement.RowOf<typeof metricsStatement>
 
 const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
   const byCompany = (name: string, help: string, of: (row: Row) => number): Metric =>
@@ -62,4 +61,4 @@ const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
 
 /** The metrics of these companies. */
 export const make = (companies: ReadonlyArray<string>) =>
-  cached(Effect.map(Sql.rows<Row>(metricsSql, [JSON.stringify(companies)]), metricsOf))
+  cached(Effect.map(Statement.run(metricsStatement, [JSON.stringify(companies)]), metricsOf))

@@ -1,6 +1,7 @@
 /** Quarantine entries. */
 import * as Effect from "effect/Effect"
 import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 export type EntryState = "open" | "resolved" | "all"
 
@@ -10,35 +11,18 @@ export interface Filter {
   readonly state: EntryState
 }
 
-export interface ListedEntry {
-  readonly id: bigint
-  readonly companyId: bigint
-  readonly resource: string
-  readonly recordId: string | null
-  readonly field: string | null
-  readonly reason: string
-  readonly times: number
-  readonly firstSeenAt: Date
-  readonly lastSeenAt: Date
-  readonly resolvedAt: Date | null
-}
+const columns = {
+  ...Statement.columns("int8", "id", "companyId"),
+  resource: "text",
+  ...Statement.columns("text?", "recordId", "field"),
+  reason: "text",
+  times: "float8",
+  ...Statement.columns("timestamptz", "firstSeenAt", "lastSeenAt"),
+  resolvedAt: "timestamptz?"
+} as const
+export type ListedEntry = Statement.RowOf<Statement.Statement<[], typeof columns>>
 
-export interface Entry extends ListedEntry {
-  /** As sent, cut to a maximum. */
-  readonly bytes: string
-  readonly characters: number
-  readonly isCut: boolean
-  readonly runId: bigint
-  readonly source: string
-}
-
-export interface OpenCount {
-  readonly companyId: bigint
-  readonly resource: string
-  readonly open: number
-}
-
-const columns = `id, company_id as "companyId", resource, record_id as "recordId", field, reason, times::float8 as times,
+const selected = `id, company_id as "companyId", resource, record_id as "recordId", field, reason, times::float8 as times,
   first_seen_at as "firstSeenAt", last_seen_at as "lastSeenAt", resolved_at as "resolvedAt"`
 
 const conditions: Readonly<Record<EntryState, string>> = {
@@ -61,36 +45,51 @@ export const list = (
   }).filter(([, value]) => value !== null)
   const where = [conditions[state], ...given.map(([condition], index) => condition.replace("?", `$${index + 2}`))]
   return Sql.rows<ListedEntry>(
-    `select ${columns} from tributary.quarantine where ${where.join(" and ")} order by id desc limit $1::int`,
+    `select ${selected} from tributary.quarantine where ${where.join(" and ")} order by id desc limit $1::int`,
     [entriesMax, ...given.map(([, value]) => value)]
   )
 }
 
-/** The numbers of open entries, by company and resource. */
-export const open: Sql.Query<ReadonlyArray<OpenCount>> = Sql.rows<OpenCount>(
-  `select company_id as "companyId", resource, count(*)::float8 as open from tributary.quarantine
+export const openStatement = Statement.make({
+  name: "count open quarantine entries",
+  columns: { companyId: "int8", resource: "text", open: "float8" },
+  text: `select company_id as "companyId", resource, count(*)::float8 as open from tributary.quarantine
     where resolved_at is null group by 1, 2 order by 1, 2`
-)
+})
+
+/** The numbers of open entries, by company and resource. */
+export const open = Statement.run(openStatement)
+
+export const oneStatement = Statement.make({
+  name: "read a quarantine entry",
+  params: ["int8", "int4"],
+  columns: {
+    ...columns,
+    /** As sent, cut to a maximum. */
+    bytes: "text",
+    characters: "int4",
+    isCut: "bool",
+    runId: "int8",
+    source: "text"
+  },
+  text: `select ${selected}, left(bytes, $2) as bytes, length(bytes) as characters, length(bytes) > $2 as "isCut", run_id as "runId", source
+         from tributary.quarantine where id = $1`
+})
+export type Entry = Statement.RowOf<typeof oneStatement>
 
 /** One entry; null when there is none. */
 export const one = (id: bigint, charactersMax: number): Sql.Query<Entry | null> =>
-  Effect.map(
-    Sql.rows<Entry>(
-      `select ${columns}, left(bytes, $2::int) as bytes, length(bytes) as characters, length(bytes) > $2::int as "isCut", run_id as "runId", source
-         from tributary.quarantine where id = $1::bigint`,
-      [id.toString(), charactersMax]
-    ),
-    ([row]) => row ?? null
-  )
+  Effect.map(Statement.run(oneStatement, [id, charactersMax]), ([row]) => row ?? null)
+
+export const newestOpenStatement = Statement.make({
+  name: "read the newest open quarantine entry of a record",
+  params: ["int8", "text", "text"],
+  columns,
+  text: `select ${selected} from tributary.quarantine
+        where company_id = $1 and resource = $2 and coalesce(record_id, '') = $3 and resolved_at is null
+        order by last_seen_at desc, id desc limit 1`
+})
 
 /** The newest open entry of a record. */
 export const newestOpen = (companyId: bigint, resource: string, recordId: string): Sql.Query<ListedEntry | null> =>
-  Effect.map(
-    Sql.rows<ListedEntry>(
-      `select ${columns} from tributary.quarantine
-        where company_id = $1::bigint and resource = $2 and coalesce(record_id, '') = $3 and resolved_at is null
-        order by last_seen_at desc, id desc limit 1`,
-      [companyId.toString(), resource, recordId]
-    ),
-    ([row]) => row ?? null
-  )
+  Effect.map(Statement.run(newestOpenStatement, [companyId, resource, recordId]), ([row]) => row ?? null)

@@ -1,25 +1,24 @@
 /** Metrics of each resource: freshness, the last run, failures, rows, quarantine. */
 import * as Effect from "effect/Effect"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { gauge, type Metric } from "./CachedMetrics.ts"
-
-interface ResourceRow {
-  readonly company: string
-  readonly resource: string
-  readonly failures: number
-  readonly isSkipped: boolean
-  readonly age: number | null
-  readonly status: string | null
-  readonly endedAt: number | null
-  readonly rows: number | null
-  readonly deleted: number | null
-  readonly quarantined: number
-}
 
 const isIn = (company: string) => `${company} = any(array(select jsonb_array_elements_text($1::text::jsonb)))`
 
-const selectResources = `
-  select s.company, s.resource, s.failures, coalesce(s.status = 'skipped', false) as "isSkipped",
+export const resourcesStatement = Statement.make({
+  name: "read the metrics of resources",
+  params: ["text"],
+  columns: {
+    company: "text",
+    resource: "text",
+    failures: "int4",
+    isSkipped: "bool",
+    age: "float8?",
+    status: "text?",
+    ...Statement.columns("float8?", "endedAt", "rows", "deleted"),
+    quarantined: "float8"
+  },
+  text: `select s.company, s.resource, s.failures, coalesce(s.status = 'skipped', false) as "isSkipped",
          extract(epoch from f.age)::float8 as age,
          last.status, extract(epoch from last.finished_at)::float8 as "endedAt",
          c.rows::float8 as rows, c.deleted::float8 as deleted, q.records as quarantined
@@ -35,6 +34,8 @@ const selectResources = `
        where q.company_id = f.company_id and q.resource = f.resource and q.resolved_at is null) q
    where ${isIn("f.company")} and ${isIn("s.company")}
    order by s.company, s.resource`
+})
+type ResourceRow = Statement.RowOf<typeof resourcesStatement>
 
 const metricsOf = (
   rows: ReadonlyArray<ResourceRow>,
@@ -96,6 +97,4 @@ const metricsOf = (
 
 /** `freshnessOf` is the freshness target of a resource in milliseconds. */
 export const readResourceMetrics = (companies: ReadonlyArray<string>, freshnessOf: (resource: string) => number) =>
-  Effect.map(Sql.rows<ResourceRow>(selectResources, [JSON.stringify(companies)]), (rows) =>
-    metricsOf(rows, freshnessOf)
-  )
+  Effect.map(Statement.run(resourcesStatement, [JSON.stringify(companies)]), (rows) => metricsOf(rows, freshnessOf))

@@ -8,7 +8,7 @@ import { learnedOverlap } from "../warehouse/Overlap.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import type { Company } from "../sync/Company.ts"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 export type RunStatus = "running" | "done" | "quarantined" | "failed" | "abandoned"
 
@@ -109,32 +109,28 @@ export const healthOf = (
   return { state: healthState, isFailing, isLate, isPaused, isRunning, isBlocked, ageMs, targetMs }
 }
 
-interface Row {
-  readonly company: string
-  readonly companyId: bigint | null
-  readonly resource: string
-  readonly hasCheckpoint: boolean
-  readonly cursor: string | null
-  readonly overlapMs: number | null
-  readonly lateMs: number | null
-  readonly fullScanAt: Date | null
-  readonly fullWanted: string | null
-  readonly scanKind: string | null
-  readonly scanPages: number | null
-  readonly runId: bigint | null
-  readonly status: RunStatus | null
-  readonly kind: string | null
-  readonly beganAt: Date | null
-  readonly endedAt: Date | null
-  readonly error: string | null
-  readonly remedy: string | null
-  readonly note: string | null
-  readonly freshAt: Date | null
-  readonly quarantined: number
-}
-
-const selectResources = `
-  select f.company, f.company_id as "companyId", f.resource, k.company_id is not null as "hasCheckpoint",
+export const resourcesStatement = Statement.make({
+  name: "read the state of resources",
+  params: ["jsonb", "text?"],
+  columns: {
+    company: "text",
+    companyId: "int8?",
+    resource: "text",
+    hasCheckpoint: "bool",
+    cursor: "text?",
+    ...Statement.columns("float8?", "overlapMs", "lateMs"),
+    fullScanAt: "timestamptz?",
+    ...Statement.columns("text?", "fullWanted", "scanKind"),
+    scanPages: "float8?",
+    runId: "int8?",
+    status: Statement.as<RunStatus | null>("text?"),
+    kind: "text?",
+    ...Statement.columns("timestamptz?", "beganAt", "endedAt"),
+    ...Statement.columns("text?", "error", "remedy", "note"),
+    freshAt: "timestamptz?",
+    quarantined: "float8"
+  },
+  text: `select f.company, f.company_id as "companyId", f.resource, k.company_id is not null as "hasCheckpoint",
          k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.max_lateness_ms::float8 as "lateMs",
          k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind",
          k.scan_pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
@@ -150,6 +146,8 @@ const selectResources = `
        order by id desc limit 1) r on true
    where f.company = any(array(select jsonb_array_elements_text($1::jsonb))) and ($2::text is null or f.resource = $2)
    order by f.company, f.resource`
+})
+type Row = Statement.RowOf<typeof resourcesStatement>
 
 const checkpointOf = (row: Row): Checkpoint | null =>
   row.hasCheckpoint
@@ -176,7 +174,7 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
   resource: string | null = null
 ) {
   const names = companies.map(({ name }) => name)
-  const rows = yield* Sql.rows<Row>(selectResources, [JSON.stringify(names), resource])
+  const rows = yield* Statement.run(resourcesStatement, [JSON.stringify(names), resource])
   const tasks = new Map(
     (yield* TaskQueue.readTasks).map((task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const)
   )
@@ -198,25 +196,27 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
   })
 })
 
-/** What needs attention in a company beside its resources. */
-export interface CompanyAlerts {
-  readonly company: string
-  /** Dead letters of the inbox. */
-  readonly dead: number
-  readonly gaps: number
-  readonly refused: number
-  /** Processes alive that receive its events. */
-  readonly receivers: number
-}
-
-export const readAlerts = Effect.fn("dashboard.Resources.beside")(function* (companies: ReadonlyArray<ShownCompany>) {
-  return yield* Sql.rows<CompanyAlerts>(
-    `select name as company,
+export const alertsStatement = Statement.make({
+  name: "count what needs attention",
+  params: ["jsonb"],
+  columns: {
+    company: "text",
+    /** Dead letters of the inbox. */
+    dead: "float8",
+    gaps: "float8",
+    refused: "float8",
+    /** Processes alive that receive its events. */
+    receivers: "float8"
+  },
+  text: `select name as company,
             (select coalesce(sum(events), 0) from tributary.inbox_status where company = name and state = 'dead_letter')::float8 as dead,
             (select count(*) from tributary.delivery_gaps g where g.company = name and g.closed_at is null)::float8 as gaps,
             (select coalesce(sum(records), 0) from tributary.outbox_status where company = name and state = 'rejected')::float8 as refused,
             (select count(*) from tributary.processes_alive r where name = any(r.companies))::float8 as receivers
-       from jsonb_array_elements_text($1::jsonb) as name`,
-    [JSON.stringify(companies.map(({ name }) => name))]
-  )
+       from jsonb_array_elements_text($1::jsonb) as name`
 })
+/** What needs attention in a company beside its resources. */
+export type CompanyAlerts = Statement.RowOf<typeof alertsStatement>
+
+export const readAlerts = (companies: ReadonlyArray<ShownCompany>) =>
+  Statement.run(alertsStatement, [JSON.stringify(companies.map(({ name }) => name))])

@@ -5,28 +5,30 @@
  */
 import * as Effect from "effect/Effect"
 import { counter } from "./CachedMetrics.ts"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 const runStatuses = ["done", "quarantined", "failed", "abandoned"] as const
 const changes = ["inserted", "updated", "unchanged", "deleted", "quarantined"] as const
 
-interface EndedRow extends Readonly<Record<(typeof changes)[number], number>> {
-  readonly company: string
-  readonly status: string
-  readonly runs: number
-}
-
 /** Runs are counted so long after they ended, so that none is missed whose end was still to be committed. */
 const settleSeconds = 2
 
-const settledNow = `select (tributary.now() - interval '${settleSeconds} seconds')::text as at`
+export const settledStatement = Statement.make({
+  name: "read the time until which runs are counted",
+  columns: { at: "text" },
+  text: `select (tributary.now() - interval '${settleSeconds} seconds')::text as at`
+})
 
-const selectEnded = `
-  select k.company, r.status, count(*)::float8 as runs,
+export const endedStatement = Statement.make({
+  name: "count ended runs",
+  params: ["timestamptz", "timestamptz"],
+  columns: { company: "text", status: "text", ...Statement.columns("float8", "runs", ...changes) },
+  text: `select k.company, r.status, count(*)::float8 as runs,
          ${changes.map((change) => `sum(r.${change})::float8 as ${change}`).join(", ")}
     from tributary.runs r join tributary.companies k on k.company_id = r.company_id
    where r.finished_at > $1::timestamptz and r.finished_at <= $2::timestamptz
    group by 1, 2`
+})
 
 /** Counts runs of these companies from the first read on. */
 export const make = (names: ReadonlyArray<string>) => {
@@ -55,9 +57,9 @@ export const make = (names: ReadonlyArray<string>) => {
     )
   ]
   return Effect.gen(function* () {
-    const [now] = yield* Sql.rows<{ at: string }>(settledNow)
+    const [now] = yield* Statement.run(settledStatement)
     const until = now!.at
-    const rows = since === null ? [] : yield* Sql.rows<EndedRow>(selectEnded, [since, until])
+    const rows = since === null ? [] : yield* Statement.run(endedStatement, [since, until])
     since = until
     for (const row of rows) {
       const total = totals.get(row.company)

@@ -2,43 +2,11 @@
 import * as Effect from "effect/Effect"
 import type { RunStatus } from "./Resources.ts"
 import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 export const lanes = ["live", "backfill", "records", "push"] as const
 export const statuses: ReadonlyArray<RunStatus> = ["running", "done", "quarantined", "failed", "abandoned"]
 export type Lane = (typeof lanes)[number]
-
-export interface Run {
-  readonly id: bigint
-  readonly companyId: bigint
-  /** Null for a company without a stored name. */
-  readonly company: string | null
-  readonly resource: string
-  readonly lane: Lane
-  readonly kind: string
-  readonly status: RunStatus
-  readonly resumed: boolean
-  readonly beganAt: Date
-  readonly endedAt: Date | null
-  readonly cursorFrom: string | null
-  readonly cursorTo: string | null
-  readonly pages: number
-  readonly requests: number
-  readonly retries: number
-  readonly bytes: number
-  readonly records: number
-  readonly inserted: number
-  readonly updated: number
-  readonly unchanged: number
-  readonly deleted: number
-  readonly quarantined: number
-  readonly late: number
-  readonly lateMs: number
-  readonly staleVersions: number
-  readonly note: string | null
-  readonly errorKind: string | null
-  readonly error: string | null
-  readonly remedy: string | null
-}
 
 /** The runs to list; null is any. */
 export interface RunFilter {
@@ -61,6 +29,31 @@ const columns = `
   r.quarantined::float8 as quarantined, r.late_rows::float8 as late, r.max_lateness_ms::float8 as "lateMs",
   r.stale_records::float8 as "staleVersions", r.note, r.error_kind as "errorKind", r.error, r.remedy`
 
+export const oneStatement = Statement.make({
+  name: "read a run",
+  params: ["int8"],
+  columns: {
+    ...Statement.columns("int8", "id", "companyId"),
+    /** Null for a company without a stored name. */
+    company: "text?",
+    resource: "text",
+    lane: Statement.as<Lane>("text"),
+    kind: "text",
+    status: Statement.as<RunStatus>("text"),
+    resumed: "bool",
+    beganAt: "timestamptz",
+    endedAt: "timestamptz?",
+    ...Statement.columns("text?", "cursorFrom", "cursorTo"),
+    ...Statement.columns("float8", "pages", "requests", "retries", "bytes", "records", "inserted", "updated"),
+    ...Statement.columns("float8", "unchanged", "deleted", "quarantined", "late", "lateMs", "staleVersions"),
+    ...Statement.columns("text?", "note", "errorKind", "error", "remedy")
+  },
+  text: `select ${columns} from tributary.runs r where r.id = $1`
+})
+export type Run = Statement.RowOf<typeof oneStatement>
+
+export const one = (id: bigint) => Effect.map(Statement.run(oneStatement, [id]), ([run]) => run ?? null)
+
 /** Newest first. */
 export const list = Effect.fn("dashboard.Runs.list")(function* (filter: RunFilter, limit: number) {
   const given = Object.entries({
@@ -78,32 +71,22 @@ export const list = Effect.fn("dashboard.Runs.list")(function* (filter: RunFilte
   )
 })
 
-export const one = Effect.fn("dashboard.Runs.one")(function* (id: bigint) {
-  const [run] = yield* Sql.rows<Run>(`select ${columns} from tributary.runs r where r.id = $1::bigint`, [id.toString()])
-  return run ?? null
+export const quarantineStatement = Statement.make({
+  name: "read the open quarantine of a resource",
+  params: ["int8", "text", "int8?", "int8"],
+  columns: {
+    ...Statement.columns("int8", "id", "runId"),
+    ...Statement.columns("text?", "recordId", "field"),
+    reason: "text",
+    lastSeenAt: "timestamptz"
+  },
+  text: `select id, run_id as "runId", record_id as "recordId", field, reason, last_seen_at as "lastSeenAt"
+       from tributary.quarantine
+      where resolved_at is null and company_id = $1 and resource = $2 and ($3::bigint is null or run_id = $3)
+      order by id desc limit $4`
 })
-
-export interface QuarantinedRecord {
-  readonly id: bigint
-  readonly runId: bigint
-  readonly recordId: string | null
-  readonly field: string | null
-  readonly reason: string
-  readonly lastSeenAt: Date
-}
+export type QuarantinedRecord = Statement.RowOf<typeof quarantineStatement>
 
 /** Open quarantine of a resource, newest first; with a run, the entries that this run met last. */
-export const quarantine = Effect.fn("dashboard.Runs.quarantine")(function* (
-  companyId: bigint,
-  resource: string,
-  runId: bigint | null,
-  limit: number
-) {
-  return yield* Sql.rows<QuarantinedRecord>(
-    `select id, run_id as "runId", record_id as "recordId", field, reason, last_seen_at as "lastSeenAt"
-       from tributary.quarantine
-      where resolved_at is null and company_id = $1::bigint and resource = $2 and ($3::bigint is null or run_id = $3::bigint)
-      order by id desc limit $4`,
-    [companyId.toString(), resource, runId?.toString() ?? null, limit]
-  )
-})
+export const quarantine = (companyId: bigint, resource: string, runId: bigint | null, limit: number) =>
+  Statement.run(quarantineStatement, [companyId, resource, runId, limit])

@@ -1,7 +1,7 @@
 /** The state of the tasks and of the processes that run them. */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { readTasks, type Task } from "../tasks/TaskQueue.ts"
 
 export interface ScheduleStatus {
@@ -15,12 +15,16 @@ export interface TaskStatus extends Task {
   readonly nextInMs: number | null
 }
 
-export const read: Effect.Effect<ScheduleStatus, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const tasks = yield* readTasks
-  const [now] = yield* sql<{ processes: number; ms: number }>`
-    select (extract(epoch from tributary.now()) * 1000)::float8 as ms,
+export const processesStatement = Statement.make({
+  name: "count the processes alive",
+  columns: { ms: "float8", processes: "int4" },
+  text: `select (extract(epoch from tributary.now()) * 1000)::float8 as ms,
            (select count(*) from tributary.processes_alive)::int as processes`
+})
+
+export const read: Sql.Query<ScheduleStatus> = Effect.gen(function* () {
+  const tasks = yield* readTasks
+  const [now] = yield* Statement.run(processesStatement)
   return {
     processes: now!.processes,
     tasks: tasks.map((task) => ({

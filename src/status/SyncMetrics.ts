@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorUsage } from "../connector/Connector.ts"
-import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { type BudgetOwner, readBudgetMetrics } from "./BudgetMetrics.ts"
 import { cached, counter, gauge, type Metric } from "./CachedMetrics.ts"
 import { readResourceMetrics } from "./ResourceMetrics.ts"
@@ -27,15 +27,15 @@ export interface MetricsOptions {
 
 const taskStates = ["running", "paused", "due", "waiting"] as const
 
-interface TaskRow {
-  readonly company: string
-  readonly states: Readonly<Record<string, number>>
-  readonly oldest: number
-  readonly alive: number
-}
-
-const selectTasks = `
-  with task as (
+export const tasksStatement = Statement.make({
+  name: "count tasks",
+  params: ["text"],
+  columns: {
+    company: "text",
+    states: Statement.as<Readonly<Record<string, number>>>("json"),
+    ...Statement.columns("float8", "oldest", "alive")
+  },
+  text: `with task as (
     select company, next_run_at, requested_at, case
              when lease_expires_at > now.at then 'running'
              when requested_at is not null then 'due'
@@ -50,8 +50,9 @@ const selectTasks = `
                     where t.company = c.company and t.state = 'due'), 0)::float8 as oldest,
          (select count(*) from tributary.processes_alive r where c.company = any(r.companies))::float8 as alive
     from jsonb_array_elements_text($1::text::jsonb) as c(company)`
+})
 
-const ofTasks = (rows: ReadonlyArray<TaskRow>) => [
+const ofTasks = (rows: ReadonlyArray<Statement.RowOf<typeof tasksStatement>>) => [
   gauge(
     "tributary_tasks",
     "Tasks of the schedule by state: running, paused, due (no process runs it yet) or waiting for its time.",
@@ -72,7 +73,7 @@ const ofTasks = (rows: ReadonlyArray<TaskRow>) => [
 ]
 
 const readTaskMetrics = (companies: ReadonlyArray<string>) =>
-  Effect.map(Sql.rows<TaskRow>(selectTasks, [JSON.stringify(companies)]), ofTasks)
+  Effect.map(Statement.run(tasksStatement, [JSON.stringify(companies)]), ofTasks)
 
 const ofUsage = (usage: ReadonlyArray<readonly [company: string, usage: ConnectorUsage]>) => {
   const each = (of: (usage: ConnectorUsage) => number): Metric["samples"] =>

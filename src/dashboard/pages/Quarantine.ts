@@ -8,6 +8,7 @@ import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
 import { ago, badge, confirmation, count, none, section, table } from "../Components.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
+import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
 import { actionLink, facts } from "../Format.ts"
 import {
@@ -84,7 +85,7 @@ const state = ({ resolvedAt }: Quarantine.ListedEntry, now: Date): Html =>
 
 const retryLink = (id: bigint): Html => actionLink("retry", { id: String(id) }, "Retry", `entry ${id}`)
 
-const openTable = (open: ReadonlyArray<Quarantine.OpenCount>, nameOf: NameOf): Html =>
+const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, nameOf: NameOf): Html =>
   open.length === 0
     ? html`<p>${badge("good", "empty")} Every record that was read has been landed.</p>`
     : table(

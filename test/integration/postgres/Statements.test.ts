@@ -4,6 +4,8 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type pg from "pg"
+import { prepareSql } from "../../../src/outbox/AssumedNew.ts"
+import { createSql } from "../../../src/outbox/InputTable.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as Statement from "../../../src/postgres/Statement.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
@@ -94,6 +96,8 @@ describe("a named statement", () => {
           Effect.promise(() => client.query<Row>(text)),
           (result) => result.rows
         )
+      // The temporary tables of a push.
+      yield* rows(`${prepareSql}; ${createSql}`)
       const types = new Map(
         (yield* rows<{ oid: number; name: string }>("select oid::int4 as oid, typname as name from pg_type")).map(
           ({ oid, name }) => [oid, name.startsWith("_") ? `${name.slice(1)}[]` : name]

@@ -281,8 +281,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: requests,
-        find: "    body: row.body,\n",
-        replace: "    body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1),\n"
+        find: "{ ...row, rows }",
+        replace: "{ ...row, body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1), rows }"
       }
     ],
     wish: pushed(["C1"])
