@@ -174,8 +174,8 @@ const importsOf = (path: string): ReadonlyArray<string> =>
       .join("/")
   )
 
-describe("the tree", () => {
-  it("imports one way", () => {
+describe("the source tree", () => {
+  it("imports in one direction only", () => {
     const wrong = sources.flatMap((path) => {
       const room = Object.keys(rooms).find((one) => isBelow(path, one))
       if (room === undefined) return path.startsWith("test/") ? [] : [`${path} is in no room`]
@@ -187,7 +187,7 @@ describe("the tree", () => {
     assert.deepStrictEqual(wrong, [])
   })
 
-  it("has no ambient clock and no ambient chance in production code", () => {
+  it("uses no ambient clock or randomness in production code", () => {
     const ambient =
       /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
     // The embedded server's password is a secret, which no simulation may choose.
@@ -223,7 +223,7 @@ describe("the tree", () => {
     assert.deepStrictEqual(wrong, [])
   })
 
-  it("mentions only files that exist, in documents and comments", () => {
+  it("mentions only existing files in documents and comments", () => {
     const documents = tracked.filter((path) => path.endsWith(".md"))
     const migrations = tracked.filter((path) => path.startsWith("migrations/"))
     const mentions = [
@@ -245,7 +245,7 @@ describe("the tree", () => {
     assert.deepStrictEqual([...wrong, ...deadLinks], [])
   })
 
-  it("names no error code of the API and none of its special fields in src", () => {
+  it("names no error code or special field of the API in src", () => {
     // The engine has codes of these names itself: they are in its reports, and no answer is compared with them.
     const own = new Set(["not_found", "not_implemented", "server_error", "duplicate"])
     const codes = serviceV2.errorCodes.map(({ code }) => code).filter((code) => !own.has(code))
@@ -260,7 +260,7 @@ describe("the tree", () => {
     assert.deepStrictEqual(wrong, [])
   })
 
-  it("asserts in every test file, and skips nothing", () => {
+  it("has assertions in every test file, and no skipped tests", () => {
     const tests = sources.filter((path) => path.endsWith(".test.ts"))
     const wrong = tests.filter((path) => {
       const code = codeOf(path)

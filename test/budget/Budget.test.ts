@@ -40,7 +40,7 @@ const draws = (seed: number) => {
   }
 }
 
-describe("a budget", () => {
+describe("a rate budget", () => {
   it.effect("gives its permits at once and the next ones a minute later", () =>
     Effect.gen(function* () {
       const budget = yield* Budget.make(3)
@@ -61,7 +61,7 @@ describe("a budget", () => {
     })
   )
 
-  it.effect("gives nobody a permit before Retry-After has passed, and not all at once after", () =>
+  it.effect("gives no permit before Retry-After has passed, and then not all at once", () =>
     Effect.gen(function* () {
       const budget = yield* Budget.make(null)
       let taken = 0
@@ -83,7 +83,7 @@ describe("a budget", () => {
     })
   )
 
-  it.effect("lengthens a wait that has begun", () =>
+  it.effect("extends a wait that has begun", () =>
     Effect.gen(function* () {
       const budget = yield* Budget.make(1)
       yield* budget.takePermit
@@ -104,7 +104,7 @@ describe("a budget", () => {
     })
   )
 
-  it.effect("gives the permit of a taker that went away to the next one", () =>
+  it.effect("gives the permit of an interrupted request to the next one", () =>
     Effect.gen(function* () {
       const budget = yield* Budget.make(1)
       yield* budget.takePermit
@@ -117,7 +117,7 @@ describe("a budget", () => {
     })
   )
 
-  it.effect("fails who would have to wait too long for a hold, at once and also those who wait already", () =>
+  it.effect("fails requests whose wait for a pause is too long, also waiting ones", () =>
     Effect.gen(function* () {
       const budget = yield* Budget.make(1, { pauseWaitMaxMs: 60_000 })
       yield* budget.takePermit
@@ -137,7 +137,7 @@ describe("a budget", () => {
   )
 })
 
-describe("the order of work", () => {
+describe("the priority of permits", () => {
   const order = Effect.fnUntraced(function* (
     perMinute: number,
     wishes: ReadonlyArray<readonly [kind: PriorityClass, dueAt: number]>
@@ -158,7 +158,7 @@ describe("the order of work", () => {
     return served
   })
 
-  it.effect("is urgent first, then live by what is due first, then backfills", () =>
+  it.effect("is urgent first, then live by due time, then backfill", () =>
     Effect.gen(function* () {
       const served = yield* order(1, [
         ["backfill", 1],
@@ -192,7 +192,7 @@ describe("the order of work", () => {
     })
   )
 
-  it.effect("holds across processes: a backfill in one yields to live work in another, and is not starved", () =>
+  it.effect("applies across processes without starving a backfill", () =>
     Effect.gen(function* () {
       const ledger = yield* memory({ perMinute: 100 })
       const taken: Array<Taken> = []
@@ -213,7 +213,7 @@ describe("the order of work", () => {
     })
   )
 
-  it.effect("lets urgent and live work in while a backfill of another process uses everything", () =>
+  it.effect("admits urgent and live work while a backfill of another process uses everything", () =>
     Effect.gen(function* () {
       const ledger = yield* memory({ perMinute: 600 })
       const taken: Array<Taken> = []
@@ -234,9 +234,9 @@ describe("the order of work", () => {
   )
 })
 
-describe("the whole of the budget", () => {
+describe("the whole rate budget", () => {
   for (const kind of ["backfill", "live"] as const) {
-    it.effect(`is used by ${kind} work alone, in one process or four, and no server refuses anything`, () =>
+    it.effect(`is used by ${kind} work alone, in one process or four, without refusals`, () =>
       Effect.gen(function* () {
         const perMinute = 600
         for (const processes of [1, 4]) {
@@ -265,7 +265,7 @@ describe("the whole of the budget", () => {
     )
   }
 
-  it.effect("is never exceeded, whoever comes and goes and whatever they want", () =>
+  it.effect("is never exceeded by any mix of processes and requests", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= 12; seed++) {
         const draw = draws(seed)
@@ -299,7 +299,7 @@ describe("the whole of the budget", () => {
 })
 
 describe("the rate", () => {
-  it.effect("goes down by a quarter after a 429, once for those on their way together, and comes back slowly", () =>
+  it.effect("falls by a quarter after a 429, once per group, and recovers slowly", () =>
     Effect.gen(function* () {
       const ledger = yield* memory({ perMinute: 100 })
       const budget = yield* Budget.fromPermitStore(ledger)
@@ -329,7 +329,7 @@ describe("the rate", () => {
     })
   )
 
-  it.effect("finds what another program leaves, and uses all of it again when that one has gone", () =>
+  it.effect("adapts to another program's use, and recovers when that ends", () =>
     Effect.gen(function* () {
       // The source serves 100 a minute; for ten minutes another program uses 50 of them, evenly.
       const budget = yield* Budget.make(100)
@@ -377,8 +377,8 @@ describe("the rate", () => {
   )
 })
 
-describe("a ledger that is away", () => {
-  it.effect("gives no permit, and after a while says so; when it is back everything goes on", () =>
+describe("an unreachable permit store", () => {
+  it.effect("gives no permits, is reported after a while, and recovers", () =>
     Effect.gen(function* () {
       const real = yield* memory({ perMinute: 100 })
       let isAway = true
@@ -418,7 +418,7 @@ describe("a ledger that is away", () => {
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
   )
 
-  it.effect("that answers too late has its permits thrown away, and is given longer the next time", () =>
+  it.effect("that answers late has its permits discarded, and a longer timeout next time", () =>
     Effect.gen(function* () {
       const real = yield* memory({ perMinute: 100 })
       const slow: PermitStore = { ...real, lease: (ask) => Effect.delay(real.lease(ask), 1_500) }

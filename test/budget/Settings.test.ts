@@ -16,8 +16,8 @@ const budgetOf = (yaml: string) =>
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
   )
 
-describe("the configured budget", () => {
-  it.effect("is 500 of a token, less what is reserved, at least one, or without a limit", () =>
+describe("the configured rate budget", () => {
+  it.effect("is 500 per token, less the reserve, at least one, or unlimited", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* budgetOf("{}"), [500, "token"])
       assert.deepStrictEqual(yield* budgetOf("budget: { reserve_percent: 10 }"), [450, "token"])

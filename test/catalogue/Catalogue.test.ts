@@ -60,7 +60,7 @@ const problemsOf = (spec: Partial<CatalogueSpec>): ReadonlyArray<string> => {
 const wrong = (...resources: ReadonlyArray<ResourceSpec>) => problemsOf({ resources: resources.map(resource) })
 
 describe("a catalogue", () => {
-  it("is accepted when every name resolves", () => {
+  it("is accepted if every name resolves", () => {
     assert.deepStrictEqual(wrong(shelf, thing), [])
     assert.deepStrictEqual(wrong(shelf, child), [])
     assert.deepStrictEqual(resource(child).parent, { resource: "shelves", field: "shelfid" })
@@ -210,7 +210,7 @@ describe("a catalogue", () => {
     ]
   ]
   for (const [title, expected, ...resources] of cases) {
-    it(`refuses ${title}, naming the place`, () => {
+    it(`rejects ${title}, and names the place`, () => {
       const problems = wrong(...resources)
       assert.isTrue(
         problems.some((problem) => expected.test(problem)),
@@ -219,11 +219,11 @@ describe("a catalogue", () => {
     })
   }
 
-  it("lists every mistake at once", () => {
+  it("reports every mistake at once", () => {
     assert.lengthOf(wrong({ ...shelf, area: "attic", feature: "magic", operations: "C X" }), 4)
   })
 
-  it("refuses an error code stated twice", () => {
+  it("rejects an error code that is stated twice", () => {
     const code = { status: 404, code: "not_found", condition: "" }
     assert.deepStrictEqual(problemsOf({ errorCodes: [code, code] }), ["error code not_found: is stated twice"])
   })

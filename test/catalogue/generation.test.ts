@@ -1,6 +1,6 @@
 /**
- * The generation of the catalogue grows with its fields. Two programs with different fields and the same generation
- * would take turns in reading everything, and each would lose what only the other one knows.
+ * The generation of the catalogue, which rises with its fields. Two programs with different fields and the same
+ * generation would alternate in full scans, and each would lose the other's fields.
  */
 import { createHash } from "node:crypto"
 import { assert, it } from "vitest"
@@ -12,7 +12,7 @@ const generations: Readonly<Record<number, string>> = {
   1: "0e4b9735907029bc"
 }
 
-it("a changed field has a new catalogue generation", () => {
+it("the catalogue has a new generation after a field changed", () => {
   const fields = [...serviceV2.resources.values()].map((resource) => `${resource.path} ${fieldsHash(resource)}`).sort()
   const hash = createHash("sha256").update(fields.join("\n")).digest("hex").slice(0, 16)
   assert.strictEqual(

@@ -42,7 +42,7 @@ describe("new:resource", () => {
     execFileSync(oxfmt, ["--config", join(root, "config/oxfmt.json"), "--check", "connectors"], { cwd: copy })
   })
 
-  it("refuses a name that exists, is reserved or no path of a list, and writes nothing", () => {
+  it("rejects a name that exists, is reserved or is no path, and writes nothing", () => {
     const folder = join(copy, "connectors/service-v2/catalogue/resources")
     const before = [readdirSync(folder), readFileSync(join(copy, indexPath), "utf8")]
     const refused: ReadonlyArray<readonly [name: string, reason: RegExp]> = [

@@ -568,13 +568,13 @@ const filterText = ({ field, match }: Filter) => field + (match === "partial" ? 
 const sorted = (items: Iterable<string>) => [...items].sort()
 const documented = Object.keys(operationsPerResource)
 
-describe("Service API v2", () => {
-  it("is a catalogue in which every name resolves", () => {
+describe("the catalogue of Service API v2", () => {
+  it("is valid: every name resolves", () => {
     assert.isAbove(serviceV2.resources.size, 80)
     assert.strictEqual(new Set(resources.map(({ path }) => path)).size, resources.length)
   })
 
-  it("documents 25 resources, and no others", () => {
+  it("has 25 documented resources, and no others", () => {
     assert.strictEqual(documented.length, 25)
     assert.deepStrictEqual(
       sorted([...serviceV2.resources.values()].filter(({ basis }) => basis === "documented").map(({ path }) => path)),
@@ -589,13 +589,13 @@ describe("Service API v2", () => {
     )
   })
 
-  it("asks for a module exactly in the areas that are one", () => {
+  it("requires a module exactly in the areas that are modules", () => {
     for (const { path, area, feature } of serviceV2.resources.values()) {
       assert.strictEqual(feature, features.includes(area) ? area : null, path)
     }
   })
 
-  it("caps customers, items, vendors and employees", () => {
+  it("marks customers, items, vendors and employees as capped", () => {
     assert.deepStrictEqual(
       sorted([...serviceV2.resources.values()].filter(({ capped }) => capped).map(({ path }) => path)),
       ["customers", "employees", "items", "vendors"]
@@ -603,12 +603,12 @@ describe("Service API v2", () => {
   })
 })
 
-describe.each(documented)("%s", (path) => {
+describe.each(documented)("the resource %s", (path) => {
   const [area = "", operations = "", filters = ""] = operationsPerResource[path]!.split("; ")
   const resource = found(path)
   const expected = stated(fields[path]!)
 
-  it("has the area, operations and filters of its row", () => {
+  it("has the documented area, operations and filters", () => {
     assert.strictEqual(resource.area, area)
     const extra = added[path]
     assert.deepStrictEqual(resource.operations.join(" "), extra === undefined ? operations : `${operations} ${extra}`)
@@ -620,18 +620,18 @@ describe.each(documented)("%s", (path) => {
     assert.strictEqual(resource.modifiedSince, names.includes("modifiedsince"))
   })
 
-  it("has the fields of the documents, in their order", () => {
+  it("has the documented fields, in their order", () => {
     assert.deepStrictEqual([...resource.field.keys()], [...expected.keys()])
     assert.strictEqual(resource.fields.length, counts[path])
   })
 
-  it("has their types, lengths, decimals, read-only marks and pairs", () => {
+  it("has the documented types, lengths, decimals, read-only marks and pairs", () => {
     for (const [name, one] of expected) {
       assert.deepStrictEqual(tolerated(path, name, told(resource.field.get(name)!)), one, name)
     }
   })
 
-  it("has the closed sets that are listed, and no others", () => {
+  it("has the listed closed sets, and no others", () => {
     for (const field of resource.fields) {
       const listed = closedSets[`${path}.${field.name}`]
       const texts = field.values?.map(({ value, meaning }) => `${value} ${meaning}`)
@@ -639,7 +639,7 @@ describe.each(documented)("%s", (path) => {
     }
   })
 
-  it("resolves its codes by what the notes say", () => {
+  it("resolves its codes as the notes state", () => {
     for (const { name, reference } of resource.fields) {
       if (reference?.half !== "code") continue
       assert.strictEqual(`${reference.resource}.${reference.by}`, codes[`*.${name}`], name)
@@ -649,7 +649,7 @@ describe.each(documented)("%s", (path) => {
 
 const byNumber = (a: string, b: string) => Number.parseInt(a) - Number.parseInt(b) || (a < b ? -1 : 1)
 
-describe("keys and other rules of single resources", () => {
+describe("a rule of single resources", () => {
   const keys: Readonly<Record<string, string>> = {
     emailtemplates: "action",
     taskstatuses: "name",
@@ -658,7 +658,7 @@ describe("keys and other rules of single resources", () => {
     areas: "name"
   }
 
-  it("five documented resources have a unique key, which ignores case and is required (F-05, F-13)", () => {
+  it("gives five documented resources a unique, required, case-insensitive key (F-05, F-13)", () => {
     for (const path of documented) {
       const { key, required } = found(path)
       const field = keys[path]
@@ -672,7 +672,7 @@ describe("keys and other rules of single resources", () => {
     }
   })
 
-  it("cancel=true means cancelled only on task statuses (A-08)", () => {
+  it("limits the meaning cancelled of cancel=true to task statuses (A-08)", () => {
     const only = [...serviceV2.resources.values()].filter(({ cancelFilter }) => cancelFilter === "only")
     assert.deepStrictEqual(
       only.map(({ path }) => path),
@@ -680,7 +680,7 @@ describe("keys and other rules of single resources", () => {
     )
   })
 
-  it("payment terms are shared install-wide, and nothing else is (C-11)", () => {
+  it("shares payment terms install-wide, and nothing else (C-11)", () => {
     const shared = [...serviceV2.resources.values()].filter(({ shared }) => shared)
     assert.deepStrictEqual(
       shared.map(({ path }) => path),
@@ -688,7 +688,7 @@ describe("keys and other rules of single resources", () => {
     )
   })
 
-  it("twelve documented resources offer modifiedsince; four have lastchangedate without it (EP-20, EP-21)", () => {
+  it("gives twelve documented resources modifiedsince, and four lastchangedate without it (EP-20, EP-21)", () => {
     const offering = documented.filter((path) => found(path).modifiedSince)
     assert.strictEqual(offering.length, 12)
     assert.deepStrictEqual(
@@ -697,7 +697,7 @@ describe("keys and other rules of single resources", () => {
     )
   })
 
-  it("three documented resources have no cancel field, thirteen have one without D (EP-22, X-06)", () => {
+  it("leaves three documented resources without cancel, thirteen with cancel but without D (EP-22, X-06)", () => {
     assert.deepStrictEqual(sorted(documented.filter((path) => !found(path).field.has("cancel"))), [
       "apbilllines",
       "carrierservices",
@@ -792,11 +792,11 @@ describe("write shapes", () => {
         externalid
       ]
     ]
-  ] as const)("%s, %s", (path, mode, expected) => {
+  ] as const)("are as documented: %s, %s", (path, mode, expected) => {
     assert.deepStrictEqual(found(path)[mode]!.fields.map(shapeText), [...expected])
   })
 
-  it("three answer with sums that are no fields of the record (WRITE-09, WRITE-12, WRITE-19)", () => {
+  it("return sums that are no fields of the record for three resources (WRITE-09, WRITE-12, WRITE-19)", () => {
     const answered = [...serviceV2.resources.values()].filter(({ answers }) => answers.length > 0)
     assert.deepStrictEqual(Object.fromEntries(answered.map(({ path, answers }) => [path, answers])), {
       invoicelines: ["invoicetotal"],
@@ -805,7 +805,7 @@ describe("write shapes", () => {
     })
   })
 
-  it("the other documented resources are written as they are read", () => {
+  it("equal the read shapes of the other documented resources", () => {
     const simplified = documented.filter((path) => found(path).create !== null || found(path).update !== null)
     assert.deepStrictEqual(sorted(simplified), [
       "apbilllines",
@@ -898,7 +898,7 @@ describe("the resources that are only named or inferred", () => {
   ]
   const fixed = ["countries", "zones", "timezones", "ccprocessors"]
 
-  it("are all there, and marked as what they are", () => {
+  it("are all present, with their basis", () => {
     assert.deepStrictEqual(
       sorted(resources.filter(({ basis }) => basis !== "documented").map(({ path }) => path)),
       sorted(Object.keys(rows))
@@ -910,7 +910,7 @@ describe("the resources that are only named or inferred", () => {
     }
   })
 
-  it("have what every resource has, but for the static ones a time of change", () => {
+  it("have the common fields and, unless static, a time of change", () => {
     for (const path of Object.keys(rows)) {
       const { field, modifiedSince } = found(path)
       for (const name of ["cancel", "entrydate", "externalid"]) assert.isTrue(field.has(name), `${path}.${name}`)
@@ -921,7 +921,7 @@ describe("the resources that are only named or inferred", () => {
 })
 
 describe("parents", () => {
-  it("announce what resources without modifiedsince cannot, where lists can be filtered by them", () => {
+  it("of resources without modifiedsince are stated where lists can be filtered by them", () => {
     const parents = [...serviceV2.resources.values()].flatMap(({ path, parent }) =>
       parent === null ? [] : [`${path} by ${parent.field} of ${parent.resource}`]
     )

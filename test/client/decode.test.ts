@@ -1,4 +1,4 @@
-/** Decoding: exact, complete, and the same as the specification, however odd the record. */
+/** The decoder of records: exact, complete, and equal to its specification for any record. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import * as Decode from "../../connectors/service-v2/client/Decode.ts"
@@ -50,7 +50,7 @@ const same = (name: string, json: string, expected: string | null) =>
   assert.strictEqual(value(name, json), expected, `${name} ${json}`)
 
 describe("Decode", () => {
-  it("reads a plain record", () => {
+  it("reads every field of a plain record", () => {
     const record = one(
       `{"id":7,"rank":-3,"priority":1,"price":"12.5000","weight":"0.000001","share":"5","flag":true,"code":"A","memo":"",` +
         `"kind":null,"day":"2026-02-28","seen":"2026-01-01T10:00:00.123456Z","lines":[],"cancel":false,` +
@@ -81,14 +81,14 @@ describe("Decode", () => {
     })
   })
 
-  it("tells a missing field from an empty one", () => {
+  it("distinguishes a missing field from a null one", () => {
     const record = one(`{"id":1,"memo":null}`)
     assert.strictEqual(record.partial, true)
     assert.strictEqual(column(record, "memo"), null)
     assert.strictEqual(column(record, "code"), undefined)
   })
 
-  it("integers: every one of 64 bits, and nothing else", () => {
+  it("accepts every 64-bit integer and rejects other values", () => {
     same("rank", "0", "0")
     same("rank", "-0", "0")
     same("rank", "9007199254740993", "9007199254740993")
@@ -105,7 +105,7 @@ describe("Decode", () => {
     same("priority", "false", "0")
   })
 
-  it("decimals: never a float, never rounded", () => {
+  it("reads decimals exactly, never as floats and never rounded", () => {
     same("price", '"0.1000"', "0.1000")
     same("price", '"-0.5"', "-0.5")
     same("price", '"-0.00"', "0.00")
@@ -123,13 +123,13 @@ describe("Decode", () => {
     }
   })
 
-  it("booleans", () => {
+  it("reads booleans from true, false, 1 and 0", () => {
     for (const json of ["true", "1", '"true"', '"\\u0074rue"']) same("flag", json, "true")
     for (const json of ["false", "0", '"false"']) same("flag", json, "false")
     for (const json of ["2", '"yes"', '""', "1.0"]) assert.match(reason("flag", json), /neither true nor false/)
   })
 
-  it("texts: any length, any character that can be stored, codes sent as numbers", () => {
+  it("accepts texts of any length and character, and codes sent as numbers", () => {
     same("code", JSON.stringify("ä".repeat(5000)), "ä".repeat(5000))
     same(
       "memo",
@@ -145,7 +145,7 @@ describe("Decode", () => {
     assert.match(reason("memo", "{}"), /no text/)
   })
 
-  it("dates: days of the calendar; what an instant says more is kept beside", () => {
+  it("reads dates as calendar days and keeps the rest of an instant", () => {
     same("day", '"2024-02-29"', "2024-02-29")
     same("day", '"0001-01-01"', "0001-01-01")
     same("day", '"9999-12-31"', "9999-12-31")
@@ -169,7 +169,7 @@ describe("Decode", () => {
     assert.strictEqual(shifted.extra, `{"day":"2026-01-01T00:00:00+02:00"}`)
   })
 
-  it("instants: in UTC, to the microsecond; finer digits are kept beside", () => {
+  it("reads instants in UTC to the microsecond and keeps finer digits", () => {
     same("seen", '"2026-01-01"', "2026-01-01T00:00:00Z")
     same("seen", '"2026-01-01T10:00:00+02:00"', "2026-01-01T08:00:00Z")
     same("seen", '"2026-01-01t10:00:00.5-23:59"', "2026-01-02T09:59:00.5Z")
@@ -193,7 +193,7 @@ describe("Decode", () => {
     }
   })
 
-  it("lists and the install's own fields stay the text that was sent", () => {
+  it("keeps lists and custom fields as the text that was sent", () => {
     same("lines", '[ {"number": 1.10}, 12345678901234567890 ]', '[ {"number": 1.10}, 12345678901234567890 ]')
     const record = one(`{"id":1,"custom_fields":{ "Weight": 1.10, "__proto__": {"a": 1e2} }}`)
     assert.strictEqual(record.customFields, `{ "Weight": 1.10, "__proto__": {"a": 1e2} }`)
@@ -201,7 +201,7 @@ describe("Decode", () => {
     assert.strictEqual(one(`{"id":1,"custom_fields":{}}`).customFields, "{}")
   })
 
-  it("unknown fields are kept with their digits, in the order sent", () => {
+  it("keeps unknown fields with their digits, in the order sent", () => {
     const record = one(
       `{"zeta":1.10,"id":1,"big":12345678901234567890,"__proto__":{"x":1},"constructor":"c","list":[1.0,-0],"none":null}`
     )
@@ -212,7 +212,7 @@ describe("Decode", () => {
     assert.strictEqual(({} as { readonly x?: number }).x, undefined)
   })
 
-  it("what no database can hold is rejected, with the bytes", () => {
+  it("rejects values that Postgres cannot store, and keeps their bytes", () => {
     for (const [json, field, pattern] of [
       [`{"id":1,"new":{"a":["\\u0000"]}}`, "new", /NUL/],
       [`{"id":1,"custom_fields":{"a\\ud800":1}}`, "custom_fields", /surrogate/],
@@ -228,7 +228,7 @@ describe("Decode", () => {
     }
   })
 
-  it("a record without a usable number is rejected", () => {
+  it("rejects a record without a usable id", () => {
     for (const json of ["{}", '{"id":null}', '{"id":"x"}', '{"id":1.5}', "null", "3", "[]", '"id"']) {
       const rejected = refused(json)
       assert.strictEqual(rejected.id, null)
@@ -237,7 +237,7 @@ describe("Decode", () => {
     assert.strictEqual(one('{"id":"42"}').id, "42")
   })
 
-  it("one bad record stops none of the others, and each comes out once", () => {
+  it("returns each record once, although another record of the page is rejected", () => {
     const { records, rejected } = page(
       `{"id":1}`,
       `{ "id" : 2 , "rank" : 1.5 }`,
@@ -258,12 +258,12 @@ describe("Decode", () => {
     )
   })
 
-  it("a name that comes twice counts as JSON counts it: the last", () => {
+  it("uses the last value of a repeated name, as JSON.parse does", () => {
     assert.strictEqual(one(`{"id":1,"id":2}`).id, "2")
     assert.strictEqual(one(`{"id":1,"new":1,"id":2}`).id, "2")
   })
 
-  it("invalid UTF-8 is no text", () => {
+  it("rejects invalid UTF-8", () => {
     assert.strictEqual(Decode.decodeText(Uint8Array.of(0x22, 0xff, 0x22)), null)
     assert.strictEqual(Decode.decodeText(Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22)), null)
   })
@@ -475,8 +475,8 @@ const compare = (text: string, outcome: SourceRecord | Rejected) => {
   assert.strictEqual(outcome.id, outcome.columns[0])
 }
 
-describe("names that need an escape", () => {
-  it("are kept as sent, whatever JSON.parse makes of them", () => {
+describe("Decode, with names that need an escape", () => {
+  it("keeps the names as they were sent", () => {
     const texts = ['{"id":1,"é":[],"\\\\":{}}', '{"id":2,"é":[],"\\"":{}}', '{"id":3,"é":[],"\\n":1.10}']
     for (const text of [texts, texts.toReversed()]) {
       const page = `[${text.join(",")}]`
@@ -490,8 +490,8 @@ describe("names that need an escape", () => {
   })
 })
 
-describe("Decode against its specification", () => {
-  it("agrees on every record of any page", () => {
+describe("Decode, compared with its specification", () => {
+  it("agrees with the specification on every record of any page", () => {
     let accepted = 0
     let rejected = 0
     fc.assert(
@@ -516,7 +516,7 @@ describe("Decode against its specification", () => {
     assert.isAbove(rejected, 500)
   })
 
-  it("the plain reading and the close reading agree", () => {
+  it("reads a record alone as it reads it within a page", () => {
     fc.assert(
       fc.property(recordText, (text) => {
         const inPage = page(text)
@@ -527,7 +527,7 @@ describe("Decode against its specification", () => {
     )
   })
 
-  it("the place of each element of an array is found in any text", () => {
+  it("finds the range of each array element in any text", () => {
     fc.assert(
       fc.property(fc.array(json, { maxLength: 5 }), fc.constantFrom("", " ", "\n\t "), (list, space) => {
         const text = `${space}[${space}${list.join(`${space},${space}`)}${space}]${space}`
@@ -661,8 +661,8 @@ const tails = [
 ]
 const heads = [`{"data":[`, `{"_meta":{"limit":[1]},"data":[`, ` {"records" : [ `, `{"items":[`, `{"errors":[`]
 
-describe("straight from the bytes", () => {
-  it("takes plain records without an object in between", () => {
+describe("Decode, from bytes", () => {
+  it("decodes plain records without creating objects", () => {
     const text = Array.from({ length: 20 }, (_, at) => {
       const memo = JSON.stringify(`no. ${at} 2" \\ \t é`)
       return (
@@ -677,7 +677,7 @@ describe("straight from the bytes", () => {
     assert.strictEqual(bothWays(`[${text.join(",")}]`, using), 20)
   })
 
-  it("says the same as the reading of the text, or nothing", () => {
+  it("returns what decoding the text returns, or null", () => {
     let taken = 0
     fc.assert(
       fc.property(alike, fc.constantFrom(...heads, "["), fc.constantFrom(...tails), (texts, head, tail) => {
@@ -692,7 +692,7 @@ describe("straight from the bytes", () => {
     assert.isAbove(taken, 250)
   })
 
-  it("takes nothing that is no JSON, whatever byte is wrong", () => {
+  it("returns null for invalid JSON, whichever byte is wrong", () => {
     const using = Decode.make(parts)
     fc.assert(
       fc.property(

@@ -1,4 +1,4 @@
-/** What is read of a delivery's body, whatever bytes it is made of. */
+/** The reader of delivery bodies, over arbitrary bytes. */
 import { createHmac } from "node:crypto"
 import * as Redacted from "effect/Redacted"
 import fc from "fast-check"
@@ -40,8 +40,8 @@ const envelope = (parts: Readonly<Record<string, string>> = {}) => {
     .join(",")}}`
 }
 
-describe("the reader", () => {
-  it("asks for the documented names, which the catalogue knows", () => {
+describe("the delivery reader", () => {
+  it("subscribes to documented event names that the catalogue contains", () => {
     assert.deepStrictEqual(deliveryReader.eventsDefault, [
       "orders.created",
       "orders.updated",
@@ -52,7 +52,7 @@ describe("the reader", () => {
     assert.strictEqual(deliveryReader.signatureHeader, "svc-signature")
   })
 
-  it("accepts and reads what the reference server delivers", async () => {
+  it("accepts and reads the deliveries of the reference server", async () => {
     const { call, cycle, sent } = eventServer()
     const { secret } = subscribe(call, ["customers.created", "customers.updated", "webhooks.test"])
     const customer = call("POST", "/customers", { customercode: "C1", name: "Müller & Söhne" }).body
@@ -83,7 +83,7 @@ describe("the reader", () => {
     assert.strictEqual(eventOf(sent[0]!.body).value("name"), "Müller & Söhne")
   })
 
-  it("accepts what stripe signs over any body, and reads it to an event or a reason", () => {
+  it("accepts any body that stripe signed and returns an event or a reason", () => {
     const stripe = new Stripe("sk_test_unused")
     const secret = "whsec_deliveries_of_any_body"
     fc.assert(
@@ -102,7 +102,7 @@ describe("the reader", () => {
     )
   })
 
-  it("takes no delivery whose window or secret is none", () => {
+  it("rejects a delivery if the time window or the secret is invalid", () => {
     const body = Buffer.from(envelope())
     const t = 1_790_000_000
     const headerOf = (secret: string) => {
@@ -128,8 +128,8 @@ describe("the reader", () => {
   })
 })
 
-describe("an event", () => {
-  it("is about what stands before the last dot of its type", () => {
+describe("an event of the delivery reader", () => {
+  it("has the resource that precedes the last dot of its type", () => {
     const cases: ReadonlyArray<readonly [type: string, resource: string | null, recordId: string | null]> = [
       ["orders.created", "orders", "7"],
       ["orders.updated", "orders", "7"],
@@ -149,7 +149,7 @@ describe("an event", () => {
     }
   })
 
-  it("names the record by its exact number, or not at all", () => {
+  it("has the exact id of its record, or null", () => {
     const max = 2n ** 63n - 1n
     const recordId = (data: string) => eventOf(envelope({ data })).recordId
     fc.assert(
@@ -193,7 +193,7 @@ describe("an event", () => {
     )
   })
 
-  it("says which company it is of, or nothing", () => {
+  it("has its company id, or null", () => {
     const companyId = (companyid: string) => eventOf(envelope({ companyid })).companyId
     assert.strictEqual(companyId("0"), 0n)
     assert.strictEqual(companyId("9007199254740993"), 9007199254740993n)
@@ -205,7 +205,7 @@ describe("an event", () => {
     assert.isNull(eventOf('{"id":"e","type":"a.created"}').companyId)
   })
 
-  it("tells when it fired in UTC, or nothing", () => {
+  it("has its time in UTC, or null", () => {
     const occurredAt = (text: string) => eventOf(envelope({ createdate: text })).occurredAt
     const cases: ReadonlyArray<readonly [sent: string, told: string | null]> = [
       ['"2026-03-16T09:00:00Z"', "2026-03-16T09:00:00Z"],
@@ -223,7 +223,7 @@ describe("an event", () => {
     assert.isNull(eventOf('{"id":"e","type":"a.created"}').occurredAt)
   })
 
-  it("shows plain fields as the text that was sent", () => {
+  it("returns plain field values as the text that was sent", () => {
     const numerals = ["0", "-0", "1.10", "1e2", "1E+2", "9007199254740993", "123456789012345678901234567890.10", "-7"]
     for (const numeral of numerals) {
       assert.strictEqual(eventOf(envelope({ data: `{"a":[{"n":1}],"n": ${numeral} }` })).value("n"), numeral)
@@ -256,7 +256,7 @@ describe("an event", () => {
     }
   })
 
-  it("shows of any record what JSON.parse sees of it", () => {
+  it("returns the same field values as JSON.parse", () => {
     fc.assert(
       fc.property(
         fc.dictionary(
@@ -279,12 +279,12 @@ describe("an event", () => {
   })
 })
 
-describe("what is no event", () => {
+describe("a delivery body that is no event", () => {
   const cases: ReadonlyArray<readonly [title: string, body: string | Uint8Array, detail: RegExp]> = [
     ["an empty body", "", /empty/],
     ["white space", "  \n", /no JSON$/],
-    ["half of it", envelope().slice(0, 40), /no JSON$/],
-    ["two of them", envelope() + envelope(), /no JSON$/],
+    ["half an event", envelope().slice(0, 40), /no JSON$/],
+    ["two events", envelope() + envelope(), /no JSON$/],
     ["a byte order mark", Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(envelope())]), /byte order mark/],
     ["bytes that are no UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), /no UTF-8/],
     ["a surrogate in UTF-8", Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), /no UTF-8/],
@@ -308,17 +308,17 @@ describe("what is no event", () => {
     ["a type with half a character", envelope({ type: '"a\\ud800.created"' }), /no text can hold/]
   ]
   for (const [title, body, detail] of cases) {
-    it(`is ${title}`, () => assert.match(refusalOf(body).detail, detail))
+    it(`is rejected if it is ${title}`, () => assert.match(refusalOf(body).detail, detail))
   }
 
-  it("is told without a word of the body", () => {
+  it("is rejected with a reason that quotes nothing of the body", () => {
     for (const [, body] of cases) {
       const { detail } = refusalOf(typeof body === "string" ? body.replaceAll("evt", "canary") : body)
       assert.notInclude(detail, "canary")
     }
   })
 
-  it("never throws, whatever the bytes", () => {
+  it("causes no exception, whatever its bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         assert.isFalse(isEvent(read(bytes)))
@@ -339,7 +339,7 @@ describe("what is no event", () => {
     )
   })
 
-  it("nor however deep the JSON is", () => {
+  it("causes no exception, however deep its JSON", () => {
     const deep = "[".repeat(200_000) + "]".repeat(200_000)
     const event = eventOf(envelope({ data: `{"deep":${deep},"id":9007199254740993,"n":1.50}` }))
     assert.deepStrictEqual([event.recordId, event.value("n"), event.value("deep")], ["9007199254740993", "1.50", null])

@@ -1,4 +1,4 @@
-/** Records that move from page to page while the pages are read, against the reference server in this process. */
+/** Pages read from the reference server while records move between them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -144,15 +144,21 @@ interface Move {
 /** Each happens after the first page of three. */
 const moves: ReadonlyArray<Move> = [
   {
-    title: "a record before the edge is removed",
+    title: "a record that was read is removed",
     since: null,
     move: ({ remove }) => remove(2),
     gone: ["2"],
     lost: ["4"]
   },
-  { title: "the edge itself is removed", since: null, move: ({ remove }) => remove(3), gone: ["3"], lost: ["4"] },
   {
-    title: "a record that was read is changed, so that it moves to the end",
+    title: "the last record that was read is removed",
+    since: null,
+    move: ({ remove }) => remove(3),
+    gone: ["3"],
+    lost: ["4"]
+  },
+  {
+    title: "a record that was read moves to the end",
     since: beginning,
     move: ({ change }) => change(1, 30),
     gone: [],
@@ -174,8 +180,8 @@ const moves: ReadonlyArray<Move> = [
   }
 ]
 
-describe.each(["page", "offset"] as const)("pages that are counted by %s", (paging) => {
-  it.effect("hold every record once while nothing moves, in every size and with ties", () =>
+describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
+  it.effect("returns every record once for every page size if no record moves", () =>
     Effect.gen(function* () {
       for (const dialect of [
         {},
@@ -203,7 +209,7 @@ describe.each(["page", "offset"] as const)("pages that are counted by %s", (pagi
   )
 
   for (const { gone, lost: expected, move, since, title } of moves) {
-    it.effect(`${title}: a reader that looks at nothing loses records, this one stops`, () =>
+    it.effect(`stops with PageDrift if ${title}, where a naive reader loses records`, () =>
       Effect.gen(function* () {
         const naive = yield* open({ paging })
         const got = naively(naive, paging, since, (page) => (page === 1 ? move(naive) : undefined))
@@ -221,25 +227,23 @@ describe.each(["page", "offset"] as const)("pages that are counted by %s", (pagi
     )
   }
 
-  it.effect(
-    "the edge changes and comes to stand where it stood: seen by its time, or by its text where that is coarse",
-    () =>
-      Effect.gen(function* () {
-        for (const dialect of [{}, { dateForm: "seconds" }]) {
-          const opened = yield* open({ paging, dialect })
-          for (const id of [5, 6, 7, 8, 9, 10]) opened.remove(id)
-          // 1 2 3 | 4 becomes 2 4 3: the third is what it was, and the fourth is nowhere.
-          const reading = scan(opened, beginning, () => {
-            opened.remove(1)
-            opened.change(3, 4, { name: "other" })
-            opened.change(3, 5, { name: "another" })
-          })
-          assert.strictEqual(yield* tagOf(reading), "PageDrift")
-        }
-      })
+  it.effect("stops if the last record read changes, even if its position stays", () =>
+    Effect.gen(function* () {
+      for (const dialect of [{}, { dateForm: "seconds" }]) {
+        const opened = yield* open({ paging, dialect })
+        for (const id of [5, 6, 7, 8, 9, 10]) opened.remove(id)
+        // 1 2 3 | 4 becomes 2 4 3: the third is what it was, and the fourth is nowhere.
+        const reading = scan(opened, beginning, () => {
+          opened.remove(1)
+          opened.change(3, 4, { name: "other" })
+          opened.change(3, 5, { name: "another" })
+        })
+        assert.strictEqual(yield* tagOf(reading), "PageDrift")
+      }
+    })
   )
 
-  it.effect("records that come before the edge repeat some and lose none", () =>
+  it.effect("loses no record if other records move in front of it", () =>
     Effect.gen(function* () {
       const opened = yield* open({ paging })
       opened.remove(1)
@@ -249,7 +253,7 @@ describe.each(["page", "offset"] as const)("pages that are counted by %s", (pagi
     })
   )
 
-  it.effect("the guarantee survives a crash, and another page size afterwards", () =>
+  it.effect("loses no record after a crash and a change of page size", () =>
     Effect.gen(function* () {
       const opened = yield* open({ paging })
       const { next } = yield* opened.connector.page({ resource: opened.resource, since: null, token: null })
@@ -272,7 +276,7 @@ describe.each(["page", "offset"] as const)("pages that are counted by %s", (pagi
     })
   )
 
-  it.effect("links that count are no marks to trust", () =>
+  it.effect("stops with PageDrift if next links that count move", () =>
     Effect.gen(function* () {
       const dialect = { itemsKey: "bare" }
       const opened = yield* open({ paging, mode: "auto", dialect })
@@ -282,7 +286,7 @@ describe.each(["page", "offset"] as const)("pages that are counted by %s", (pagi
     })
   )
 
-  it.effect("a counting source that is not said to be one is an error, not a short list", () =>
+  it.effect("stops with PagingBroken if the paging mode is not configured", () =>
     Effect.gen(function* () {
       const opened = yield* open({ paging, mode: "auto" })
       assert.strictEqual(yield* tagOf(scan(opened, null, () => {})), "PagingBroken")
@@ -290,7 +294,7 @@ describe.each(["page", "offset"] as const)("pages that are counted by %s", (pagi
   )
 })
 
-describe("whatever moves, before whichever request", () => {
+describe("a scan while records move at random", () => {
   /** A small generator of its own: the same seed draws the same moves. */
   const drawing = (seed: number) => {
     let state = seed
@@ -301,7 +305,7 @@ describe("whatever moves, before whichever request", () => {
   }
 
   for (const paging of ["page", "offset"] as const) {
-    it.effect(`by ${paging}: a scan that ends holds every record that stayed as it was`, () =>
+    it.effect(`by ${paging} loses no unchanged record if it completes`, () =>
       Effect.gen(function* () {
         let ended = 0
         let drifted = 0
@@ -340,8 +344,8 @@ describe("whatever moves, before whichever request", () => {
   }
 })
 
-describe("pages shorter than asked for", () => {
-  it.effect("by offset, down to one record, lose nothing", () =>
+describe("a scan of pages that are shorter than requested", () => {
+  it.effect("by offset loses no record, down to one record a page", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= 8; seed++) {
         for (const itemsKey of ["data", "bare"]) {
@@ -352,7 +356,7 @@ describe("pages shorter than asked for", () => {
     })
   )
 
-  it.effect("by cursor and by link, also with changes between", () =>
+  it.effect("by cursor and by link loses no record, also during changes", () =>
     Effect.gen(function* () {
       for (const paging of ["cursor", "link"] as const) {
         for (const dialect of [

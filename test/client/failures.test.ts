@@ -1,4 +1,4 @@
-/** Every way a source can fail: what it is told as, how often it is tried again, and how long it is waited. */
+/** Failures of a source: their classification, retries and pauses. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -71,13 +71,13 @@ const writing = (connector: ConnectorShape) => connector.write(write)
 const batching = (connector: ConnectorShape) => connector.write({ ...write, operation: "batch", body: "[{}]" })
 const times = <A>(count: number, item: A): Array<A> => Array.from({ length: count }, () => item)
 
-describe("what ends at once", () => {
+describe("a request that is not retried", () => {
   const terminal: ReadonlyArray<readonly [name: string, step: Step, expected: Partial<SourceReason>]> = [
     ["401 unauthorized", refuses(401, "unauthorized"), { _tag: "Unauthorized", code: "unauthorized" }],
     ["401 token_revoked", refuses(401, "token_revoked"), { _tag: "Unauthorized", code: "token_revoked" }],
     ["401 token_expired", refuses(401, "token_expired"), { _tag: "Unauthorized", code: "token_expired" }],
     [
-      "401 told by the header alone",
+      "401 stated by the header alone",
       answers(401, null, { "www-authenticate": `Bearer realm="api", error="invalid_token"` }),
       { _tag: "Unauthorized", code: "unauthorized" }
     ],
@@ -123,7 +123,7 @@ describe("what ends at once", () => {
       { _tag: "Refused", status: 400, field: "limit" }
     ],
     ["405 method_not_allowed", refuses(405, "method_not_allowed"), { _tag: "Refused", status: 405 }],
-    ["413 from somebody on the way", answers(413, "<html>"), { _tag: "Refused", status: 413, field: null }],
+    ["413 from a proxy", answers(413, "<html>"), { _tag: "Refused", status: 413, field: null }],
     ["413 without a body", answers(413), { _tag: "Refused", status: 413, code: "request_too_large" }],
     ["415 not_batchable", refuses(415, "not_batchable"), { _tag: "Refused", status: 415, code: "not_batchable" }],
     ["409 cannot_cancel", refuses(409, "cannot_cancel"), { _tag: "Refused", status: 409, code: "cannot_cancel" }],
@@ -135,11 +135,7 @@ describe("what ends at once", () => {
       refuses(422, "rule_violation"),
       { _tag: "Refused", status: 422, detail: "about rule_violation" }
     ],
-    [
-      "422 with a code that nobody knows",
-      refuses(422, "brand_new"),
-      { _tag: "Refused", status: 422, code: "brand_new" }
-    ],
+    ["422 with an unknown code", refuses(422, "brand_new"), { _tag: "Refused", status: 422, code: "brand_new" }],
     ["501 not_implemented", refuses(501, "not_implemented"), { _tag: "NotImplemented" }],
     [
       "a redirect",
@@ -147,13 +143,13 @@ describe("what ends at once", () => {
       { _tag: "Redirected", status: 302, to: "https://elsewhere.test/" }
     ],
     [
-      "the code counts more than the status",
+      "400 with a code of another status",
       refuses(400, "token_revoked"),
       { _tag: "Unauthorized", code: "token_revoked" }
     ]
   ]
   for (const [name, step, expected] of terminal) {
-    it.effect(name, () =>
+    it.effect(`fails with the right reason: ${name}`, () =>
       Effect.gen(function* () {
         for (const ask of [undefined, writing, batching]) {
           const { reason, sent } = yield* failing([step], ask)
@@ -166,7 +162,7 @@ describe("what ends at once", () => {
     )
   }
 
-  it.effect("stale_record brings the record as it stands", () =>
+  it.effect("returns the current record with stale_record", () =>
     Effect.gen(function* () {
       for (const key of ["current", "record", "data"]) {
         const { reason } = yield* failing([refuses(409, "stale_record", { [key]: { id: 1, name: "now" } })], writing)
@@ -176,7 +172,7 @@ describe("what ends at once", () => {
     })
   )
 
-  it.effect("invalid_request lists its problems", () =>
+  it.effect("returns the list of problems with invalid_request", () =>
     Effect.gen(function* () {
       const errors = [{ field: "lines[0].quantity", code: "required", message: "is required" }]
       const { reason } = yield* failing([refuses(400, "invalid_request", { errors })], writing)
@@ -185,7 +181,7 @@ describe("what ends at once", () => {
     })
   )
 
-  it.effect("an answer over the limit, by its header or by its bytes", () =>
+  it.effect("fails with TooLarge if a response exceeds the limit", () =>
     Effect.gen(function* () {
       for (const step of [
         answers(200, "x".repeat(2000)),
@@ -200,7 +196,7 @@ describe("what ends at once", () => {
     })
   )
 
-  it.effect("a page token is refused, and a parameter of the same name elsewhere is not", () =>
+  it.effect("fails with its own reason if the source rejects the page token", () =>
     Effect.gen(function* () {
       for (const step of [
         refuses(400, "invalid_request", { field: "cursor" }),
@@ -227,7 +223,7 @@ describe("what ends at once", () => {
     })
   )
 
-  it.effect("a page token of somebody else is refused without a request", () =>
+  it.effect("fails without a request if the page token has a foreign form", () =>
     Effect.gen(function* () {
       for (const token of [
         "",
@@ -252,7 +248,7 @@ describe("what ends at once", () => {
   )
 })
 
-describe("what is tried again", () => {
+describe("a request that is retried", () => {
   const passing: ReadonlyArray<readonly [name: string, step: Step, expected: SourceReason["_tag"]]> = [
     ["500 server_error", refuses(500, "server_error"), "ServerFault"],
     ["502 from a proxy", answers(502, "<html>Bad Gateway</html>"), "ServerFault"],
@@ -273,7 +269,7 @@ describe("what is tried again", () => {
     ["a body that is compressed unasked", answers(200, `{"data":[]}`, { "content-encoding": "gzip" }), "Malformed"]
   ]
   for (const [name, step, expected] of passing) {
-    it.effect(`${name}: once`, () =>
+    it.effect(`succeeds after one failure: ${name}`, () =>
       Effect.gen(function* () {
         const { value, sent, connector } = yield* succeeding([step, good])
         assert.strictEqual((value as { readonly attempts: number }).attempts, 2)
@@ -282,7 +278,7 @@ describe("what is tried again", () => {
         assert.deepInclude(yield* connector.usage, { requests: 2, retries: 1, rateLimited: 0 })
       })
     )
-    it.effect(`${name}: for ever`, () =>
+    it.effect(`fails after the maximum of attempts: ${name}`, () =>
       Effect.gen(function* () {
         const { error, reason, sent } = yield* failing(times(4, step), undefined, { retry: { attemptsMax: 4 } })
         assert.strictEqual(reason._tag, expected)
@@ -293,7 +289,7 @@ describe("what is tried again", () => {
     )
   }
 
-  it.effect("a JSON that is no list of this API, three times, and is never an empty list", () =>
+  it.effect("fails as Malformed after three JSON responses without a list", () =>
     Effect.gen(function* () {
       for (const step of [
         answers(200, {}),
@@ -310,7 +306,7 @@ describe("what is tried again", () => {
     })
   )
 
-  it.effect("a refusal that is not this API's, three times, and is never taken for its word", () =>
+  it.effect("fails as Malformed after three error responses in a foreign form", () =>
     Effect.gen(function* () {
       for (const status of [400, 401, 403, 404, 409, 422]) {
         for (const body of ["<html>", null, `{"message":"no"}`, `{"error":"no"}`]) {
@@ -324,7 +320,7 @@ describe("what is tried again", () => {
     })
   )
 
-  it.effect("pauses double, are drawn between half and whole, and stop growing", () =>
+  it.effect("waits between retries with doubled, jittered and capped backoff", () =>
     Effect.gen(function* () {
       const { sent } = yield* failing(times(8, refuses(500, "server_error")), undefined, {
         retry: { backoffBaseMs: 1000, backoffMaxMs: 8000 }
@@ -337,7 +333,7 @@ describe("what is tried again", () => {
     })
   )
 
-  it.effect("a 503 is waited for as long as it says, by everybody", () =>
+  it.effect("waits for the Retry-After of a 503 and pauses the rate budget", () =>
     Effect.gen(function* () {
       const { sent, held } = yield* succeeding([refuses(503, "server_error", {}, { "retry-after": "40" }), good])
       assert.strictEqual(sent[1]!.at - sent[0]!.at, 40_000)
@@ -345,7 +341,7 @@ describe("what is tried again", () => {
     })
   )
 
-  it.effect("a timeout is per attempt and counts the body", () =>
+  it.effect("has a timeout for each attempt that includes reading the body", () =>
     Effect.gen(function* () {
       const { sent } = yield* succeeding([hangsInBody("{"), hangs, good], undefined, {
         requestTimeoutMs: 5000,
@@ -359,7 +355,7 @@ describe("what is tried again", () => {
   )
 })
 
-describe("429", () => {
+describe("a 429 response", () => {
   const limited = (headers: Readonly<Record<string, string>> = {}) => refuses(429, "rate_limited", {}, headers)
   const waited = (headers: Readonly<Record<string, string>>, options?: Options) =>
     Effect.map(succeeding([limited(headers), good], undefined, options), ({ sent, held }) => {
@@ -368,26 +364,26 @@ describe("429", () => {
       return sent[1]!.at - sent[0]!.at
     })
 
-  it.effect("Retry-After in seconds", () =>
+  it.effect("pauses for Retry-After in seconds", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* waited({ "retry-after": "7" }), 7000)
     })
   )
 
-  it.effect("Retry-After as a date, measured by the answer's own clock", () =>
+  it.effect("pauses until a Retry-After date, measured by the response's Date header", () =>
     Effect.gen(function* () {
       const date = "Wed, 21 Oct 2026 07:28:00 GMT"
       assert.strictEqual(yield* waited({ date, "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT" }), 30_000)
     })
   )
 
-  it.effect("Retry-After as a date without a Date header, measured by our clock", () =>
+  it.effect("pauses until a Retry-After date, measured by the local clock without Date", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* waited({ "retry-after": "Thu, 01 Jan 1970 00:00:12 GMT" }), 12_000)
     })
   )
 
-  it.effect("Retry-After missing, garbage, zero or past: a pause that grows from a second", () =>
+  it.effect("pauses with backoff from one second if Retry-After is missing or invalid", () =>
     Effect.gen(function* () {
       for (const headers of [
         {},
@@ -405,14 +401,14 @@ describe("429", () => {
     })
   )
 
-  it.effect("without this API's body it is still a 429", () =>
+  it.effect("pauses also if the body has a foreign form", () =>
     Effect.gen(function* () {
       const { sent } = yield* succeeding([answers(429, "slow down", { "retry-after": "3" }), good])
       assert.strictEqual(sent[1]!.at, 3000)
     })
   )
 
-  it.effect("does not use up the attempts", () =>
+  it.effect("does not count as one of the attempts", () =>
     Effect.gen(function* () {
       const { connector } = yield* succeeding(
         [...times(20, limited({ "retry-after": "5" })), refuses(500, "server_error"), good],
@@ -423,7 +419,7 @@ describe("429", () => {
     })
   )
 
-  it.effect("is waited for within a bound", () =>
+  it.effect("fails the request after the maximum wait", () =>
     Effect.gen(function* () {
       const { reason, sent } = yield* failing(times(4, limited({ "retry-after": "30" })), undefined, {
         rateLimitedWaitMaxMs: 100_000
@@ -433,7 +429,7 @@ describe("429", () => {
     })
   )
 
-  it.effect("with a huge Retry-After: gives up, and sends nothing until it has passed", () =>
+  it.effect("with a huge Retry-After fails the request and blocks others until then", () =>
     Effect.gen(function* () {
       const scripted = yield* ScriptedHttp.make([limited({ "retry-after": "86400" }), good])
       const outcome = yield* patiently(scripted.connector.page(first))
@@ -450,7 +446,7 @@ describe("429", () => {
     })
   )
 
-  it.effect("makes everybody on the token wait", () =>
+  it.effect("pauses every request of the token", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([limited({ "retry-after": "60" }), good, good])
       const one = yield* Effect.forkChild(connector.page(first))
@@ -466,8 +462,8 @@ describe("429", () => {
   )
 })
 
-describe("writes", () => {
-  it.effect("the same bytes and the same key go again", () =>
+describe("a write", () => {
+  it.effect("is retried with the same bytes and the same idempotency key", () =>
     Effect.gen(function* () {
       const { sent, value } = yield* succeeding(
         [fails("ECONNRESET"), refuses(500, "server_error"), answers(201, { id: 5 }, { "idempotent-replayed": "true" })],
@@ -486,7 +482,7 @@ describe("writes", () => {
     })
   )
 
-  it.effect("whatever becomes of a batch, the same bytes and the same key go again until its results are there", () =>
+  it.effect("in a batch is retried with the same bytes and key until results arrive", () =>
     Effect.gen(function* () {
       const results = { results: [{ index: 0, status: 201, record: { id: 5 } }] }
       const { sent, value } = yield* succeeding(
@@ -517,7 +513,7 @@ describe("writes", () => {
     })
   )
 
-  it.effect("an answer over the limit leaves open what was written, and is no refusal", () =>
+  it.effect("fails as Malformed, not Refused, if its response exceeds the limit", () =>
     Effect.gen(function* () {
       for (const ask of [writing, batching]) {
         const { reason, sent } = yield* failing(times(3, answers(201, "x".repeat(2000))), ask, { answerBytesMax: 1000 })
@@ -528,7 +524,7 @@ describe("writes", () => {
     })
   )
 
-  it.effect("what the source says can be kept by a database, and is of bounded length", () =>
+  it.effect("returns error texts that Postgres can store, in bounded length", () =>
     Effect.gen(function* () {
       const errors = [{ field: "a\0b", code: "x", message: "m".repeat(2000) }]
       const { reason } = yield* failing([refuses(400, "odd\0code", { message: "\0\ud800", errors })], writing)
@@ -538,7 +534,7 @@ describe("writes", () => {
     })
   )
 
-  it.effect("asks before each attempt whether it may still be sent", () =>
+  it.effect("checks mayBeSent before each attempt", () =>
     Effect.gen(function* () {
       let asked = 0
       const mayBeSent = Effect.sync(() => {
@@ -554,7 +550,7 @@ describe("writes", () => {
     })
   )
 
-  it.effect("waits for a pause that began while it was asked whether it may still be sent", () =>
+  it.effect("waits for a pause that began during the mayBeSent check", () =>
     Effect.gen(function* () {
       const scripted = yield* ScriptedHttp.make([
         refuses(429, "rate_limited", {}, { "retry-after": "5" }),
@@ -571,7 +567,7 @@ describe("writes", () => {
     })
   )
 
-  it.effect("request_in_progress is waited for, by this request alone", () =>
+  it.effect("waits for request_in_progress without pausing other requests", () =>
     Effect.gen(function* () {
       const { sent, held } = yield* succeeding(
         [
@@ -587,14 +583,14 @@ describe("writes", () => {
     })
   )
 
-  it.effect("an answer of success that cannot be read is asked for again by its key", () =>
+  it.effect("is retried with its key if a success response cannot be read", () =>
     Effect.gen(function* () {
       const { sent } = yield* succeeding([html, answers(201), answers(201, { id: 5 })], writing)
       assert.strictEqual(sent.length, 3)
     })
   )
 
-  it.effect("a 204 without a body is an answer", () =>
+  it.effect("succeeds with a 204 without a body", () =>
     Effect.gen(function* () {
       const { value } = yield* succeeding([answers(204)], (connector) =>
         connector.write({ ...write, operation: "cancel", id: "5", body: null })
@@ -605,11 +601,11 @@ describe("writes", () => {
   )
 })
 
-describe("a Retry-After that cannot be meant", () => {
+describe("an implausible Retry-After", () => {
   const foreign = (seconds: string, status = 503) => answers(status, "<html>", { "retry-after": seconds })
   const year = "31536000"
 
-  it.effect("of something between: a minute for all, then a probe; a refused probe makes it longer", () =>
+  it.effect("from a proxy pauses all requests for a minute, then probes with growing pauses", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([foreign(year), foreign(year), good, good], {
         retryAfterMaxMs: 900_000
@@ -633,7 +629,7 @@ describe("a Retry-After that cannot be meant", () => {
     })
   )
 
-  it.effect("for one path alone: the others are paused once, and not again", () =>
+  it.effect("for one path pauses the other paths once only", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([foreign(year), good, foreign(year), good], {
         retryAfterMaxMs: 900_000
@@ -653,7 +649,7 @@ describe("a Retry-After that cannot be meant", () => {
     })
   )
 
-  it.effect("of the service itself: 24 hours, and said so", () =>
+  it.effect("from the service itself pauses for 24 hours and reports it", () =>
     Effect.gen(function* () {
       const never = "9".repeat(30)
       const { connector, sent } = yield* ScriptedHttp.make([
@@ -678,7 +674,7 @@ describe("a Retry-After that cannot be meant", () => {
     })
   )
 
-  it.effect("a date beyond every calendar ends as well", () =>
+  it.effect("with a date beyond the calendar still ends", () =>
     Effect.gen(function* () {
       const { connector } = yield* ScriptedHttp.make([
         answers(503, "<html>", { "retry-after": "Fri, 31 Dec 9999 23:59:59 GMT" }),

@@ -1,4 +1,4 @@
-/** What is asked, what of an answer is believed, and how one page leads to the next. */
+/** Requests for pages and records: parameters, response metadata and paging. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -56,8 +56,8 @@ const brokenBy = (steps: ReadonlyArray<Step>, options?: Options) =>
 
 const numbered = (from: number, count: number) => Array.from({ length: count }, (_, at) => ({ id: from + at }))
 
-describe("what a page is asked by", () => {
-  it.effect("parameters that are in the catalogue, and no others", () =>
+describe("a page request", () => {
+  it.effect("has exactly the parameters that the catalogue states", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* asked(first), "/things?cancel=any")
       assert.strictEqual(yield* asked({ ...first, resource: plain }), "/plains")
@@ -71,7 +71,7 @@ describe("what a page is asked by", () => {
     })
   )
 
-  it.effect("the token goes in its header and nowhere else", () =>
+  it.effect("sends the token in its header and nowhere else", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([page])
       yield* connector.page(first)
@@ -82,7 +82,7 @@ describe("what a page is asked by", () => {
     })
   )
 
-  it.effect("include is given up for a resource that refuses it", () =>
+  it.effect("omits include after the resource rejected it", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make(
         [refuses(400, "invalid_enum", { field: "include" }), page, page, page],
@@ -106,8 +106,8 @@ describe("what a page is asked by", () => {
   )
 })
 
-describe("what of a page is believed", () => {
-  it.effect("the records wherever such services put them", () =>
+describe("a page", () => {
+  it.effect("has its records from any of the known envelopes", () =>
     Effect.gen(function* () {
       const items = [{ id: 1, price: "1.10" }]
       for (const body of [
@@ -126,7 +126,7 @@ describe("what of a page is believed", () => {
     })
   )
 
-  it.effect("synced_through byte for byte; its absence is said", () =>
+  it.effect("returns synced_through byte for byte, or null", () =>
     Effect.gen(function* () {
       for (const [meta, expected] of [
         [{ has_more: false, synced_through: "2026-01-01T00:00:00.1+00:00" }, "2026-01-01T00:00:00.1+00:00"],
@@ -145,7 +145,7 @@ describe("what of a page is believed", () => {
     })
   )
 
-  it.effect("what brought it, its size, and when it was asked", () =>
+  it.effect("has its source, its size and its request time", () =>
     Effect.gen(function* () {
       const { pages } = yield* scan([list([{ id: 1 }], { has_more: false }, { "Svc-Request-Id": "req-7" })])
       assert.strictEqual(pages[0]!.source, "GET /things?cancel=any [request req-7]")
@@ -158,7 +158,7 @@ describe("what of a page is believed", () => {
     })
   )
 
-  it.effect("nothing in place of _meta, and no _meta at all", () =>
+  it.effect("is read if _meta is missing or no object", () =>
     Effect.gen(function* () {
       for (const meta of [{}, { _meta: null }, { _meta: [] }, { _meta: "x" }]) {
         const { pages } = yield* scan([answers(200, { data: [{ id: 1 }], ...meta })])
@@ -170,7 +170,7 @@ describe("what of a page is believed", () => {
     })
   )
 
-  it.effect("the source's own time, when it is readable", () =>
+  it.effect("has the source's time if the Date header is readable", () =>
     Effect.gen(function* () {
       for (const [date, expected] of [
         ["Sat, 21 Nov 2026 05:49:43 GMT", "2026-11-21T05:49:43Z"],
@@ -186,7 +186,7 @@ describe("what of a page is believed", () => {
     })
   )
 
-  it.effect("when the attempt that was answered began, by the clock that never jumps", () =>
+  it.effect("has the monotonic start time of the attempt that was answered", () =>
     Effect.gen(function* () {
       const { connector } = yield* ScriptedHttp.make([
         refuses(503, "server_error", {}, { "retry-after": "2" }),
@@ -205,7 +205,7 @@ describe("what of a page is believed", () => {
     })
   )
 
-  it.effect("a record that does not fit is told, and the others come", () =>
+  it.effect("reports a record that does not fit and returns the others", () =>
     Effect.gen(function* () {
       const { pages } = yield* scan([
         answers(200, `{"_meta":{"has_more":false},"data":[{"id":1},{"id":2,"price":1e5}]}`)
@@ -218,8 +218,8 @@ describe("what of a page is believed", () => {
   )
 })
 
-describe("from page to page", () => {
-  it.effect("by next_cursor, with the other parameters", () =>
+describe("a scan", () => {
+  it.effect("follows next_cursor and keeps the other parameters", () =>
     Effect.gen(function* () {
       const { paths, ids } = yield* scan(
         [
@@ -239,7 +239,7 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("by _meta.next, whole or relative", () =>
+  it.effect("follows _meta.next, absolute or relative", () =>
     Effect.gen(function* () {
       const { paths } = yield* scan([
         list(numbered(1, 1), { next: `${ScriptedHttp.baseUrl}/things?after=1` }),
@@ -251,7 +251,7 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("by a Link header, also of a bare array", () =>
+  it.effect("follows a Link header, also after a bare array", () =>
     Effect.gen(function* () {
       const next = (query: string) => ({
         link: `<${ScriptedHttp.baseUrl}/things?p=0>; rel="first", <${ScriptedHttp.baseUrl}/things${query}>; title="a, b"; rel="next last"`
@@ -266,7 +266,7 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("by page number, with limits that make pages overlap, until the source says so or a page is empty", () =>
+  it.effect("by page number ends at the announced end or an empty page", () =>
     Effect.gen(function* () {
       const numberedPages = (from: number, count: number) => list(numbered(from, count), {})
       const steps = [
@@ -289,7 +289,7 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("by page number without a limit, looking at the page before once more", () =>
+  it.effect("by page number without a limit reads the previous page once more", () =>
     Effect.gen(function* () {
       const [one, two] = [list(numbered(1, 2), {}), list(numbered(3, 1), { limit: 2 })]
       const untilEmpty = yield* scan([one, two, one, list([], {}), two], { paging: { mode: "page" } })
@@ -312,7 +312,7 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("by offset, each page beginning with the last record of the one before", () =>
+  it.effect("by offset starts each page with the last record of the previous page", () =>
     Effect.gen(function* () {
       const options = { paging: { mode: "offset", offsetParameter: "skip" } } as const
       const told = yield* scan(
@@ -336,7 +336,7 @@ describe("from page to page", () => {
     })
   )
 
-  it.effect("a page that is not full, or says it is the last, is the last", () =>
+  it.effect("ends at a page that is not full or announces the end", () =>
     Effect.gen(function* () {
       for (const meta of [{ limit: 3 }, { has_more: false, limit: 2 }, { next_cursor: null, limit: 2 }, {}]) {
         const { ids } = yield* scan([list(numbered(1, 2), meta)])
@@ -346,8 +346,8 @@ describe("from page to page", () => {
   )
 })
 
-describe("paging that cannot be trusted is never an end", () => {
-  it.effect("more is announced without saying where", () =>
+describe("a scan with broken paging", () => {
+  it.effect("fails if a page announces more without a position", () =>
     Effect.gen(function* () {
       yield* brokenBy([list(numbered(1, 2), { has_more: true })])
       yield* brokenBy([list(numbered(1, 2), { has_more: true, next_cursor: null })])
@@ -356,7 +356,7 @@ describe("paging that cannot be trusted is never an end", () => {
     })
   )
 
-  it.effect("a full page says nothing", () =>
+  it.effect("fails if a full page announces nothing", () =>
     Effect.gen(function* () {
       yield* brokenBy([list(numbered(1, 2), { limit: 2 })])
       yield* brokenBy([list(numbered(1, 2), {})], { pageSize: 2 })
@@ -364,7 +364,7 @@ describe("paging that cannot be trusted is never an end", () => {
     })
   )
 
-  it.effect("a page comes again, at once or after a while", () =>
+  it.effect("fails if a page repeats, at once or later", () =>
     Effect.gen(function* () {
       const leadsTo = (cursor: string) => list([{ id: 1 }], { has_more: true, next_cursor: cursor })
       yield* brokenBy([leadsTo("a"), leadsTo("a")])
@@ -387,7 +387,7 @@ describe("paging that cannot be trusted is never an end", () => {
     })
   )
 
-  it.effect("a counting source heeds neither the number nor the limit", () =>
+  it.effect("fails if the source ignores the page number, offset or limit", () =>
     Effect.gen(function* () {
       const all = { has_more: true }
       const byOffset = { paging: { mode: "offset" } } as const
@@ -410,7 +410,7 @@ describe("paging that cannot be trusted is never an end", () => {
     })
   )
 
-  it.effect("a link leaves the base address, or carries the token", () =>
+  it.effect("fails if a link leaves the base address or carries the token", () =>
     Effect.gen(function* () {
       for (const link of [
         "https://elsewhere.test/install/!/api/v2/things?p=2",
@@ -434,13 +434,13 @@ describe("paging that cannot be trusted is never an end", () => {
   )
 })
 
-describe("one record", () => {
+describe("a record request", () => {
   const get = (step: Step, options?: Options) =>
     Effect.flatMap(ScriptedHttp.make([step, step, step], options), ({ connector, sent }) =>
       Effect.map(connector.get(things, "5"), (reading) => ({ reading, sent }))
     )
 
-  it.effect("bare or wrapped, with what a later update needs", () =>
+  it.effect("returns a bare or wrapped record with the ETag for updates", () =>
     Effect.gen(function* () {
       const record = { id: 5, name: "x", lastchangedate: "2026-01-01T00:00:00Z" }
       for (const body of [record, { data: record }, { data: record, _meta: {} }]) {
@@ -458,7 +458,7 @@ describe("one record", () => {
     })
   )
 
-  it.effect("its absence is the API's word only", () =>
+  it.effect("returns no record on the API's own 404", () =>
     Effect.gen(function* () {
       const { reading } = yield* get(refuses(404, "not_found"))
       assert.isNull(reading.record)
@@ -466,7 +466,7 @@ describe("one record", () => {
     })
   )
 
-  it.effect("one that does not fit is told with its bytes", () =>
+  it.effect("returns a record that does not fit with its bytes", () =>
     Effect.gen(function* () {
       const { reading } = yield* get(answers(200, `{"data": {"id":5, "price":"1.23456"} }`))
       assert.isNull(reading.record)
@@ -474,7 +474,7 @@ describe("one record", () => {
     })
   )
 
-  it.live("another record than the one asked for is no answer", () =>
+  it.live("fails if the response has another record", () =>
     Effect.gen(function* () {
       for (const body of [{ id: 6 }, { data: {} }, { name: "x" }]) {
         const error = yield* failureOf(get(answers(200, body), { retry: { backoffBaseMs: 0 } }))
@@ -484,8 +484,8 @@ describe("one record", () => {
   )
 })
 
-describe("writes", () => {
-  it.effect("go where the operation says, with their key and precondition", () =>
+describe("a write request", () => {
+  it.effect("has the operation's path, its idempotency key and its precondition", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([
         answers(201, { id: 1 }),
@@ -517,14 +517,14 @@ describe("writes", () => {
   )
 })
 
-describe("who the token is", () => {
+describe("the identity of a token", () => {
   const identify = (step: Step, options?: Options) =>
     Effect.flatMap(
       ScriptedHttp.make([step, step, step], options),
       ({ connector }: { readonly connector: ConnectorShape }) => connector.identify
     )
 
-  it.effect("as the reference server tells it, and as others might", () =>
+  it.effect("is read from the reference server's form and from similar forms", () =>
     Effect.gen(function* () {
       const me = { companyid: 3, user: "ann", scopes: ["orders:read"], features: ["jobs"] }
       const expected = { companyId: 3n, user: "ann", scopes: ["orders:read"], features: ["jobs"] }
@@ -545,7 +545,7 @@ describe("who the token is", () => {
     })
   )
 
-  it.live("is taken from the configuration where the service does not tell", () =>
+  it.live("uses the configured company if the service does not state it", () =>
     Effect.gen(function* () {
       const options = { companyId: 9n, retry: { backoffBaseMs: 0 } }
       const expected = { companyId: 9n, user: null, scopes: null, features: null }

@@ -1,4 +1,4 @@
-/** Where the token may go, and that nothing tells it. */
+/** The token: where it is sent, and that no text contains it. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -13,7 +13,7 @@ const first = { resource: things, since: null, token: null }
 const configured = (options: Parameters<typeof ScriptedHttp.make>[1]) => Effect.exit(ScriptedHttp.make([], options))
 
 describe("the base address", () => {
-  it.effect("is https, or this machine", () =>
+  it.effect("is accepted with https, or on this machine", () =>
     Effect.gen(function* () {
       for (const baseUrl of [
         "https://erp.test/!/api/v2",
@@ -29,7 +29,7 @@ describe("the base address", () => {
     })
   )
 
-  it.effect("anything else is refused, with what to do", () =>
+  it.effect("is rejected otherwise, with what to do", () =>
     Effect.gen(function* () {
       for (const [baseUrl, said] of [
         ["http://erp.test/!/api/v2", /allow_http/],
@@ -50,7 +50,7 @@ describe("the base address", () => {
     })
   )
 
-  it.effect("a token that was copied badly is noticed, and not shown", () =>
+  it.effect("is rejected with a badly copied token, which the message does not show", () =>
     Effect.gen(function* () {
       for (const bad of ["", `${token}\n`, `"${token} "`, `${token}é`]) {
         const exit = yield* configured({ token: Redacted.make(bad) })
@@ -62,7 +62,7 @@ describe("the base address", () => {
   )
 })
 
-describe("the token is told by nobody", () => {
+describe("the token", () => {
   const leaky: ReadonlyArray<readonly [name: string, step: Step]> = [
     ["a refusal that repeats it", refuses(401, "unauthorized", { message: `unknown token ${token}` })],
     [
@@ -74,7 +74,7 @@ describe("the token is told by nobody", () => {
     ["a connection that fails", fails(`ECONN${token}`)]
   ]
   for (const [name, step] of leaky) {
-    it.live(name, () =>
+    it.live(`does not appear in an error from ${name}`, () =>
       Effect.gen(function* () {
         const { connector } = yield* ScriptedHttp.make([step, step, step], {
           retry: { backoffBaseMs: 0, attemptsMax: 1 }
@@ -92,7 +92,7 @@ describe("the token is told by nobody", () => {
     )
   }
 
-  it.effect("not even by the connector itself", () =>
+  it.effect("does not appear in the inspected connector", () =>
     Effect.gen(function* () {
       const { connector } = yield* ScriptedHttp.make([])
       assert.notInclude(inspect(connector, { depth: 20, showHidden: true }), token)

@@ -1,6 +1,6 @@
 /**
- * The check of a delivery, held against another company's library for the same scheme: what `stripe` signs, we accept;
- * what we accept, `stripe` accepts; and we refuse more.
+ * The signature check of a delivery, compared with the `stripe` package for the same scheme: each accepts what the
+ * other signs, and this check rejects more.
  */
 import { createHmac } from "node:crypto"
 import * as Redacted from "effect/Redacted"
@@ -20,8 +20,8 @@ const hmac = (t: number | string, payload: Uint8Array, key: string = secret) =>
 const judge = (signature: string | undefined, payload: Uint8Array = body, more: Partial<typeof settings> = {}) =>
   verify({ signature, body: payload, receivedAt: now * 1000 }, { ...settings, ...more })._tag
 
-describe("a delivery", () => {
-  it("signed by the stripe package is genuine, and the other way round", () => {
+describe("the signature check", () => {
+  it("agrees with the stripe package in both directions", () => {
     fc.assert(
       fc.property(
         fc.string({ minLength: 1, maxLength: 200, unit: "grapheme" }),
@@ -39,7 +39,7 @@ describe("a delivery", () => {
     )
   })
 
-  it("is genuine with any v1 and any held secret", () => {
+  it("accepts any v1 that matches any stored secret", () => {
     const good = hmac(now, body)
     const other = hmac(now, body, "whsec_another")
     assert.strictEqual(judge(`t=${now},v1=${good}`), "Genuine")
@@ -51,7 +51,7 @@ describe("a delivery", () => {
     )
   })
 
-  it("is judged by its raw bytes, whatever they are", () => {
+  it("uses the raw bytes of the body", () => {
     const odd = Buffer.from([0xef, 0xbb, 0xbf, 0xff, 0x00, 0x7b])
     assert.strictEqual(judge(`t=${now},v1=${hmac(now, odd)}`, odd), "Genuine")
   })
@@ -81,10 +81,10 @@ describe("a delivery", () => {
     ["nine v1", `t=${now}${`,v1=${hmac(now, body)}`.repeat(9)}`, "Malformed"]
   ]
   for (const [title, header, expected] of cases) {
-    it(`with ${title} is ${expected}`, () => assert.strictEqual(judge(header), expected))
+    it(`of a header with ${title} returns ${expected}`, () => assert.strictEqual(judge(header), expected))
   }
 
-  it("is never genuine without a secret", () => {
+  it("rejects every delivery without a secret", () => {
     assert.strictEqual(judge(signed(now), body, { secrets: [] }), "Forged")
   })
 })

@@ -1,4 +1,4 @@
-/** Subscriptions over the reference server in process, in its readings of the documents, and over scripts where it fails. */
+/** Subscriptions over the reference server in its dialects, and over scripted failures. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -106,7 +106,7 @@ const customers = (
   })
 
 describe("a subscription", () => {
-  it.effect("is made, shown, changed and cancelled", () =>
+  it.effect("is created, returned, updated and cancelled", () =>
     Effect.gen(function* () {
       const { subscriptions, requests } = yield* world()
       const { subscription, secret } = yield* subscriptions.create(wanted)
@@ -147,7 +147,7 @@ describe("a subscription", () => {
     })
   )
 
-  it.effect("that is not there, or another token's, is not found", () =>
+  it.effect("is not found if it is missing or belongs to another token", () =>
     Effect.gen(function* () {
       const { subscriptions, make, token } = yield* world()
       yield* subscriptions.create(wanted)
@@ -164,7 +164,7 @@ describe("a subscription", () => {
     })
   )
 
-  it.effect("is refused by the source's own words", () =>
+  it.effect("is rejected with the source's own code and field", () =>
     Effect.gen(function* () {
       const { subscriptions, token, make } = yield* world()
       const { reason } = yield* failureOf(
@@ -176,7 +176,7 @@ describe("a subscription", () => {
     })
   )
 
-  it.effect("is disabled by 410, and revived", () =>
+  it.effect("is disabled by a 410 response and can be re-enabled", () =>
     Effect.gen(function* () {
       const { subscriptions, call, reply, cycle } = yield* world()
       const { subscription } = yield* subscriptions.create(wanted)
@@ -195,7 +195,7 @@ describe("a subscription", () => {
     })
   )
 
-  it.effect("signs with both secrets while one is rotated", () =>
+  it.effect("signs with both secrets during a rotation", () =>
     Effect.gen(function* () {
       const { subscriptions, call, cycle, sent } = yield* world()
       const { subscription, secret } = yield* subscriptions.create(wanted)
@@ -216,7 +216,7 @@ describe("a subscription", () => {
   )
 })
 
-describe("lists", () => {
+describe("subscription lists", () => {
   for (const dialect of [
     {},
     { itemsKey: "bare" },
@@ -263,7 +263,7 @@ describe("lists", () => {
     )
   }
 
-  it.effect("of deliveries take the documented filters, newest first", () =>
+  it.effect("of deliveries have the documented filters and the newest first", () =>
     Effect.gen(function* () {
       const { subscriptions, call, reply, cycle, advance, requests } = yield* world()
       yield* subscriptions.create({ ...wanted, events: [...wanted.events, "webhooks.test"] })
@@ -307,7 +307,7 @@ describe("lists", () => {
     entrydate: "2026-03-16T09:00:00Z"
   }
 
-  it.live("take what they know of an entry, and refuse one that lacks what is needed", () =>
+  it.live("keep the known fields of an entry and reject an incomplete entry", () =>
     Effect.gen(function* () {
       const exact =
         '{"data":[{"id":9007199254740993,"url":"https://x.test/","events":[],"paused":true,"new":{"id":1}}]}'
@@ -375,7 +375,7 @@ describe("lists", () => {
     })
   )
 
-  it.live("are begun again when their pages moved", () =>
+  it.live("restart if their pages moved", () =>
     Effect.gen(function* () {
       const more = { has_more: true, next_cursor: "c" }
       const { connector } = yield* ScriptedHttp.make([
@@ -390,8 +390,8 @@ describe("lists", () => {
   )
 })
 
-describe("a retry within one call", () => {
-  it.live("makes nothing twice, and still tells the secret", () =>
+describe("a retried create of a subscription", () => {
+  it.live("creates no second subscription and returns the secret", () =>
     Effect.gen(function* () {
       const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBaseMs: 0 } })
       const spoil = (...rules: ReadonlyArray<Json>) => Effect.promise(() => plane("POST", "/faults", { rules }))
@@ -408,17 +408,17 @@ describe("a retry within one call", () => {
   )
 })
 
-describe("cancelling", () => {
+describe("cancelling a subscription", () => {
   const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false, cancel: false }
   const isPaused = { ...shown, paused: true }
 
   for (const [title, step] of [
     ["405", refuses(405, "method_not_allowed")],
-    ["405 of somebody else", answers(405, "<html>")],
+    ["405 of a proxy", answers(405, "<html>")],
     ["501", refuses(501, "not_implemented")],
-    ["404 for the way alone", refuses(404, "not_found")]
+    ["404 for the path", refuses(404, "not_found")]
   ] as const) {
-    it.effect(`that is not offered (${title}) is a pause`, () =>
+    it.effect(`pauses it if the source does not offer cancel (${title})`, () =>
       Effect.gen(function* () {
         const { connector, sent } = yield* ScriptedHttp.make([answers(200, shown), step, answers(200, isPaused)])
         const left = yield* connector.subscriptions!.cancel("1")
@@ -432,7 +432,7 @@ describe("cancelling", () => {
     )
   }
 
-  it.effect("that is not offered does nothing more to one that is paused", () =>
+  it.effect("changes nothing if the source offers no cancel and it is paused", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([answers(200, isPaused), refuses(405, "method_not_allowed")])
       assert.deepInclude(yield* connector.subscriptions!.cancel("1"), { paused: true, cancelled: false })
@@ -440,7 +440,7 @@ describe("cancelling", () => {
     })
   )
 
-  it.effect("is one by any success, and none when it is forbidden", () =>
+  it.effect("succeeds with any 2xx response and fails if it is forbidden", () =>
     Effect.gen(function* () {
       for (const success of [
         answers(204),
@@ -458,8 +458,8 @@ describe("cancelling", () => {
   )
 })
 
-describe("an answer that says less than a subscription", () => {
-  it.effect("to a create is what the documents show: the newest of its kind is looked for", () =>
+describe("a response without a complete subscription", () => {
+  it.effect("makes create look up the newest matching subscription", () =>
     Effect.gen(function* () {
       const told = { url: receiver, description: "Ours", paused: false, secret: canary, secret_note: "once" }
       const like = { url: receiver, events: [...wanted.events].reverse(), description: "Ours", paused: false }
@@ -481,7 +481,7 @@ describe("an answer that says less than a subscription", () => {
     })
   )
 
-  it.effect("to a change is none: it is read again", () =>
+  it.effect("makes update read the subscription again", () =>
     Effect.gen(function* () {
       const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: true }
       for (const success of [
@@ -500,7 +500,7 @@ describe("an answer that says less than a subscription", () => {
     })
   )
 
-  it.effect("is none of the source's when somebody else gave it: nothing may have been done", () =>
+  it.effect("in a foreign form leaves open whether the change was made", () =>
     Effect.gen(function* () {
       const foreign = [
         answers(200, "<html>Sign in</html>"),
@@ -521,7 +521,7 @@ describe("an answer that says less than a subscription", () => {
     })
   )
 
-  it.effect("does not confirm a new secret when it shows no subscription", () =>
+  it.effect("does not confirm a new secret", () =>
     Effect.gen(function* () {
       for (const body of [null, {}, { data: {} }]) {
         const { connector } = yield* ScriptedHttp.make([answers(200, body)], { retry: { attemptsMax: 1 } })
@@ -531,7 +531,7 @@ describe("an answer that says less than a subscription", () => {
     })
   )
 
-  it.effect("and that somebody else gave is asked for again, under the same key", () =>
+  it.effect("in a foreign form is retried with the same idempotency key", () =>
     Effect.gen(function* () {
       const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
       const envelope = answers(200, { error: { code: "server_error", message: "no" } })
@@ -548,8 +548,8 @@ describe("an answer that says less than a subscription", () => {
   )
 })
 
-describe("a test", () => {
-  it.effect("tells what the receiver answered", () =>
+describe("a test delivery", () => {
+  it.effect("returns the receiver's response", () =>
     Effect.gen(function* () {
       const { subscriptions, reply, sent } = yield* world()
       yield* subscriptions.create(wanted)
@@ -571,7 +571,7 @@ describe("a test", () => {
     })
   )
 
-  it.effect("is read by what the values are, however they are called", () =>
+  it.effect("is read by its values under any of the known field names", () =>
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [answer: Json, read: Json]> = [
         [
@@ -602,7 +602,7 @@ describe("a test", () => {
     })
   )
 
-  it.effect("over its own limit waits by itself: nobody else does", () =>
+  it.effect("over its own rate limit waits without pausing other requests", () =>
     Effect.gen(function* () {
       const { subscriptions, held, requests, sent, advance } = yield* world()
       yield* subscriptions.create(wanted)
@@ -632,7 +632,7 @@ describe("the field of a new secret", () => {
     })
   )
 
-  it.effect("is none that is shown again", () =>
+  it.effect("is rejected if the source shows that field again", () =>
     Effect.gen(function* () {
       for (const rotateField of ["description", "url", "id", "", "a b", "secret\n"]) {
         const exit = yield* Effect.exit(ScriptedHttp.make([], { rotateField }))
@@ -642,7 +642,7 @@ describe("the field of a new secret", () => {
     })
   )
 
-  it.effect("is told by the source when it is another", () =>
+  it.effect("is reported by the source if it has another name", () =>
     Effect.gen(function* () {
       const { subscriptions } = yield* world({}, { rotateField: "new_secret" })
       yield* subscriptions.create(wanted)
@@ -653,7 +653,7 @@ describe("the field of a new secret", () => {
   )
 })
 
-describe("a secret is told by nobody", () => {
+describe("a webhook secret", () => {
   const short = { retry: { backoffBaseMs: 0, attemptsMax: 1 } }
   const told = (value: unknown) => [
     inspect(value, { depth: 20, showHidden: true }),
@@ -668,7 +668,7 @@ describe("a secret is told by nobody", () => {
     })
   const secretBody = { message: "canary of the operator's own", field: "canary of the operator's own" }
 
-  it.live("not by an answer that lacks something", () =>
+  it.live("does not appear in the error of an incomplete response", () =>
     Effect.gen(function* () {
       for (const body of [
         { id: 1, events: [7], secret: canary },
@@ -684,7 +684,7 @@ describe("a secret is told by nobody", () => {
     })
   )
 
-  it.live("not by a refusal that repeats it", () =>
+  it.live("does not appear in a rejection that repeats it", () =>
     Effect.gen(function* () {
       for (const step of [
         refuses(422, "unsupported_value", {
@@ -703,7 +703,7 @@ describe("a secret is told by nobody", () => {
     })
   )
 
-  it.live("not by a subscription, a test, or the connector itself", () =>
+  it.live("does not appear in a subscription, a test delivery or the connector", () =>
     Effect.gen(function* () {
       const shown = { id: 1, url: receiver, events: wanted.events, description: null, paused: false }
       const { connector } = yield* ScriptedHttp.make([

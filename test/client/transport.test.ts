@@ -1,4 +1,4 @@
-/** The real network layer against a real server that misbehaves. Waits are real here, and short. */
+/** The network layer against a server that misbehaves, with short real waits. */
 import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -63,8 +63,8 @@ const reasonOf = <A, E>(effect: Effect.Effect<A, E>) =>
     return error.reason
   })
 
-describe("over undici", () => {
-  it.live("reads pages over connections that are kept, and traces nothing", () =>
+describe("the undici transport", () => {
+  it.live("reads pages over kept connections and sends no trace header", () =>
     Effect.gen(function* () {
       const { connector, seen, connections } = yield* world([isGood])
       for (let turn = 0; turn < 5; turn++) {
@@ -81,7 +81,7 @@ describe("over undici", () => {
     }).pipe(Effect.withSpan("outer"), Effect.scoped)
   )
 
-  it.live("the layer makes no spans for anybody", () =>
+  it.live("creates no spans", () =>
     Effect.gen(function* () {
       const { context, port } = yield* world([isGood])
       const names: Array<string> = []
@@ -98,7 +98,7 @@ describe("over undici", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a connection cut before, in and after the head of the answer is tried again", () =>
+  it.live("retries a request whose connection is cut around the response head", () =>
     Effect.gen(function* () {
       const { connector, seen } = yield* world([
         (request) => request.socket.destroy(),
@@ -118,7 +118,7 @@ describe("over undici", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a body cut at any byte is never taken for the whole", () =>
+  it.live("rejects a body that is cut at any byte", () =>
     Effect.gen(function* () {
       const bytes = Buffer.from(good)
       let cut = 0
@@ -139,7 +139,7 @@ describe("over undici", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("no answer, and no whole answer, in time", () =>
+  it.live("fails without a complete response in time", () =>
     Effect.gen(function* () {
       const closed: Array<number> = []
       const { connector, seen } = yield* world(
@@ -161,7 +161,7 @@ describe("over undici", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("nobody there", () =>
+  it.live("fails as Unreachable if no server listens", () =>
     Effect.gen(function* () {
       const { connector } = yield* world([isGood], { baseUrl: "http://127.0.0.1:1/!/api/v2" })
       const reason = yield* reasonOf(connector.page(first))
@@ -170,7 +170,7 @@ describe("over undici", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a redirect is told and not followed, even to the same host", () =>
+  it.live("reports a redirect and does not follow it", () =>
     Effect.gen(function* () {
       const { connector, seen } = yield* world([
         (_request, response) => {
@@ -185,7 +185,7 @@ describe("over undici", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an answer over the limit is cut off, by the client and by undici", () =>
+  it.live("cuts off a response that exceeds the limit", () =>
     Effect.gen(function* () {
       const endless: Behaviour = (_request, response) => {
         const more = () => {
@@ -213,7 +213,7 @@ describe("over undici", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a write arrives byte for byte", () =>
+  it.live("sends a write byte for byte", () =>
     Effect.gen(function* () {
       const bodies: Array<string> = []
       const { connector, seen } = yield* world([

@@ -1,4 +1,4 @@
-/** The children of a parent, and pages as they were sent. */
+/** Children of a parent, and pages as they were sent. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -18,8 +18,8 @@ const children = (path: string, field: string, value: string): PageRequest => ({
   where: { field, value }
 })
 
-describe("a filter", () => {
-  it.effect("goes along with cancel=any where records can be cancelled, on every page", () =>
+describe("a filtered page request", () => {
+  it.effect("sends cancel=any where records can be cancelled, on every page", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make(
         [
@@ -53,7 +53,7 @@ describe("a filter", () => {
     })
   )
 
-  it.effect("that the resource does not offer, or not exactly, is a mistake of the program", () =>
+  it.effect("dies if the resource does not offer the filter exactly", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([])
       for (const [path, field] of [
@@ -76,10 +76,10 @@ describe("a filter", () => {
   )
 })
 
-describe("a page as it was sent", () => {
+describe("a raw page", () => {
   const request: PageRequest = { resource: things, since: null, token: null }
 
-  it.effect("holds every record's own text, whatever it is", () =>
+  it.effect("returns each record's own text, whatever it contains", () =>
     Effect.gen(function* () {
       const records: readonly [string, ...ReadonlyArray<string>] = [
         `{"id" : 1, "price": 1.10, "name":"\\u00e9]}\\\\\\""}`,
@@ -104,7 +104,7 @@ describe("a page as it was sent", () => {
     })
   )
 
-  it.effect("is asked for, continued and tried again as any page", () =>
+  it.effect("has the parameters, paging and retries of any page", () =>
     Effect.gen(function* () {
       const options = { pageSize: 2, includeCustomFields: true, retry: { backoffBaseMs: 0 } }
       const steps = [
@@ -131,7 +131,7 @@ describe("a page as it was sent", () => {
     })
   )
 
-  it.live("counts the attempts that it took", () =>
+  it.live("counts its attempts", () =>
     Effect.gen(function* () {
       const { connector } = yield* ScriptedHttp.make([refuses(503, "server_error"), answers(200, "<p>"), list([])], {
         retry: { backoffBaseMs: 0 }

@@ -1,4 +1,4 @@
-/** What answers to writes say of each record: every reading of a batch, over scripts and over the reference server. */
+/** Results of writes for each record: every form of a batch response, from scripts and from the reference server. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -80,7 +80,7 @@ const duplicate = { code: "duplicate", field: "name", message: "is there" }
 
 const tagsOf = (items: ReadonlyArray<WriteResult>) => items.map(({ index, _tag }) => [index, _tag] as const)
 
-describe("an item of a batch", () => {
+describe("a batch item", () => {
   const statuses = {
     success: [200, 201, 204, 299, "200", "201", "ok", "Created", "SUCCESS"],
     refused: [400, 409, "422", 404],
@@ -114,7 +114,7 @@ describe("an item of a batch", () => {
   const pairs = <Of extends Readonly<Record<string, ReadonlyArray<unknown>>>>(of: Of) =>
     Object.entries(of).flatMap(([kind, values]) => values.map((value) => ({ kind, value })))
 
-  it.effect("is read by its status, its error and its record, in every combination", () =>
+  it.effect("is read from every combination of status, error and record", () =>
     Effect.gen(function* () {
       const seen = new Map<string, number>()
       const items: Array<{ readonly expected: WriteResult["_tag"]; readonly text: string; readonly kinds: Kinds }> = []
@@ -155,7 +155,7 @@ describe("an item of a batch", () => {
     })
   )
 
-  it.effect("has its record under record, under data, or around its number and status", () =>
+  it.effect("has its record under record, under data, or inline", () =>
     Effect.gen(function* () {
       for (const item of [
         { index: 0, status: 201, record: whole },
@@ -170,7 +170,7 @@ describe("an item of a batch", () => {
     })
   )
 
-  it.effect("has a number that is exact, whatever else it shows", () =>
+  it.effect("has an exact id in every form", () =>
     Effect.gen(function* () {
       const id = "9007199254740993"
       for (const text of [
@@ -187,7 +187,7 @@ describe("an item of a batch", () => {
     })
   )
 
-  it.effect("has values that are exact, and keeps what the catalogue does not know", () =>
+  it.effect("has exact values and keeps fields unknown to the catalogue", () =>
     Effect.gen(function* () {
       const text = JSON.stringify({ ...whole, price: "@", colour: "@2" })
         .replace(`"@"`, "123456789012345.1000")
@@ -202,7 +202,7 @@ describe("an item of a batch", () => {
     })
   )
 
-  it.effect("is not taken for a record that has a status of its own", () =>
+  it.effect("is not mistaken for a record that has a status field", () =>
     Effect.gen(function* () {
       const resource = serviceV2.resources.get("teamprojectreminders")!
       const values = Object.fromEntries(resource.fields.map(({ name }) => [name, name === "id" ? 7 : null]))
@@ -219,7 +219,7 @@ describe("an item of a batch", () => {
     })
   )
 
-  it.effect("that does not fit the catalogue is written, and kept as it was sent", () =>
+  it.effect("that does not fit the catalogue counts as written and keeps its bytes", () =>
     Effect.gen(function* () {
       const text = `{"id":7, "day":"31.12.2026"}`
       const rejected = { id: "7", field: "day", bytes: text }
@@ -230,13 +230,13 @@ describe("an item of a batch", () => {
     })
   )
 
-  it.effect("that names one record and shows another is unclear", () =>
+  it.effect("with two different ids is uncertain", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* itemOf({ index: 0, status: 201, id: 8, record: whole }))._tag, "WriteUncertain")
     })
   )
 
-  it.effect("tells why it was refused, wherever the reason stands, and whether that may pass", () =>
+  it.effect("has the reason of its rejection, and whether it may pass later", () =>
     Effect.gen(function* () {
       const errors = [{ field: "lines[0]", code: "required", message: "is required" }]
       const error = { ...duplicate, errors }
@@ -286,7 +286,7 @@ describe("an item of a batch", () => {
     })
   )
 
-  it.effect("never says the token, nor what no database can hold", () =>
+  it.effect("contains neither the token nor text that Postgres cannot store", () =>
     Effect.gen(function* () {
       const error = { code: `c${ScriptedHttp.token}`, field: "a\0b", message: `with ${ScriptedHttp.token}`, errors: [] }
       const read = yield* itemOf({ index: 0, status: 422, error })
@@ -300,7 +300,7 @@ describe("an item of a batch", () => {
 describe("the items of a batch", () => {
   const made = (index: unknown, id: number) => ({ index, status: 201, id })
 
-  it.effect("count by their index, in any order, each as often as it is there", () =>
+  it.effect("are matched by their index, in any order and number", () =>
     Effect.gen(function* () {
       const items = yield* batch(
         { results: [made(2, 12), made("0", 10), made(2, 22), { index: 1, error: duplicate }] },
@@ -315,7 +315,7 @@ describe("the items of a batch", () => {
     })
   )
 
-  it.effect("count by their place when none has an index, and there are as many as were sent", () =>
+  it.effect("are matched by position if no index is given and the count fits", () =>
     Effect.gen(function* () {
       const results = [{ status: 201, id: 1 }, null, { status: 409, index: null, error: duplicate }]
       assert.deepStrictEqual(tagsOf(yield* batch({ results }, 3)), [
@@ -327,7 +327,7 @@ describe("the items of a batch", () => {
     })
   )
 
-  it.effect("are left out when their index cannot be read, while others have one", () =>
+  it.effect("are left out if their index is unreadable and others have one", () =>
     Effect.gen(function* () {
       const odd = [null, undefined, -1, 1.5, "x", "", " 0", "01", true, {}, "9999999999"]
       const items = yield* batch({ results: [...odd.map((index, at) => made(index, at + 1)), 3, made(1, 99)] }, 13)
@@ -337,7 +337,7 @@ describe("the items of a batch", () => {
     })
   )
 
-  it.effect("are all unclear when the numbering is another than that of what was sent", () =>
+  it.effect("are all uncertain if their numbering differs from the request's", () =>
     Effect.gen(function* () {
       const items = yield* batch({ results: [made(1, 10), made(2, 11), made(3, 12)] }, 3)
       assert.deepStrictEqual(tagsOf(items), [
@@ -347,7 +347,7 @@ describe("the items of a batch", () => {
     })
   )
 
-  it.effect("are unclear when they show the record that was sent at another place", () =>
+  it.effect("are uncertain if they show a sent record at another position", () =>
     Effect.gen(function* () {
       const sent = [{ externalid: "a" }, { externalid: "b" }, { externalid: "c" }, {}]
       const shown = (index: number, externalid: unknown) => ({ index, status: 201, record: { id: 1, externalid } })
@@ -377,7 +377,7 @@ describe("the items of a batch", () => {
     })
   )
 
-  it.effect("must be there: what has no results is none of this API's answers", () =>
+  it.effect("are required: a response without results is malformed", () =>
     Effect.gen(function* () {
       for (const body of [
         {},
@@ -404,7 +404,7 @@ describe("the items of a batch", () => {
     })
   )
 
-  it.effect("are found again, however the answer is written, shuffled and spaced", () =>
+  it.effect("are found in any order and formatting of the response", () =>
     Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(
@@ -458,8 +458,8 @@ describe("the items of a batch", () => {
   )
 })
 
-describe("the answer to a write of one record", () => {
-  it.effect("carries the record, bare or under data", () =>
+describe("the response to a single write", () => {
+  it.effect("has the record, bare or under data", () =>
     Effect.gen(function* () {
       for (const operation of ["create", "update", "cancel"] as const) {
         for (const body of [whole, { data: whole }, { data: whole, _meta: {} }]) {
@@ -470,7 +470,7 @@ describe("the answer to a write of one record", () => {
     })
   )
 
-  it.effect("that shows some fields only is no record, and has the number where it is known (WRITE-04, WRITE-09)", () =>
+  it.effect("with some fields only has the id without a record (WRITE-04, WRITE-09)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* one({}, { id: 7, name: "x" }), written())
       assert.deepStrictEqual(yield* one({}, { name: "x" }), written({ id: null }))
@@ -479,14 +479,14 @@ describe("the answer to a write of one record", () => {
     })
   )
 
-  it.effect("without a body has the number that was asked about", () =>
+  it.effect("without a body has the id of the request", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* one({ operation: "cancel", id: "7", body: null }, null, 204), written())
       assert.deepStrictEqual(yield* one({}, null, 204), written({ id: null }))
     })
   )
 
-  it.effect("about another record, or with an error, says nothing", () =>
+  it.effect("with another record or an error is uncertain", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* one({ operation: "update", id: "8" }, whole))._tag, "WriteUncertain")
       assert.strictEqual((yield* one({}, { ...whole, error: duplicate }))._tag, "WriteUncertain")
@@ -494,7 +494,7 @@ describe("the answer to a write of one record", () => {
     })
   )
 
-  it.effect("keeps as it was sent what does not fit", () =>
+  it.effect("keeps the bytes of a record that does not fit", () =>
     Effect.gen(function* () {
       const item = yield* one({}, `{"id":7,"price":"much"}`, 201)
       assert(item._tag === "WriteSucceeded")
@@ -563,8 +563,8 @@ const world = Effect.fnUntraced(function* (dialect: Json = {}) {
   return { call, control, held, make, write }
 })
 
-describe.each(["integer", "text"])("the reference server, with the status of items as %s", (batchStatus) => {
-  it.effect("a batch of 250, some of them refused", () =>
+describe.each(["integer", "text"])("writes to the reference server, with item statuses as %s", (batchStatus) => {
+  it.effect("of a batch of 250 return every result, also rejections", () =>
     Effect.gen(function* () {
       const { held, write } = yield* world({ batchStatus })
       const sent = Array.from({ length: 250 }, (_, at) => ({
@@ -595,7 +595,7 @@ describe.each(["integer", "text"])("the reference server, with the status of ite
     })
   )
 
-  it.effect("answers to writes carry sums that are no part of the record (I-05)", () =>
+  it.effect("return records whose sums are not stored (I-05)", () =>
     Effect.gen(function* () {
       const { call, control, held, make, write } = yield* world({ batchStatus })
       const customerid = make("customers", { customercode: "c", name: "n" })["id"]
@@ -630,7 +630,7 @@ describe.each(["integer", "text"])("the reference server, with the status of ite
     })
   )
 
-  it.effect("an update and a cancel answer with the record as it is then", () =>
+  it.effect("return the current record after an update and a cancel", () =>
     Effect.gen(function* () {
       const { held, make, write } = yield* world({ batchStatus })
       const id = String(make("salesmen", { name: "a" })["id"])

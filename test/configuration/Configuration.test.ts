@@ -29,7 +29,7 @@ const problemsOf = (yaml: string, environment: Record<string, string> = {}) =>
   )
 
 describe("the configuration", () => {
-  it.effect("takes one company from the environment", () =>
+  it.effect("reads one company from the environment", () =>
     Effect.gen(function* () {
       const { companies, requestsPerMinute, databaseUrl } = yield* load(
         {},
@@ -48,7 +48,7 @@ describe("the configuration", () => {
     })
   )
 
-  it.effect("prefers the flag to the environment, and the file's own address to both", () =>
+  it.effect("prefers the flag to the environment, and the company's own address to both", () =>
     withFile(
       "companies:\n  - name: a\n    token_env: A\n  - name: b\n    url: https://b\n    token_env: A\n",
       (config) =>
@@ -62,7 +62,7 @@ describe("the configuration", () => {
     )
   )
 
-  it.effect("reports a mistake with its line and what is allowed", () =>
+  it.effect("reports a mistake with its line and the allowed values", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* problemsOf("paging:\n  mode: scroll\n"), [
         'file:2:9: paging.mode: expected "auto" | "cursor" | "page" | "offset" | "link" | "none"'
@@ -76,7 +76,7 @@ describe("the configuration", () => {
     })
   )
 
-  it.effect("reports YAML that is none", () =>
+  it.effect("reports invalid YAML", () =>
     Effect.gen(function* () {
       const problems = yield* problemsOf("companies: [\n")
       assert.lengthOf(problems, 1)
@@ -84,7 +84,7 @@ describe("the configuration", () => {
     })
   )
 
-  it.effect("says which token is missing, and never shows one", () =>
+  it.effect("reports which token is missing, and never shows one", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(
         yield* problemsOf("companies:\n  - name: north\n    url: https://n\n    token_env: NORTH\n"),
@@ -99,7 +99,7 @@ describe("the configuration", () => {
     })
   )
 
-  it.effect("reads how events are received", () =>
+  it.effect("has the settings of the webhook receiver", () =>
     Effect.gen(function* () {
       const { webhooks } = yield* load({}, {})
       assert.deepStrictEqual(webhooks, {
@@ -142,7 +142,7 @@ webhooks:
     })
   )
 
-  it.effect("reads how records are pushed, within what the service takes", () =>
+  it.effect("has the push settings, within the limits of the service", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* load({}, {})).push, {
         batchRecordsMax: 250,
@@ -171,7 +171,7 @@ webhooks:
     })
   )
 
-  it.effect("says which setting of webhooks is wrong, where, and what is allowed", () =>
+  it.effect("reports a wrong webhook setting with its line and the allowed values", () =>
     Effect.gen(function* () {
       const one = (yaml: string) => Effect.map(problemsOf(`webhooks:\n  ${yaml}\n`), (problems) => problems.join("\n"))
       assert.strictEqual(
@@ -218,14 +218,14 @@ webhooks:
     })
   )
 
-  it.effect("refuses a file that is not there", () =>
+  it.effect("is rejected if its file does not exist", () =>
     Effect.gen(function* () {
       const result = yield* Effect.flip(load({ config: "/nowhere/tributary.yaml" }, {}))
       assert.include(result.message, "there is no such file")
     })
   )
 
-  it("has a JSON Schema beside its example", () => {
+  it("has a current JSON Schema beside its example", () => {
     const committed = readFileSync(new URL("../../config/tributary.schema.json", import.meta.url), "utf8")
     assert.deepStrictEqual(JSON.parse(committed), jsonSchema())
   })

@@ -1,4 +1,4 @@
-/** What the configuration says of schedules, of the page, and of how long things are kept. */
+/** Settings of schedules, the dashboard and retention. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -34,7 +34,7 @@ const wrong = (result: Configuration | ReadonlyArray<string>): ReadonlyArray<str
 const password = "correct horse"
 
 describe("schedules", () => {
-  it.effect("follow from the promised freshness when nobody says them", () =>
+  it.effect("follow from the freshness target by default", () =>
     Effect.gen(function* () {
       const { scheduleOf } = good(yield* read("freshness: { default_minutes: 30, resources: { orders: 1 } }"))
       assert.strictEqual(inWords(scheduleOf("items")), "every 20 min")
@@ -68,7 +68,7 @@ schedule:
     })
   )
 
-  it.effect("with a mistake are told with their line", () =>
+  it.effect("are rejected with the line of each mistake", () =>
     Effect.gen(function* () {
       const problems = wrong(
         yield* read('schedule:\n  resources:\n    items: { cron: "61 * * * *" }\n    orders: { cron: "what" }\n')
@@ -92,8 +92,8 @@ schedule:
   )
 })
 
-describe("the page", () => {
-  it.effect("is on loopback without a password unless somebody says otherwise", () =>
+describe("the dashboard settings", () => {
+  it.effect("default to loopback without a password", () =>
     Effect.gen(function* () {
       const { dashboard } = good(yield* read(""))
       assert.deepStrictEqual(dashboard, { host: "127.0.0.1", port: 8086, tls: null, password: null, publicUrl: null })
@@ -106,7 +106,7 @@ describe("the page", () => {
     })
   )
 
-  it.effect("is nowhere else without a password and TLS", () =>
+  it.effect("require a password and TLS on other addresses", () =>
     Effect.gen(function* () {
       const open = wrong(yield* read("dashboard: { listen: 0.0.0.0:8086 }"))
       assert.lengthOf(open, 2)
@@ -126,7 +126,7 @@ describe("the page", () => {
     })
   )
 
-  it.effect("takes the usual variable", () =>
+  it.effect("read the password from TRIBUTARY_DASHBOARD_PASSWORD", () =>
     Effect.gen(function* () {
       const { dashboard } = good(
         yield* read("dashboard: { public_url: https://x.example/ }", { TRIBUTARY_DASHBOARD_PASSWORD: password })
@@ -137,8 +137,8 @@ describe("the page", () => {
   )
 })
 
-describe("what is kept", () => {
-  it.effect("reads where health and metrics are answered", () =>
+describe("the retention and monitoring settings", () => {
+  it.effect("state the address and the token of health and metrics", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(good(yield* read("")).monitoring, { listen: null, token: null })
       const { monitoring } = good(yield* read('monitoring: { listen: "[::]:9100", token_env: T }', { T: "secret" }))
@@ -151,7 +151,7 @@ describe("what is kept", () => {
     })
   )
 
-  it.effect("is kept for 90 days, or as said, and pushed records for a week at least", () =>
+  it.effect("keep runs for 90 days by default, and pushed records for at least a week", () =>
     Effect.gen(function* () {
       const dayMs = 86_400_000
       assert.deepStrictEqual(good(yield* read("")).retention, {
@@ -166,7 +166,7 @@ describe("what is kept", () => {
     })
   )
 
-  it.effect("has its settings in the example, each of which loads when it is used", () =>
+  it.effect("appear in the example, where each loads once it is enabled", () =>
     Effect.gen(function* () {
       const example = readFileSync(new URL("../../config/tributary.example.yaml", import.meta.url), "utf8")
       const used = example.replace(/^# (?=[a-z_]+:$| {2})/gm, "")

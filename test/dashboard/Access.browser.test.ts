@@ -1,6 +1,6 @@
 /**
- * Who gets in, in a real browser: without a password at this machine, with one by it alone; and nobody else's page may
- * send a form.
+ * Access to the pages in a real browser: without a password on this machine only, with one elsewhere, and with no
+ * form of another site's page.
  */
 import { createServer, request as httpRequest } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -56,8 +56,8 @@ const pausedTasks = async () => {
   return row?.n
 }
 
-describe("at this machine, without a password", () => {
-  it("shows the pages, sets no cookie, and says what a browser may do with them", async () => {
+describe("the dashboard without a password", () => {
+  it("shows its pages, sets no cookie and sends restrictive headers", async () => {
     const look = await visit(browser, open.url)
     const response = await look.page.goto("/")
     assert.strictEqual(response?.status(), 200)
@@ -74,7 +74,7 @@ describe("at this machine, without a password", () => {
     await look.close()
   })
 
-  it("answers no foreign name, and nothing that was passed on", async () => {
+  it("rejects foreign host names and forwarded requests", async () => {
     const foreign = await raw(open.url, { host: "rebound.example.com" })
     assert.include([400, 403, 421], foreign.status)
     assert.notInclude(foreign.text, "customers")
@@ -86,7 +86,7 @@ describe("at this machine, without a password", () => {
     }
   })
 
-  it("takes no form of a page that is not ours", async () => {
+  it("rejects a form from another site's page", async () => {
     const before = await pausedTasks()
     const target = `${open.url}/do/pause`
     const stranger = createServer((_, response) => {
@@ -125,8 +125,8 @@ describe("at this machine, without a password", () => {
   })
 })
 
-describe("with a password", () => {
-  it("asks for it, refuses a wrong one, lets in, and out again", async () => {
+describe("the dashboard with a password", () => {
+  it("requires the password, rejects a wrong one, and logs in and out", async () => {
     const look = await visit(browser, locked.url)
     look.expect(/status of 401/)
     const { page, context } = look
@@ -188,7 +188,7 @@ describe("with a password", () => {
     await look.close()
   })
 
-  it("lets programs read by the bearer token, and change nothing", async () => {
+  it("lets programs read with the bearer token, and change nothing", async () => {
     const bearer = { authorization: `Bearer ${password}` }
     assert.strictEqual((await raw(locked.url, bearer)).status, 200)
     const wrong = await raw(locked.url, { authorization: "Bearer wrong" })
@@ -204,7 +204,7 @@ describe("with a password", () => {
     assert.strictEqual(await pausedTasks(), before)
   })
 
-  it("says the password nowhere in its log", () => {
+  it("writes no password to its log", () => {
     assert.notInclude(locked.told(), "battery")
     assert.notInclude(open.told(), "battery")
   })

@@ -55,9 +55,9 @@ const syncForm = Effect.fnUntraced(function* (url: string, cookie?: string) {
   return { form_token: tokenOf(page.text), company: "north", resource: "things" }
 })
 
-layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access to the pages", (it) => {
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboard access", (it) => {
   describe("without a password", () => {
-    it.effect("is for this machine, by its own names", () =>
+    it.effect("is granted on this machine under its own names", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies)
         const { port } = new URL(url)
@@ -77,7 +77,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("is refused to what something in front passed on, with what to do", () =>
+    it.effect("is refused for forwarded requests, with what to do", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies)
         for (const header of ["x-forwarded-for", "x-forwarded-host", "forwarded", "via", "x-real-ip"]) {
@@ -89,7 +89,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("is followed from another site, and nothing else there is answered", () =>
+    it.effect("follows a link from another site and refuses its other requests", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies)
         const as = (headers: Record<string, string>) => Effect.map(ask(url, { headers }), ({ status }) => status)
@@ -112,7 +112,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("changes nothing for who only reaches the port, as through a proxy that adds no header", () =>
+    it.effect("changes nothing without a session, as through a proxy without headers", () =>
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const { port } = new URL(page.url)
@@ -159,7 +159,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("has a link for each process, believes only forms of a session, and lets go of it", () =>
+    it.effect("has a link per process and accepts forms of a session only", () =>
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const other = yield* listening()
@@ -182,7 +182,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
   })
 
   describe("with a password", () => {
-    it.effect("nothing is shown to who does not know it", () =>
+    it.effect("shows no page to a request without a session", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         for (const path of ["/", "/runs", "/companies/north/things", "/nothing", "/confirm/sync?company=north"]) {
@@ -201,7 +201,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("a session opens by it, and is a cookie that scripts and other sites do not get", () =>
+    it.effect("opens a session with an HttpOnly, SameSite cookie", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         const { reply, cookie } = yield* logIn(url)
@@ -234,7 +234,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("all sessions end at once where somebody says so, and when the password changes", () =>
+    it.effect("ends all sessions on request and when the password changes", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         const status = (one: string, cookie: string | undefined) =>
@@ -254,46 +254,44 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect(
-      "what a stranger or a cookie shows does not depend on the password, so that no guess can be tried on it",
-      () =>
-        Effect.gen(function* () {
-          const sql = yield* SqlClient.SqlClient
-          const one = yield* showing(companies, withPassword)
-          const form = yield* ask(`${one}/login`)
-          const { cookie = "" } = yield* logIn(one)
-          const shown = [tokenOf(form.text), cookie.split("~")[1] ?? ""]
-          // Every key that could be made of the password without what only the warehouse has.
-          const keys = [
-            new Uint8Array(hkdfSync("sha256", password, "", "tributary dashboard session 1", 32)),
-            Buffer.from(password),
-            createHash("sha256").update(password).digest()
-          ]
-          const [session = ""] = cookie.replace("tributary_session=", "").split("~")
-          for (const key of keys) {
-            for (const text of ["form\nlog in", `session\n${session}`, `form\n${session}`]) {
-              assert.notInclude(shown, createHmac("sha256", key).update(text).digest("base64url"))
-            }
+    it.effect("shows nothing derived from the password against which guesses could be checked", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const one = yield* showing(companies, withPassword)
+        const form = yield* ask(`${one}/login`)
+        const { cookie = "" } = yield* logIn(one)
+        const shown = [tokenOf(form.text), cookie.split("~")[1] ?? ""]
+        // Every key that could be made of the password without what only the warehouse has.
+        const keys = [
+          new Uint8Array(hkdfSync("sha256", password, "", "tributary dashboard session 1", 32)),
+          Buffer.from(password),
+          createHash("sha256").update(password).digest()
+        ]
+        const [session = ""] = cookie.replace("tributary_session=", "").split("~")
+        for (const key of keys) {
+          for (const text of ["form\nlog in", `session\n${session}`, `form\n${session}`]) {
+            assert.notInclude(shown, createHmac("sha256", key).update(text).digest("base64url"))
           }
-          // With the same key and the same verifier another password would have shown the same: the key decides alone.
-          const [kept] = yield* sql<{ key: Uint8Array; generation: string }>`
+        }
+        // With the same key and the same verifier another password would have shown the same: the key decides alone.
+        const [kept] = yield* sql<{ key: Uint8Array; generation: string }>`
           select key, generation from tributary.dashboard_key, tributary.dashboard_password`
-          const signed = (text: string) => createHmac("sha256", kept!.key).update(text).digest("base64url")
-          assert.deepStrictEqual(shown, [
-            signed(`form\n${kept!.generation}\nlog in`),
-            signed(`session\n${kept!.generation}\n${session}`)
-          ])
-          const rows = yield* sql.unsafe<{ text: string }>(
-            `select p::text || k::text || coalesce((select string_agg(s::text, '') from tributary.dashboard_sessions s), '') as text
+        const signed = (text: string) => createHmac("sha256", kept!.key).update(text).digest("base64url")
+        assert.deepStrictEqual(shown, [
+          signed(`form\n${kept!.generation}\nlog in`),
+          signed(`session\n${kept!.generation}\n${session}`)
+        ])
+        const rows = yield* sql.unsafe<{ text: string }>(
+          `select p::text || k::text || coalesce((select string_agg(s::text, '') from tributary.dashboard_sessions s), '') as text
              from tributary.dashboard_password p, tributary.dashboard_key k`
-          )
-          for (const secret of [password, session, Buffer.from(password).toString("hex")]) {
-            assert.notInclude(rows[0]!.text, secret)
-          }
-        })
+        )
+        for (const secret of [password, session, Buffer.from(password).toString("hex")]) {
+          assert.notInclude(rows[0]!.text, secret)
+        }
+      })
     )
 
-    it.effect("programs that ask often do not cost a slow hash each time", () =>
+    it.effect("does not hash the password slowly for each request of a program", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         const bearer = { authorization: `Bearer ${password}` }
@@ -309,7 +307,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("cookies are for encrypted connections where the pages are reached by one", () =>
+    it.effect("sets Secure cookies if the public URL is https", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, { ...withPassword, publicUrl: "https://tributary.example.com" })
         const form = yield* ask(`${url}/login`)
@@ -330,7 +328,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("programs read with it, and change nothing", () =>
+    it.effect("lets programs read with the password, and change nothing", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         const bearer = { authorization: `Bearer ${password}` }
@@ -344,7 +342,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("what changes something is believed only from a page of the same session", () =>
+    it.effect("accepts a change only from a page of the same session", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         const { cookie } = yield* logIn(url)
@@ -389,7 +387,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("it is led only to pages of its own after the login", () =>
+    it.effect("redirects to its own pages only after a login", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         const form = yield* ask(`${url}/login`)
@@ -405,7 +403,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
       })
     )
 
-    it.effect("a link from elsewhere is asked for again from here, which brings the cookie along", () =>
+    it.effect("reloads a page that another site linked, so that the cookie is sent", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, withPassword)
         const reply = yield* ask(`${url}/runs`, {
@@ -417,7 +415,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
     )
   })
 
-  it.effect("every answer forbids what a page does not need", () =>
+  it.effect("sends headers that forbid what a page does not need", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const replies: ReadonlyArray<Reply> = [
@@ -440,7 +438,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("access t
     })
   )
 
-  it.effect("over TLS, the cookie is for encrypted connections and the browser is told to come back by them", () =>
+  it.effect("over TLS sends Strict-Transport-Security", () =>
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-pages-"))),
@@ -484,7 +482,7 @@ const inMemory = Effect.gen(function* () {
   } satisfies Sessions<never>
 })
 
-describe("passwords", () => {
+describe("the dashboard password", () => {
   const stranger = (address: string, cookie?: string): AccessRequest => ({
     method: "POST",
     address,
@@ -506,7 +504,7 @@ describe("passwords", () => {
     return outcome._tag === "Open" ? outcome.cookie : assert.fail(outcome._tag)
   })
 
-  it.effect("are guessed so many times in a minute, and the right one comes through after it", () =>
+  it.effect("has a limit of guesses per minute and works again afterwards", () =>
     Effect.gen(function* () {
       const access = yield* made
       yield* guessed(access, stranger("203.0.113.1"), 10)
@@ -519,7 +517,7 @@ describe("passwords", () => {
     })
   )
 
-  it.effect("are guessed so many at the same time, too", () =>
+  it.effect("has the same limit for concurrent guesses", () =>
     Effect.gen(function* () {
       const access = yield* made
       const outcomes = (yield* Effect.all(
@@ -534,7 +532,7 @@ describe("passwords", () => {
     })
   )
 
-  it.effect("from everywhere at once keep out strangers only, not a browser in which somebody logged in before", () =>
+  it.effect("remains usable in a browser with an earlier login during distributed guesses", () =>
     Effect.gen(function* () {
       const access = yield* made
       const cookie = yield* opened(access)
@@ -552,7 +550,7 @@ describe("passwords", () => {
     })
   )
 
-  it.effect("open a session for twelve hours", () =>
+  it.effect("opens a session for twelve hours", () =>
     Effect.gen(function* () {
       const access = yield* made
       const asked = stranger("198.51.100.1", yield* opened(access))

@@ -1,6 +1,6 @@
 /**
- * Everything that can be done on the pages, by whoever looks at them: it asks first, can be called off, does what it said
- * and says what came of it; with and without a script in the page.
+ * The actions of the pages: each is confirmed first, can be cancelled, and reports its result, with and without
+ * JavaScript.
  */
 import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
@@ -93,8 +93,8 @@ const act = async (
   return told
 }
 
-describe("a resource", () => {
-  it("is synced now", async () => {
+describe("the page of a resource", () => {
+  it("requests a sync", async () => {
     const id = await operator.customer("Waits for the button")
     const told = await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
     assert.include(told, "customers")
@@ -116,7 +116,7 @@ describe("a resource", () => {
     )
   })
 
-  it("does nothing when it is called off", async () => {
+  it("changes nothing if the action is cancelled", async () => {
     const before = await runsOf("orderlines")
     await look.go("/companies/north/orderlines")
     await control(look.page, /^sync now/i).click()
@@ -133,7 +133,7 @@ describe("a resource", () => {
     )
   })
 
-  it("is read in full", async () => {
+  it("requests a full scan", async () => {
     const before = await runsOf("orders")
     await act(look, "/companies/north/orders", /everything|in full/i, /everything|full|read/i)
     const after = await until(
@@ -144,7 +144,7 @@ describe("a resource", () => {
     assert.strictEqual(after.kind, "full")
   })
 
-  it("is read for a range, which is checked first", async () => {
+  it("requests a backfill after checking its range", async () => {
     const { page, go } = look
     await go("/confirm/backfill?company=north&resource=invoices")
     look.expect(/status of 400/)
@@ -178,7 +178,7 @@ describe("a resource", () => {
     assert.strictEqual((await runsOf("invoices", "backfill")).n, 1)
   })
 
-  it("rests and goes on", async () => {
+  it("pauses and resumes the resource", async () => {
     await act(look, "/companies/north/items", /^pause/i, /pause/i)
     await until(
       "it rests",
@@ -197,8 +197,8 @@ describe("a resource", () => {
   })
 })
 
-describe("a company", () => {
-  it("is synced as a whole", async () => {
+describe("the page of a company", () => {
+  it("requests a sync of all its resources", async () => {
     const began = async () =>
       (
         await operator.query<{ at: Date | null }>(
@@ -219,7 +219,7 @@ describe("a company", () => {
     await until("each of them runs", began, (all) => all.length === 3 && all.every((at) => at > before))
   })
 
-  it("rests and goes on as a whole", async () => {
+  it("pauses and resumes all its resources", async () => {
     const paused = async () =>
       (
         await operator.query<{ resource: string }>(
@@ -244,7 +244,7 @@ describe("a company", () => {
   })
 })
 
-describe("what came in", () => {
+describe("the webhooks page", () => {
   const event = async () => {
     const [row] = await operator.query<{ state: string; attempts: number; resolved_at: Date | null }>(
       "select state, attempts, resolved_at from tributary.inbox where event_id = $1",
@@ -253,7 +253,7 @@ describe("what came in", () => {
     return row!
   }
 
-  it("acts on a dead event again, one or all of them", async () => {
+  it("replays one dead letter or all of them", async () => {
     const before = await event()
     assert.strictEqual(before.state, "dead_letter")
     const { page, go } = look
@@ -308,7 +308,7 @@ describe("what came in", () => {
     assert.match(await said(page), /delivered: the receiver answered 204/)
   })
 
-  it("shows the source's own log of deliveries when it is asked for", async () => {
+  it("shows the source's own delivery log on request", async () => {
     const { page, go } = look
     await go("/webhooks")
     await page.locator("main a[href*='/deliveries']").first().click()
@@ -317,13 +317,13 @@ describe("what came in", () => {
   })
 })
 
-describe("what could not be landed", () => {
+describe("the quarantine page", () => {
   const open = () =>
     operator.query<{ id: string }>(
       "select id from tributary.quarantine where resolved_at is null and resource = 'customers'"
     )
 
-  it("is read again: still refused, then mended", async () => {
+  it("fetches a record again and resolves its entry once it is repaired", async () => {
     const { page } = look
     const [entry] = await open()
     const path = `/quarantine/${entry!.id}`
@@ -344,8 +344,8 @@ describe("what could not be landed", () => {
   })
 })
 
-describe("what was refused", () => {
-  it("is sent again", async () => {
+describe("the outbox page", () => {
+  it("retries a rejected row", async () => {
     const tried = async () => {
       const [row] = await operator.query<{ state: string; attempts: number; resolved_at: Date | null }>(
         "select state, attempts, resolved_at from tributary.outbox where externalid = $1",
@@ -371,8 +371,8 @@ describe("what was refused", () => {
   })
 })
 
-describe("one record", () => {
-  it("is found by its number, with every version and what brought it", async () => {
+describe("the record page", () => {
+  it("finds a record by id, with every version and its source", async () => {
     const { page, go } = look
     await operator.reference.control("POST", "/records", {
       company: 1,
@@ -399,7 +399,7 @@ describe("one record", () => {
   })
 })
 
-describe("without a script", () => {
+describe("the dashboard without JavaScript", () => {
   it("works the same by loading pages", async () => {
     const plain = await visit(browser, served.link, { javaScriptEnabled: false })
     for (const path of [

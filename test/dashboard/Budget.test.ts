@@ -1,4 +1,4 @@
-/** The page of the request budgets, and its chart. */
+/** The page of the rate budgets, and its chart. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -22,8 +22,8 @@ const pathOf = (svg: string, name: string) => new RegExp(`<path class="${name}" 
 const drawn = (points: ReadonlyArray<Sample>) =>
   Effect.promise(async () => (await budgetChart(points, options)).toString())
 
-describe("the chart", () => {
-  it.effect("leaves a gap where nobody measured", () =>
+describe("the budget chart", () => {
+  it.effect("leaves a gap where no process measured", () =>
     Effect.gen(function* () {
       const points = [point(at(1)), point(at(1, 15)), point(at(1, 30)), point(at(9)), point(at(9, 15))]
       const svg = yield* drawn(points)
@@ -34,7 +34,7 @@ describe("the chart", () => {
     })
   )
 
-  it.effect("marks what was refused and where the source asked to wait", () =>
+  it.effect("marks refusals and pauses", () =>
     Effect.gen(function* () {
       const points = [
         point(at(1)),
@@ -56,7 +56,7 @@ describe("the chart", () => {
     })
   )
 
-  it.effect("draws one measurement, and says that there is none", () =>
+  it.effect("draws a single measurement, and says that there are none", () =>
     Effect.gen(function* () {
       const svg = yield* drawn([point(at(5), { used: 0, allowed: null, configured: null })])
       assert.notInclude(svg, "NaN")
@@ -66,8 +66,8 @@ describe("the chart", () => {
   )
 })
 
-layer(warehouse, { excludeTestServices: true })("the page of the budgets", (it) => {
-  it.effect("tells what is used, who waits, and what was measured", () =>
+layer(warehouse, { excludeTestServices: true })("the budget page", (it) => {
+  it.effect("shows used permits, waiting requests and measurements", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [shared, unlimited, unused] = ["a", "b", "c"].map((digit) => digit.repeat(64))

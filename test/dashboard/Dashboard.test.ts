@@ -56,7 +56,7 @@ const task = (company: string, resource: string, kind: TaskQueue.TaskKind = "syn
   )
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the pages", (it) => {
-  it.effect("each answer, and show what others wrote as text", () =>
+  it.effect("show foreign text escaped", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const sql = yield* SqlClient.SqlClient
@@ -105,7 +105,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
-  it.effect("tell whether all is well, and show the worst first", () =>
+  it.effect("show the overall health, and the worst resource first", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const overview = words((yield* ask(url)).text)
@@ -131,7 +131,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
-  it.effect("page through the ledger without a gap", () =>
+  it.effect("page through the runs without a gap", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const seen: Array<string> = []
@@ -152,7 +152,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
-  it.effect("show fields that change with every read or that the source no longer sends, with what to do", () =>
+  it.effect("show volatile fields and fields that the source stopped sending, with what to do", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const sql = yield* SqlClient.SqlClient
@@ -178,7 +178,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
-  it.effect("answer 404 and 400 to what does not exist, as a page", () =>
+  it.effect("answer unknown paths with 404 and invalid parameters with 400", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       for (const [path, status] of [
@@ -204,7 +204,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
-  it.effect("say again only what changed, and keep their files for good", () =>
+  it.effect("answer 304 if unchanged, and have immutable assets", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const first = yield* ask(`${url}/runs?before=1`)
@@ -222,7 +222,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
-  describe("do", () => {
+  describe("actions", () => {
     /** Asks first, then does it; answers the page that follows. */
     const done = Effect.fnUntraced(function* (
       { url, headers }: { readonly url: string; readonly headers: { readonly cookie: string } },
@@ -246,7 +246,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
     const north = { company: "north", resource: "things" }
 
-    it.effect("what was confirmed, and say so once", () =>
+    it.effect("are done after confirmation, and report it once", () =>
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const after = yield* done(page, "sync", north)
@@ -265,7 +265,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       })
     )
 
-    it.effect("what concerns a whole company", () =>
+    it.effect("apply to a whole company", () =>
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const company = "<b>south</b>"
@@ -283,7 +283,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       })
     )
 
-    it.effect("a backfill of a range that makes sense", () =>
+    it.effect("start a backfill only for a valid range", () =>
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const backfilled = Effect.map(task("north", "things", "backfill"), (one) => [one?.since, one?.until])
@@ -318,8 +318,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     )
   })
 
-  describe("trouble", () => {
-    it.effect("is said while there is no warehouse, and is over by itself", () =>
+  describe("failures", () => {
+    it.effect("show 503 while the warehouse is unreachable, and end by themselves", () =>
       Effect.gen(function* () {
         const dashboard = yield* listening()
         const without = yield* ask(dashboard.url)
@@ -363,7 +363,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       })
     )
 
-    it.effect("that takes long is given up when nobody waits for it any more", () =>
+    it.effect("cancel a slow query once its client disconnects", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies)
         const sql = yield* SqlClient.SqlClient
@@ -388,7 +388,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       })
     )
 
-    it.effect("that nobody foresaw is told by the log, not by the page", () =>
+    it.effect("that are unexpected appear in the log and not on the page", () =>
       Effect.gen(function* () {
         const broken = {
           ...shownCompany("north", 1n),
@@ -404,7 +404,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
       })
     )
 
-    it.effect("of one page stays with it", () =>
+    it.effect("of one page leave the other pages working", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies)
         const sql = yield* SqlClient.SqlClient

@@ -1,6 +1,6 @@
 /**
- * The pages while somebody looks at them: they follow what happens without being loaded again, keep what was in hand, say
- * when the server is away and come back by themselves; and all of it goes without a mouse.
+ * The live pages: they update without a reload, keep focus and open elements, report an unreachable server, and work
+ * by keyboard.
  */
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
@@ -29,8 +29,8 @@ const focused = (look: Visit) =>
 const mark = (look: Visit) => look.page.evaluate("window.sameDocument = true")
 const isMarked = (look: Visit) => look.page.evaluate<boolean>("window.sameDocument === true")
 
-describe("a page that is looked at", () => {
-  it("follows what happens, and keeps focus, selection and place", async () => {
+describe("a live page", () => {
+  it("updates by itself, and keeps focus, selection and scroll position", async () => {
     const look = await visit(browser, served.link, { viewport: { width: 1280, height: 420 } })
     const { page, go } = look
     await go("/")
@@ -123,7 +123,7 @@ describe("a page that is looked at", () => {
     await look.close()
   })
 
-  it("leaves open what was opened, and a form that is being filled in", async () => {
+  it("keeps opened details and a form that is being filled in", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
     await go("/budget")
@@ -156,7 +156,7 @@ describe("a page that is looked at", () => {
     await look.close()
   })
 
-  it("asks for nothing while nobody looks", async () => {
+  it("sends no request while its tab is hidden", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
     await go("/")
@@ -171,7 +171,7 @@ describe("a page that is looked at", () => {
     await look.close()
   })
 
-  it("says that the server is away, and goes on when it is back", async () => {
+  it("reports that the server is unreachable, and resumes afterwards", async () => {
     const { port } = new URL(served.url)
     const look = await visit(browser, served.link)
     look.expect(/Failed to load resource|ERR_CONNECTION|status of 503|htmx:/)
@@ -207,8 +207,8 @@ describe("a page that is looked at", () => {
   })
 })
 
-describe("the keyboard alone", () => {
-  it("skips to the content, walks the page in order, and pauses a resource", async () => {
+describe("the dashboard by keyboard", () => {
+  it("skips to the content, moves in order, and pauses a resource", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
     await go("/")
@@ -264,7 +264,7 @@ describe("the keyboard alone", () => {
     await look.close()
   })
 
-  it("comes through the whole page and out of it again: nothing holds it", async () => {
+  it("moves focus through the whole page and out of it", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
     for (const path of ["/companies/north/customers", "/quarantine", "/records", "/budget"]) {
@@ -287,8 +287,8 @@ describe("the keyboard alone", () => {
   })
 })
 
-describe("a phone", () => {
-  it("reaches what a desk does, with a thumb", async () => {
+describe("the dashboard on a phone", () => {
+  it("offers every page and action by touch", async () => {
     const look = await visit(browser, served.link, { viewport: phone, hasTouch: true, isMobile: true })
     const { page, go } = look
     await go("/")

@@ -39,8 +39,8 @@ const makePush = Effect.fnUntraced(function* (company: string, finished: boolean
   return row!.id
 })
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outbox", (it) => {
-  it.effect("tells what waits, what became of the rest, and which calls are open", () =>
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outbox page", (it) => {
+  it.effect("shows waiting rows, the outcomes of the others, and open push requests", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const company = "first"
@@ -77,7 +77,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
     })
   )
 
-  it.effect("puts refused rows back that a service picks up, and tells the command for the others", () =>
+  it.effect("retries rejected rows of a service, and shows the command for the others", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const company = "second"
@@ -114,7 +114,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
     })
   )
 
-  it.effect("shows refused rows page by page, and what others have written as text", () =>
+  it.effect("pages through rejected rows, and shows foreign text escaped", () =>
     Effect.gen(function* () {
       yield* insert(hostile, hostile, 120, { state: "rejected", code: hostile, reason: hostile })
       const push = yield* makePush(hostile, false, hostile)

@@ -1,6 +1,6 @@
 /**
- * Every page in a real browser, on a desk and on a phone, light and dark: it answers, says what it is about, is sound for
- * a screen reader, fits, asks nobody else, breaks no rule of its own.
+ * Every page in a real browser, on a desktop and a phone, light and dark: its status, its content, its accessibility
+ * and its layout, without requests to other hosts.
  *
  * `SCREENSHOTS=folder npm run test:browser` writes a picture of each into that folder.
  */
@@ -141,7 +141,7 @@ const cases: ReadonlyArray<Case> = [
 ]
 
 describe("every page", () => {
-  it.each(cases)("$name", async ({ name, path, says, status = 200 }) => {
+  it.each(cases)("answers, fits and is accessible: $name", async ({ name, path, says, status = 200 }) => {
     const { page, go } = look
     if (status !== 200) look.expect(new RegExp(`status of ${status}`))
     await page.setViewportSize(desk)
@@ -180,7 +180,7 @@ describe("every page", () => {
     assert.deepStrictEqual(look.problems(), [])
   })
 
-  it("leads from the menu to each of them, and says which is current", async () => {
+  it("is reached from the menu, which marks the current page", async () => {
     const { page, go } = look
     await go("/")
     for (const name of ["Runs", "Budget", "Webhooks", "Outbox", "Quarantine", "Records", "Overview"]) {
@@ -190,7 +190,7 @@ describe("every page", () => {
     }
   })
 
-  it("prints without its menu and buttons, in dark ink", async () => {
+  it("prints without menu and buttons, in dark ink", async () => {
     const { page, go } = look
     await page.emulateMedia({ media: "print", colorScheme: "dark" })
     await go("/companies/north/customers")
@@ -201,7 +201,7 @@ describe("every page", () => {
     await page.emulateMedia({ media: null, colorScheme: null })
   })
 
-  it("moves nothing for who wants no motion", async () => {
+  it("has no motion under prefers-reduced-motion", async () => {
     const { page, go } = look
     await page.emulateMedia({ reducedMotion: "reduce" })
     await go("/")
@@ -215,7 +215,7 @@ describe("every page", () => {
     await page.emulateMedia({ reducedMotion: null })
   })
 
-  it("shows the budget of the last hour as a chart that can be read aloud", async () => {
+  it("shows the budget of the last hour as an accessible chart", async () => {
     const { page, go } = look
     await until(
       "a sample",
@@ -232,7 +232,7 @@ describe("every page", () => {
     assert.isAbove((await page.getByRole("table").count()) + (await page.locator("details table").count()), 0)
   })
 
-  it("shows what a company holds, worst first, and filters it", async () => {
+  it("lists the resources of a company, worst first, with a filter", async () => {
     const { page, go } = look
     await go("/")
     const north = page.getByRole("table").filter({ hasText: "customers" }).first()

@@ -1,4 +1,4 @@
-/** The pages of quarantine, and a record once more: against Postgres and the reference server. */
+/** The quarantine pages and the retry of a record, against Postgres and the reference server. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -10,9 +10,9 @@ import * as Pages from "../support/pages.ts"
 import { ask, holdsHostile, hostile, unconnected } from "./asking.ts"
 import { makeStand, stand } from "./quarantined.ts"
 
-describe("quarantine", () => {
-  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
-    it.effect("lets go of a record that was mended at the source, by the button", () =>
+describe("the quarantine page", () => {
+  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("with a source", (it) => {
+    it.effect("resolves an entry by its button once the record is repaired", () =>
       Effect.gen(function* () {
         const { company, put, entry, post, rows } = yield* makeStand()
         const page = yield* ask(routes, [company], `/quarantine/${entry}`)
@@ -44,7 +44,7 @@ describe("quarantine", () => {
       })
     )
 
-    it.effect("does so over HTTP, and says once what came of it", () =>
+    it.effect("retries an entry over HTTP, and reports the result once", () =>
       Effect.gen(function* () {
         const { company, put, entry, post, rows } = yield* makeStand()
         yield* put("salesmen", [{ id: 2, name: "mended" }])
@@ -64,7 +64,7 @@ describe("quarantine", () => {
       })
     )
 
-    it.effect("tells that a record is gone, that it changed, and what to do when the source does not answer", () =>
+    it.effect("reports a deleted record, a changed record, and a source that does not answer", () =>
       Effect.gen(function* () {
         const { id, company, put, control, post, sql } = yield* makeStand()
         yield* put("salesmen", [{ id: 2, name: "another NUL \u0000 inside" }])
@@ -85,7 +85,7 @@ describe("quarantine", () => {
       })
     )
 
-    it.effect("asks for a sync where there is no number, or no single record to be had", () =>
+    it.effect("offers a sync if the record has no id or cannot be fetched alone", () =>
       Effect.gen(function* () {
         const { id, name, company, sql, sync } = yield* makeStand()
         const add = (resource: string, record: string | null, bytes = "{}") =>
@@ -127,7 +127,7 @@ describe("quarantine", () => {
       })
     )
 
-    it.effect("is leafed through by state, company and resource, and shows what others have written as text", () =>
+    it.effect("pages by state, company and resource, and shows foreign text escaped", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* SourceGuard.saveCompanyId(hostile, 900n)
@@ -171,7 +171,7 @@ describe("quarantine", () => {
       })
     )
 
-    it.effect("cuts what is long, and shows all of it when asked", () =>
+    it.effect("truncates long bytes, and shows all of them on request", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [entry] = yield* sql<{ id: bigint }>`

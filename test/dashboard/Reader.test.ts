@@ -1,4 +1,4 @@
-/** As whom the pages read: as the reader, or as the owner where there is none. */
+/** The database role of the pages: the reader, or the owner if there is none. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -93,7 +93,7 @@ const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
 
 describe("the pages", () => {
   it.live(
-    "read as the role that this program makes",
+    "read as the reader role that this program creates",
     () =>
       Effect.gen(function* () {
         yield* filled
@@ -120,7 +120,7 @@ describe("the pages", () => {
   )
 
   it.live(
-    "read as an owner that may make no role, in read-only transactions; as DATABASE_READER_URL or the role where it may",
+    "read as the owner in read-only transactions, or as DATABASE_READER_URL",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

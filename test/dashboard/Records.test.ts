@@ -17,8 +17,8 @@ const stand = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMe
 const companies = [unconnected("main")]
 const show = (query: Record<string, string>) => ask(routes, companies, address("/records", query))
 
-layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the history of a record", (it) => {
-  it.effect("tells every version, what brought it and what it changed", () =>
+layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record page", (it) => {
+  it.effect("shows every version with its source and its changes", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* SourceGuard.saveCompanyId("main", 1n)
@@ -64,7 +64,7 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the history 
     })
   )
 
-  it.effect("says in a sentence what cannot be looked for", () =>
+  it.effect("explains an invalid search in a sentence", () =>
     Effect.gen(function* () {
       const problem = (query: Record<string, string>) =>
         Effect.map(show(query), ({ text }) => /<p class="problem" role="alert">([^<]*)/.exec(text)?.[1])

@@ -48,8 +48,8 @@ const fresh = { task, lastRun: run, freshAt: before(5), quarantined: 0 }
 const judged = (change: Partial<typeof fresh> | Parameters<typeof Resources.healthOf>[0]) =>
   Resources.healthOf({ ...fresh, ...change }, now)
 
-describe("a resource", () => {
-  it("is fresh within its promise, and late beyond it", () => {
+describe("the health of a resource", () => {
+  it("is fresh within its target and late beyond it", () => {
     assert.deepInclude(judged({}), { state: "fresh", isLate: false, ageMs: 300_000, targetMs: 900_000 })
     assert.strictEqual(judged({ freshAt: before(15) }).state, "fresh")
     assert.deepInclude(judged({ freshAt: before(16) }), { state: "late", isLate: true })
@@ -59,18 +59,18 @@ describe("a resource", () => {
     assert.strictEqual(judged({ freshAt: before(-5) }).ageMs, 0)
   })
 
-  it("that nothing was promised of is never late", () => {
+  it("is never late without a target", () => {
     assert.strictEqual(judged({ ...fresh, task: null, freshAt: before(10_000) }).state, "fresh")
     assert.strictEqual(judged({ ...fresh, task: null, lastRun: null, freshAt: null }).state, "never-synced")
   })
 
-  it("that was never read is late, unless it is being read", () => {
+  it("is late before the first read, unless a run is active", () => {
     const never = { ...fresh, task: { ...task, status: null, endedAt: null }, lastRun: null, freshAt: null }
     assert.deepInclude(judged(never), { state: "late", ageMs: null })
     assert.strictEqual(judged({ ...never, task: { ...never.task, isRunning: true } }).state, "never-synced")
   })
 
-  it("fails until something ended well after the failure", () => {
+  it("is failing until a run ends well after the failure", () => {
     const failed = { ...run, status: "failed" as const }
     assert.deepInclude(judged({ lastRun: failed }), { state: "failing", isFailing: true, isLate: false })
     assert.deepInclude(judged({ lastRun: failed, freshAt: before(60) }), { state: "failing", isLate: true })
@@ -79,13 +79,13 @@ describe("a resource", () => {
     assert.strictEqual(judged({ task: { ...task2, endedAt: before(8) } }).state, "fresh")
   })
 
-  it("that is paused is late to nobody, and failing all the same", () => {
+  it("is not late while paused, but can be failing", () => {
     const paused = { ...task, pausedAt: before(60) }
     assert.deepInclude(judged({ task: paused, freshAt: before(60) }), { state: "paused", isLate: false })
     assert.strictEqual(judged({ task: paused, lastRun: { ...run, status: "failed" } }).state, "failing")
   })
 
-  it("that the token may not read is neither late nor failing", () => {
+  it("is neither late nor failing under an access block", () => {
     const skipped: Task = { ...task, status: "skipped" }
     assert.deepInclude(judged({ ...fresh, task: skipped, lastRun: { ...run, status: "failed" }, freshAt: null }), {
       state: "blocked",
@@ -98,8 +98,8 @@ describe("a resource", () => {
 layer(layerWarehouse, {
   excludeTestServices: true,
   timeout: "60 seconds"
-})("the resources of a warehouse", (it) => {
-  it.effect("are as fresh as tributary status says", () =>
+})("the resources page", (it) => {
+  it.effect("shows the same freshness as tributary status", () =>
     Effect.gen(function* () {
       const resources = Array.from({ length: 20 }, (_, index) => `widgets${index}`)
       yield* seed([["north", 1]], resources, 200)

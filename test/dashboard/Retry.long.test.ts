@@ -1,4 +1,4 @@
-/** A record in quarantine once more, while the source is slow and while somebody else reads records of the resource. */
+/** The retry of a quarantined record, with a slow source and with another run for the resource. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -15,8 +15,8 @@ import { makeStand, stand, tables } from "./quarantined.ts"
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   look.pipe(Effect.repeat({ until: holds, schedule: Schedule.spaced("50 millis"), times: 600 }))
 
-layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a retry", (it) => {
-  it.effect("goes on by itself when the source takes longer than somebody waits", () =>
+layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a quarantine retry", (it) => {
+  it.effect("continues in the background if the source is slow", () =>
     Effect.gen(function* () {
       const { company, put, post, rows, source } = yield* makeStand()
       yield* put("salesmen", [{ id: 2, name: "mended" }])
@@ -30,7 +30,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a retry", (i
     })
   )
 
-  it.effect("lands when its turn has come", () =>
+  it.effect("lands after the other run releases the resource", () =>
     Effect.gen(function* () {
       const { id, company, put, post, rows, sql } = yield* makeStand()
       yield* put("salesmen", [{ id: 2, name: "mended" }])

@@ -1,4 +1,4 @@
-/** The page of the webhooks and what can be done from it: against Postgres and the reference server in process. */
+/** The webhooks page and its actions, against Postgres and the reference server in process. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -60,9 +60,9 @@ const put = Effect.fnUntraced(function* (
             case when ${state}::text <> 'pending' then tributary.now() end)`
 })
 
-describe("webhooks", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("on the page", (it) => {
-    it.effect("are told from the warehouse alone: subscription, inbox, events and gaps", () =>
+describe("the webhooks page", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("with a warehouse and a source", (it) => {
+    it.effect("shows subscription, inbox, events and delivery gaps without a request to the source", () =>
       Effect.gen(function* () {
         const { name, url, company, requests, id } = yield* stand()
         const sql = yield* SqlClient.SqlClient
@@ -98,7 +98,7 @@ describe("webhooks", () => {
       })
     )
 
-    it.effect("replay one dead letter, or all of a company", () =>
+    it.effect("replays one dead letter, or all of a company", () =>
       Effect.gen(function* () {
         const { name, company } = yield* stand()
         const sql = yield* SqlClient.SqlClient
@@ -125,7 +125,7 @@ describe("webhooks", () => {
       })
     )
 
-    it.effect("pause, resume and test a subscription, and say what came of it", () =>
+    it.effect("pauses, resumes and tests a subscription, and reports the result", () =>
       Effect.gen(function* () {
         const { company, fields, state } = yield* stand()
         const shown = Effect.map(ask(routes, [company], "/webhooks"), ({ read }) => read)
@@ -150,7 +150,7 @@ describe("webhooks", () => {
       })
     )
 
-    it.effect("show the source's own log when it is asked for, with what receivers answered as text", () =>
+    it.effect("shows the source's own delivery log on request, with escaped responses", () =>
       Effect.gen(function* () {
         const { name, company, id, state, deliver, requests } = yield* stand()
         state.status = 503
@@ -167,7 +167,7 @@ describe("webhooks", () => {
       })
     )
 
-    it.effect("show what others have written as text", () =>
+    it.effect("shows foreign text escaped", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* put(hostile, hostile, { state: "dead_letter", reason: hostile, resource: hostile, record: hostile })

@@ -1,6 +1,6 @@
 /**
- * The files that put the program into service: whatever they name (files, ports, paths, variables, flags, settings) is
- * what the program has, and what refers to something finds it. Where the tools of their own are installed, those look too.
+ * The deployment files: every file, port, path, variable, flag and setting that they name exists in the program, and
+ * their references resolve. Their own tools check them too where they are installed.
  */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -79,8 +79,8 @@ const healthPaths: ReadonlyArray<string> =
   /path !== "(\/\w+)" && path !== "(\/\w+)" && path !== "(\/\w+)"/.exec(textOf("src/ingest/HttpServer.ts"))?.slice(1) ??
   []
 
-describe("what the tests below take from the program", () => {
-  it("is there", () => {
+describe("the facts of the program that these tests use", () => {
+  it("exist", () => {
     assert.isAbove(stopSeconds, 0)
     assert.deepStrictEqual(healthPaths, ["/healthz", "/readyz", "/metrics"])
     for (const name of variables) assert.include(configurationText, name)
@@ -102,7 +102,7 @@ describe("the Dockerfile", () => {
     assert.include(labels, `image.base.name="docker.io/library/${images[0]}"`)
   })
 
-  it("copies files that there are and that the build context has, and runs scripts that there are", () => {
+  it("copies existing files from the build context, and runs existing scripts", () => {
     const ignore = linesOf(".dockerignore")
     assert.include(ignore, "*")
     const copied = of("COPY")
@@ -121,7 +121,7 @@ describe("the Dockerfile", () => {
     for (const line of ignore.filter((one) => one.startsWith("!"))) statSync(join(root, line.slice(1)))
   })
 
-  it("ends in an image without rights, without secrets, that says how it is", () => {
+  it("makes an image with an unprivileged user, a health check and no secrets", () => {
     assert.deepStrictEqual(of("USER"), ["1000:1000"])
     assert.deepStrictEqual(of("STOPSIGNAL"), ["SIGTERM"])
     assert.deepStrictEqual(of("ENTRYPOINT"), [`["tributary"]`])
@@ -133,7 +133,7 @@ describe("the Dockerfile", () => {
     assert.include(of("EXPOSE")[0], asked![1])
   })
 
-  it.effect("exposes the ports that the program takes when nobody says", () =>
+  it.effect("exposes the program's default ports", () =>
     Effect.gen(function* () {
       const settings = yield* loaded("{}", {})
       assert.deepStrictEqual(of("EXPOSE"), [`${settings.webhooks.port} ${settings.dashboard?.port}`])
@@ -169,7 +169,7 @@ describe("docker-compose.yml", () => {
   const { services, volumes } = Schema.decodeUnknownSync(Compose)(parse(textOf(file), { merge: true }))
   const all = Object.entries(services)
 
-  it("is what docker itself takes, where docker is", () => {
+  it("is accepted by docker, where docker is installed", () => {
     if (has("docker", "compose", "version")) {
       const { status, stderr } = spawnSync("docker", ["compose", "--file", file, "config", "--quiet"], {
         cwd: root,
@@ -180,7 +180,7 @@ describe("docker-compose.yml", () => {
     assert.sameMembers(Object.keys(services), ["demo-warehouse", "reference-server", "demo", "postgres", "tributary"])
   })
 
-  it("refers to what it has, and waits only for what says that it is well", () => {
+  it("refers to existing services, and waits only for those with a health check", () => {
     for (const [name, one] of all) {
       for (const [other, { condition }] of Object.entries(one.depends_on ?? {})) {
         assert.strictEqual(condition, "service_healthy", name)
@@ -200,7 +200,7 @@ describe("docker-compose.yml", () => {
     }
   })
 
-  it("publishes on loopback only, no port twice for those that run together", () => {
+  it("publishes on loopback only, with no port twice among services that run together", () => {
     const published = all.flatMap(([, { ports, profiles }]) =>
       (ports ?? []).map((port) => [profiles?.[0] ?? "demo", port] as const)
     )
@@ -209,7 +209,7 @@ describe("docker-compose.yml", () => {
     assert.strictEqual(new Set(keys).size, keys.length)
   })
 
-  it("gives the program flags that it has, and time to stop", () => {
+  it("starts the program with existing flags, and gives it time to stop", () => {
     const script = services["demo"]!.command[0]!
     const served = /exec tributary (serve .*)$/m.exec(script)![1]!.split(" ")
     for (const line of [services["reference-server"]!.command, services["tributary"]!.command, served]) {
@@ -227,7 +227,7 @@ describe("docker-compose.yml", () => {
     assert.include(services["reference-server"]!.healthcheck!.test.join(" "), `http://127.0.0.1:${controlPort}/clock`)
   })
 
-  it.effect("configures a demo that starts, and nothing that starts without a password", () =>
+  it.effect("configures a demo that starts, and that requires its password", () =>
     Effect.gen(function* () {
       const yaml = /<<END\n([^]*)\nEND\n/.exec(services["demo"]!.command[0]!)![1]!
       const dashboard = "0.0.0.0:8086"
@@ -252,7 +252,7 @@ describe("config/systemd", () => {
   const valueOf = (unit: string, key: string) =>
     linesOf(path(unit)).flatMap((line) => (line.startsWith(`${key}=`) ? [line.slice(key.length + 1)] : []))
 
-  it("starts commands that there are, with variables that are read, and gives them time to stop", () => {
+  it("starts existing commands with known variables, and gives them time to stop", () => {
     for (const unit of units.slice(0, 2)) {
       const [start] = valueOf(unit, "ExecStart")
       const [program, ...line] = start!.split(" ")
@@ -272,7 +272,7 @@ describe("config/systemd", () => {
     }
   })
 
-  it("is what systemd itself takes, where it is", () => {
+  it("is accepted by systemd, where it is installed", () => {
     if (has("systemd-analyze", "--version")) {
       const folder = mkdtempSync(join(tmpdir(), "tributary-units-"))
       // The program is not installed where this runs.
@@ -343,7 +343,7 @@ describe("config/kubernetes/tributary.yaml", () => {
   const { template, selector } = one(Deployment).spec
   const [container] = template.spec.containers
 
-  it("asks the paths that the program answers, on ports that the container has", () => {
+  it("probes existing paths on ports of the container", () => {
     const names = container.ports.map(({ name }) => name)
     assert.deepStrictEqual(
       [container.startupProbe, container.livenessProbe, container.readinessProbe].map(({ httpGet }) => httpGet.path),
@@ -366,7 +366,7 @@ describe("config/kubernetes/tributary.yaml", () => {
     assert.match(container.image, new RegExp(`:${manifest.version.replaceAll(".", "\\.")}$`))
   })
 
-  it("selects its own pods, and mounts what it has where the image looks", () => {
+  it("selects its own pods, and mounts its volumes at the image's paths", () => {
     for (const labels of [selector.matchLabels, one(Service).spec.selector, one(Budget).spec.selector.matchLabels]) {
       assert.deepStrictEqual(labels, template.metadata.labels)
     }
@@ -383,7 +383,7 @@ describe("config/kubernetes/tributary.yaml", () => {
     )
   })
 
-  it.effect("configures the program with the variables that its comment has in the Secret", () =>
+  it.effect("configures the program with the variables of the Secret in its comment", () =>
     Effect.gen(function* () {
       const secret = [...textOf(file).matchAll(/--from-literal=(\w+)=/g)].map((match) => match[1]!)
       const yaml = one(ConfigMap).data["tributary.yaml"]!

@@ -39,7 +39,7 @@ describe("the plan of a scan", () => {
     assert.strictEqual(plan(plain, { ...nothing, cursor: "c1" }, false).kind, "full")
   })
 
-  it("is incremental from the cursor, unless a full one is wished", () => {
+  it("is incremental from the cursor, unless a full scan is requested", () => {
     const checkpoint = { ...nothing, cursor: "2026-01-01T00:00:00.000001Z" }
     assert.deepStrictEqual(plan(things, checkpoint, false), {
       kind: "incremental",
@@ -57,7 +57,7 @@ describe("the plan of a scan", () => {
     assert.strictEqual(plan(things, checkpoint, true).since, null)
   })
 
-  it("goes on with a scan in progress, except with an incremental one when a full one is wished", () => {
+  it("resumes an open scan, except an incremental one if a full scan is requested", () => {
     assert.strictEqual(plan(things, { ...nothing, scan: open("full") }, false).resume?.token, "p3")
     assert.strictEqual(plan(things, { ...nothing, scan: open("full") }, true).resume?.token, "p3")
     const incremental = { ...nothing, cursor: "c0", scan: open("incremental") }
@@ -66,10 +66,10 @@ describe("the plan of a scan", () => {
   })
 })
 
-describe("reading in full now and then", () => {
+describe("a periodic full scan", () => {
   const swept = { ...nothing, cursor: "2026-01-01T00:00:00Z", fullScanAt: nowMs - 2 * day }
 
-  it("happens when the last full scan is old, and when something wants it", () => {
+  it("is planned if the last full scan is old, or if requested", () => {
     assert.strictEqual(plan(things, swept, false).kind, "incremental")
     assert.strictEqual(plan(things, { ...swept, fullScanAt: nowMs - 8 * day }, false).kind, "full")
     assert.strictEqual(plan(things, swept, false, { ...settingsDefault, fullScanEveryMs: day }).kind, "full")
@@ -81,7 +81,7 @@ describe("reading in full now and then", () => {
     assert.deepStrictEqual([wanted.kind, wanted.reason], ["full", "because"])
   })
 
-  it("lets a resource without cursor read only the children of changed parents in between", () => {
+  it("alternates with scans of changed parents' children for a resource without cursor", () => {
     const settings = { ...settingsDefault, cursorlessScanEveryMs: 3 * day }
     assert.strictEqual(anyPlan(plain, swept, false).kind, "full")
     assert.strictEqual(anyPlan(plain, swept, false, settings).kind, "children")
@@ -102,7 +102,7 @@ describe("a cursor moved back", () => {
     ["opaque", 1000, "opaque"]
   ]
   for (const [cursor, by, expected] of cases) {
-    it(`${cursor} by ${by} ms is ${expected}`, () => assert.strictEqual(before(cursor, by), expected))
+    it(`is ${expected} for ${cursor} by ${by} ms`, () => assert.strictEqual(before(cursor, by), expected))
   }
 })
 
@@ -117,11 +117,11 @@ describe("the earlier of two cursors", () => {
     ["2026-01-01T00:00:00Z", null, "2026-01-01T00:00:00Z"]
   ]
   for (const [first, second, expected] of cases) {
-    it(`of ${first} and ${second} is ${expected}`, () => assert.strictEqual(earlier(first, second), expected))
+    it(`is ${expected} for ${first} and ${second}`, () => assert.strictEqual(earlier(first, second), expected))
   }
 })
 
-describe("a position that is an instant", () => {
+describe("isInstant", () => {
   for (const [text, expected] of [
     ["2026-02-28T00:00:00Z", true],
     ["2026-12-31T23:59:60.5Z", true],
@@ -131,5 +131,5 @@ describe("a position that is an instant", () => {
     ["token", false],
     [null, false]
   ] as const)
-    it(`${text}: ${expected}`, () => assert.strictEqual(isInstant(text), expected))
+    it(`returns ${expected} for ${text}`, () => assert.strictEqual(isInstant(text), expected))
 })

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "vitest"
 import { fuzz, printFailure } from "./fuzz.ts"
 
-describe("any request", () => {
-  it("is answered as the document says and leaves the records sound", { timeout: 60_000 }, async () => {
+describe("a random request", () => {
+  it("is answered as documented and leaves the records valid", { timeout: 60_000 }, async () => {
     const seed = 20260316
     const told = await fuzz({ requests: 3000, seed, sockets: 0.05, failuresMax: 3 })
     assert.strictEqual(told.failures.map((failure) => printFailure(failure, seed)).join("\n"), "")

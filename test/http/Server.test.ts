@@ -1,4 +1,4 @@
-/** What a listener owes to peers that are slow, silent, deaf or too many. */
+/** The limits of a listener against peers that are slow, silent or too many, or do not read. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import type { ServerResponse } from "node:http"
 import { connect, type Socket } from "node:net"
@@ -81,8 +81,8 @@ const told = (peer: { readonly text: string }, what: string) =>
 const half = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx"
 const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
-describe("a listener", () => {
-  it.live("over TLS cuts a peer that says nothing, not enough, all too slowly, or no TLS", () =>
+describe("an HTTP listener", () => {
+  it.live("closes TLS peers that are silent, too slow, or speak no TLS", () =>
     Effect.gen(function* () {
       const { port } = yield* listening({ tls: yield* files, requestMaxMs: 400 })
       const silent = yield* connected(port)
@@ -114,7 +114,7 @@ describe("a listener", () => {
     })
   )
 
-  it.live("cuts a peer that does not read its answers, and one that does not even take the word that it is cut", () =>
+  it.live("closes a peer that reads neither its responses nor its close", () =>
     Effect.gen(function* () {
       const sockets = new Set<Socket>()
       const deaf = Effect.fnUntraced(function* (options: Partial<Server.ServerOptions>, request: string) {
@@ -137,7 +137,7 @@ describe("a listener", () => {
     })
   )
 
-  it.live("answers a peer that ends its side behind its request", () =>
+  it.live("answers a peer that ends its side after its request", () =>
     Effect.gen(function* () {
       const waiting: Array<ServerResponse> = []
       let ended = 0
@@ -171,50 +171,48 @@ describe("a listener", () => {
     })
   )
 
-  it.live(
-    "that has no place left cuts an idle connection, then the slowest, and never one that is being answered",
-    () =>
-      Effect.gen(function* () {
-        let cutCount = 0
-        const busy: Array<ServerResponse> = []
-        const { port } = yield* listening({
-          connectionsMax: 4,
-          onCut: () => (cutCount += 1),
-          handle: (request, response) => {
-            if (request.url === "/work") busy.push(response)
-            else request.on("end", () => response.end("ok")).resume()
-          }
-        })
-        const work = yield* connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
-        const slow = [yield* connected(port, half), yield* connected(port, "GET / HT")]
-        const idle = yield* connected(port, get)
-        yield* told(idle, "ok")
-        const next = yield* connected(port, get)
-        yield* told(next, "ok")
-        yield* cut("the idle one", idle)
-        assert.deepStrictEqual([cutCount, next.isClosed, slow[0]!.isClosed], [0, false, false])
-        const others = [yield* connected(port, half), yield* connected(port, half)]
-        yield* cut("the idle one", next)
-        yield* cut("the slowest", slow[0]!)
-        assert.deepStrictEqual([cutCount, slow[1]!.isClosed], [1, false])
-        for (const one of [...others, slow[1]!]) one.socket.destroy()
-        const working = [1, 2, 3].map(() => connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n"))
-        yield* Effect.all(working)
-        yield* until(
-          "all at work",
-          Effect.sync(() => busy.length),
-          (count) => count === 4,
-          3
-        )
-        yield* cut("the one beyond", yield* connected(port, get))
-        for (const response of busy) response.end("done")
-        yield* told(work, "done")
+  it.live("without a free place closes idle, then the slowest, and never answering connections", () =>
+    Effect.gen(function* () {
+      let cutCount = 0
+      const busy: Array<ServerResponse> = []
+      const { port } = yield* listening({
+        connectionsMax: 4,
+        onCut: () => (cutCount += 1),
+        handle: (request, response) => {
+          if (request.url === "/work") busy.push(response)
+          else request.on("end", () => response.end("ok")).resume()
+        }
       })
+      const work = yield* connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
+      const slow = [yield* connected(port, half), yield* connected(port, "GET / HT")]
+      const idle = yield* connected(port, get)
+      yield* told(idle, "ok")
+      const next = yield* connected(port, get)
+      yield* told(next, "ok")
+      yield* cut("the idle one", idle)
+      assert.deepStrictEqual([cutCount, next.isClosed, slow[0]!.isClosed], [0, false, false])
+      const others = [yield* connected(port, half), yield* connected(port, half)]
+      yield* cut("the idle one", next)
+      yield* cut("the slowest", slow[0]!)
+      assert.deepStrictEqual([cutCount, slow[1]!.isClosed], [1, false])
+      for (const one of [...others, slow[1]!]) one.socket.destroy()
+      const working = [1, 2, 3].map(() => connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n"))
+      yield* Effect.all(working)
+      yield* until(
+        "all at work",
+        Effect.sync(() => busy.length),
+        (count) => count === 4,
+        3
+      )
+      yield* cut("the one beyond", yield* connected(port, get))
+      for (const response of busy) response.end("done")
+      yield* told(work, "done")
+    })
   )
 
   for (const isTls of [false, true]) {
     it.live(
-      `answers at once while 1,024 slow connections are held and made anew${isTls ? ", over TLS" : ""}`,
+      `answers at once while 1,024 slow connections are open and renewed${isTls ? ", over TLS" : ""}`,
       () =>
         Effect.gen(function* () {
           // With TLS a handshake each costs the machine more than the limit.
@@ -269,7 +267,7 @@ describe("a listener", () => {
     )
   }
 
-  it.live("holds one address to its share of slow requests", () =>
+  it.live("limits one address to its share of slow requests", () =>
     Effect.gen(function* () {
       const { port } = yield* listening({ connectionsPerAddressMax: 2, handle: () => {} })
       const slow = [yield* connected(port, half), yield* connected(port, half)]
@@ -283,7 +281,7 @@ describe("a listener", () => {
     })
   )
 
-  it.live("cuts a peer that sends requests without waiting for their answers, and handles none of the rest", () =>
+  it.live("closes a peer that pipelines requests without waiting for responses", () =>
     Effect.gen(function* () {
       let handled = 0
       const { port } = yield* listening({
@@ -297,7 +295,7 @@ describe("a listener", () => {
     })
   )
 
-  it.live("makes room in place of a peer that has not read its answer for a second", () =>
+  it.live("replaces a peer that has not read its response for a second", () =>
     Effect.gen(function* () {
       let isAsked = false
       const { port } = yield* listening({
@@ -329,7 +327,7 @@ describe("a listener", () => {
     })
   )
 
-  it("knows a peer by its address, and a network of IPv6 by its prefix", () => {
+  it("identifies a peer by its IPv4 address or its IPv6 prefix", () => {
     const cases = {
       "192.0.2.7": "192.0.2.7",
       "::ffff:192.0.2.7": "192.0.2.7",

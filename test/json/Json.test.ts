@@ -5,8 +5,8 @@ import { IdSet } from "../../src/verify/Compare.ts"
 import { instantOf, plainDecimal } from "../../src/verify/Expected.ts"
 import { chanceOfFinding, numbersBetween } from "../../src/verify/Sample.ts"
 
-describe("JSON for comparing", () => {
-  it("reads what JSON.parse reads", () => {
+describe("the JSON parser for comparison", () => {
+  it("parses what JSON.parse parses", () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 5 }), (text) => {
         assert.deepStrictEqual(JSON.parse(print(parse(text))), JSON.parse(text))
@@ -15,14 +15,14 @@ describe("JSON for comparing", () => {
     )
   })
 
-  it("keeps every digit, and names with escapes apart", () => {
+  it("keeps every digit, and distinguishes names with escapes", () => {
     const value = parse('{"a":1.10,"big":12345678901234567890.10,"\\\\":0,"\\"":1,"e":1E+2}')
     assert.strictEqual(print(value), '{"a":1.10,"big":12345678901234567890.10,"\\\\":0,"\\"":1,"e":1E+2}')
     assert.strictEqual(canonical(value), '{"\\"":1,"\\\\":0,"a":1.10,"big":12345678901234567890.10,"e":100}')
     assert.deepStrictEqual(parse(" -0.0 "), new NumberToken("-0.0"))
   })
 
-  it("refuses what is no JSON", () => {
+  it("rejects invalid JSON", () => {
     const texts = [
       "",
       " ",
@@ -46,14 +46,14 @@ describe("JSON for comparing", () => {
     for (const text of texts) assert.throws(() => parse(text), NotJson, undefined, text)
   })
 
-  it("writes numbers as a numeric is told", () => {
+  it("prints numbers as Postgres prints a numeric", () => {
     const pairs = { "1e2": "100", "1.50e1": "15.0", "12e-1": "1.2", "-0.00": "0.00", "0.5e-3": "0.0005", "10": "10" }
     for (const [sent, kept] of Object.entries(pairs)) assert.strictEqual(canonicalNumber(sent), kept, sent)
   })
 })
 
-describe("values for comparing", () => {
-  it("compares decimals and instants as what they are", () => {
+describe("values for comparison", () => {
+  it("compare decimals and instants by their value", () => {
     assert.strictEqual(plainDecimal("-00012.3400"), "-12.34")
     assert.strictEqual(plainDecimal("-0.000"), "0")
     assert.isNull(plainDecimal("1e3"))
@@ -65,7 +65,7 @@ describe("values for comparing", () => {
     for (const text of ["infinity", "2026-01-01T00:00:00", "44-03-15 BC", ""]) assert.isNull(instantOf(text), text)
   })
 
-  it("remembers the numbers that were met", () => {
+  it("include a set that counts distinct and repeated ids", () => {
     const met = new IdSet()
     for (let id = 5_000; id > 0; id--) met.add(String(id * 2))
     met.add("9223372036854775807")
@@ -78,8 +78,8 @@ describe("values for comparing", () => {
   })
 })
 
-describe("a sample", () => {
-  it("draws the same by the same seed, within the range", () => {
+describe("a random sample", () => {
+  it("is the same for the same seed, and within the range", () => {
     const drawn = numbersBetween(7, 20, 10n, 1_000n)
     assert.deepStrictEqual(numbersBetween(7, 20, 10n, 1_000n), drawn)
     assert.notDeepEqual(numbersBetween(8, 20, 10n, 1_000n), drawn)
@@ -88,7 +88,7 @@ describe("a sample", () => {
     assert.isAtMost(numbersBetween(1, 20, 1n, 5n).length, 5)
   })
 
-  it("knows its chance", () => {
+  it("has the computed chance of finding a difference", () => {
     assert.strictEqual(chanceOfFinding(0, 100, 1), 0)
     assert.strictEqual(chanceOfFinding(100, 100, 1), 1)
     assert.strictEqual(chanceOfFinding(10, 100, 0), 0)

@@ -1,6 +1,6 @@
 /**
- * The packed package: nothing in it but what runs, and everything of it runs, on the oldest Node that it says it supports
- * and on the one of the checkout.
+ * The packed package: it contains only what runs, and all of it runs on the oldest supported Node and on the one of
+ * the checkout.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, readFileSync } from "node:fs"
@@ -62,7 +62,7 @@ describe("the package", () => {
   afterEach(() => ending(started.splice(0)), 60_000)
   afterAll(() => installed.remove(), 120_000)
 
-  it("holds what runs and what explains it, and nothing else", () => {
+  it("contains what runs and what explains it, and nothing else", () => {
     const odd = installed.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
     assert.deepStrictEqual(odd, [])
     const paths = new Set(installed.files.map(({ path }) => path))
@@ -74,7 +74,7 @@ describe("the package", () => {
     assert.isBelow(installed.bytes.packed, 3_000_000)
   })
 
-  it("brings every package that it imports", () => {
+  it("declares every package that it imports", () => {
     const brought = { ...manifest.dependencies, ...manifest.optionalDependencies }
     const names = installed.files
       .filter(({ path }) => path.startsWith("dist/") && path.endsWith(".js"))
@@ -86,7 +86,7 @@ describe("the package", () => {
     assert.deepStrictEqual([...new Set(names.filter((name) => !Object.hasOwn(brought, name)))], [])
   })
 
-  it("says what it needs on a Node that is too old", async () => {
+  it("reports the required version on a Node that is too old", async () => {
     const launcher = readFileSync(join(installed.home, "src/cli/launch.js"), "utf8")
     // The same launcher, told that it runs on an older Node.
     const older = `Object.defineProperty(process.versions, "node", { value: "22.18.0" })\nawait import(${JSON.stringify(

@@ -1,4 +1,4 @@
-/** How long a command of the checkout takes from the return key to its answer, against the bound that was promised. */
+/** The time from the start of a command to its output, against the promised bound. */
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -6,9 +6,9 @@ import { root } from "../support/reference.ts"
 import { makeWorld } from "../support/world.ts"
 import { boundAt, fastest, told } from "./Start.ts"
 
-describe("a command", () => {
+describe("a command of the checkout", () => {
   it.live(
-    "starts within the bound",
+    "starts within the promised bound",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * What the documents tell a reader to type: every block of the README and of the pages that it leads to, run in a folder
- * of its own against the reference server. What cannot run here stands in `notHere`, with the reason.
+ * The commands in the documents: every block of the README and of the pages that it links, run in a folder of its own
+ * against the reference server. `notHere` lists what cannot run here, with the reason.
  */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -228,7 +228,7 @@ const makeReader = (stage: Stage) => {
 describe("the documents", () => {
   for (const page of pages) {
     it.live(
-      `${page}: every block does what it says`,
+      `have blocks that do what they say: ${page}`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "vitest"
 import { codeOf, dataOf, order, server } from "./support.ts"
 
-describe("access", () => {
-  it("tells what is wrong with a token, with the challenge that belongs to it", () => {
+describe("access to the reference server", () => {
+  it("rejects an invalid token with its code and challenge", () => {
     const { served, token, caller, control } = server()
     const bare = (headers: Record<string, string>) =>
       served.handle({ method: "GET", url: "/!/api/v2/me", headers, body: null })
@@ -30,7 +30,7 @@ describe("access", () => {
     }
   })
 
-  it("needs the scope of the operation and names it", () => {
+  it("requires the scope of the operation and names it", () => {
     const { token, caller } = server()
     const call = caller(token({ scopes: ["orders:write"] }))
     const told = call("GET", "/orders")
@@ -44,7 +44,7 @@ describe("access", () => {
     assert.strictEqual(call("GET", "/me").status, 200)
   })
 
-  it("checks in the order of C-02", () => {
+  it("is checked in the order of C-02", () => {
     const { token, caller, control } = server()
     const call = caller(token({ scopes: ["setup:read"] }))
     control("PUT", "/companies/1", { features: { payroll: false } })
@@ -59,7 +59,7 @@ describe("access", () => {
     assert.strictEqual(codeOf(call("GET", "/salesmen?colour=1")), "unknown_parameter")
   })
 
-  it("tells the methods of a path", () => {
+  it("answers 405 with the methods of the path", () => {
     const { call } = server()
     const allow = (method: string, path: string) => {
       const told = call(method, path)
@@ -75,7 +75,7 @@ describe("access", () => {
     assert.strictEqual(allow("POST", "/me"), "GET")
   })
 
-  it("finds nothing at paths that are not paths", () => {
+  it("answers 404 at malformed paths and ids", () => {
     const { call } = server()
     for (const path of [
       "",
@@ -95,7 +95,7 @@ describe("access", () => {
     }
   })
 
-  it("keeps companies apart, except for the terms of the install", () => {
+  it("separates companies, except for the install's shared payment terms", () => {
     const { call, caller, token } = server()
     const other = caller(token({ company: 2 }))
     const { id, customer } = order(call)
@@ -107,7 +107,7 @@ describe("access", () => {
     assert.lengthOf(dataOf(other("GET", "/invoiceterms?verbal=net+7")), 1)
   })
 
-  it("counts licensed records", () => {
+  it("counts records against the licensed limits", () => {
     const { call, control } = server()
     control("PUT", "/companies/1", { recordLimits: { customers: 1 } })
     assert.strictEqual(call("POST", "/customers", { customercode: "A" }).status, 201)
@@ -119,8 +119,8 @@ describe("access", () => {
   })
 })
 
-describe("the rate limit", () => {
-  it("slides over 60 seconds and tells how long to wait", () => {
+describe("the rate limit of the reference server", () => {
+  it("slides over 60 seconds and sends the time to wait", () => {
     const { call, control } = server()
     control("PUT", "/limits", { requestsPerMinute: 3 })
     const get = () => call("GET", "/salesmen")
@@ -139,7 +139,7 @@ describe("the rate limit", () => {
     assert.strictEqual(get().headers["Retry-After"], "20")
   })
 
-  it("counts each token for itself, or the install as one", () => {
+  it("counts each token alone, or the install as one", () => {
     const { token, caller, control } = server()
     const [a, b] = [caller(token()), caller(token())]
     control("PUT", "/limits", { requestsPerMinute: 1 })
@@ -148,7 +148,7 @@ describe("the rate limit", () => {
     assert.deepStrictEqual([a("GET", "/me").status, b("GET", "/me").status], [200, 429])
   })
 
-  it("can tell a date instead of seconds", () => {
+  it("sends Retry-After as a date if configured", () => {
     const { call, control } = server()
     control("PUT", "/limits", { requestsPerMinute: 0 })
     control("PUT", "/dialect", { retryAfter: "date" })

@@ -3,7 +3,7 @@ import { serverClock } from "../../connectors/service-v2/reference-server/Server
 import { printDay, printInstant, readDay, readInstant } from "../../connectors/service-v2/reference-server/time.ts"
 
 describe("the server's clock", () => {
-  it("runs with its source, forwards only, unless it is told otherwise", () => {
+  it("follows its source forwards only, unless it is set", () => {
     let source = 1000
     const clock = serverClock(() => source)
     source = 2000
@@ -18,7 +18,7 @@ describe("the server's clock", () => {
     assert.strictEqual(clock.now(), 1600)
   })
 
-  it("stands where it was put, and runs on from there", () => {
+  it("stops where it was set, and continues from there", () => {
     let source = 1000
     const clock = serverClock(() => source)
     clock.setManual(true)
@@ -37,7 +37,7 @@ describe("the server's clock", () => {
 })
 
 describe("instants and days", () => {
-  it("are read as they are printed", () => {
+  it("are parsed from the form in which they are printed", () => {
     for (const text of ["2026-03-16T09:00:00.000000Z", "1969-12-31T23:59:59.999999Z", "2199-12-31T23:59:59.000001Z"]) {
       assert.strictEqual(printInstant(readInstant(text)!), text)
     }
@@ -45,7 +45,7 @@ describe("instants and days", () => {
     assert.strictEqual(readInstant("2026-03-16t09:00:00.1234567+00:00"), readInstant("2026-03-16T09:00:00.123456Z"))
   })
 
-  it("are refused when they are none, or not UTC", () => {
+  it("are rejected if they are invalid or not in UTC", () => {
     for (const text of ["2026-03-16", "2026-03-16T09:00:00", "2026-03-16T09:00:00+01:00", "2026-03-16T24:00:00Z", ""]) {
       assert.isNull(readInstant(text), text)
     }

@@ -3,7 +3,7 @@ import { dataOf, idsOf, linesOf, order, readAll, server } from "./support.ts"
 import type { Json } from "./support.ts"
 
 describe("the control plane", () => {
-  it("keeps records exactly as they came", () => {
+  it("keeps records exactly as they were sent", () => {
     const { call, control } = server()
     const body =
       '{"company":1,"resource":"customers","records":[{"id":77,"customercode":"A\\u0000\\ud800","creditlimit":1.50,' +
@@ -26,7 +26,7 @@ describe("the control plane", () => {
     assert.strictEqual(told.text, `{"records":[${text}]}`)
   })
 
-  it("changes only what is given of a record that exists, and fills in the other half of pairs", () => {
+  it("changes only the given fields of a record, and completes reference pairs", () => {
     const { call, control } = server()
     const { id } = call("POST", "/salesmen", { name: "Ann" }).body
     const records = [{ id: 5, customercode: "A", name: "First", salesmanid: id }]
@@ -37,7 +37,7 @@ describe("the control plane", () => {
     assert.isAbove(Number(call("POST", "/customers", { customercode: "B" }).body["id"]), 5)
   })
 
-  it("shows late records at their time, and hides records without one from modifiedsince", () => {
+  it("lists late records at their time, and hides records without one from modifiedsince", () => {
     const { call, control } = server()
     const put = (record: Json, at?: string) =>
       control("POST", "/records", { company: 1, resource: "salesmen", records: [record], ...(at ? { at } : {}) })
@@ -50,7 +50,7 @@ describe("the control plane", () => {
     assert.lengthOf(dataOf(call("GET", "/salesmen")), 3)
   })
 
-  it("pages past records of a far future", () => {
+  it("pages past records with times in a far future", () => {
     const { call, control } = server()
     const records = ["a", "b", "c"].map((name) => ({ name, lastchangedate: "9999-12-31T23:59:59.999999Z" }))
     control("POST", "/records", { company: 1, resource: "salesmen", records })
@@ -61,7 +61,7 @@ describe("the control plane", () => {
     )
   })
 
-  it("removes a row without a trace in the API, and tells it in the history", () => {
+  it("removes a row from the API and records the removal in the history", () => {
     const { call, control } = server()
     const { id } = call("POST", "/salesmen", { name: "Ann" }).body
     assert.strictEqual(control("POST", "/remove", { company: 1, resource: "salesmen", id }).status, 200)
@@ -74,7 +74,7 @@ describe("the control plane", () => {
     )
   })
 
-  it("tells every committed version in the order of commits, and none of a refused write", () => {
+  it("returns every committed version in commit order, and none of a rejected write", () => {
     const { call, control } = server()
     const { id, lines } = order(call)
     const ship = (quantity: string) =>
@@ -102,7 +102,7 @@ describe("the control plane", () => {
     }
   })
 
-  it("goes back to a known state, the same for the same seed", () => {
+  it("resets to a known state, the same for the same seed", () => {
     const { control } = server()
     const state = () =>
       ["orders", "invoicelines", "payments", "customers"]
@@ -119,7 +119,7 @@ describe("the control plane", () => {
     assert.strictEqual(state(), "")
   })
 
-  it("moves the clock only as told", () => {
+  it("moves the clock only on request", () => {
     const { control } = server()
     const now = () => control("GET", "/clock").body["now"]
     assert.strictEqual(now(), "2026-03-16T09:00:00.000000Z")
@@ -129,7 +129,7 @@ describe("the control plane", () => {
     assert.deepStrictEqual(control("GET", "/clock").body, { now: "2020-01-01T00:00:00.000000Z", manual: true })
   })
 
-  it("writes down requests, and never a token", () => {
+  it("records requests without tokens", () => {
     const { caller, token, control } = server()
     const secret = token()
     caller(secret)("GET", `/salesmen?externalid=${secret}`)
@@ -150,7 +150,7 @@ describe("the control plane", () => {
     assert.isNull(requests[2]!["tokenid"])
   })
 
-  it("answers 400 with a sentence to what it cannot do, and 404 to what it does not know", () => {
+  it("answers 400 with a sentence to invalid requests, and 404 to unknown ones", () => {
     const { control } = server()
     const refused: ReadonlyArray<readonly [method: string, path: string, body: unknown]> = [
       ["POST", "/reset", { data: "some" }],
@@ -183,8 +183,8 @@ describe("the control plane", () => {
   })
 })
 
-describe("faults", () => {
-  it("hit the requests that their rules say, by the seed", () => {
+describe("faults of the control plane", () => {
+  it("apply to the requests that their rules match, by seed", () => {
     const { call, control } = server()
     const rules = (...given: ReadonlyArray<Json>) => control("POST", "/faults", { rules: given, seed: 3 })
     const statuses = (path: string, count: number) => Array.from({ length: count }, () => call("GET", path).status)
@@ -203,7 +203,7 @@ describe("faults", () => {
     assert.deepStrictEqual(new Set(statuses("/salesmen", 5)), new Set([200]))
   })
 
-  it("answer what they are told to, in the server's place", () => {
+  it("answer with the configured response instead of the server's", () => {
     const { call, control } = server()
     const under = (rule: Json) => {
       control("POST", "/faults", { rules: [rule] })
@@ -217,7 +217,7 @@ describe("faults", () => {
     })
   })
 
-  it("do the work or not, as their kind says", () => {
+  it("apply the write or skip it, depending on their kind", () => {
     const { served, call, control, token } = server()
     const authorization = `Bearer ${token()}`
     const post = (kind: string, name: string) => {

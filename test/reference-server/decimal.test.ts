@@ -10,18 +10,18 @@ import {
 } from "../../connectors/service-v2/reference-server/decimal.ts"
 
 describe("decimals", () => {
-  it("takes the grammar of D-04 and nothing else", () => {
+  it("are parsed by the grammar of D-04 and nothing else", () => {
     for (const text of ["1,5", "1e3", "", "+1", " 1", "1 ", ".5", "1.", "--1", "0x1", "１"]) {
       assert.isNull(readDecimal(text), text)
     }
     for (const text of ["0", "-0", "007", "1.50000", "-12.5"]) assert.isNotNull(readDecimal(text), text)
   })
 
-  it("counts trailing zeros as decimals", () => {
+  it("keep trailing zeros as decimal places", () => {
     assert.strictEqual(readDecimal("1.00000")!.fraction.length, 5)
   })
 
-  it("prints what it read, padded, for every scale", () => {
+  it("are printed as parsed, padded, for every scale", () => {
     fc.assert(
       fc.property(
         fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }),
@@ -35,18 +35,18 @@ describe("decimals", () => {
     )
   })
 
-  it("gives zero no sign", () => {
+  it("have no sign for zero", () => {
     assert.strictEqual(format(unitsOf(readDecimal("-0")!, 4), 4), "0.0000")
   })
 
-  it("rounds half away from zero", () => {
+  it("are rounded half away from zero", () => {
     assert.deepStrictEqual(
       [25n, 24n, -25n, -24n, 5n, -5n].map((value) => rescale(value, 1, 0)),
       [3n, 2n, -3n, -2n, 1n, -1n]
     )
   })
 
-  it("multiplies exactly before it rounds", () => {
+  it("are multiplied exactly before they are rounded", () => {
     assert.strictEqual(format(lineTotal(units("3", 6), units("0.333333", 6)), 4), "1.0000")
     assert.strictEqual(format(lineTotal(units("-1.5", 6), units("0.00005", 6)), 4), "-0.0001")
     assert.strictEqual(format(lineTotal(units("0.000001", 6), units("0.000001", 6)), 4), "0.0000")

@@ -2,8 +2,8 @@ import { assert, describe, it } from "vitest"
 import { codeOf, dataOf, errorOf, order, postedInvoice, server } from "./support.ts"
 import type { Json } from "./support.ts"
 
-describe("orders", () => {
-  it("total their lines and number them", () => {
+describe("orders of the reference server", () => {
+  it("have a total and numbered lines", () => {
     const { call } = server()
     const { record, lines } = order(call)
     assert.strictEqual(record["ordertotal"], "65.0000")
@@ -17,7 +17,7 @@ describe("orders", () => {
     )
   })
 
-  it("go from quote to open by PATCH, and nowhere else", () => {
+  it("change from quote to open by PATCH, and to no other status", () => {
     const { call } = server()
     const { id } = order(call, { status: "quote" })
     assert.strictEqual(codeOf(call("PATCH", `/orders/${id}`, { status: "billed" })), "rule_violation")
@@ -26,7 +26,7 @@ describe("orders", () => {
     assert.strictEqual(codeOf(call("POST", "/orders", { customer: "CUST1", status: "billed" })), "rule_violation")
   })
 
-  it("refuse a ship-to of another customer", () => {
+  it("reject a ship-to of another customer", () => {
     const { call } = server()
     const { shipto } = order(call)
     const other = call("POST", "/customers", { customercode: "OTHER" }).body
@@ -34,7 +34,7 @@ describe("orders", () => {
     assert.strictEqual(codeOf(told), "shipto_mismatch")
   })
 
-  it("renumber the lines that stay when one is removed", () => {
+  it("renumber the remaining lines after one is removed", () => {
     const { call, control } = server()
     const { id, lines } = order(call)
     control("POST", "/clock", { advanceSeconds: 1 })
@@ -50,7 +50,7 @@ describe("orders", () => {
     )
   })
 
-  it("keep what has shipped", () => {
+  it("keep lines that have shipped", () => {
     const { call } = server()
     const { id, lines } = order(call)
     const first = String(lines[0]!["id"])
@@ -63,8 +63,8 @@ describe("orders", () => {
   })
 })
 
-describe("shipments", () => {
-  it("never exceed what is left, repeats summed, and undo on cancel", () => {
+describe("shipments of the reference server", () => {
+  it("never exceed the open quantity, with repeated lines summed, and are undone by cancel", () => {
     const { call } = server()
     const { id, lines } = order(call)
     const orderlineid = lines[0]!["id"]
@@ -86,7 +86,7 @@ describe("shipments", () => {
     assert.strictEqual(dataOf(call("GET", `/shipmentlines?shipmentid=${String(shipment.body["id"])}`)).length, 0)
   })
 
-  it("are refused for quotes, cancelled orders, foreign lines and amounts of nothing", () => {
+  it("are rejected for quotes, cancelled orders, foreign lines and non-positive quantities", () => {
     const { call } = server()
     const quote = order(call, { status: "quote" })
     const open = order(call)
@@ -101,7 +101,7 @@ describe("shipments", () => {
     assert.strictEqual(codeOf(ship(open.id, open.lines[0]!["id"])), "rule_violation")
   })
 
-  it("change within what the shape allows", () => {
+  it("accept only the changes that their write shape allows", () => {
     const { call, control } = server()
     const { id, lines } = order(call)
     const shipment = call("POST", "/shipments", {
@@ -120,8 +120,8 @@ describe("shipments", () => {
   })
 })
 
-describe("invoices", () => {
-  it("bill an order once, and let go of it when cancelled", () => {
+describe("invoices of the reference server", () => {
+  it("bill an order once, and release it when they are cancelled", () => {
     const { call } = server()
     const { id, lines } = order(call)
     const invoice = () => call("POST", `/orders/${id}/invoice`)
@@ -157,7 +157,7 @@ describe("invoices", () => {
     assert.strictEqual(codeOf(call("POST", `/orders/${id}/invoice`)), "nothing_to_invoice")
   })
 
-  it("are refused for quotes, closed days and unknown fields", () => {
+  it("are rejected for quotes, closed periods and unknown fields", () => {
     const { call, control } = server()
     const quote = order(call, { status: "quote" })
     assert.strictEqual(codeOf(call("POST", `/orders/${quote.id}/invoice`)), "cannot_invoice_quote")
@@ -169,7 +169,7 @@ describe("invoices", () => {
     assert.strictEqual(codeOf(call("POST", `/orders/${id}/invoice`)), "period_closed")
   })
 
-  it("take lines until they are posted", () => {
+  it("accept lines until they are posted", () => {
     const { call } = server()
     const { customer, bolts } = order(call)
     const invoice = call("POST", "/invoices", {
@@ -211,7 +211,7 @@ describe("invoices", () => {
     assert.strictEqual(dataOf(call("GET", `/invoicelines?invoiceid=${String(invoice["id"])}`)).length, 2)
   })
 
-  it("refuse to post into a closed period, and a number that is used", () => {
+  it("are not posted into a closed period or with a used number", () => {
     const { call, control } = server()
     const { customer } = order(call)
     const made = call("POST", "/invoices", {
@@ -228,7 +228,7 @@ describe("invoices", () => {
   })
 })
 
-describe("payments", () => {
+describe("payments of the reference server", () => {
   it("pay posted invoices up to their balance", () => {
     const { call } = server()
     const invoice = postedInvoice(call, "100")
@@ -259,7 +259,7 @@ describe("payments", () => {
     assert.deepStrictEqual([told.status, codeOf(told), errorOf(told)["field"]], [422, "rule_violation", "invoiceid"])
   })
 
-  it("are reversed in an open period, and name who did it", () => {
+  it("are reversed in an open period, and name the user who reversed them", () => {
     const { call, control } = server()
     const invoice = postedInvoice(call, "100")
     const { id } = call("POST", "/payments", { invoiceid: invoice["id"], amount: "100" }).body
@@ -280,8 +280,8 @@ describe("payments", () => {
   })
 })
 
-describe("deposits", () => {
-  it("never exceed what is left on the order", () => {
+describe("deposits of the reference server", () => {
+  it("never exceed the remaining total of the order", () => {
     const { call, control } = server()
     const { id } = order(call)
     const put = (amount: string, more: Json = {}) => call("POST", "/orderdeposits", { orderid: id, amount, ...more })

@@ -1,4 +1,4 @@
-/** Which events fire, when they are sent, and in which order. */
+/** The events of the reference server: what fires them, when they are sent, and in which order. */
 import { assert, describe, it } from "vitest"
 import { eventNames } from "../../connectors/service-v2/catalogue/events.ts"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
@@ -10,7 +10,7 @@ const beginningSeconds = Date.parse(beginning) / 1000
 const salesmen = ["salesmen.created", "salesmen.updated", "salesmen.cancelled"]
 
 describe("the event catalogue", () => {
-  it("has three verbs for each resource, posted where one is posted, and the five documented names", () => {
+  it("has three verbs per resource, posted where it applies, and the documented names", () => {
     const names = eventNames(serviceV2)
     for (const name of ["orders.created", "orders.updated", "shipments.created", "invoices.posted", "webhooks.test"]) {
       assert.include(names, name)
@@ -29,8 +29,8 @@ describe("the event catalogue", () => {
   })
 })
 
-describe("what fires", () => {
-  it("sends created, updated and cancelled in order, each the record as it was then", async () => {
+describe("events of the reference server", () => {
+  it("are sent for create, update and cancel in order, with the record of that time", async () => {
     const { call, cycle, sent, types } = eventServer()
     subscribe(call, salesmen)
     const made = call("POST", "/salesmen", { name: "Ann" })
@@ -52,7 +52,7 @@ describe("what fires", () => {
     assert.lengthOf(await cycle(), 0)
   })
 
-  it("fires nothing for what changes nothing, what is refused, and what the control plane puts in", async () => {
+  it("are not fired by unchanged records, rejected writes or the control plane", async () => {
     const { call, control, cycle } = eventServer()
     subscribe(call, [...salesmen, "users.created"])
     control("POST", "/records", { company: 1, resource: "salesmen", records: [{ id: 7, name: "Put" }] })
@@ -64,7 +64,7 @@ describe("what fires", () => {
     assert.lengthOf(await cycle(), 0)
   })
 
-  it("fires for the parents that a write changes, and posted beside updated", async () => {
+  it("are fired for changed parents, and posted in addition to updated", async () => {
     const { call, cycle, types } = eventServer()
     const { id, lines } = order(call)
     subscribe(call, [
@@ -92,7 +92,7 @@ describe("what fires", () => {
     assert.deepStrictEqual(types().slice(6), ["invoices.updated"])
   })
 
-  it("tells the removal of an order line as its cancelling", async () => {
+  it("report the removal of an order line as its cancellation", async () => {
     const { call, cycle, sent } = eventServer()
     const { lines } = order(call)
     subscribe(call, ["orderlines.cancelled"])
@@ -101,7 +101,7 @@ describe("what fires", () => {
     assert.strictEqual((sent[0]!.envelope["data"] as Json)["id"], lines[1]!["id"])
   })
 
-  it("reaches the company's own subscriptions, and all of them where a table is shared", async () => {
+  it("reach the company's subscriptions, and all companies' for a shared table", async () => {
     const { call, caller, token, cycle, sent } = eventServer()
     const other = caller(token({ company: 2 }))
     subscribe(call, ["salesmen.created", "invoiceterms.created"])
@@ -114,8 +114,8 @@ describe("what fires", () => {
   })
 })
 
-describe("the headers", () => {
-  it("sign the bytes that are sent, and say which event and which attempt", async () => {
+describe("the delivery headers", () => {
+  it("sign the sent bytes, and name the event and the attempt", async () => {
     const { call, cycle, sent, reply, advance } = eventServer()
     const { secret } = subscribe(call, ["salesmen.created"])
     assert.match(secret, /^whsec_[A-Za-z0-9_-]{43}$/)
@@ -164,8 +164,8 @@ describe("the headers", () => {
   })
 })
 
-describe("delivery", () => {
-  it("retries on consecutive cycles, holds what is behind, and moves on after the third failure", async () => {
+describe("a delivery cycle", () => {
+  it("retries in consecutive cycles in order, and continues after the third failure", async () => {
     const { call, cycle, sent, reply } = eventServer()
     const { id } = subscribe(call, ["salesmen.created", "salesmen.updated"])
     const { body } = call("POST", "/salesmen", { name: "Ann" })
@@ -191,7 +191,7 @@ describe("delivery", () => {
     assert.strictEqual(lastdeliverydate, "2026-03-16T09:00:00.000000Z")
   })
 
-  it("goes on after a retry that succeeds, in one cycle", async () => {
+  it("continues after a successful retry within one cycle", async () => {
     const { call, cycle, types, reply } = eventServer()
     subscribe(call, ["salesmen.created"])
     for (const name of ["A", "B", "C"]) call("POST", "/salesmen", { name })
@@ -202,7 +202,7 @@ describe("delivery", () => {
     assert.lengthOf(types(), 4)
   })
 
-  it("does not let one subscription wait for another", async () => {
+  it("delivers to each subscription independently", async () => {
     const { call, cycle, sent, reply } = eventServer()
     subscribe(call, ["salesmen.created"], { url: "https://slow.example/" })
     subscribe(call, ["salesmen.created"])
@@ -220,7 +220,7 @@ describe("delivery", () => {
     assert.lengthOf(await running, 3)
   })
 
-  it("leaves to the next cycle what fires while one runs", async () => {
+  it("leaves events that fire during it to the next cycle", async () => {
     const { call, cycle, types, reply } = eventServer()
     subscribe(call, ["salesmen.created"])
     let count = 0
@@ -234,7 +234,7 @@ describe("delivery", () => {
     assert.lengthOf(types(), 2)
   })
 
-  it("never runs two cycles at once", async () => {
+  it("never runs concurrently with another cycle", async () => {
     const { call, cycle, reply } = eventServer()
     subscribe(call, ["salesmen.created"])
     call("POST", "/salesmen", { name: "Ann" })
@@ -252,7 +252,7 @@ describe("delivery", () => {
     )
   })
 
-  it("disables after 24 failures in a row, drops what waits, and replays nothing when enabled again", async () => {
+  it("disables a subscription after 24 failures, drops its events and never replays them", async () => {
     const { call, cycle, sent, reply, advance } = eventServer()
     const { id } = subscribe(call, ["salesmen.created"])
     reply(() => 500)
@@ -277,7 +277,7 @@ describe("delivery", () => {
     assert.lengthOf(await cycle(), 1)
   })
 
-  it("takes threshold and attempts from the limits", async () => {
+  it("reads threshold and attempts from the limits", async () => {
     const { call, control, cycle, reply } = eventServer()
     control("PUT", "/limits", { failureThreshold: 2, attemptsPerEvent: 1 })
     const { id } = subscribe(call, ["salesmen.created"])
@@ -289,7 +289,7 @@ describe("delivery", () => {
     assert.lengthOf(await cycle(), 0)
   })
 
-  it("disables at once when the receiver is gone", async () => {
+  it("disables a subscription at once after a 410 response", async () => {
     const { call, cycle, reply } = eventServer()
     const { id } = subscribe(call, ["salesmen.created"])
     reply(() => 410)
@@ -301,7 +301,7 @@ describe("delivery", () => {
     assert.lengthOf(logOf(call, id, "?abandoned=true"), 1)
   })
 
-  it("drops what fires while paused, and what waited when the cycle meets the pause", async () => {
+  it("drops events that fire during a pause, and those already queued", async () => {
     const { call, cycle, types } = eventServer()
     const { id } = subscribe(call, ["salesmen.created"])
     const pause = (paused: boolean) => call("PATCH", `/webhooks/${id}`, { paused })
@@ -320,7 +320,7 @@ describe("delivery", () => {
     assert.lengthOf(types(), 2)
   })
 
-  it("pauses and disables independently of each other", async () => {
+  it("pauses and disables a subscription independently", async () => {
     const { call, cycle, reply } = eventServer()
     const { id } = subscribe(call, ["salesmen.created"])
     call("POST", "/salesmen", { name: "A" })
@@ -334,7 +334,7 @@ describe("delivery", () => {
     assert.deepInclude(call("PATCH", `/webhooks/${id}`, { enabled: true }).body, { paused: true, failcount: 0 })
   })
 
-  it("asks at delivery what the token may read, and whether it still holds", async () => {
+  it("checks at delivery the token's scopes and whether it is active", async () => {
     const { call, caller, control, token, cycle, sent, advance } = eventServer()
     const narrow = caller(token({ scopes: ["setup:write", "customers:read"] }))
     subscribe(narrow, ["salesmen.created", "customers.created"])
@@ -359,7 +359,7 @@ describe("delivery", () => {
     assert.lengthOf(await cycle(), 0)
   })
 
-  it("runs the cycles that fall due when the clock is moved, each at its time", async () => {
+  it("runs at each due time when the clock is moved", async () => {
     const { call, plane, reply, advance } = eventServer()
     subscribe(call, ["salesmen.created"])
     call("POST", "/salesmen", { name: "A" })
@@ -392,7 +392,7 @@ describe("delivery", () => {
     assert.lengthOf(sent, 1)
   })
 
-  it("tells every attempt as it went out", async () => {
+  it("reports every attempt as it was sent", async () => {
     const { call, cycle, plane, sent } = eventServer()
     const { id, record } = subscribe(call, ["salesmen.created"])
     call("POST", "/salesmen", { name: "A" })
@@ -404,7 +404,7 @@ describe("delivery", () => {
     assert.strictEqual(told[0]!["body"], Buffer.from(body).toString("base64"))
   })
 
-  it("forgets everything at a reset, and gives up what is on its way", async () => {
+  it("loses its state in a reset, which aborts its open attempts", async () => {
     const aborted: Array<boolean> = []
     const { call, caller, control, token, cycle, plane } = eventServer({
       network: () => ({
@@ -430,7 +430,7 @@ describe("delivery", () => {
 })
 
 describe("the delivery log", () => {
-  it("has an entry per attempt, newest first, and the filters of the document", async () => {
+  it("has an entry per attempt, newest first, with the documented filters", async () => {
     const { call, cycle, reply } = eventServer()
     const { id } = subscribe(call, ["salesmen.created", "customers.created"])
     call("POST", "/salesmen", { name: "A" })
@@ -466,7 +466,7 @@ describe("the delivery log", () => {
     assert.strictEqual(codeOf(call("GET", `/webhooks/${id}/deliveries?status=1`)), "unknown_parameter")
   })
 
-  it("is read in pages, which stand while more comes in", async () => {
+  it("is paged stably while entries are added", async () => {
     const { call, cycle } = eventServer()
     const { id } = subscribe(call, ["salesmen.created"])
     for (let index = 0; index < 7; index++) call("POST", "/salesmen", { name: `S${index}` })
@@ -488,7 +488,7 @@ describe("the delivery log", () => {
     assert.strictEqual(codeOf(call("GET", `/webhooks/${id}/deliveries?limit=0`)), "invalid_request")
   })
 
-  it("forgets a delivered event after 7 days and an abandoned one after 30, with all its attempts", async () => {
+  it("drops delivered events after 7 days and abandoned events after 30", async () => {
     const { call, control, cycle, reply, advance } = eventServer()
     const { id } = subscribe(call, ["salesmen.created"])
     control("PUT", "/limits", { attemptsPerEvent: 2 })

@@ -1,4 +1,4 @@
-/** Deliveries over real HTTPS on loopback: what only happens on the wire. */
+/** Deliveries over real HTTPS on loopback: the behaviour of the network layer. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
@@ -93,7 +93,7 @@ const send = (
 const text = (body: Uint8Array) => Buffer.from(body).toString()
 
 describe("an attempt over HTTPS", () => {
-  it("posts the bytes and keeps the first 500 of the answer", async () => {
+  it("posts the bytes and keeps the first 500 characters of the response", async () => {
     answer = (response) => response.writeHead(200).end("y".repeat(100_000))
     const outcome = await send(`https://receiver.test:${port}/hook?a=1`)
     assert.deepInclude(outcome, { status: 200, failure: null })
@@ -113,7 +113,7 @@ describe("an attempt over HTTPS", () => {
     assert.lengthOf(got, before + 1)
   })
 
-  it("gives up after 15 seconds, and when it is told to", async () => {
+  it("ends after 15 seconds, and on abort", async () => {
     answer = () => {}
     const waited: Array<number> = []
     const sleep = (ms: number) => {
@@ -133,7 +133,7 @@ describe("an attempt over HTTPS", () => {
     assert.isNull((await send(`https://127.0.0.1:${port}/`, { signal: stop.signal })).status)
   })
 
-  it("takes a status that came in time although the answer does not end", async () => {
+  it("returns a status that came in time although the response does not end", async () => {
     // The time is up a moment after the status was sent, however long it took until then.
     const sent = Promise.withResolvers<void>()
     answer = (response) => {
@@ -146,7 +146,7 @@ describe("an attempt over HTTPS", () => {
     assert.strictEqual(text(outcome.body), "begun")
   })
 
-  it("fails where nobody answers properly", async () => {
+  it("fails if the receiver gives no valid HTTP response", async () => {
     answer = (response) => response.socket?.destroy()
     assert.isNull((await send(`https://127.0.0.1:${port}/`)).status)
     answer = (response) => {
@@ -160,7 +160,7 @@ describe("an attempt over HTTPS", () => {
     assert.include(nobody.failure, "ECONNREFUSED")
   })
 
-  it("verifies the certificate and the name in it, whatever the environment says", async () => {
+  it("verifies the certificate and its name, independently of the environment", async () => {
     answer = (response) => response.writeHead(200).end()
     const before = got.length
     const insecure = process.env["NODE_TLS_REJECT_UNAUTHORIZED"]
@@ -179,7 +179,7 @@ describe("an attempt over HTTPS", () => {
     assert.lengthOf(got, before)
   })
 
-  it("reaches no private address, by name or by number, also when the name has moved there", async () => {
+  it("never reaches a private address, by name, number or DNS change", async () => {
     answer = (response) => response.writeHead(200).end()
     const closed = { allowPrivate: false }
     const before = got.length
@@ -210,8 +210,8 @@ describe("an attempt over HTTPS", () => {
   })
 })
 
-describe("addresses", () => {
-  it("are public or refused, however they are spelled", () => {
+describe("addresses of receivers", () => {
+  it("are accepted only if they are public, in any notation", () => {
     const refused = [
       "0.0.0.0",
       "0.1.2.3",
@@ -304,14 +304,14 @@ describe("addresses", () => {
   })
 })
 
-describe("the running server", () => {
+describe("the running reference server", () => {
   const control = async (method: string, path: string, body?: unknown) => {
     const init = { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
     const response = await fetch(`${controlUrl}${path}`, init)
     return { status: response.status, body: (await response.json()) as Json }
   }
 
-  it("delivers to a receiver whose certificate it was told to trust", async () => {
+  it("delivers to a receiver whose certificate is configured as trusted", async () => {
     const issued = await control("POST", "/tokens", { company: 1, scopes: ["*"] })
     const authorization = `Bearer ${String(issued.body["token"])}`
     const call = async (method: string, path: string, body?: unknown) => {
@@ -357,7 +357,7 @@ describe("the running server", () => {
     assert.include(deliveries[0]!["failure"], "allowPrivateReceivers")
   })
 
-  it("delivers by itself when a cycle is due, and when the clock is moved past it", async () => {
+  it("delivers when a cycle is due, and when the clock is moved past it", async () => {
     answer = (response) => response.writeHead(204).end()
     const issued = await control("POST", "/tokens", { company: 1, scopes: ["*"] })
     const headers = { authorization: `Bearer ${String(issued.body["token"])}` }

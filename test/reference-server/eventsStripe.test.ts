@@ -1,5 +1,5 @@
 /**
- * What the server signs, held against another company's library for the same scheme.
+ * The signatures of the server, checked with the `stripe` package for the same scheme.
  */
 import { Stripe } from "stripe"
 import { assert, describe, it } from "vitest"
@@ -8,7 +8,7 @@ import { signature } from "../../connectors/service-v2/reference-server/events/s
 const stripe = new Stripe("sk_test_unused")
 
 describe("a signature of the server", () => {
-  it("is accepted by the stripe package's constructEvent, with one secret and while two are in use", () => {
+  it("is accepted by stripe's constructEvent with one secret and with two", () => {
     const t = 1_790_000_000
     const body = Buffer.from('{"id":"evt_1","type":"orders.created","data":{"note":"crème 🧾"}}')
     for (const secrets of [

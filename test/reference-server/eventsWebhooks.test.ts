@@ -13,8 +13,8 @@ const refused = (told: Told, status: number, code: string, field?: string) => {
   assert.strictEqual(errorOf(told)["field"], field)
 }
 
-describe("a subscription", () => {
-  it("is made with everything that was said, and its secret once", () => {
+describe("a subscription of the reference server", () => {
+  it("is created with every given field, and returns its secret once", () => {
     const { call } = eventServer()
     const told = call("POST", "/webhooks", { url: receiver, events, description: "Ours", paused: true })
     assert.strictEqual(told.status, 201)
@@ -40,14 +40,14 @@ describe("a subscription", () => {
     assert.notStrictEqual(subscribe(call, events).secret, secret)
   })
 
-  it("may begin disabled", () => {
+  it("can be created disabled", () => {
     const { call } = eventServer()
     const { record } = subscribe(call, events, { enabled: false })
     assert.strictEqual(record["disableddate"], "2026-03-16T09:00:00.000000Z")
     assert.isNull(subscribe(call, events, { enabled: true }).record["disableddate"])
   })
 
-  it("is refused when it is made wrongly", () => {
+  it("is rejected at creation with the code of its invalid field", () => {
     const { call } = eventServer()
     const make = (more: Json) => call("POST", "/webhooks", { url: receiver, events, ...more })
     refused(make({ url: "http://receiver.example/" }), 422, "unsupported_value", "url")
@@ -80,7 +80,7 @@ describe("a subscription", () => {
     assert.strictEqual(make({ url: `https://x.example/${"a".repeat(482)}`, description: "é".repeat(100) }).status, 201)
   })
 
-  it("is changed in part; what is read-only is ignored", () => {
+  it("is updated in part, and ignores read-only fields", () => {
     const { call } = eventServer()
     const { id, record } = subscribe(call, events, { description: "Ours" })
     const { secret: _, secret_note: __, ...object } = record
@@ -102,7 +102,7 @@ describe("a subscription", () => {
     assert.strictEqual(patch({ secret: "x".repeat(16) }).status, 200)
   })
 
-  it("is changed only in the state that If-Match names", () => {
+  it("is updated only in the state that If-Match names", () => {
     const { call } = eventServer()
     const { id } = subscribe(call, events)
     const { headers } = call("GET", `/webhooks/${id}`)
@@ -114,7 +114,7 @@ describe("a subscription", () => {
     assert.deepInclude(errorOf(stale)["current"] as Json, { description: "first" })
   })
 
-  it("is there for its token alone", () => {
+  it("is visible to its own token only", () => {
     const { call, caller, token } = eventServer()
     const { id } = subscribe(call, events)
     const other = caller(token())
@@ -131,7 +131,7 @@ describe("a subscription", () => {
     refused(call("GET", "/webhooks/x"), 404, "not_found")
   })
 
-  it("needs the scopes of setup, and answers methods that it does not take", () => {
+  it("requires the setup scopes, and answers 405 to other methods", () => {
     const { call, caller, token } = eventServer()
     const { id } = subscribe(call, events)
     const reader = caller(token({ scopes: ["setup:read"] }))
@@ -154,7 +154,7 @@ describe("a subscription", () => {
     refused(call("GET", `/webhooks/${id}/deliveries/1`), 404, "not_found")
   })
 
-  it("is cancelled for good, and nothing is sent to it any more", async () => {
+  it("is cancelled for good, and receives nothing afterwards", async () => {
     const { call, ask, cycle } = eventServer()
     const { id } = subscribe(call, ["salesmen.created"])
     const { id: kept } = subscribe(call, ["salesmen.created"])
@@ -177,7 +177,7 @@ describe("a subscription", () => {
     assert.lengthOf(logOf(call, id), 0)
   })
 
-  it("is listed in pages like everything else", () => {
+  it("is listed in pages as records are", () => {
     const { call, control } = eventServer()
     for (let index = 0; index < 5; index++) subscribe(call, events)
     const first = call("GET", "/webhooks?limit=2&cancel=any")
@@ -196,7 +196,7 @@ describe("a subscription", () => {
     assert.match(bare.headers["Link"]!, /\/!\/api\/v2\/webhooks\?limit=4&cursor=[\w-]+>; rel="next"$/)
   })
 
-  it("is made once for one Idempotency-Key", () => {
+  it("is created once per Idempotency-Key", () => {
     const { call } = eventServer()
     const make = () => call("POST", "/webhooks", { url: receiver, events }, { "idempotency-key": "once" })
     assert.strictEqual(make().text, make().text)
@@ -204,8 +204,8 @@ describe("a subscription", () => {
   })
 })
 
-describe("the test call", () => {
-  it("sends at once, whatever the subscription's state, and changes nothing of it", async () => {
+describe("the test call of a subscription", () => {
+  it("sends at once in any state of the subscription, and changes nothing", async () => {
     const { call, ask, cycle, reply, sent } = eventServer()
     const { id, secret } = subscribe(call, ["salesmen.created"], { paused: true, enabled: false })
     const before = call("GET", `/webhooks/${id}`).body
@@ -241,7 +241,7 @@ describe("the test call", () => {
     refused(await ask("POST", "/webhooks/77/test"), 404, "not_found")
   })
 
-  it("has a limit of its own", async () => {
+  it("has its own rate limit", async () => {
     const { call, ask, asking, control, token, advance } = eventServer()
     const { id } = subscribe(call, events)
     control("PUT", "/limits", { requestsPerMinute: 1 })
@@ -260,7 +260,7 @@ describe("the test call", () => {
     refused(await ask("POST", `/webhooks/${id}/test`), 429, "rate_limited")
   })
 
-  it("is sent once for one Idempotency-Key, and says when it still runs", async () => {
+  it("is sent once per Idempotency-Key, and reports if it still runs", async () => {
     const { call, ask, reply, sent } = eventServer()
     const { id } = subscribe(call, events)
     let release: (reply: number) => void = () => {}
@@ -276,7 +276,7 @@ describe("the test call", () => {
     assert.lengthOf(sent, 1)
   })
 
-  it("is journalled when it is answered", async () => {
+  it("appears in the request journal once it is answered", async () => {
     const { call, ask, control, defects } = eventServer()
     const { id } = subscribe(call, events)
     await ask("POST", `/webhooks/${id}/test`)

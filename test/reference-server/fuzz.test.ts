@@ -1,4 +1,4 @@
-/** Whatever arrives is answered with a documented status and the one envelope, and never with a defect. */
+/** Random requests: each response has a documented status and the one envelope, and none is a defect. */
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
@@ -57,8 +57,8 @@ const query = fc.constantFrom(
   "?__proto__=1"
 )
 
-describe("any request", () => {
-  it("is answered as the documents say", () => {
+describe("a random request", () => {
+  it("is answered as documented", () => {
     const { call, control, defects } = server({ data: "demo" })
     control("PUT", "/limits", { requestsPerMinute: null })
     fc.assert(

@@ -1,4 +1,4 @@
-/** The server over sockets: what only happens on the wire. */
+/** The server over sockets: the behaviour of the network layer. */
 import { connect } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -50,8 +50,8 @@ beforeAll(async () => {
 
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-describe("the listener", () => {
-  it("serves with the headers that every answer has", async () => {
+describe("the listener of the reference server", () => {
+  it("sends the headers that every response has", async () => {
     const response = await call("GET", "/orders?limit=1")
     assert.strictEqual(response.status, 200)
     assert.strictEqual(response.headers.get("content-type"), "application/json")
@@ -60,7 +60,7 @@ describe("the listener", () => {
     assert.isNotNull(response.headers.get("date"))
   })
 
-  it("spoils answers as faults say", async () => {
+  it("breaks responses as the faults say", async () => {
     assert.isNull(await under({ kind: "reset" }))
     assert.isNull(await under({ kind: "dropResponse" }))
     assert.isNull(await under({ kind: "truncate" }))
@@ -74,7 +74,7 @@ describe("the listener", () => {
     assert.strictEqual(length((await under({ kind: "delay", ms: 5 }))!.text), length(plain))
   })
 
-  it("tells a second request that the first still runs", async () => {
+  it("answers that the first request with the same key still runs", async () => {
     await control("POST", "/faults", { rules: [{ kind: "delay", ms: 300, times: 1 }] })
     const post = () => call("POST", "/salesmen", '{"name":"Twice"}', { "idempotency-key": "twice" })
     const first = post()
@@ -87,7 +87,7 @@ describe("the listener", () => {
     assert.strictEqual(third.headers.get("idempotent-replayed"), "true")
   })
 
-  it("answers bytes that are no request", async () => {
+  it("answers 400 to bytes that are no request", async () => {
     const answer = await raw("nonsense\r\n\r\n")
     assert.match(answer, /^HTTP\/1\.1 400 /)
     assert.match(answer, /"code":"invalid_request"/)
@@ -103,27 +103,27 @@ describe("the listener", () => {
     assert.match(answer, /invalid_request/)
   })
 
-  it("takes a base path whose mark is encoded", async () => {
+  it("accepts a base path with an encoded mark", async () => {
     const origin = new URL(urls.baseUrl).origin
     const response = await fetch(`${origin}/%21/api/v2/me`, { headers: { authorization } })
     assert.strictEqual(response.status, 200)
   })
 
-  it("answers a HEAD without a body", async () => {
+  it("answers a HEAD request without a body", async () => {
     const response = await call("HEAD", "/orders")
     assert.strictEqual(response.status, 405)
     assert.strictEqual(response.headers.get("allow"), "GET, POST")
     assert.strictEqual(await response.text(), "")
   })
 
-  it("says which port it could not take", async () => {
+  it("reports the port that it could not open", async () => {
     const port = Number(new URL(urls.baseUrl).port)
     const failed = await Effect.runPromise(Effect.flip(Effect.scoped(start({ port, controlPort: 0, data: "empty" }))))
     assert.include(failed.message, String(port))
     assert.include(failed.message, "EADDRINUSE")
   })
 
-  it("closes everything with its scope", async () => {
+  it("closes its sockets with its scope", async () => {
     const own = Scope.makeUnsafe()
     const { baseUrl } = await Effect.runPromise(Scope.provide(start({ port: 0, controlPort: 0, data: "empty" }), own))
     assert.strictEqual((await fetch(`${baseUrl}/me`)).status, 401)

@@ -12,8 +12,8 @@ const terms = (world: Server, count: number, at?: string) => {
   return idsOf(told.body["records"] as ReadonlyArray<Record<string, unknown>>)
 }
 
-describe("lists", () => {
-  it("reads every record once, by id, whatever the page size", () => {
+describe("lists of the reference server", () => {
+  it("return every record once, by id, for any page size", () => {
     const world = server()
     const ids = terms(world, 37)
     for (const limit of [1, 7, 36, 37, 38, 250]) {
@@ -22,7 +22,7 @@ describe("lists", () => {
     }
   })
 
-  it("reads records that share a stamp once, in pages smaller than the tie", () => {
+  it("return records with one stamp once, in pages smaller than the tie", () => {
     const world = server()
     terms(world, 23, "2026-03-01T00:00:00Z")
     terms(world, 2, "2026-02-01T00:00:00Z")
@@ -34,7 +34,7 @@ describe("lists", () => {
     assert.strictEqual(after.records.length, 0)
   })
 
-  it("loses nothing that does not change while others change between the pages", () => {
+  it("lose no unchanged record while others change between pages", () => {
     const world = server()
     const ids = terms(world, 40, "2026-03-01T00:00:00Z")
     let turn = 0
@@ -55,7 +55,7 @@ describe("lists", () => {
     for (const id of changed) assert.include(idsOf(later.records), id)
   })
 
-  it("finds every commit after synced_through, under the same stamp too", () => {
+  it("return every commit after synced_through, also under the same stamp", () => {
     const world = server()
     terms(world, 1)
     const synced = String(metaOf(world.call("GET", "/salesmen"))["synced_through"])
@@ -66,7 +66,7 @@ describe("lists", () => {
     )
   })
 
-  it("hides cancelled records unless asked, and shows them to modifiedsince", () => {
+  it("hide cancelled records by default, and return them with modifiedsince", () => {
     const world = server()
     terms(world, 10)
     const count = (query: string) => dataOf(world.call("GET", `/salesmen?${query}`)).length
@@ -79,7 +79,7 @@ describe("lists", () => {
     assert.strictEqual(count("cancel=true"), 2)
   })
 
-  it("filters exactly, in part, and by external key", () => {
+  it("filter exactly, in part, and by external key", () => {
     const world = server()
     world.call("POST", "/salesmen", { name: "Ann Archer", externalid: "X1" })
     world.call("POST", "/salesmen", { name: "Bob Barker" })
@@ -91,7 +91,7 @@ describe("lists", () => {
     assert.deepStrictEqual(names("name=bob&externalid=X1"), [])
   })
 
-  it("refuses what is wrong in a query, each with its own code", () => {
+  it("reject each invalid query with its own code", () => {
     const world = server()
     const refusal = (query: string, path = "/invoicelines") => {
       const told = world.call("GET", `${path}?${query}`)
@@ -117,7 +117,7 @@ describe("lists", () => {
     assert.deepStrictEqual(refusal("description=%zz"), [400, "invalid_request", "%zz"])
   })
 
-  it("continues from a cursor alone, and not in another order", () => {
+  it("continue from a cursor alone, and not in another order", () => {
     const world = server()
     terms(world, 9)
     const first = world.call("GET", "/salesmen?limit=2&cancel=any")
@@ -131,7 +131,7 @@ describe("lists", () => {
     )
   })
 
-  it("shows in a list what the truth shows", () => {
+  it("agree with the state of the control plane", () => {
     const world = server({ data: "demo" })
     for (const path of ["orders", "invoicelines", "payments", "shipments", "invoiceterms"]) {
       const { records } = readAll(world.call, `/${path}?cancel=any&limit=250`)
@@ -141,8 +141,8 @@ describe("lists", () => {
   })
 })
 
-describe("other readings", () => {
-  it("puts the records under another key, or under none", () => {
+describe("a dialect of the reference server", () => {
+  it("places the records under another key, or under none", () => {
     const world = server()
     terms(world, 5)
     for (const itemsKey of ["results", "items", "records"]) {
@@ -184,7 +184,7 @@ describe("other readings", () => {
     assert.deepStrictEqual(linked, ids)
   })
 
-  it("gives pages shorter than the limit although more follow", () => {
+  it("returns pages shorter than the limit although more follow", () => {
     const world = server()
     const ids = terms(world, 30)
     world.control("PUT", "/dialect", { pageSizes: 7 })
@@ -193,7 +193,7 @@ describe("other readings", () => {
     assert.notStrictEqual(dataOf(world.call("GET", "/salesmen?cancel=any&limit=10")).length, 10)
   })
 
-  it("shuffles records of the same stamp by seed, and still reads each once", () => {
+  it("shuffles records of one stamp by seed, and returns each once", () => {
     const world = server()
     const tied = terms(world, 23, "2026-03-01T00:00:00Z")
     const before = terms(world, 3, "2026-02-01T00:00:00Z")
@@ -224,7 +224,7 @@ describe("other readings", () => {
     assert.deepStrictEqual(dataOf(world.call("GET", "/orders?limit=20")), plain)
   })
 
-  it("excludes the instant itself and still agrees with itself", () => {
+  it("excludes the instant of modifiedsince consistently", () => {
     const world = server()
     world.control("PUT", "/dialect", { modifiedSince: "exclusive" })
     terms(world, 1, "2026-03-01T00:00:00Z")
@@ -236,7 +236,7 @@ describe("other readings", () => {
     assert.notProperty(metaOf(world.call("GET", "/salesmen")), "synced_through")
   })
 
-  it("refuses a switch or a value that does not exist", () => {
+  it("is rejected with an unknown switch or value", () => {
     const world = server()
     for (const switches of [{ colour: 1 }, { itemsKey: "rows" }, { pageMax: 0 }, { etag: "no" }, { toString: 1 }]) {
       assert.strictEqual(world.control("PUT", "/dialect", switches).status, 400)

@@ -1,4 +1,4 @@
-/** GET /openapi.json says what the server does. */
+/** The OpenAPI document of the reference server, compared with its behaviour. */
 import { Validator } from "@seriousme/openapi-schema-validator"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
@@ -34,7 +34,7 @@ const asking =
 const ask = asking(plain.call)
 
 describe("the OpenAPI document", () => {
-  it("is valid, the same every time, and needs no token", async () => {
+  it("is valid, always the same, and needs no token", async () => {
     const { status, headers, body } = textOf(plain)
     assert.strictEqual(status, 200)
     assert.strictEqual(headers["Content-Type"], "application/json")
@@ -47,7 +47,7 @@ describe("the OpenAPI document", () => {
     assert.deepStrictEqual([put.status, put.headers["Allow"]], [405, "GET"])
   })
 
-  it("names every resource and operation of the catalogue, and the webhooks", () => {
+  it("has every resource and operation of the catalogue, and the webhooks", () => {
     const verbs = { L: ["", "get"], C: ["", "post"], B: ["/batch", "post"] } as const
     const onOne = { R: "get", U: "patch", D: "delete" } as const
     let count = 0
@@ -67,7 +67,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("offers no operation that the server does not route", () => {
+  it("has no operation that the server does not route", () => {
     for (const [template, item] of Object.entries(paths)) {
       for (const method of Object.keys(item)) {
         const told = plain.call(method.toUpperCase(), template.replace("{id}", "999999"))
@@ -77,7 +77,7 @@ describe("the OpenAPI document", () => {
     }
   })
 
-  it("lists codes under the status that they have, and every code somewhere", () => {
+  it("lists every code, under its own status", () => {
     const listed = new Map<string, Set<number>>()
     const visit = (node: unknown, status: number) => {
       if (typeof node !== "object" || node === null) return
@@ -101,8 +101,8 @@ describe("the OpenAPI document", () => {
   })
 })
 
-describe("answers", () => {
-  it("are as documented for every list and record", () => {
+describe("responses, compared with the OpenAPI document", () => {
+  it("conform for every list and record", () => {
     for (const { path, operations, specials } of serviceV2.resources.values()) {
       const { body } = ask("GET", `/${path}?cancel=any&limit=20`)
       ask("GET", `/${path}?include=custom_fields&limit=1`)
@@ -119,7 +119,7 @@ describe("answers", () => {
     }
   })
 
-  it("are as documented for writes", () => {
+  it("conform for writes", () => {
     const { id, lines } = order(plain.call)
     const invoice = postedInvoice(plain.call, "100")
     const shipped = { orderid: id, lines: [{ orderlineid: lines[0]!["id"], quantity: "1.5" }] }
@@ -153,7 +153,7 @@ describe("answers", () => {
     assert.strictEqual(ask("DELETE", hookUrl).status, 200)
   })
 
-  it("are as documented for refusals of each status", () => {
+  it("conform for rejections of each status", () => {
     const { token, caller, control } = plain
     assert.strictEqual(asking(caller("nobody"))("GET", "/orders").status, 401)
     assert.strictEqual(asking(caller(token({ scopes: ["orders:read"] })))("POST", "/customers", {}).status, 403)
@@ -172,7 +172,7 @@ describe("answers", () => {
     assert.strictEqual(ask("GET", "/me").status, 200)
   })
 
-  it("are judged: a wrong answer is told", () => {
+  it("are reported by the validator if they are altered", () => {
     const told = plain.call("GET", "/payments?limit=1")
     const altered = (text: string) => judge.answerProblems({ method: "GET", url: "/payments" }, { ...told, text })
     assert.deepStrictEqual(altered(told.text), [])

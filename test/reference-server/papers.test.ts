@@ -44,8 +44,8 @@ const shipped = (world: Server) => {
   return String(told.body["id"])
 }
 
-describe("papers", () => {
-  it("are a packing slip that tells what was shipped and no price", async () => {
+describe("PDF files of the reference server", () => {
+  it("include a packing slip with the shipped quantities and no price", async () => {
     const world = server()
     const { text } = await file(world, `/shipments/${shipped(world)}/pdf`)
     assert.include(text, "Bolt")
@@ -53,7 +53,7 @@ describe("papers", () => {
     assert.notInclude(text, "2.5")
   })
 
-  it("are one label for each carton", async () => {
+  it("include one label per carton", async () => {
     const world = server()
     const id = shipped(world)
     const { text } = await file(world, `/shipments/${id}/boxlabels`)
@@ -61,7 +61,7 @@ describe("papers", () => {
     assert.include(text, `Shipment: ${id}`)
   })
 
-  it("are an invoice with its lines and total, once it is posted", async () => {
+  it("include an invoice with its lines and total, once it is posted", async () => {
     const world = server()
     const { id, invoicenumber } = postedInvoice(world.call, "123.45")
     const { text } = await file(world, `/invoices/${String(id)}/pdf`)
@@ -78,7 +78,7 @@ describe("papers", () => {
     assert.deepStrictEqual((await file(world, `/shipments/${id}/pdf`)).bytes, first.bytes)
   })
 
-  it("have no answer of their own for what is not there, nor in a batch", () => {
+  it("are answered with the usual errors, and not in a batch", () => {
     const { call, caller, token } = server()
     assert.strictEqual(codeOf(call("GET", "/shipments/99/pdf")), "not_found")
     assert.strictEqual(codeOf(call("GET", "/invoices/99/pdf")), "not_found")

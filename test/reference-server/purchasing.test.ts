@@ -24,8 +24,8 @@ const purchase = (call: Server["call"]) => {
 const receive = (call: Server["call"], id: number, line: number, quantity: string) =>
   call("POST", "/purchaseorderreceipts", { purchaseorderid: id, lines: [{ purchaseorderlineid: line, quantity }] })
 
-describe("purchase orders", () => {
-  it("total their lines, also when a line changes or is cancelled", () => {
+describe("purchase orders of the reference server", () => {
+  it("total their lines, also after a line changes or is cancelled", () => {
     const { call } = server()
     const { id, record, lines } = purchase(call)
     assert.strictEqual(record["ordertotal"], "65.0000")
@@ -37,7 +37,7 @@ describe("purchase orders", () => {
     assert.strictEqual((after["lines"] as ReadonlyArray<Json>).length, 1)
   })
 
-  it("take no change once complete, until complete is false again (X-20)", () => {
+  it("reject changes while complete, until complete is false again (X-20)", () => {
     const { call } = server()
     const { id, lines } = purchase(call)
     assert.strictEqual(call("PATCH", `/purchaseorders/${id}`, { complete: true }).status, 200)
@@ -52,7 +52,7 @@ describe("purchase orders", () => {
     assert.strictEqual(call("PATCH", `/purchaseorders/${id}`, { externalid: "x" }).status, 200)
   })
 
-  it("keep what was received", () => {
+  it("keep lines that were received", () => {
     const { call } = server()
     const { id, lines } = purchase(call)
     assert.strictEqual(receive(call, id, lines[0]!, "4").status, 201)
@@ -72,7 +72,7 @@ describe("purchase orders", () => {
   })
 })
 
-describe("vendor bills", () => {
+describe("vendor bills of the reference server", () => {
   const bill = (call: Server["call"], billtotal: string) => {
     const told = call("POST", "/apbills", { ...vendor(call), billtotal })
     assert.strictEqual(told.status, 201, told.text)
@@ -81,7 +81,7 @@ describe("vendor bills", () => {
   const code = (call: Server["call"], apbillid: unknown, amount: string) =>
     call("POST", "/apbilllines", { apbillid, glaccount: "Sales", amount })
 
-  it("are coded up to what is owed", () => {
+  it("are distributed up to their total", () => {
     const { call } = server()
     const { id, undistributed } = bill(call, "100")
     assert.strictEqual(undistributed, "100.0000")
@@ -93,14 +93,14 @@ describe("vendor bills", () => {
     assert.strictEqual(call("GET", `/apbills/${String(id)}`).body["distributed"], "50.0000")
   })
 
-  it("that are credits are coded the other way", () => {
+  it("that are credits are distributed with the opposite sign", () => {
     const { call } = server()
     const { id } = bill(call, "-100")
     assert.strictEqual(code(call, id, "-100").status, 201)
     assert.strictEqual(codeOf(code(call, id, "-0.0001")), "distribution_exceeds_total")
   })
 
-  it("are posted once, into an open period, and take no lines afterwards", () => {
+  it("are posted once, into an open period, and accept no lines afterwards", () => {
     const { call, control } = server()
     const { id } = bill(call, "10")
     control("PUT", "/companies/1", { closedThrough: "2026-12-31" })
@@ -113,11 +113,11 @@ describe("vendor bills", () => {
   })
 })
 
-describe("journals", () => {
+describe("journals of the reference server", () => {
   const set = (call: Server["call"], ...amounts: ReadonlyArray<string>) =>
     call("POST", "/gltransactions", { lines: amounts.map((amount) => ({ glaccount: "Cash", amount })) })
 
-  it("balance, have two lines and an open period", () => {
+  it("require balance, two lines and an open period", () => {
     const { call, control } = server()
     assert.strictEqual(codeOf(set(call, "1")), "gl_set_too_short")
     assert.strictEqual(codeOf(set(call, "1", "-0.9999")), "gl_set_unbalanced")
@@ -132,14 +132,14 @@ describe("journals", () => {
   })
 })
 
-describe("stock", () => {
+describe("stock of the reference server", () => {
   const stock = (call: Server["call"], item: unknown) => {
     const { locations } = call("GET", `/items/${String(item)}/stock`).body
     const [{ onhand, committed, available }] = locations as readonly [Json]
     return [onhand, committed, available].map((text) => String(text).replace(/\.000000$/, ""))
   }
 
-  it("follows from receipts, shipments, orders, counts and transfers", () => {
+  it("follows receipts, shipments, orders, counts and transfers", () => {
     const { call, caller, token, control } = server()
     const { id, lines, bolts, panel } = order(call)
     assert.deepStrictEqual(stock(call, bolts["id"]), ["0", "10", "-10"])

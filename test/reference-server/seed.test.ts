@@ -87,7 +87,7 @@ const obeysRules = (world: Server, company: number) => {
 describe("demo data", () => {
   const world = server({ data: "demo" })
 
-  it("is a business of the size that people expect", () => {
+  it("has the size of a small business", () => {
     const count = (resource: string) => stateOf(world, 1, resource).length
     assert.isAtLeast(count("customers"), 40)
     assert.isAtLeast(count("items"), 60)
@@ -110,7 +110,7 @@ describe("demo data", () => {
     }
   })
 
-  it("obeys the rules, in both companies", () => {
+  it("obeys the rules in both companies", () => {
     obeysRules(world, 1)
     obeysRules(world, 2)
   })
@@ -123,7 +123,7 @@ describe("demo data", () => {
     assert.strictEqual(made["lastchangedate"], "2026-03-16T09:00:00.000000Z")
   })
 
-  it("goes on from there", () => {
+  it("accepts further writes under the rules", () => {
     const invoice = postedInvoice(world.call, "10")
     assert.strictEqual(
       codeOf(world.call("POST", "/payments", { invoiceid: invoice["id"], amount: "11" })),
@@ -135,7 +135,7 @@ describe("demo data", () => {
 })
 
 describe("scale data", () => {
-  it("has exactly the rows, obeys the rules and is read in pages", () => {
+  it("has exactly the requested rows, obeys the rules and is paged", () => {
     const world = server({ data: "scale", rows: 3001 })
     assert.strictEqual(stateOf(world, 1, "invoicelines").length, 3001)
     obeysRules(world, 1)

@@ -5,8 +5,8 @@ import type { Json, Server } from "./support.ts"
 const hours = (call: Server["call"], orderid: number, more: Json = {}) =>
   call("POST", "/serviceordertimes", { orderid, hours: "2.5", ...more })
 
-describe("hours", () => {
-  it("are for service orders that are not billed", () => {
+describe("hours of the reference server", () => {
+  it("are accepted for service orders that are not billed", () => {
     const { call } = server()
     assert.strictEqual(codeOf(hours(call, order(call).id)), "hours_require_service_order")
     const quote = order(call, { ordertype: "service", status: "quote" })
@@ -19,7 +19,7 @@ describe("hours", () => {
     assert.strictEqual(codeOf(hours(call, id)), "order_already_billed")
   })
 
-  it("become a line of the order when it is billed, and stay as they are then", () => {
+  it("become a line of the billed order, and do not change afterwards", () => {
     const { call } = server()
     const { id } = order(call, { ordertype: "service" })
     call("POST", "/items", { sku: "Repair", description: "Repair work", price: "80" })
@@ -36,7 +36,7 @@ describe("hours", () => {
     assert.strictEqual(call("GET", `/orders/${id}`).body["status"], "billed")
   })
 
-  it("are billed again when the invoice is cancelled", () => {
+  it("are billed again after the invoice is cancelled", () => {
     const { call } = server()
     const { id } = order(call, { ordertype: "service" })
     const time = hours(call, id).body
@@ -49,8 +49,8 @@ describe("hours", () => {
   })
 })
 
-describe("orders with what belongs to them", () => {
-  it("are sent with shipments and hours, whole or not at all (RES-16, C-12)", () => {
+describe("orders with nested records", () => {
+  it("are created with shipments and hours, whole or not at all (RES-16, C-12)", () => {
     const { call, caller, token } = server()
     const lines = [{ description: "Bolt", qtyorder: "10", priceach: "1" }]
     const body = {
@@ -84,8 +84,8 @@ describe("orders with what belongs to them", () => {
   })
 })
 
-describe("what may be asked below a record", () => {
-  it("is a balance, a receipt, a breakdown of tax and packages", () => {
+describe("lists below a record", () => {
+  it("return a balance, a receipt, a tax breakdown and packages", () => {
     const { call } = server()
     const invoice = postedInvoice(call, "100")
     const payment = call("POST", "/payments", {
@@ -127,7 +127,7 @@ describe("what may be asked below a record", () => {
     assert.strictEqual(codeOf(call("GET", "/shipments/9999/packages")), "unknown_value")
   })
 
-  it("is the packages of a shipment, at the charges of its carrier service", () => {
+  it("return the packages of a shipment, at the charges of its carrier service", () => {
     const { call, control } = server()
     control("POST", "/records", {
       company: 1,
@@ -154,8 +154,8 @@ describe("what may be asked below a record", () => {
   })
 })
 
-describe("the other readings", () => {
-  it("invoice one shipment (J-02)", () => {
+describe("a further dialect of the reference server", () => {
+  it("invoices one shipment (J-02)", () => {
     const { call, control } = server()
     assert.strictEqual(codeOf(call("POST", "/shipments/99/invoice")), "not_implemented")
     control("PUT", "/dialect", { enableShipmentInvoice: true })
@@ -172,7 +172,7 @@ describe("the other readings", () => {
     assert.strictEqual(codeOf(call("POST", `/shipments/${String(second)}/invoice`)), "shipment_already_invoiced")
   })
 
-  it("open every operation, also modifiedsince on the four", () => {
+  it("opens every operation, also modifiedsince on the four resources", () => {
     const { call, control } = server()
     assert.strictEqual(codeOf(call("GET", "/vendororderfroms?modifiedsince=1970-01-01T00:00:00Z")), "unknown_parameter")
     assert.strictEqual(codeOf(call("POST", "/employees", { name: "x" })), "method_not_allowed")
@@ -192,7 +192,7 @@ describe("the other readings", () => {
     assert.strictEqual(call("GET", `/invoices/${String(draft["id"])}`).body["invoicetotal"], "15.0000")
   })
 
-  it("tell a batch's status in words, keep externalid unique and answer an absent record to DELETE with 422", () => {
+  it("has text batch statuses, unique external ids and 422 for absent records", () => {
     const { call, control } = server()
     assert.strictEqual(call("POST", "/salesmen/batch", [{ name: "a", externalid: "e" }]).status, 207)
     assert.strictEqual(call("DELETE", "/salesmen/99").status, 404)
@@ -208,8 +208,8 @@ describe("the other readings", () => {
   })
 })
 
-describe("projects", () => {
-  it("have ranges of days, items below items, and a module", () => {
+describe("projects of the reference server", () => {
+  it("check ranges of days, nest items, and require their module", () => {
     const { call, control } = server()
     for (const body of [{ dayofweek: 7 }, { dayofmonth: 0 }, { dayofmonth: 32 }]) {
       assert.strictEqual(codeOf(call("POST", "/teamprojectrecurringtasks", body)), "invalid_enum")
@@ -234,8 +234,8 @@ describe("projects", () => {
   })
 })
 
-describe("what an empty text is", () => {
-  it("is of the wrong type where a number is required, and missing where a text is", () => {
+describe("the reference server", () => {
+  it("rejects an empty text as a wrong type for numbers, as missing for texts", () => {
     const { call } = server()
     const { customer } = order(call)
     const told = (line: Json) => call("POST", "/invoices", { customerid: customer["id"], lines: [line] })
@@ -246,7 +246,7 @@ describe("what an empty text is", () => {
     assert.strictEqual(codeOf(call("POST", "/customers", { customercode: "" })), "invalid_request")
   })
 
-  it("is only the empty text in a partial filter (A-16)", () => {
+  it("matches only empty texts with an empty partial filter (A-16)", () => {
     const { call } = server()
     call("POST", "/salesmen/batch", [{ name: "a" }, { name: "b" }])
     call("POST", "/taxgroups", { name: "" })
@@ -254,7 +254,7 @@ describe("what an empty text is", () => {
     assert.strictEqual(dataOf(call("GET", "/taxgroups?name=")).length, 1)
   })
 
-  it("a shipment that is invoiced or cancelled takes no change at all (I-12)", () => {
+  it("rejects every change of an invoiced or cancelled shipment (I-12)", () => {
     const { call } = server()
     const { id, lines } = order(call)
     const ship = () =>

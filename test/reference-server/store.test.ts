@@ -20,8 +20,8 @@ const seen = ({ customers }: ReturnType<typeof make>) => ({
   byCode: ["A", "B", "C"].map((code) => customers.where("customercode", code).map(({ id }) => id))
 })
 
-describe("the store", () => {
-  it("undoes everything that a failed write did", () => {
+describe("the store of the reference server", () => {
+  it("rolls back everything that a failed write did", () => {
     const world = make()
     world.put(null, { customercode: "A" })
     world.put(null, { customercode: "B" })
@@ -40,7 +40,7 @@ describe("the store", () => {
     assert.strictEqual(world.store.history.length, history)
   })
 
-  it("undoes a failed write after the order of changes was swept", () => {
+  it("rolls back a failed write after the order of changes was compacted", () => {
     const world = make()
     for (let round = 0; round < 400; round++) world.put(round === 0 ? null : 1, { customercode: `A${round}` })
     const before = seen(world)
@@ -54,7 +54,7 @@ describe("the store", () => {
     assert.isBelow(world.customers.changes.length, 600)
   })
 
-  it("makes one version of a record that is written twice in one write", () => {
+  it("creates one version of a record that is written twice in one write", () => {
     const world = make()
     world.store.transact(() => {
       const { id } = world.store.put(world.customers, null, { values: { customercode: "A" } })
@@ -66,14 +66,14 @@ describe("the store", () => {
     )
   })
 
-  it("makes no version of a write that changes nothing", () => {
+  it("creates no version for a write that changes nothing", () => {
     const world = make()
     const first = world.put(null, { customercode: "A", name: null })
     assert.strictEqual(world.put(first.id, { customercode: "A", name: null }), first)
     assert.strictEqual(world.store.history.length, 1)
   })
 
-  it("stamps strictly upwards while the clock runs, and alike while it stands", () => {
+  it("stamps strictly upwards while the clock runs, and equally while it is stopped", () => {
     const world = make()
     const stamps = () => [world.put(null, {}), world.put(null, {}), world.put(null, {})].map(({ stamp }) => stamp!)
     const [a, b, c] = stamps()
@@ -100,7 +100,7 @@ describe("the store", () => {
     )
   })
 
-  it("tells a removal as the last version and a later record as new", () => {
+  it("records a removal as the last version, and a later record as new", () => {
     const world = make()
     world.put(7, { customercode: "A" })
     world.store.transact(() => world.store.remove(world.customers, 7))

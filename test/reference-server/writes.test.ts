@@ -2,8 +2,8 @@ import { assert, describe, it } from "vitest"
 import { codeOf, dataOf, errorOf, order, server } from "./support.ts"
 import type { Json } from "./support.ts"
 
-describe("bodies", () => {
-  it("are refused with the code of their one problem, or with the list of several", () => {
+describe("request bodies", () => {
+  it("are rejected with the code of one problem, or with a list of several", () => {
     const { call } = server()
     const refusal = (body: unknown, path = "/items") => {
       const told = call("POST", path, body)
@@ -34,7 +34,7 @@ describe("bodies", () => {
     )
   })
 
-  it("name problems in lines by their place", () => {
+  it("are rejected with the position of a problem in lines", () => {
     const { call } = server()
     const { id, lines } = order(call)
     const told = call("POST", "/shipments", {
@@ -47,13 +47,13 @@ describe("bodies", () => {
     assert.strictEqual(codeOf(call("POST", "/shipments", { orderid: id, lines: {} })), "invalid_type")
   })
 
-  it("count characters, not units of them", () => {
+  it("are limited by characters, not by code units", () => {
     const { call } = server()
     assert.strictEqual(call("POST", "/salesmen", { name: "😀".repeat(50) }).status, 201)
     assert.strictEqual(call("POST", "/salesmen", { name: "😀".repeat(51) }).status, 400)
   })
 
-  it("ignore read-only fields and pad decimals", () => {
+  it("may contain read-only fields, which are ignored, and short decimals", () => {
     const { call } = server()
     const told = call("POST", "/salesmen", { id: 99, lastchangedate: 5, name: "Ann", commissionrate: "2.5" })
     assert.strictEqual(told.status, 201)
@@ -63,7 +63,7 @@ describe("bodies", () => {
     assert.isNull(told.body["email1"])
   })
 
-  it("take a day or an instant for a date, and answer a day", () => {
+  it("accept a day or an instant for a date, and return a day", () => {
     const { call } = server()
     const made = (return_date: string) => call("POST", "/rmareturns", { return_date }).body["return_date"]
     assert.strictEqual(made("2026-02-28"), "2026-02-28")
@@ -72,7 +72,7 @@ describe("bodies", () => {
     assert.strictEqual(codeOf(call("POST", "/rmareturns", { return_date: "28.2.2026" })), "invalid_type")
   })
 
-  it("check the form of everything before looking anything up", () => {
+  it("are checked for form before any record is looked up", () => {
     const { call } = server()
     assert.strictEqual(codeOf(call("POST", "/payments", { invoiceid: 999, amount: 5 })), "invalid_type")
     assert.strictEqual(codeOf(call("PATCH", "/salesmen/999", { name: 5 })), "invalid_type")
@@ -81,7 +81,7 @@ describe("bodies", () => {
 })
 
 describe("references", () => {
-  it("resolve by either half, and show both", () => {
+  it("resolve by either half, and return both", () => {
     const { call } = server()
     const ann = call("POST", "/salesmen", { name: "Ann" }).body
     const bodies = [{ salesmanid: ann["id"] }, { salesman: "Ann" }, { salesman: "ANN", salesmanid: ann["id"] }]
@@ -92,7 +92,7 @@ describe("references", () => {
     }
   })
 
-  it("are refused when unknown, ambiguous, cancelled by code, or at odds", () => {
+  it("are rejected if unknown, ambiguous, cancelled by code, or contradictory", () => {
     const { call, control } = server()
     const refusal = (body: Json, path = "/customers") => {
       const told = call("POST", path, { ...(path === "/customers" ? { customercode: "C" } : {}), ...body })
@@ -112,7 +112,7 @@ describe("references", () => {
     assert.strictEqual(call("POST", "/customers", { customercode: "D", salesmanid: gone }).status, 201)
   })
 
-  it("follow a code that changes, in every record that shows it", () => {
+  it("follow a changed code in every record that shows it", () => {
     const { call } = server()
     const { id, bolts } = order(call)
     call("PATCH", `/items/${String(bolts["id"])}`, { sku: "NUT" })
@@ -131,8 +131,8 @@ describe("references", () => {
   })
 })
 
-describe("keys and versions", () => {
-  it("refuse a used key, in any case, by a cancelled record too", () => {
+describe("a record of the reference server", () => {
+  it("rejects a key that is used, in any case, also by a cancelled record", () => {
     const { call } = server()
     const { id } = call("POST", "/salesmen", { name: "Ann" }).body
     const told = call("POST", "/salesmen", { name: "aNN" })
@@ -144,7 +144,7 @@ describe("keys and versions", () => {
     assert.strictEqual(call("PATCH", `/salesmen/${String(other)}`, { name: "BOB" }).status, 200)
   })
 
-  it("honour If-Match in each of its forms, and answer the present record when it is stale", () => {
+  it("supports If-Match in each form, and is returned if stale", () => {
     const { call, control } = server()
     const made = call("POST", "/salesmen", { name: "Ann" })
     const id = String(made.body["id"])
@@ -167,7 +167,7 @@ describe("keys and versions", () => {
     assert.notProperty(call("GET", `/salesmen/${id}`).headers, "ETag")
   })
 
-  it("change nothing with an empty update", () => {
+  it("does not change with an empty update", () => {
     const { call, control } = server()
     const made = call("POST", "/salesmen", { name: "Ann" })
     control("POST", "/clock", { advanceSeconds: 5 })
@@ -178,7 +178,7 @@ describe("keys and versions", () => {
     }
   })
 
-  it("cancel with the cancel scope only, once, and for good", () => {
+  it("is cancelled with the cancel scope only, once, and for good", () => {
     const { call, caller, token } = server()
     const writer = caller(token({ scopes: ["setup:write"] }))
     const { id } = call("POST", "/salesmen", { name: "Ann" }).body
@@ -191,14 +191,14 @@ describe("keys and versions", () => {
     assert.strictEqual(codeOf(call("PATCH", path, { cancel: false })), "rule_violation")
   })
 
-  it("refuse to cancel what is in use", () => {
+  it("is not cancelled while it is in use", () => {
     const { call } = server()
     const { id } = call("POST", "/salesmen", { name: "Ann" }).body
     call("POST", "/customers", { customercode: "C", salesmanid: id })
     assert.strictEqual(codeOf(call("DELETE", `/salesmen/${String(id)}`)), "cannot_cancel")
   })
 
-  it("keep custom fields that are defined, and refuse others", () => {
+  it("keeps defined custom fields, and rejects others", () => {
     const { call, control } = server()
     const records = [{ name: "region", resource: "customers", acceptedvalues: "North,South" }]
     control("POST", "/records", { company: 1, resource: "customfields", records })
@@ -235,7 +235,7 @@ describe("batches", () => {
     assert.lengthOf(dataOf(call("GET", "/salesmen")), 2)
   })
 
-  it("take 250 records and not 251, an empty array, and nothing but an array", () => {
+  it("accept 250 records and not 251, an empty array, and only arrays", () => {
     const { call } = server()
     const names = (count: number) => Array.from({ length: count }, (_, index) => ({ name: `N${index}` }))
     assert.strictEqual(call("POST", "/salesmen/batch", names(250)).status, 207)
@@ -246,7 +246,7 @@ describe("batches", () => {
     assert.deepStrictEqual([file.status, codeOf(file)], [415, "not_batchable"])
   })
 
-  it("carry the keys of the single answer", () => {
+  it("have the keys of the single response", () => {
     const { call } = server()
     const { customer } = order(call)
     const invoice = call("POST", "/invoices", { customerid: customer["id"] }).body
@@ -262,7 +262,7 @@ describe("batches", () => {
 describe("idempotency keys", () => {
   const key = (text: string) => ({ "idempotency-key": text })
 
-  it("answer the first answer again, byte for byte, and write once", () => {
+  it("return the first response again, byte for byte, and write once", () => {
     const { call } = server()
     const first = call("POST", "/salesmen", { name: "Ann" }, key("k1"))
     const again = call("POST", "/salesmen", { name: "Ann" }, key("k1"))
@@ -274,7 +274,7 @@ describe("idempotency keys", () => {
     assert.lengthOf(dataOf(call("GET", "/salesmen")), 1)
   })
 
-  it("refuse another request, and keep refusals that a person must resolve", () => {
+  it("reject another request, and keep rejections that need a person", () => {
     const { call } = server()
     call("POST", "/salesmen", { name: "Ann" }, key("k1"))
     assert.strictEqual(codeOf(call("POST", "/salesmen", { name: "Bob" }, key("k1"))), "idempotency_replay")
@@ -296,7 +296,7 @@ describe("idempotency keys", () => {
     }
   })
 
-  it("do not keep what may succeed the next time", () => {
+  it("do not keep responses that may succeed on retry", () => {
     const { call, control } = server()
     control("POST", "/faults", { rules: [{ kind: "status", status: 500, method: "POST", times: 1 }] })
     assert.strictEqual(call("POST", "/salesmen", { name: "Ann" }, key("k1")).status, 500)
@@ -307,7 +307,7 @@ describe("idempotency keys", () => {
     assert.strictEqual(call("POST", "/salesmen", { name: "Bob" }, key("k2")).status, 201)
   })
 
-  it("tell that the first request still runs", () => {
+  it("are rejected while the first request still runs", () => {
     const { served, token, caller } = server()
     const secret = token()
     const release = served.hold({

@@ -1,6 +1,6 @@
 /**
- * Keeps the simulation alive between campaigns: a few seeds are green, a seed tells the same story twice, and some
- * planted bugs are noticed. The thousands are `npm run simulate`.
+ * A short run of the simulation: a few seeds pass, a seed gives the same trace twice, and some planted bugs are
+ * detected. `npm run simulate` runs thousands of seeds.
  */
 import { afterAll, beforeAll, expect, inject, test } from "vitest"
 import { mutants } from "./mutants/index.ts"
@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => worker?.close())
 
-test("seeds end equal, and the same seed tells the same story", { timeout: 60_000 }, async () => {
+test("the simulation ends equal, and repeats its trace for the same seed", { timeout: 60_000 }, async () => {
   const hashes: Array<string> = []
   for (const seed of [11, 21, 11]) {
     const answer = await worker!.run({ seed, wish: { overrides }, keep: false })
@@ -33,7 +33,7 @@ test("seeds end equal, and the same seed tells the same story", { timeout: 60_00
 })
 
 test(
-  "deliveries are received, acted on and healed, and the same seed tells the same story",
+  "the simulation processes every delivery, and repeats its trace for the same seed",
   { timeout: 60_000 },
   async () => {
     const hashes: Array<string> = []
@@ -54,26 +54,30 @@ test(
   }
 )
 
-test("what is pushed is done once and known, and the same seed tells the same story", { timeout: 60_000 }, async () => {
-  const hashes: Array<string> = []
-  for (const [seed, pushes] of [
-    [8, "only"],
-    [3, "beside"],
-    [8, "only"]
-  ] as const) {
-    const { failure, defect, hash } = await worker!.run({
-      seed,
-      wish: { overrides: { ...smallPushes, pushes } },
-      keep: false
-    })
-    expect({ seed, failure, defect }).toEqual({ seed, failure: null, defect: null })
-    hashes.push(hash)
+test(
+  "the simulation applies every push once, and repeats its trace for the same seed",
+  { timeout: 60_000 },
+  async () => {
+    const hashes: Array<string> = []
+    for (const [seed, pushes] of [
+      [8, "only"],
+      [3, "beside"],
+      [8, "only"]
+    ] as const) {
+      const { failure, defect, hash } = await worker!.run({
+        seed,
+        wish: { overrides: { ...smallPushes, pushes } },
+        keep: false
+      })
+      expect({ seed, failure, defect }).toEqual({ seed, failure: null, defect: null })
+      hashes.push(hash)
+    }
+    expect(hashes[2]).toBe(hashes[0])
   }
-  expect(hashes[2]).toBe(hashes[0])
-})
+)
 
 test.each(["ack-before-insert", "checkpoint-before-rows", "retry-on-4xx", "push-key-not-stored"])(
-  "the planted bug %s is noticed",
+  "the simulation detects the planted bug %s",
   { timeout: 60_000 },
   async (name) => {
     const mutant = mutants.find((one) => one.name === name)!
@@ -105,6 +109,6 @@ test("every planted bug can be planted", () => {
   expect([...museum].toSorted((a, b) => a - b)).toEqual(Array.from({ length: 15 }, (_, index) => index + 1))
 })
 
-test("what waits to be claimed is known", () => {
+test("no fault class is excluded from the simulation", () => {
   expect(Object.keys(pending)).toEqual([])
 })

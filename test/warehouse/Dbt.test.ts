@@ -1,6 +1,6 @@
 /**
- * dbt's sources against a warehouse that holds the reference server's demo data: every column exists with the type that
- * is told, and every test, run as the SQL that dbt makes of it, finds nothing, and finds what is broken on purpose.
+ * dbt's sources against a warehouse with the reference server's demo data: every column exists with the stated type.
+ * Every test, run as the SQL that dbt makes of it, finds nothing in sound data, and finds planted defects.
  */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -236,7 +236,7 @@ describe("dbt's sources", () => {
 
 layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
   it.effect(
-    "have the columns that there are, and tests that find what is wrong and nothing else",
+    "have the existing columns, and tests that find planted defects only",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** A second source goes through the same engine as the first: it is synced, compared, repaired and written to. */
+/** A second source through the same engine: it is synced, compared, repaired and written to. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -128,7 +128,7 @@ describe("a second connector", () => {
   })
 
   layer(layerWarehouse, { excludeTestServices: true })((it) => {
-    it.effect("gets a record once, and the warehouse shows it", () =>
+    it.effect("creates a record once after a lost response, and the warehouse has it", () =>
       Effect.gen(function* () {
         const world = yield* makeWorld
         const { server } = world
