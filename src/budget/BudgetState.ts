@@ -1,36 +1,36 @@
 /** The state of the rate budgets, as the warehouse stores it. The source gets no request. */
 import type { PauseReport } from "./PermitPolicy.ts"
 import { spanMsDefault } from "./PermitStore.ts"
-import * as Sql from "../postgres/Sql.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
-/** The state of one token's budget. */
-export interface BudgetState {
-  readonly fingerprint: string
-  /** Requests that count now: those of the last minute, and those for which processes have permits. */
-  readonly used: number
-  /** The limit at present: lower than configured for a while after a 429. Null without a limit. */
-  readonly allowed: number | null
-  readonly configured: number | null
-  /** Until when requests pause; null where they do not. */
-  readonly heldUntil: Date | null
-  /** The answer that requested the pause; null without a pause, or where the answer is not known. */
-  readonly heldBy: PauseReport | null
-  /** A pause ended before its Retry-After: one request is sent, the probe, and the others wait for its answer. */
-  readonly isProbing: boolean
-  /** How often the source answered 429. */
-  readonly refusals: number
-  readonly lastRefusalAt: Date | null
-  /** Whether a request waits for a permit, by its priority. */
-  readonly urgentWaits: boolean
-  readonly liveWaits: boolean
-  readonly backfillWaits: boolean
-  /** When a process last requested a permit. */
-  readonly askedAt: Date
-}
-
-export const readBudgets = (fingerprints: ReadonlyArray<string>): Sql.Query<ReadonlyArray<BudgetState>> =>
-  Sql.rows<BudgetState>(
-    `select b.fingerprint, l.used, b.requests_per_minute as configured,
+export const readStatement = Statement.make({
+  name: "read the state of budgets",
+  params: ["text", "float8"],
+  columns: {
+    fingerprint: "text",
+    /** Requests that count now: those of the last minute, and those for which processes have permits. */
+    used: "int4",
+    configured: "int4?",
+    /** The limit at present: lower than configured for a while after a 429. Null without a limit. */
+    allowed: "float8?",
+    /** Until when requests pause; null where they do not. */
+    heldUntil: "timestamptz?",
+    /** The answer that requested the pause; null without a pause, or where the answer is not known. */
+    heldBy: Statement.as<PauseReport | null>("jsonb?"),
+    /** A pause ended before its Retry-After: one request is sent, the probe, and the others wait for its answer. */
+    isProbing: "bool",
+    /** How often the source answered 429. */
+    refusals: "float8",
+    lastRefusalAt: "timestamptz?",
+    /** When a process last requested a permit. */
+    askedAt: "timestamptz",
+    /** Whether a request waits for a permit, by its priority. */
+    urgentWaits: "bool",
+    liveWaits: "bool",
+    backfillWaits: "bool"
+  },
+  text: `select b.fingerprint, l.used, b.requests_per_minute as configured,
               case when b.requests_per_minute is not null then
                 greatest(1, floor(tributary.budget_effective(b.requests_per_minute, b.lowered_to,
                   tributary.budget_ms(b.lowered_at), tributary.budget_ms(n.now), $2::float8) + 1e-9)) end as allowed,
@@ -49,6 +49,11 @@ export const readBudgets = (fingerprints: ReadonlyArray<string>): Sql.Query<Read
          cross join lateral (
            select coalesce(sum(permits), 0)::int as used from tributary.budget_leases o
             where o.fingerprint = b.fingerprint and o.counted_until > n.now) l
-        where b.fingerprint in (select jsonb_array_elements_text($1::text::jsonb))`,
-    [JSON.stringify(fingerprints), spanMsDefault]
-  )
+        where b.fingerprint in (select jsonb_array_elements_text($1::text::jsonb))`
+})
+
+/** The state of one token's budget. */
+export type BudgetState = Statement.RowOf<typeof readStatement>
+
+export const readBudgets = (fingerprints: ReadonlyArray<string>): Sql.Query<ReadonlyArray<BudgetState>> =>
+  Statement.run(readStatement, [JSON.stringify(fingerprints), spanMsDefault])

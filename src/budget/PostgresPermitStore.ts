@@ -9,9 +9,11 @@ import { createHash } from "node:crypto"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { type PermitStore, PermitStoreError, type PermitStoreOptions, spanMsDefault } from "./PermitStore.ts"
 import type { PauseOrigin } from "./PermitPolicy.ts"
 
@@ -28,22 +30,41 @@ export const fingerprintOf = (baseUrl: string, token: Redacted.Redacted, scope: 
     .update(scope === "token" ? Redacted.value(token) : "")
     .digest("hex")
 
-interface LeaseRow {
-  readonly lease_id: bigint | null
-  readonly granted_urgent: number
-  readonly granted_live: number
-  readonly granted_backfill: number
-  readonly wait_ms: number
-  readonly paused_ms: number
-  readonly effective: number
-  readonly is_probe: boolean
-  readonly release_count: bigint
-  readonly by_origin: PauseOrigin | null
-  readonly by_status: number
-  readonly by_request: string | null
-  readonly by_stated_ms: number
-  readonly by_ago_ms: number
-}
+export const leaseStatement = Statement.make({
+  name: "lease permits",
+  params: ["text", "int4?", "float8", "float8", "int4", "int4", "int4", "int8?", "int4?", "float8?"],
+  columns: {
+    lease_id: "int8?",
+    granted_urgent: "int4",
+    granted_live: "int4",
+    granted_backfill: "int4",
+    wait_ms: "float8",
+    paused_ms: "float8",
+    effective: "float8",
+    is_probe: "bool",
+    release_count: "int8",
+    by_origin: Statement.as<PauseOrigin | null>("text?"),
+    by_status: "int4",
+    by_request: "text?",
+    by_stated_ms: "float8",
+    by_ago_ms: "float8"
+  },
+  text: "select * from tributary.lease_budget($1, $2, $3::float8, $4::float8, $5, $6, $7, $8, $9, $10::float8)"
+})
+
+export const pauseStatement = Statement.make({
+  name: "report a pause",
+  params: ["text", "int4?", "float8", "float8", "bool", "text", "int4", "text?"],
+  columns: { paused_ms: "float8" },
+  text: "select tributary.report_pause($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms"
+})
+
+export const endProbeStatement = Statement.make({
+  name: "end a probe",
+  params: ["text", "text", "bool"],
+  columns: { end_probe: "void" },
+  text: "select tributary.end_probe($1, $2, $3)"
+})
 
 /** A message of Postgres contains no token: only its fingerprint is sent there. */
 const toStoreError = (error: SqlError) => {
@@ -57,11 +78,8 @@ const takesNoWrites =
 const toDatabaseError = DatabaseError.from("ask for a permit")
 
 /** Runs outside the caller's transaction: a rollback must not take a used permit back. */
-const outsideTransaction = <A>(
-  sql: SqlClient.SqlClient,
-  effect: Effect.Effect<A, SqlError>
-): Effect.Effect<A, PermitStoreError> =>
-  effect.pipe(
+const outsideTransaction = <A>(sql: SqlClient.SqlClient, effect: Sql.Query<A>): Effect.Effect<A, PermitStoreError> =>
+  Effect.provideService(effect, SqlClient.SqlClient, sql).pipe(
     Effect.mapError(toStoreError),
     Effect.updateContext((context: Context.Context<never>) => Context.omit(sql.transactionService)(context)),
     Effect.timeoutOrElse({
@@ -80,21 +98,18 @@ export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: Per
     lease: (request) =>
       outsideTransaction(
         sql,
-        sql.unsafe<LeaseRow>(
-          `select * from tributary.lease_budget($1, $2, $3::float8, $4::float8, $5, $6, $7, $8, $9, $10::float8)`,
-          [
-            fingerprint,
-            perMinute,
-            spanMs,
-            request.validMs,
-            request.wanted.urgent,
-            request.wanted.live,
-            request.wanted.backfill,
-            request.settled?.id ?? null,
-            request.settled?.used ?? null,
-            request.settled?.ageMs ?? null
-          ]
-        )
+        Statement.run(leaseStatement, [
+          fingerprint,
+          perMinute,
+          spanMs,
+          request.validMs,
+          request.wanted.urgent,
+          request.wanted.live,
+          request.wanted.backfill,
+          request.settled?.id ?? null,
+          request.settled?.used ?? null,
+          request.settled?.ageMs ?? null
+        ])
       ).pipe(
         Effect.flatMap(([row]) =>
           row === undefined
@@ -123,24 +138,18 @@ export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: Per
     pause: (request) =>
       outsideTransaction(
         sql,
-        sql.unsafe<{ readonly paused_ms: number }>(
-          `select tributary.report_pause($1, $2, $3::float8, $4::float8, $5, $6, $7, $8) as paused_ms`,
-          [
-            fingerprint,
-            perMinute,
-            spanMs,
-            request.statedMs,
-            request.limited,
-            request.origin,
-            request.status,
-            request.request
-          ]
-        )
+        Statement.run(pauseStatement, [
+          fingerprint,
+          perMinute,
+          spanMs,
+          request.statedMs,
+          request.limited,
+          request.origin,
+          request.status,
+          request.request
+        ])
       ).pipe(Effect.map(([row]) => row?.paused_ms ?? 0)),
     endProbe: (request, isAnswered) =>
-      outsideTransaction(
-        sql,
-        sql.unsafe(`select tributary.end_probe($1, $2, $3)`, [fingerprint, request, isAnswered])
-      ).pipe(Effect.asVoid)
+      Effect.asVoid(outsideTransaction(sql, Statement.run(endProbeStatement, [fingerprint, request, isAnswered])))
   }
 }

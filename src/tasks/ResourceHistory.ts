@@ -1,8 +1,8 @@
 /** The last syncs of a resource, as the warehouse stores them. */
-import { readToEnd } from "../warehouse/RunConditions.ts"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { readToEnd } from "../warehouse/RunConditions.ts"
 
 export interface ResourceHistory {
   /** The time up to which the resource was last synced, in milliseconds since 1970. */
@@ -19,40 +19,19 @@ export interface ResourceHistory {
   readonly isRunning: boolean
 }
 
-interface HistoryRow {
-  readonly cursorMs: number | null
-  readonly fullScanMs: number | null
-  readonly runId: bigint | null
-  readonly kind: string | null
-  readonly status: string | null
-  readonly beganMs: number | null
-  readonly isRunning: boolean
-}
-
-const historyFrom = ({
-  beganMs,
-  cursorMs,
-  fullScanMs,
-  isRunning,
-  kind,
-  runId,
-  status
-}: HistoryRow): ResourceHistory => ({
-  syncedMs: Math.max(cursorMs ?? 0, fullScanMs ?? 0),
-  lastRun:
-    runId === null ? null : { runId, isFull: kind === "full", isComplete: status === "done", beganMs: beganMs ?? 0 },
-  isRunning
-})
-
-export const readHistory = Effect.fnUntraced(function* (
-  companyId: bigint,
-  resource: string,
-  lane: string,
-  leaseExpiredAt: Date | null
-) {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql.unsafe<HistoryRow>(
-    `select ${Sql.epochMs("c.cursor_read_at")} as "cursorMs", ${Sql.epochMs("c.full_scan_at")} as "fullScanMs",
+export const readStatement = Statement.make({
+  name: "read the last syncs of a resource",
+  params: ["int8", "text", "text", "timestamptz?"],
+  columns: {
+    cursorMs: "float8?",
+    fullScanMs: "float8?",
+    runId: "int8?",
+    kind: "text?",
+    status: "text?",
+    beganMs: "float8?",
+    isRunning: "bool"
+  },
+  text: `select ${Sql.epochMs("c.cursor_read_at")} as "cursorMs", ${Sql.epochMs("c.full_scan_at")} as "fullScanMs",
             r.id as "runId", r.kind, r.status, ${Sql.epochMs("r.started_at")} as "beganMs",
             exists (select 1 from tributary.runs o
                      where o.company_id = $1 and o.resource = $2 and o.lane = $3 and o.status = 'running'
@@ -61,8 +40,23 @@ export const readHistory = Effect.fnUntraced(function* (
        left join tributary.checkpoints c on c.company_id = $1 and c.resource = $2 and c.lane = 'live'
        left join lateral (select id, kind, status, started_at from tributary.runs
                            where company_id = $1 and resource = $2 and ${readToEnd("runs")}
-                           order by id desc limit 1) r on true`,
-    [companyId, resource, lane, leaseExpiredAt]
-  )
-  return historyFrom(row!)
+                           order by id desc limit 1) r on true`
 })
+
+export const readHistory = (
+  companyId: bigint,
+  resource: string,
+  lane: string,
+  leaseExpiredAt: Date | null
+): Sql.Query<ResourceHistory> =>
+  Effect.map(Statement.run(readStatement, [companyId, resource, lane, leaseExpiredAt]), ([row]) => {
+    const { beganMs, cursorMs, fullScanMs, isRunning, kind, runId, status } = row!
+    return {
+      syncedMs: Math.max(cursorMs ?? 0, fullScanMs ?? 0),
+      lastRun:
+        runId === null
+          ? null
+          : { runId, isFull: kind === "full", isComplete: status === "done", beganMs: beganMs ?? 0 },
+      isRunning
+    }
+  })

@@ -5,39 +5,43 @@
  * counts what the budget counts: the permits of the last minute. A budget without a limit counts no permits.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { spanMsDefault } from "../budget/PermitStore.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
-export interface Sample {
-  readonly at: Date
-  /** Requests of the last minute. */
-  readonly used: number
-  /** The limit at that time. Null, as is `configured`, without a limit. */
-  readonly allowed: number | null
-  readonly configured: number | null
-  /** Answers 429 of the source so far. */
-  readonly refusals: number
-  /** Whether requests were paused. */
-  readonly held: boolean
-}
+export const readStatement = Statement.make({
+  name: "read the use of a budget",
+  params: ["text", "float8"],
+  columns: {
+    at: "timestamptz",
+    /** Requests of the last minute. */
+    used: "int4",
+    /** The limit at that time. Null, as is `configured`, without a limit. */
+    allowed: "int4?",
+    configured: "int4?",
+    /** Answers 429 of the source so far. */
+    refusals: "float8",
+    /** Whether requests were paused. */
+    held: "bool"
+  },
+  text: `select at, used, allowed, configured, rate_limited_count::float8 as refusals, is_paused as held from tributary.budget_usage
+     where fingerprint = $1 and at >= tributary.now() - make_interval(secs => $2) order by at`
+})
+
+export type Sample = Statement.RowOf<typeof readStatement>
+
+/** The samples of this period until now, oldest first. */
+export const read = (fingerprint: string, sinceMs: number): Sql.Query<ReadonlyArray<Sample>> =>
+  Statement.run(readStatement, [fingerprint, sinceMs / 1000])
 
 const everySeconds = 15
 
-/** The samples of this period until now, oldest first. */
-export const read = Effect.fnUntraced(function* (
-  fingerprint: string,
-  sinceMs: number
-): Effect.fn.Return<ReadonlyArray<Sample>, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql<Sample>`
-    select at, used, allowed, configured, rate_limited_count::float8 as refusals, is_paused as held from tributary.budget_usage
-     where fingerprint = ${fingerprint} and at >= tributary.now() - make_interval(secs => ${sinceMs / 1000}) order by at`
-})
-
 /** Writes the sample of this quarter of a minute unless it exists; answers the time to the next one. */
-const take = `
-  with clock as materialized (select tributary.now() as at),
+export const sampleStatement = Statement.make({
+  name: "sample the use of budgets",
+  params: ["text"],
+  columns: { nextMs: "float8" },
+  text: `with clock as materialized (select tributary.now() as at),
   aligned as (
     select at, to_timestamp(floor(extract(epoch from at) / ${everySeconds}) * ${everySeconds}) as quarter from clock),
   taken as (
@@ -54,15 +58,12 @@ const take = `
      where b.fingerprint = any(array(select jsonb_array_elements_text($1::text::jsonb)))
     on conflict do nothing)
   select ((extract(epoch from quarter - at) + ${everySeconds}) * 1000)::float8 as "nextMs" from aligned`
+})
 
 /** Samples these budgets until it is interrupted. */
-export const sampleBudget = Effect.fnUntraced(function* (
-  fingerprints: ReadonlyArray<string>
-): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const wanted = JSON.stringify(fingerprints)
-  for (;;) {
-    const [taken] = yield* sql.unsafe<{ nextMs: number }>(take, [wanted])
-    yield* Effect.sleep(Math.ceil(taken!.nextMs))
-  }
-})
+export const sampleBudget = (fingerprints: ReadonlyArray<string>): Sql.Query<never> =>
+  Effect.forever(
+    Effect.flatMap(Statement.run(sampleStatement, [JSON.stringify(fingerprints)]), ([sample]) =>
+      Effect.sleep(Math.ceil(sample!.nextMs))
+    )
+  )

@@ -5,90 +5,82 @@
  * end are one statement each and may be repeated. All times are the warehouse's.
  */
 import * as Effect from "effect/Effect"
-import * as Sql from "../postgres/Sql.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 export type TaskKind = "sync" | "backfill"
 export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "interrupted"
 
-/** A task and its state. */
-export interface Task {
-  readonly company: string
-  readonly resource: string
-  readonly kind: TaskKind
-  /** In words; null for a task that runs only on request. */
-  readonly schedule: string | null
-  readonly promiseMs: number | null
-  readonly nextAt: Date | null
-  readonly pausedAt: Date | null
-  readonly pausedBy: string | null
-  readonly askedAt: Date | null
-  readonly askedBy: string | null
-  readonly askedFull: boolean
-  readonly since: string | null
-  readonly until: string | null
-  /** Whether a process runs it: its lease has not expired, by the warehouse's clock. */
-  readonly isRunning: boolean
-  readonly beganAt: Date | null
-  readonly endedAt: Date | null
-  readonly status: TaskStatus | null
-  readonly runId: bigint | null
-  readonly failures: number
-  readonly error: string | null
-  readonly remedy: string | null
-}
-
-interface TaskRow extends Omit<Task, "promiseMs"> {
-  readonly promiseMs: bigint | null
-}
-
-/** All tasks, ordered by company, resource, kind. */
-export const readTasks: Sql.Query<ReadonlyArray<Task>> = Effect.suspend(() =>
-  Effect.map(
-    Sql.rows<TaskRow>(
-      `select company, resource, kind, schedule, freshness_target_ms as "promiseMs", next_run_at as "nextAt", paused_at as "pausedAt",
+export const readStatement = Statement.make({
+  name: "read tasks",
+  columns: {
+    company: "text",
+    resource: "text",
+    kind: Statement.as<TaskKind>("text"),
+    /** In words; null for a task that runs only on request. */
+    schedule: "text?",
+    promiseMs: "float8?",
+    nextAt: "timestamptz?",
+    pausedAt: "timestamptz?",
+    pausedBy: "text?",
+    askedAt: "timestamptz?",
+    askedBy: "text?",
+    askedFull: "bool",
+    since: "text?",
+    until: "text?",
+    /** Whether a process runs it: its lease has not expired, by the warehouse's clock. */
+    isRunning: "bool",
+    beganAt: "timestamptz?",
+    endedAt: "timestamptz?",
+    status: Statement.as<TaskStatus | null>("text?"),
+    runId: "int8?",
+    failures: "int4",
+    error: "text?",
+    remedy: "text?"
+  },
+  text: `select company, resource, kind, schedule, freshness_target_ms::float8 as "promiseMs", next_run_at as "nextAt", paused_at as "pausedAt",
               paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
               coalesce(lease_expires_at > (select tributary.now()), false) as "isRunning", started_at as "beganAt",
               finished_at as "endedAt", status, run_id as "runId", failures, error, remedy
          from tributary.tasks order by company, resource, kind`
-    ),
-    (rows) => rows.map((row) => ({ ...row, promiseMs: row.promiseMs === null ? null : Number(row.promiseMs) }))
-  )
-)
+})
+
+/** A task and its state. */
+export type Task = Statement.RowOf<typeof readStatement>
+
+/** All tasks, ordered by company, resource, kind. */
+export const readTasks: Sql.Query<ReadonlyArray<Task>> = Statement.run(readStatement)
+
+export const requestSyncStatement = Statement.make({
+  name: "request a sync",
+  params: ["text", "text", "text", "bool"],
+  text: `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, full_requested)
+       values ($1, $2, 'sync', tributary.now(), $3, $4)
+       on conflict (company, resource, kind) do update
+          set requested_at = excluded.requested_at, requested_by = excluded.requested_by,
+              full_requested = excluded.full_requested or (s.full_requested and s.requested_at is not null),
+              updated_at = tributary.now()`
+})
 
 /** Requests a sync as soon as a process is free, also while the task is paused. A task that runs now is run once more. */
-export const requestSync = (request: {
+export const requestSync = ({
+  company,
+  resource,
+  full,
+  by
+}: {
   readonly company: string
   readonly resource: string
   /** Read every record. */
   readonly full: boolean
   readonly by: string
-}): Sql.Query<void> =>
-  Effect.asVoid(
-    Sql.rows(
-      `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, full_requested)
-       values ($1, $2, 'sync', tributary.now(), $3, $4)
-       on conflict (company, resource, kind) do update
-          set requested_at = excluded.requested_at, requested_by = excluded.requested_by,
-              full_requested = excluded.full_requested or (s.full_requested and s.requested_at is not null),
-              updated_at = tributary.now()`,
-      [request.company, request.resource, request.by, request.full]
-    )
-  )
+}): Sql.Query<void> => Effect.asVoid(Statement.run(requestSyncStatement, [company, resource, by, full]))
 
-/**
- * Requests a backfill of a range beside live syncing. Times are RFC 3339 in UTC; null is no bound. `running`: a backfill
- * of another range is under way, and nothing was changed.
- */
-export const requestBackfill = (request: {
-  readonly company: string
-  readonly resource: string
-  readonly since: string | null
-  readonly until: string | null
-  readonly by: string
-}): Sql.Query<"asked" | "running"> =>
-  Effect.map(
-    Sql.rows(
-      `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, since, until)
+export const requestBackfillStatement = Statement.make({
+  name: "request a backfill",
+  params: ["text", "text", "text?", "text?", "text"],
+  columns: { resource: "text" },
+  text: `insert into tributary.tasks as s (company, resource, kind, requested_at, requested_by, since, until)
        values ($1, $2, 'backfill', tributary.now(), $5, $3, $4)
        on conflict (company, resource, kind) do update
           -- A backfill of the same range that is under way is the requested one.
@@ -96,11 +88,28 @@ export const requestBackfill = (request: {
               requested_by = excluded.requested_by, since = excluded.since, until = excluded.until,
               failures = case when s.lease_owner is null then 0 else s.failures end, updated_at = tributary.now()
         where s.lease_owner is null
-           or (s.since is not distinct from excluded.since and s.until is not distinct from excluded.until)
-       returning resource`,
-      [request.company, request.resource, request.since, request.until, request.by]
-    ),
-    (rows) => (rows.length === 0 ? "running" : "asked")
+           or (s.since is not distinct from excluded.since and s.until is not distinct from excluded.until) returning resource`
+})
+
+/**
+ * Requests a backfill of a range beside live syncing. Times are RFC 3339 in UTC; null is no bound. `running`: a backfill
+ * of another range is under way, and nothing was changed.
+ */
+export const requestBackfill = ({
+  company,
+  resource,
+  since,
+  until,
+  by
+}: {
+  readonly company: string
+  readonly resource: string
+  readonly since: string | null
+  readonly until: string | null
+  readonly by: string
+}): Sql.Query<"asked" | "running"> =>
+  Effect.map(Statement.run(requestBackfillStatement, [company, resource, since, until, by]), (rows) =>
+    rows.length === 0 ? "running" : "asked"
   )
 
 /** The tasks to pause or to resume: those of one resource, or with null those of every resource of the company. */
@@ -110,34 +119,38 @@ export interface PauseRequest {
   readonly by: string
 }
 
+export const pauseStatement = Statement.make({
+  name: "pause schedules",
+  params: ["text", "text?", "text"],
+  columns: { resource: "text" },
+  text: `update tributary.tasks set paused_at = tributary.now(), paused_by = $3, updated_at = tributary.now()
+        where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is null returning resource`
+})
+
 /** Pauses schedules; a task that runs goes on to its end. Answers how many tasks changed. */
 export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql.Query<number> =>
-  Effect.map(
-    Sql.rows(
-      `update tributary.tasks set paused_at = tributary.now(), paused_by = $3, updated_at = tributary.now()
-        where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is null
-       returning resource`,
-      [company, resource, by]
-    ),
-    (rows) => rows.length
-  )
+  Effect.map(Statement.run(pauseStatement, [company, resource, by]), ({ length }) => length)
+
+export const resumeStatement = Statement.make({
+  name: "resume schedules",
+  params: ["text", "text?"],
+  columns: { resource: "text" },
+  text: `update tributary.tasks set paused_at = null, paused_by = null, updated_at = tributary.now()
+        where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is not null returning resource`
+})
 
 /** Resumes schedules; a task that became due meanwhile is run at once. Answers how many tasks changed. */
 export const resumeTasks = ({ company, resource }: PauseRequest): Sql.Query<number> =>
-  Effect.map(
-    Sql.rows(
-      `update tributary.tasks set paused_at = null, paused_by = null, updated_at = tributary.now()
-        where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is not null
-       returning resource`,
-      [company, resource]
-    ),
-    (rows) => rows.length
-  )
+  Effect.map(Statement.run(resumeStatement, [company, resource]), ({ length }) => length)
+
+export const companyIdsStatement = Statement.make({
+  name: "read company ids",
+  columns: { company: "text", id: "int8" },
+  text: "select company, company_id as id from tributary.companies"
+})
 
 /** The company ids of the source by name, as far as the source has answered them. */
-export const companyIds: Sql.Query<ReadonlyMap<string, bigint>> = Effect.suspend(() =>
-  Effect.map(
-    Sql.rows<{ company: string; id: bigint }>(`select company, company_id as id from tributary.companies`),
-    (rows) => new Map(rows.map(({ company, id }) => [company, id]))
-  )
+export const companyIds: Sql.Query<ReadonlyMap<string, bigint>> = Effect.map(
+  Statement.run(companyIdsStatement),
+  (rows) => new Map(rows.map(({ company, id }) => [company, id]))
 )

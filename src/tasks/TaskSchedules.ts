@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 
 /** The schedule of one resource of a company. */
 export interface TaskSchedule {
@@ -19,20 +20,65 @@ export interface TaskSchedule {
   readonly next: (afterMs: number, lastBeganMs: number | null) => number | null
 }
 
-interface ScheduleRow {
-  readonly company: string
-  readonly resource: string
-  readonly schedule: string | null
-  readonly nextMs: number | null
-  readonly beganMs: number | null
-  readonly isOwned: boolean
-  /** Whether a process that could run it was alive when it was due. */
-  readonly hadLiveProcess: boolean
-  readonly wasSynced: boolean
-}
+export const insertStatement = Statement.make({
+  name: "insert configured tasks",
+  params: ["text"],
+  text: `insert into tributary.tasks (company, resource, kind)
+         select company, resource, 'sync' from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text)
+          order by company, resource on conflict (company, resource, kind) do nothing`
+})
 
-/** A process may be alive for this long after its last heartbeat. */
-const heartbeatSlack = "30 seconds"
+export const readSchedulesStatement = Statement.make({
+  name: "read schedules",
+  params: ["text[]"],
+  columns: {
+    company: "text",
+    resource: "text",
+    schedule: "text?",
+    nextMs: "float8?",
+    beganMs: "float8?",
+    isOwned: "bool",
+    /** Whether a process that could run it was alive when it was due. */
+    hadLiveProcess: "bool",
+    wasSynced: "bool"
+  },
+  text: `select s.company, s.resource, s.schedule, ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
+                s.lease_owner is not null as "isOwned",
+                -- A process may be alive for 30 s after its last heartbeat.
+                exists (select 1 from tributary.processes r
+                         where s.company = any(r.companies) and r.started_at <= s.next_run_at
+                           and r.heartbeat_at + interval '30 seconds' >= s.next_run_at) as "hadLiveProcess",
+                exists (select 1 from tributary.checkpoints c join tributary.companies k on k.company_id = c.company_id
+                         where k.company = s.company and c.resource = s.resource and c.lane = 'live'
+                           and (c.cursor is not null or c.full_scan_at is not null)) as "wasSynced"
+           from tributary.tasks s where s.company = any($1::text[]) and s.kind = 'sync'
+          order by s.company, s.resource for update of s`
+})
+
+export const nowStatement = Statement.make({
+  name: "read the warehouse's clock",
+  columns: { nowMs: "float8" },
+  text: `select ${Sql.epochMs("tributary.now()")} as "nowMs"`
+})
+
+export const updateStatement = Statement.make({
+  name: "store schedules",
+  params: ["text"],
+  text: `update tributary.tasks s
+            set schedule = p.schedule, freshness_target_ms = p."promiseMs", updated_at = tributary.now(),
+                next_run_at = to_timestamp(p."nextMs" / 1000)
+           from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text, schedule text, "promiseMs" bigint, "nextMs" float8)
+          where s.company = p.company and s.resource = p.resource and s.kind = 'sync'`
+})
+
+export const deleteStatement = Statement.make({
+  name: "delete tasks that are not configured",
+  params: ["text"],
+  text: `delete from tributary.tasks s
+          using jsonb_to_recordset($1::text::jsonb) as g(company text, resource text)
+          where s.company = g.company and s.resource = g.resource and s.kind = 'sync'
+            and (s.lease_expires_at is null or s.lease_expires_at < tributary.now())`
+})
 
 /**
  * Stores the schedules of all companies in them, and deletes tasks of resources that are no longer configured.
@@ -45,27 +91,9 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Que
   transaction(
     Effect.gen(function* () {
       const companies = [...new Set(schedules.map(({ company }) => company))]
-      const keys = schedules.map(({ company, resource }) => ({ company, resource }))
-      yield* Sql.rows(
-        `insert into tributary.tasks (company, resource, kind)
-         select company, resource, 'sync' from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text)
-          order by company, resource on conflict (company, resource, kind) do nothing`,
-        [JSON.stringify(keys)]
-      )
-      const rows = yield* Sql.rows<ScheduleRow>(
-        `select s.company, s.resource, s.schedule, ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
-                s.lease_owner is not null as "isOwned",
-                exists (select 1 from tributary.processes r
-                         where s.company = any(r.companies) and r.started_at <= s.next_run_at
-                           and r.heartbeat_at + $2::interval >= s.next_run_at) as "hadLiveProcess",
-                exists (select 1 from tributary.checkpoints c join tributary.companies k on k.company_id = c.company_id
-                         where k.company = s.company and c.resource = s.resource and c.lane = 'live'
-                           and (c.cursor is not null or c.full_scan_at is not null)) as "wasSynced"
-           from tributary.tasks s where s.company = any($1::text[]) and s.kind = 'sync'
-          order by s.company, s.resource for update of s`,
-        [companies, heartbeatSlack]
-      )
-      const [clock] = yield* Sql.rows<{ nowMs: number }>(`select ${Sql.epochMs("tributary.now()")} as "nowMs"`)
+      yield* Statement.run(insertStatement, [JSON.stringify(schedules)])
+      const rows = yield* Statement.run(readSchedulesStatement, [companies])
+      const [clock] = yield* Statement.run(nowStatement)
       const { nowMs } = clock!
       const keyOf = (one: { readonly company: string; readonly resource: string }) =>
         JSON.stringify([one.company, one.resource])
@@ -79,35 +107,14 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Que
         }
         return isMissed && schedule.missed === "skip" ? schedule.next(nowMs, row.beganMs) : row.nextMs
       }
-      yield* Sql.rows(
-        `update tributary.tasks s
-            set schedule = p.schedule, freshness_target_ms = p."promiseMs", updated_at = tributary.now(),
-                next_run_at = to_timestamp(p."nextMs" / 1000)
-           from jsonb_to_recordset($1::text::jsonb)
-                as p(company text, resource text, schedule text, "promiseMs" bigint, "nextMs" float8)
-          where s.company = p.company and s.resource = p.resource and s.kind = 'sync'`,
-        [
-          JSON.stringify(
-            schedules.map((schedule) => ({
-              company: schedule.company,
-              resource: schedule.resource,
-              schedule: schedule.schedule,
-              promiseMs: Math.round(schedule.freshnessTargetMs),
-              nextMs: nextOf(schedule)
-            }))
-          )
-        ]
-      )
+      const stored = schedules.map((schedule) => ({
+        ...schedule,
+        promiseMs: Math.round(schedule.freshnessTargetMs),
+        nextMs: nextOf(schedule)
+      }))
+      yield* Statement.run(updateStatement, [JSON.stringify(stored)])
       const configured = new Set(schedules.map(keyOf))
-      const removed = rows
-        .filter((row) => !configured.has(keyOf(row)))
-        .map(({ company, resource }) => ({ company, resource }))
-      yield* Sql.rows(
-        `delete from tributary.tasks s
-          using jsonb_to_recordset($1::text::jsonb) as g(company text, resource text)
-          where s.company = g.company and s.resource = g.resource and s.kind = 'sync'
-            and (s.lease_expires_at is null or s.lease_expires_at < tributary.now())`,
-        [JSON.stringify(removed)]
-      )
+      const removed = rows.filter((row) => !configured.has(keyOf(row)))
+      yield* Statement.run(deleteStatement, [JSON.stringify(removed)])
     })
   )
