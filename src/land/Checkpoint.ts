@@ -4,7 +4,7 @@
  * Promise: a checkpoint changes only in the transaction that landed what it covers, and only by the run that holds its
  * fence. Its cursor is the source's text, byte for byte.
  */
-import type { QueryResultRow } from "pg"
+import { as, type RowOf, type Statement } from "../postgres/Statement.ts"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 
 /**
@@ -50,28 +50,29 @@ export interface Checkpoint {
   readonly adoptsSource: boolean
 }
 
-/** A row of `tributary.checkpoints` as it is read. */
-export interface CheckpointRow extends QueryResultRow {
-  readonly fence: bigint
-  readonly cursor: string | null
-  readonly full_scan_at: Date | null
-  readonly learned_overlap_ms: bigint
-  readonly full_scan_reason: string | null
-  readonly scan_kind: ScanKind | null
-  readonly scan_since: string | null
-  readonly scan_until: string | null
-  readonly scan_token: string | null
-  readonly scan_pages: bigint | null
-  readonly scan_synced_through: string | null
-  readonly scan_started_at: Date | null
-  readonly adopts_source: boolean
-}
-
-/** The columns of {@link CheckpointRow}, of the checkpoints as c. */
+/** The columns of `tributary.checkpoints` as they are read, of the checkpoints as c. */
 export const checkpointColumns =
   `fence, cursor, full_scan_at, ${learnedOverlap("c")} as learned_overlap_ms, ` +
   "full_scan_reason, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
   "scan_synced_through, scan_started_at, adopts_source"
+
+export const checkpointColumnTypes = {
+  fence: "int8",
+  cursor: "text?",
+  full_scan_at: "timestamptz?",
+  learned_overlap_ms: "int8",
+  full_scan_reason: "text?",
+  scan_kind: as<ScanKind | null>("text?"),
+  scan_since: "text?",
+  scan_until: "text?",
+  scan_token: "text?",
+  scan_pages: "int8?",
+  scan_synced_through: "text?",
+  scan_started_at: "timestamptz?",
+  adopts_source: "bool"
+} as const
+
+export type CheckpointRow = RowOf<Statement<[], typeof checkpointColumnTypes>>
 
 /** The assignments that forget the scan in progress. */
 export const forgetScanSql =

@@ -5,9 +5,11 @@
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { alteredSql } from "../warehouse/Altered.ts"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 import type { OpenScan } from "./Checkpoint.ts"
+import { tableIdentitySql } from "./CheckpointIdentity.ts"
 import { type FenceLost, type LandingError, TableReplaced } from "./LandingError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import type { SessionContext } from "./SessionContext.ts"
@@ -28,14 +30,14 @@ export interface CheckpointChange {
   readonly fullScanReason?: string | null
 }
 
-export const saveCheckpoint = Effect.fnUntraced(function* (
-  { lock, runId, state }: SessionContext,
-  { scan, completed, lateMs, fullScanReason }: CheckpointChange
-): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
-  const { companyId, resource, lane } = lock
-  const { rows, affected } = yield* lock.run<{ same_table: boolean }>(
-    "move the checkpoint of",
-    `update tributary.checkpoints as c set
+const checkpointTypes = ["int8", "text", "text", "int8", "text?", "timestamptz?", "timestamptz?"] as const
+const scanTypes = ["int8?", "text?", "text?", "text?", "text?", "int8?", "text?", "timestamptz?"] as const
+
+export const saveStatement = Statement.make({
+  name: "move the checkpoint of",
+  params: [...checkpointTypes, ...scanTypes, "int8", "int8", "bool", "text?", "text?", "text", "text"],
+  columns: { same_table: "bool" },
+  text: `update tributary.checkpoints as c set
        cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
        scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
        scan_synced_through = $14, scan_started_at = $15,
@@ -46,75 +48,92 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
                           when full_scan_reason is not distinct from $20 then null else full_scan_reason end,
        adopts_source = adopts_source and $7::timestamptz is null, updated_at = tributary.now()
      where company_id = $1 and resource = $2 and lane = $3 and fence = $4
-     returning ${lock.isSameTable(21)} as same_table`,
-    [
-      companyId,
-      resource,
-      lane,
-      lock.checkpoint.fence,
-      completed?.syncedThrough ?? null,
-      completed === null || completed.syncedThrough === null ? null : instantText(completed.beganAt),
-      completed?.kind === "full" && completed.until === null ? instantText(completed.beganAt) : null,
-      scan === null ? null : runId,
-      scan?.kind ?? null,
-      scan?.since ?? null,
-      scan?.until ?? null,
-      scan?.token ?? null,
-      scan?.pages ?? null,
-      scan?.syncedThrough ?? null,
-      scan === null ? null : instantText(scan.beganAt),
-      Math.ceil(lateMs),
-      overlapMaxMs,
-      fullScanReason !== undefined,
-      fullScanReason ?? null,
-      state.knownFullScanReason,
-      ...lock.sameTableParameters
-    ]
-  )
+     returning $22 = ${tableIdentitySql("$21")} as same_table`
+})
+
+export const saveCheckpoint = Effect.fnUntraced(function* (
+  { lock, runId, state }: SessionContext,
+  { scan, completed, lateMs, fullScanReason }: CheckpointChange
+): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
+  const { companyId, resource, lane } = lock
+  const { rows, affected } = yield* lock.runStatement(saveStatement, [
+    companyId,
+    resource,
+    lane,
+    lock.checkpoint.fence,
+    completed?.syncedThrough ?? null,
+    completed === null || completed.syncedThrough === null ? null : instantText(completed.beganAt),
+    completed?.kind === "full" && completed.until === null ? instantText(completed.beganAt) : null,
+    scan === null ? null : runId,
+    scan?.kind ?? null,
+    scan?.since ?? null,
+    scan?.until ?? null,
+    scan?.token ?? null,
+    scan?.pages ?? null,
+    scan?.syncedThrough ?? null,
+    scan === null ? null : instantText(scan.beganAt),
+    Math.ceil(lateMs),
+    overlapMaxMs,
+    fullScanReason !== undefined,
+    fullScanReason ?? null,
+    state.knownFullScanReason,
+    lock.table.current,
+    lock.tableIdentity
+  ])
   yield* lock.checkFence(affected)
   // A landing locks its table until the commit: the table is replaced before this statement, or after the run.
   if (!rows[0]!.same_table) return yield* new TableReplaced({ resource })
   if (fullScanReason !== undefined) state.knownFullScanReason = fullScanReason
 })
 
+export const seedStatement = Statement.make({
+  name: "let live syncing begin after the backfill of",
+  params: ["int8", "text", "text?", "timestamptz", "text?"],
+  text: `update tributary.checkpoints set cursor = $3, cursor_read_at = $4, full_scan_at = $4, full_scan_reason = $5
+      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
+        and scan_kind is null`
+})
+
 /** A backfill has read everything: live syncing that has not begun can begin from here. */
 export const seedLiveCheckpoint = (
-  { run, companyId, resource }: ResourceLock,
+  { runStatement, companyId, resource }: ResourceLock,
   scan: OpenScan,
   fullScanReason: string | null
-) =>
-  run(
-    "let live syncing begin after the backfill of",
-    `update tributary.checkpoints set cursor = $3, cursor_read_at = $4, full_scan_at = $4, full_scan_reason = $5
-      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
-        and scan_kind is null`,
-    [companyId, resource, scan.syncedThrough, instantText(scan.beganAt), fullScanReason]
-  )
+) => runStatement(seedStatement, [companyId, resource, scan.syncedThrough, instantText(scan.beganAt), fullScanReason])
+
+export const childScansStatement = Statement.make({
+  name: "require full scans of the children of",
+  params: ["int8", "text[]", "text"],
+  text: `update tributary.checkpoints set full_scan_reason = coalesce(full_scan_reason, $3)
+      where company_id = $1 and resource = any($2::text[]) and lane = 'live' and full_scan_at is not null`
+})
 
 /** Requires a full scan of the children, which is cheaper than a refetch request for every parent. */
 export const requireChildScans = ({ lock, options }: SessionContext) =>
-  lock.run(
-    "ask for the children of",
-    `update tributary.checkpoints set full_scan_reason = coalesce(full_scan_reason, $3)
-      where company_id = $1 and resource = any($2::text[]) and lane = 'live' and full_scan_at is not null`,
-    [lock.companyId, options.children.map((child) => child.resource), `${lock.resource} was loaded`]
-  )
+  lock.runStatement(childScansStatement, [
+    lock.companyId,
+    options.children.map((child) => child.resource),
+    `${lock.resource} was loaded`
+  ])
+
+export const renumberStatement = Statement.make({
+  name: "renumber later the rows of",
+  params: ["int8", "text"],
+  text: `update tributary.checkpoints set ${alteredSql("rows were replaced by older ones")}
+        where company_id = $1 and resource = $2 and lane = 'live'`
+})
 
 /**
  * The history has versions that the row has not reached: a person put older rows back into the table. The next run gives
  * them later versions and reads every record. Fails with the reason.
  */
 export const renumberNextTime = ({
-  run,
+  runStatement,
   transaction,
   companyId,
   resource
 }: ResourceLock): Effect.Effect<never, LandingError> =>
-  transaction(
-    run(
-      "renumber later the rows of",
-      `update tributary.checkpoints set ${alteredSql("rows were replaced by older ones")}
-        where company_id = $1 and resource = $2 and lane = 'live'`,
-      [companyId, resource]
-    )
-  ).pipe(Effect.andThen(Effect.fail(new TableReplaced({ resource }))))
+  Effect.andThen(
+    transaction(runStatement(renumberStatement, [companyId, resource])),
+    Effect.fail(new TableReplaced({ resource }))
+  )

@@ -5,27 +5,25 @@
  * next live run reads every record. That is one transaction: a crash leaves either all of it or the same differences.
  */
 import * as Effect from "effect/Effect"
-import type { QueryResultRow } from "pg"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import { type CheckpointRow, checkpointColumns, forgetScanSql, type Lane } from "./Checkpoint.ts"
+import { type CheckpointRow, checkpointColumns, checkpointColumnTypes, forgetScanSql, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
 import { clockStepMsMax } from "./WarehouseClock.ts"
 
-type Run = LandingConnection["run"]
-
-/** What a checkpoint says that it belongs to. */
-export interface IdentityRow extends QueryResultRow {
-  readonly identity_fence: bigint | null
-  readonly table_identity: string | null
-  readonly shape: string | null
-}
+type Connection = Pick<LandingConnection, "run" | "runStatement">
 
 export const identityColumns = "identity_fence, table_identity, shape"
 
+/** What a checkpoint says that it belongs to. */
+export const identityColumnTypes = { identity_fence: "int8?", table_identity: "text?", shape: "text?" } as const
+
+export type LiveRow = CheckpointRow & Statement.RowOf<Statement.Statement<[], typeof identityColumnTypes>>
+
 /** A checkpoint whose fence was just raised. */
-export interface AcquiredRow extends CheckpointRow, IdentityRow {
+export interface AcquiredRow extends LiveRow {
   /** The identity of the table as it is now. */
   readonly current: string
   /** How far the last landing lies in the future of the warehouse's clock. */
@@ -34,25 +32,31 @@ export interface AcquiredRow extends CheckpointRow, IdentityRow {
   readonly unconfirmed: boolean
 }
 
+export const readSourceStatement = Statement.make({
+  name: "look at the source of",
+  params: ["int8"],
+  columns: { address: "text" },
+  text: "select address from tributary.sources where company_id = $1"
+})
+
+export const storeSourceStatement = Statement.make({
+  name: "store the source of",
+  params: ["int8", "text"],
+  columns: { address: "text" },
+  text: `insert into tributary.sources as s (company_id, address, since) values ($1, $2, tributary.now())
+     on conflict (company_id) do update set address = s.address returning address`
+})
+
 /** Fails for another source than that of the stored rows; the first process that reads a company stores its source. */
 export const confirmSource = Effect.fnUntraced(function* (
-  run: Run,
+  { runStatement }: Connection,
   companyId: bigint,
   address: string | null
 ): Effect.fn.Return<void, DatabaseError | SourceError> {
   if (address === null) return
-  const { rows: known } = yield* run<{ address: string }>(
-    "look at the source of",
-    "select address from tributary.sources where company_id = $1",
-    [companyId]
-  )
+  const { rows: known } = yield* runStatement(readSourceStatement, [companyId])
   if (known[0]?.address === address) return
-  const { rows } = yield* run<{ address: string }>(
-    "look at the source of",
-    `insert into tributary.sources as s (company_id, address, since) values ($1, $2, tributary.now())
-     on conflict (company_id) do update set address = s.address returning address`,
-    [companyId, address]
-  )
+  const { rows } = yield* runStatement(storeSourceStatement, [companyId, address])
   const stored = rows[0]!.address
   if (stored !== address) return yield* CheckpointIdentity.otherAddress(companyId, stored, address)
 })
@@ -69,7 +73,7 @@ export const differencesOf = (
   table: string,
   identity: CheckpointIdentity.Identity,
   own: AcquiredRow,
-  live: CheckpointRow & IdentityRow
+  live: LiveRow
 ): IdentityDifferences => {
   const replaced =
     live.table_identity === null ? null : CheckpointIdentity.tableDifference(table, live.table_identity, own.current)
@@ -84,33 +88,42 @@ export const differencesOf = (
   return { replaced, all }
 }
 
+export const confirmStatement = Statement.make({
+  name: "confirm what the checkpoint belongs to of",
+  params: ["int8", "text", "text", "text", "text", "text"],
+  text: `update tributary.checkpoints set
+       fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,
+       table_identity = $4, shape = $5, full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
+       ${forgetScanSql}, updated_at = tributary.now()
+     where company_id = $1 and resource = $2`
+})
+
+export const forgetIdsStatement = Statement.make({
+  name: "forget ids of all lanes of",
+  params: ["int8", "text"],
+  text: "delete from tributary.scan_ids where company_id = $1 and resource = $2"
+})
+
+export const readStatement = Statement.make({
+  name: "look at the checkpoints of",
+  params: ["int8", "text", "text"],
+  columns: { lane: Statement.as<Lane>("text"), ...checkpointColumnTypes },
+  text: `select lane, ${checkpointColumns} from tributary.checkpoints c
+      where company_id = $1 and resource = $2 and lane in ('live', $3)`
+})
+
 /** Stores the new identity in every lane of the resource. Returns the checkpoints of the lane and of the live one. */
 export const confirmIdentity = Effect.fnUntraced(function* (
-  run: Run,
+  { run, runStatement }: Connection,
   key: { readonly companyId: bigint; readonly resource: string; readonly lane: Lane },
   confirmed: { readonly tableIdentity: string; readonly shape: string; readonly renumberSql: string },
   { all, replaced }: IdentityDifferences
 ) {
   const { companyId, resource, lane } = key
-  yield* run(
-    "confirm what the checkpoint belongs to of",
-    `update tributary.checkpoints set
-       fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,
-       table_identity = $4, shape = $5, full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
-       ${forgetScanSql}, updated_at = tributary.now()
-     where company_id = $1 and resource = $2`,
-    [companyId, resource, lane, confirmed.tableIdentity, confirmed.shape, all.join("; ")]
-  )
-  yield* run("forget ids of", "delete from tributary.scan_ids where company_id = $1 and resource = $2", [
-    companyId,
-    resource
-  ])
+  const { tableIdentity, shape } = confirmed
+  yield* runStatement(confirmStatement, [companyId, resource, lane, tableIdentity, shape, all.join("; ")])
+  yield* runStatement(forgetIdsStatement, [companyId, resource])
   if (replaced !== null) yield* run("renumber restored rows of", confirmed.renumberSql, [companyId])
-  const { rows } = yield* run<CheckpointRow & { lane: Lane }>(
-    "look at",
-    `select lane, ${checkpointColumns} from tributary.checkpoints c
-      where company_id = $1 and resource = $2 and lane in ('live', $3)`,
-    [companyId, resource, lane]
-  )
+  const { rows } = yield* runStatement(readStatement, [companyId, resource, lane])
   return rows
 })

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import type { Page } from "../connector/Connector.ts"
 import { type FieldFinding, describeFinding, volatileRunsMin } from "../warehouse/FieldFinding.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { planForKeys } from "./MergeSql.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 
@@ -103,30 +104,37 @@ const findAbsent = Effect.fnUntraced(function* ({ lock }: FindingsContext, { abs
   return columns.map(({ field }, index) => ({ field, rows: rows[0]![`c${index}`]! })).filter((one) => one.rows > 0)
 })
 
+export const forgetStatement = Statement.make({
+  name: "forget findings about fields of",
+  params: ["int8", "text", "text", "text[]"],
+  text: `delete from tributary.field_findings
+      where company_id = $1 and resource = $2 and kind = $3 and not (field = any($4::text[]))`
+})
+
+export const noteStatement = Statement.make({
+  name: "note findings about fields of",
+  params: ["int8", "text", "text", "int8", "text[]", "int8[]"],
+  columns: { field: "text", runs: "int4", rows: "float8" },
+  text: `insert into tributary.field_findings as f
+       (company_id, resource, field, kind, rows, first_run_id, last_run_id, found_at)
+     select $1, $2, field, $3, rows, $4, $4, tributary.now() from unnest($5::text[], $6::bigint[]) as n (field, rows)
+     on conflict (company_id, resource, kind, field)
+       do update set rows = excluded.rows, runs = f.runs + 1, last_run_id = excluded.last_run_id
+     returning field, runs, rows::float8 as rows`
+})
+
 /** Stores the findings of one kind. Returns those that are reported now, in words. */
 const saveFindings = Effect.fnUntraced(function* (
   { lock, runId }: FindingsContext,
   kind: FieldFinding["kind"],
   found: ReadonlyArray<{ readonly field: string; readonly rows: number }>
 ) {
-  const { run, companyId, resource } = lock
-  yield* run(
-    "forget findings about fields of",
-    `delete from tributary.field_findings where company_id = $1 and resource = $2 and kind = $3
-        and not (field = any($4::text[]))`,
-    [companyId, resource, kind, found.map(({ field }) => field)]
-  )
+  const { runStatement, companyId, resource } = lock
+  const fields = found.map(({ field }) => field)
+  yield* runStatement(forgetStatement, [companyId, resource, kind, fields])
   if (found.length === 0) return []
-  const { rows } = yield* run<{ field: string; runs: number; rows: number }>(
-    "note findings about fields of",
-    `insert into tributary.field_findings as f
-       (company_id, resource, field, kind, rows, first_run_id, last_run_id, found_at)
-     select $1, $2, field, $3, rows, $4, $4, tributary.now() from unnest($5::text[], $6::bigint[]) as n (field, rows)
-     on conflict (company_id, resource, kind, field)
-       do update set rows = excluded.rows, runs = f.runs + 1, last_run_id = excluded.last_run_id
-     returning field, runs, rows::float8 as rows`,
-    [companyId, resource, kind, runId, found.map(({ field }) => field), found.map((one) => one.rows)]
-  )
+  const sizes = found.map((one) => one.rows)
+  const { rows } = yield* runStatement(noteStatement, [companyId, resource, kind, runId, fields, sizes])
   const reportedAtRun = kind === "volatile" ? volatileRunsMin : 1
   return rows.filter(({ runs }) => runs === reportedAtRun).map((one) => describeFinding(resource, { ...one, kind }))
 })

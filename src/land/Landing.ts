@@ -40,8 +40,7 @@ export interface Landing {
 }
 
 /** The transaction of a landing, for statements of other folders. */
-export interface InTransaction {
-  readonly run: ResourceLock["run"]
+export interface InTransaction extends Pick<ResourceLock, "run" | "runStatement"> {
   readonly runId: bigint
   /** Numbers of the records of this landing that went to quarantine. */
   readonly quarantined: ReadonlySet<string>

@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import type { Rejected, SourceRecord } from "../connector/Connector.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import { isBefore } from "./MergeSql.ts"
@@ -25,6 +26,17 @@ export interface RejectedRecord {
  */
 const isUnmet = `(run_id <> $4 and ${isBefore("last_seen_at", "$3::timestamptz")})`
 
+export const quarantineStatement = Statement.make({
+  name: "quarantine a record of",
+  params: ["int8", "text", "text?", "text?", "text", "text", "int8", "text"],
+  text: `insert into tributary.quarantine as q
+         (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+       values ($1, $2, $3, $4, $5, $6, $7, $8, tributary.now(), tributary.now())
+       on conflict (company_id, resource, coalesce(record_id, ''), md5(bytes)) where resolved_at is null
+       do update set last_seen_at = excluded.last_seen_at, times = q.times + 1, run_id = excluded.run_id,
+                     reason = excluded.reason, field = excluded.field, source = excluded.source`
+})
+
 export const quarantine = Effect.fnUntraced(function* (
   { lock, runId, state }: SessionContext,
   records: ReadonlyArray<RejectedRecord>
@@ -32,52 +44,60 @@ export const quarantine = Effect.fnUntraced(function* (
   if (records.length === 0) return
   state.hasQuarantine = true
   for (const { rejected: one, source } of records) {
-    yield* lock.run(
-      "quarantine a record of",
-      `insert into tributary.quarantine as q
-         (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, tributary.now(), tributary.now())
-       on conflict (company_id, resource, coalesce(record_id, ''), md5(bytes)) where resolved_at is null
-       do update set last_seen_at = excluded.last_seen_at, times = q.times + 1, run_id = excluded.run_id,
-                     reason = excluded.reason, field = excluded.field, source = excluded.source`,
-      [lock.companyId, lock.resource, one.id, one.field, one.reason, one.bytes, runId, source]
-    )
+    const { id, field, reason, bytes } = one
+    yield* lock.runStatement(quarantineStatement, [
+      lock.companyId,
+      lock.resource,
+      id,
+      field,
+      reason,
+      bytes,
+      runId,
+      source
+    ])
   }
+})
+
+export const releaseStatement = Statement.make({
+  name: "release quarantine of",
+  params: ["int8", "text", "text[]"],
+  text: `update tributary.quarantine set resolved_at = tributary.now()
+          where company_id = $1 and resource = $2 and resolved_at is null and record_id = any($3::text[])`
 })
 
 /** Releases records that were landed or deleted. */
 export const release = ({ lock, state }: SessionContext, ids: ReadonlyArray<string>) =>
   state.hasQuarantine && ids.length > 0
-    ? lock.run(
-        "release quarantine of",
-        `update tributary.quarantine set resolved_at = tributary.now()
-          where company_id = $1 and resource = $2 and resolved_at is null and record_id = any($3::text[])`,
-        [lock.companyId, lock.resource, ids]
-      )
+    ? lock.runStatement(releaseStatement, [lock.companyId, lock.resource, ids])
     : Effect.void
+
+export const releaseUnmetStatement = Statement.make({
+  name: "release what the scan did not meet of the quarantine of",
+  params: ["int8", "text", "timestamptz", "int8"],
+  text: `update tributary.quarantine set resolved_at = tributary.now()
+          where company_id = $1 and resource = $2 and resolved_at is null and ${isUnmet}`
+})
+
+const scanValues = ({ lock, runId }: SessionContext, scan: OpenScan) =>
+  [lock.companyId, lock.resource, instantText(scan.beganAt), runId] as const
 
 /** Releases what a completed full scan did not meet. */
-export const releaseUnmet = ({ lock, runId, state }: SessionContext, scan: OpenScan) =>
-  state.hasQuarantine
-    ? lock.run(
-        "release what the scan did not meet of the quarantine of",
-        `update tributary.quarantine set resolved_at = tributary.now()
-          where company_id = $1 and resource = $2 and resolved_at is null and ${isUnmet}`,
-        [lock.companyId, lock.resource, instantText(scan.beganAt), runId]
-      )
+export const releaseUnmet = (session: SessionContext, scan: OpenScan) =>
+  session.state.hasQuarantine
+    ? session.lock.runStatement(releaseUnmetStatement, scanValues(session, scan))
     : Effect.void
 
+export const unreadableStatement = Statement.make({
+  name: "look for unreadable records of",
+  params: ["int8", "text", "timestamptz", "int8"],
+  columns: { id: "int8" },
+  text: `select id from tributary.quarantine where company_id = $1 and resource = $2
+         and resolved_at is null and record_id is null and not ${isUnmet} limit 1`
+})
+
 /** Whether the scan met a record whose very number could not be read. */
-export const metUnreadable = ({ lock, runId }: SessionContext, scan: OpenScan) =>
-  Effect.map(
-    lock.run(
-      "look for unreadable records of",
-      `select 1 from tributary.quarantine where company_id = $1 and resource = $2
-         and resolved_at is null and record_id is null and not ${isUnmet} limit 1`,
-      [lock.companyId, lock.resource, instantText(scan.beganAt), runId]
-    ),
-    ({ rows }) => rows.length > 0
-  )
+export const metUnreadable = (session: SessionContext, scan: OpenScan) =>
+  Effect.map(session.lock.runStatement(unreadableStatement, scanValues(session, scan)), ({ rows }) => rows.length > 0)
 
 /** A record that passed the catalogue and that Postgres rejects all the same, kept field by field as it was read. */
 export const rejectedByPostgres = (table: Table, record: SourceRecord, error: DatabaseError): Rejected => ({

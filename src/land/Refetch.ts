@@ -6,20 +6,14 @@
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
 import { instantText } from "./WarehouseClock.ts"
 
 /** The resource whose requests are read or deleted. */
-interface RefetchScope extends Pick<LandingConnection, "run"> {
+interface RefetchScope extends Pick<LandingConnection, "runStatement"> {
   readonly companyId: bigint
   readonly resource: string
-}
-
-/** A row of `tributary.refetch_requests` as it was read. */
-export interface RefetchRequest {
-  readonly field: string
-  readonly value: string
-  readonly generation: bigint
 }
 
 /** Inserts the selected requests (company_id, resource, field, value, requested_at), or repeats them. */
@@ -28,37 +22,49 @@ export const requestSql = (select: string): string =>
    on conflict (company_id, resource, field, value)
    do update set generation = r.generation + 1, requested_at = excluded.requested_at`
 
+export const pendingStatement = Statement.make({
+  name: "read the refetch requests of",
+  params: ["int8", "text", "int8"],
+  columns: { field: "text", value: "text", generation: "int8" },
+  text: `select field, value, generation from tributary.refetch_requests where company_id = $1 and resource = $2
+      order by requested_at, field, value limit $3`
+})
+
+/** A row of `tributary.refetch_requests` as it was read. */
+export type RefetchRequest = Statement.RowOf<typeof pendingStatement>
+
 /** The oldest requests of a resource. */
 export const pendingRequests = (
-  { run, companyId, resource }: RefetchScope,
+  { runStatement, companyId, resource }: RefetchScope,
   atMost: number
 ): Effect.Effect<ReadonlyArray<RefetchRequest>, DatabaseError> =>
-  run<{ field: string; value: string; generation: bigint }>(
-    "read the refetch requests of",
-    `select field, value, generation from tributary.refetch_requests where company_id = $1 and resource = $2
-      order by requested_at, field, value limit $3`,
-    [companyId, resource, atMost]
-  ).pipe(Effect.map(({ rows }) => rows))
+  Effect.map(runStatement(pendingStatement, [companyId, resource, atMost]), ({ rows }) => rows)
 
-export const deleteFulfilled = Effect.fnUntraced(function* (
-  { run, companyId, resource }: RefetchScope,
+export const fulfilledStatement = Statement.make({
+  name: "delete a fulfilled refetch request of",
+  params: ["int8", "text", "text", "text", "int8"],
+  text: `delete from tributary.refetch_requests
+      where company_id = $1 and resource = $2 and field = $3 and value = $4 and generation = $5`
+})
+
+export const deleteFulfilled = (
+  { runStatement, companyId, resource }: RefetchScope,
   requests: ReadonlyArray<RefetchRequest>
-) {
-  for (const { field, value, generation } of requests) {
-    yield* run(
-      "delete a fulfilled refetch request of",
-      `delete from tributary.refetch_requests where company_id = $1 and resource = $2 and field = $3 and value = $4 and generation = $5`,
-      [companyId, resource, field, value, generation]
-    )
-  }
+) =>
+  Effect.forEach(
+    requests,
+    ({ field, value, generation }) => runStatement(fulfilledStatement, [companyId, resource, field, value, generation]),
+    { discard: true }
+  )
+
+export const olderStatement = Statement.make({
+  name: "delete fulfilled refetch requests of",
+  params: ["int8", "text", "timestamptz"],
+  // A time in the future was written before the warehouse's clock was set back. A run notices a step of a minute.
+  text: `delete from tributary.refetch_requests where company_id = $1 and resource = $2
+        and (requested_at < $3 or (requested_at > tributary.now() + interval '1 minute' and $3 <= tributary.now()))`
 })
 
 /** Deletes the requests that a completed full scan fulfils. */
-export const deleteOlderThanScan = ({ run, companyId, resource }: RefetchScope, scanBeganAt: number) =>
-  run(
-    "delete fulfilled refetch requests of",
-    // A time in the future was written before the warehouse's clock was set back. A run notices a step of a minute.
-    `delete from tributary.refetch_requests where company_id = $1 and resource = $2
-        and (requested_at < $3 or (requested_at > tributary.now() + interval '1 minute' and $3 <= tributary.now()))`,
-    [companyId, resource, instantText(scanBeganAt)]
-  )
+export const deleteOlderThanScan = ({ runStatement, companyId, resource }: RefetchScope, scanBeganAt: number) =>
+  runStatement(olderStatement, [companyId, resource, instantText(scanBeganAt)])

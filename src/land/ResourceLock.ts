@@ -8,15 +8,15 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import type { QueryResultRow } from "pg"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import type { Table } from "../warehouse/Table.ts"
-import { type Checkpoint, checkpointColumns, type CheckpointRow, fromRow, type Lane } from "./Checkpoint.ts"
+import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import * as ConfirmIdentity from "./ConfirmIdentity.ts"
 import * as LandingConnection from "./LandingConnection.ts"
@@ -39,7 +39,10 @@ export interface ResourceLockOptions {
   readonly waitForHolder?: boolean
 }
 
-export interface ResourceLock extends Pick<LandingConnection.LandingConnection, "client" | "connected" | "run"> {
+export interface ResourceLock extends Pick<
+  LandingConnection.LandingConnection,
+  "client" | "connected" | "run" | "runStatement"
+> {
   readonly table: Table
   readonly resource: string
   readonly companyId: bigint
@@ -48,9 +51,8 @@ export interface ResourceLock extends Pick<LandingConnection.LandingConnection, 
   readonly checkpoint: Checkpoint
   /** The live lane's: the same as `checkpoint` in the live lane. */
   readonly live: Checkpoint
-  /** SQL that is true while the table is the one that was acquired; takes two parameters, the first given here. */
-  readonly isSameTable: (parameter: number) => string
-  readonly sameTableParameters: ReadonlyArray<string>
+  /** The identity of the table that was acquired. */
+  readonly tableIdentity: string
   /** The warehouse's time, in milliseconds since 1970, of an instant on the process' monotonic clock. */
   readonly timeOf: WarehouseClock.WarehouseClock["timeOf"]
   /** The warehouse's time now. */
@@ -74,17 +76,6 @@ export type AcquireError =
 const lockRetries = 40
 const lockRetryEveryMs = 250
 
-interface NowRow extends QueryResultRow {
-  readonly now_ms: number
-}
-
-interface RaisedRow extends ConfirmIdentity.AcquiredRow, NowRow {
-  /** How many columns of the resource the warehouse has inferred. */
-  readonly inferred: number
-}
-
-type LiveRow = CheckpointRow & ConfirmIdentity.IdentityRow
-
 /** What the steps of acquiring a resource share. */
 interface LockContext {
   readonly resource: string
@@ -100,17 +91,17 @@ interface LockContext {
  * Ends the session that has the lock, and the one that lands under it. Other runs of that process go on under their
  * fences: a living process acquires their locks again.
  */
-const evict = ({ connection }: LockContext, lock: string, landing: string) =>
-  connection.run(
-    "take over",
-    `select pg_terminate_backend(pid) from (
+export const evictStatement = Statement.make({
+  name: "end the session that locks",
+  params: ["text", "text"],
+  columns: { pg_terminate_backend: "bool" },
+  text: `select pg_terminate_backend(pid) from (
        ${LaneLock.holdersSql("hashtextextended($1, 0)")} union ${LaneLock.holdersSql("hashtextextended($2, 0)")}
      ) holders
       where pid <> pg_backend_pid()
         -- A role may not end the sessions of another role: those are waited for.
-        and pid in (select pid from pg_stat_activity where usename = current_user)`,
-    [lock, landing]
-  )
+        and pid in (select pid from pg_stat_activity where usename = current_user)`
+})
 
 /** Acquires the advisory lock, which is released with the scope. */
 const lockLane = Effect.fnUntraced(function* (context: LockContext, options: ResourceLockOptions) {
@@ -119,7 +110,7 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, options: Res
   const { evictHolder = false, waitForHolder = true } = options
   const lock = LaneLock.nameOf(companyId, resource, lane)
   if (evictHolder && !locks.has(lock)) {
-    yield* evict(context, lock, LaneLock.landingNameOf(companyId, resource, lane))
+    yield* context.connection.runStatement(evictStatement, [lock, LaneLock.landingNameOf(companyId, resource, lane)])
   }
   yield* locks.tryLock(lock).pipe(
     Effect.filterOrFail(
@@ -135,25 +126,28 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, options: Res
   )
 })
 
-/** Raises the fence of the lane. Returns the lane's checkpoint and the live lane's. */
-const raiseFence = Effect.fnUntraced(function* (
-  context: LockContext
-): Effect.fn.Return<{ readonly own: RaisedRow; readonly live: LiveRow }, DatabaseError | SourceError> {
-  const { companyId, resource, lane, table, identity, clock } = context
-  const { run } = context.connection
-  yield* ConfirmIdentity.confirmSource(run, companyId, identity.address)
-  if (lane !== "live") {
-    yield* run(
-      "prepare",
-      `insert into tributary.checkpoints (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
+export const prepareStatement = Statement.make({
+  name: "prepare the checkpoint of",
+  params: ["int8", "text", "text", "text"],
+  text: `insert into tributary.checkpoints (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
        values ($1, $2, 'live', 0, 0, ${CheckpointIdentity.tableIdentitySql("$3")}, $4, tributary.now())
-       on conflict (company_id, resource, lane) do nothing`,
-      [companyId, resource, table, identity.shape]
-    )
-  }
-  const { rows: raised } = yield* run<RaisedRow>(
-    "take over",
-    `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
+       on conflict (company_id, resource, lane) do nothing`
+})
+
+export const raiseStatement = Statement.make({
+  name: "take over",
+  params: ["int8", "text", "text", "text", "text"],
+  columns: {
+    ...checkpointColumnTypes,
+    ...ConfirmIdentity.identityColumnTypes,
+    now_ms: "float8",
+    /** How many columns of the resource the warehouse has inferred. */
+    inferred: "int4",
+    current: "text",
+    behind_ms: "float8?",
+    unconfirmed: "bool"
+  },
+  text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
      values ($1, $2, $3, 1, 1, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now())
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
        updated_at = greatest(c.updated_at, tributary.now())
@@ -162,21 +156,46 @@ const raiseFence = Effect.fnUntraced(function* (
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
        exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
-                 and o.identity_fence is distinct from o.fence) as unconfirmed`,
-    [companyId, resource, lane, table, identity.shape]
-  )
+                 and o.identity_fence is distinct from o.fence) as unconfirmed`
+})
+
+export const readLiveStatement = Statement.make({
+  name: "look at the live checkpoint of",
+  params: ["int8", "text"],
+  columns: { ...checkpointColumnTypes, ...ConfirmIdentity.identityColumnTypes },
+  text: `select ${checkpointColumns}, ${ConfirmIdentity.identityColumns} from tributary.checkpoints c
+      where company_id = $1 and resource = $2 and lane = 'live'`
+})
+
+/** Raises the fence of the lane. Returns the lane's checkpoint and the live lane's. */
+const raiseFence = Effect.fnUntraced(function* ({
+  companyId,
+  resource,
+  lane,
+  table,
+  identity,
+  clock,
+  connection
+}: LockContext) {
+  const { runStatement } = connection
+  yield* ConfirmIdentity.confirmSource(connection, companyId, identity.address)
+  if (lane !== "live") yield* runStatement(prepareStatement, [companyId, resource, table, identity.shape])
+  const { rows: raised } = yield* runStatement(raiseStatement, [companyId, resource, lane, table, identity.shape])
   const own = raised[0]!
   clock.observe(own.now_ms)
   if (lane === "live") return { own, live: own }
   // After the fence was raised: a newer release that confirms its catalogue later raises it again, and one that was
   // earlier is seen here.
-  const { rows } = yield* run<LiveRow>(
-    "look at",
-    `select ${checkpointColumns}, ${ConfirmIdentity.identityColumns} from tributary.checkpoints c
-      where company_id = $1 and resource = $2 and lane = 'live'`,
-    [companyId, resource]
-  )
+  const { rows } = yield* runStatement(readLiveStatement, [companyId, resource])
   return { own, live: rows[0]! }
+})
+
+export const lockStatement = Statement.make({
+  name: "lock the checkpoint of",
+  params: ["int8", "text", "text", "text"],
+  columns: { lane: "text", fence: "int8", now_ms: "float8", pg_advisory_xact_lock_shared: "void" },
+  text: `select lane, fence, ${WarehouseClock.nowColumn}, pg_advisory_xact_lock_shared(hashtextextended($4, 0)) from tributary.checkpoints
+        where company_id = $1 and resource = $2 and lane in ('live', $3) order by lane <> 'live' for update`
 })
 
 /** Runs the body in a transaction that begins by locking the checkpoint and comparing its fence. */
@@ -187,17 +206,12 @@ const inTransaction = <A, E>(
   body: Effect.Effect<A, E>
 ) => {
   const { companyId, resource, lane, clock } = context
-  const { run, transactionEnded } = context.connection
+  const { run, runStatement, transactionEnded } = context.connection
   const landing = LaneLock.landingNameOf(companyId, resource, lane)
   return Effect.gen(function* () {
     yield* run("begin landing", "begin")
     // Every landing into this resource queues here; a run that lost its fence fails before it writes.
-    const { rows } = yield* run<NowRow & { lane: Lane; fence: bigint }>(
-      "lock the checkpoint of",
-      `select lane, fence, ${WarehouseClock.nowColumn}, pg_advisory_xact_lock_shared(hashtextextended($4, 0)) from tributary.checkpoints
-        where company_id = $1 and resource = $2 and lane in ('live', $3) order by lane <> 'live' for update`,
-      [companyId, resource, lane, landing]
-    )
+    const { rows } = yield* runStatement(lockStatement, [companyId, resource, lane, landing])
     const locked = rows.find((row) => row.lane === lane)
     yield* checkFence(locked?.fence === fence ? 1 : 0)
     const byMs = clock.stepMs(locked!.now_ms)
@@ -226,7 +240,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   const { locks } = yield* Database
   const clock = yield* WarehouseClock.make
   const connection = yield* LandingConnection.make({ companyId, resource, lane })
-  const { client, connected, run } = connection
+  const { client, connected, run, runStatement } = connection
   const context: LockContext = { resource, table: table.current, companyId, lane, identity, connection, clock }
 
   yield* lockLane(context, options)
@@ -250,7 +264,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   const rows =
     differences.all.length === 0
       ? null
-      : yield* transaction(ConfirmIdentity.confirmIdentity(run, context, confirmed, differences))
+      : yield* transaction(ConfirmIdentity.confirmIdentity(connection, context, confirmed, differences))
   if (own.inferred !== WarehouseCatalogue.inferredCount(table.resource)) return yield* new TableChanged({ resource })
 
   return {
@@ -261,10 +275,10 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     client,
     connected,
     run,
+    runStatement,
     checkpoint: fromRow(rows?.find((row) => row.lane === lane) ?? own),
     live: fromRow(rows?.find((row) => row.lane === "live") ?? live),
-    isSameTable: (first) => `$${first + 1} = ${CheckpointIdentity.tableIdentitySql(`$${first}`)}`,
-    sameTableParameters: [table.current, own.current],
+    tableIdentity: own.current,
     timeOf: clock.timeOf,
     now: clock.now,
     transaction,

@@ -1,5 +1,6 @@
 /** The row of a write session's run in `tributary.runs`: its begin and its counts. */
 import * as Effect from "effect/Effect"
+import * as Statement from "../postgres/Statement.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import type { Landing, LandingResult } from "./Landing.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
@@ -37,6 +38,19 @@ export const insertRun = ({ run, table, companyId, resource, lane, checkpoint }:
     ({ rows }): InsertedRun => rows[0]!
   )
 
+const countTypes = ["int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8"] as const
+
+export const countStatement = Statement.make({
+  name: "count the run of",
+  params: [...countTypes, "text?", "int8", "int8", "int8"],
+  text: `update tributary.runs set pages = pages + $2, bytes = bytes + $3, records = records + $4,
+       inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7, deleted = deleted + $8,
+       quarantined = quarantined + $9, requests = requests + $10, retries = retries + $11,
+       cursor_to = coalesce($12, cursor_to), late_rows = late_rows + $13, max_lateness_ms = greatest(max_lateness_ms, $14),
+       stale_records = stale_records + $15
+     where id = $1`
+})
+
 /** Adds the counts of a landing to its run. */
 export const addRunCounts = (
   { lock, runId }: SessionContext,
@@ -45,30 +59,21 @@ export const addRunCounts = (
   completed: OpenScan | null
 ) => {
   const requests = pages.reduce((sum, { page }) => sum + page.attempts, 0)
-  return lock.run(
-    "count the run of",
-    `update tributary.runs set pages = pages + $2, bytes = bytes + $3, records = records + $4,
-       inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7, deleted = deleted + $8,
-       quarantined = quarantined + $9, requests = requests + $10, retries = retries + $11,
-       cursor_to = coalesce($12, cursor_to), late_rows = late_rows + $13, max_lateness_ms = greatest(max_lateness_ms, $14),
-       stale_records = stale_records + $15
-     where id = $1`,
-    [
-      runId,
-      pages.length,
-      pages.reduce((sum, { page }) => sum + page.bytes, 0),
-      landed.records,
-      landed.inserted,
-      landed.updated,
-      landed.unchanged,
-      landed.deleted,
-      landed.quarantined,
-      requests,
-      requests - pages.length,
-      completed?.syncedThrough ?? null,
-      landed.late,
-      Math.ceil(landed.lateMs),
-      landed.staleVersions
-    ]
-  )
+  return lock.runStatement(countStatement, [
+    runId,
+    pages.length,
+    pages.reduce((sum, { page }) => sum + page.bytes, 0),
+    landed.records,
+    landed.inserted,
+    landed.updated,
+    landed.unchanged,
+    landed.deleted,
+    landed.quarantined,
+    requests,
+    requests - pages.length,
+    completed?.syncedThrough ?? null,
+    landed.late,
+    Math.ceil(landed.lateMs),
+    landed.staleVersions
+  ])
 }

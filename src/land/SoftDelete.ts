@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import { isInstant } from "../connector/Instant.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import type { DeletedRecord, Landing, MassDeleteBlocked } from "./Landing.ts"
 import { planForAll } from "./MergeSql.ts"
@@ -40,9 +41,16 @@ export interface SoftDeleteResult {
   readonly kept: number
 }
 
+export const saveIdsStatement = Statement.make({
+  name: "remember ids of",
+  params: ["int8", "text", "text", "int8", "int8[]"],
+  text: `insert into tributary.scan_ids (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
+     on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`
+})
+
 /** Stores the ids of a full scan's pages: a later run may complete the scan. */
 export const saveScanIds = (
-  { run, companyId, resource, lane }: ResourceLock,
+  { runStatement, companyId, resource, lane }: ResourceLock,
   scan: OpenScan,
   pages: Landing["pages"]
 ) => {
@@ -50,20 +58,17 @@ export const saveScanIds = (
     ...page.records.map(({ id }) => id),
     ...page.rejected.flatMap(({ id }) => (id === null || !/^-?\d{1,18}$/.test(id) ? [] : [id]))
   ])
-  return run(
-    "remember ids of",
-    `insert into tributary.scan_ids (company_id, resource, lane, page, ids) values ($1, $2, $3, $4, $5::bigint[])
-     on conflict (company_id, resource, lane, page) do update set ids = excluded.ids`,
-    [companyId, resource, lane, scan.pages, ids]
-  )
+  return runStatement(saveIdsStatement, [companyId, resource, lane, scan.pages, ids])
 }
 
-export const deleteScanIds = ({ run, companyId, resource, lane }: ResourceLock) =>
-  run("forget ids of", "delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3", [
-    companyId,
-    resource,
-    lane
-  ])
+export const deleteIdsStatement = Statement.make({
+  name: "forget ids of",
+  params: ["int8", "text", "text"],
+  text: "delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3"
+})
+
+export const deleteScanIds = ({ runStatement, companyId, resource, lane }: ResourceLock) =>
+  runStatement(deleteIdsStatement, [companyId, resource, lane])
 
 /** Turns the rows that were found missing into tombstones. */
 const tombstone = Effect.fnUntraced(function* (
@@ -97,6 +102,13 @@ const keepNewer = Effect.fnUntraced(function* ({ lock, sql }: SessionContext, sc
   return concurrent + unreached
 })
 
+export const otherLanesStatement = Statement.make({
+  name: "look for other lanes of",
+  params: ["int8", "text", "text"],
+  columns: { fence: "int8" },
+  text: `select fence from tributary.checkpoints where company_id = $1 and resource = $2 and lane <> $3 and fence > 0 limit 1`
+})
+
 /**
  * Soft-deletes rows that a completed full scan did not return. The mass-delete guard stops this above
  * `deletionsShareMax`.
@@ -110,11 +122,7 @@ export const softDeleteMissing = Effect.fnUntraced(function* (
   const nothing = { deleted: 0, massDeleteBlocked: null, kept: 0 }
   if (state.isFirstLoad) {
     // Older rows can only come from another lane.
-    const { rows: others } = yield* run(
-      "look for other lanes of",
-      `select 1 from tributary.checkpoints where company_id = $1 and resource = $2 and lane <> $3 and fence > 0 limit 1`,
-      [companyId, resource, lane]
-    )
+    const { rows: others } = yield* lock.runStatement(otherLanesStatement, [companyId, resource, lane])
     if (others.length === 0) return nothing
   }
   const began = instantText(scan.beganAt)

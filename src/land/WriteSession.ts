@@ -127,7 +127,7 @@ const writeLanding = Effect.fnUntraced(function* (
   yield* addRunCounts(session, pages, landed, completedScan)
   if (landing.inTransaction !== undefined) {
     const quarantined = new Set(loaded.rejected.flatMap(({ rejected }) => (rejected.id === null ? [] : [rejected.id])))
-    yield* landing.inTransaction({ run: lock.run, runId, quarantined })
+    yield* landing.inTransaction({ ...lock, runId, quarantined })
   }
   // A source that showed older versions is read in full until a person has decided.
   const fullScanReason = state.staleReason ?? completed?.fullScanReason
@@ -180,7 +180,7 @@ export const open = Effect.fn("WriteSession.open")(function* (
   lock: ResourceLock,
   options: OpenOptions
 ): Effect.fn.Return<WriteSession, DatabaseError> {
-  const { table, companyId, checkpoint, live, run } = lock
+  const { table, companyId, checkpoint, live, run, runStatement } = lock
   // A person accepted a new source: until a full scan completes, it overwrites and deletes the rows of the earlier one.
   const { adoptsSource } = live
   const sql = mergeSql(table, adoptsSource ? "source" : options.authority)
@@ -213,7 +213,7 @@ export const open = Effect.fn("WriteSession.open")(function* (
       lateBefore: lateness === null ? null : instantText(lateness.cursorMs - lateness.toleratedMs),
       children: options.children
     }),
-    drift: SchemaDrift.make({ run, table, companyId, runId }),
+    drift: SchemaDrift.make({ runStatement, table, companyId, runId }),
     fields: FieldFindings.make(lock, runId)
   }
   return {

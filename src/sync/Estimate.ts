@@ -5,12 +5,13 @@
  * and a bounded number of times. The code of a run chooses the scan here too.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { Identity } from "../connector/Connector.ts"
 import * as Scan from "../extract/Scan.ts"
 import type { RunKind } from "../land/Checkpoint.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "./Outcome.ts"
 import { type Certainty, estimateReads, type ReadEstimate } from "./ReadEstimate.ts"
@@ -144,10 +145,10 @@ const planResource = Effect.fnUntraced(function* (
 })
 
 /** The companies that the warehouse knows, two at most: for a plan without requests to the source. */
-const knownCompanies = Effect.fnUntraced(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ company_id: bigint }>`select distinct company_id from tributary.checkpoints limit 2`
-  return rows.map((row) => row.company_id)
+export const knownCompaniesStatement = Statement.make({
+  name: "read known companies",
+  columns: { companyId: "int8" },
+  text: 'select distinct company_id as "companyId" from tributary.checkpoints limit 2'
 })
 
 const nothingKnown: SyncHistory = {
@@ -185,9 +186,9 @@ const planCompany = Effect.fn("planCompany")(function* (options: PlanOptions, co
   }
   let history = nothingKnown
   if (companyId === null) {
-    const candidates = yield* knownCompanies()
+    const candidates = yield* Statement.run(knownCompaniesStatement)
     if (candidates.length > 1 || (candidates.length === 1 && options.companies.length > 1)) return failed(unnamed)
-    companyId = candidates[0] ?? null
+    companyId = candidates[0]?.companyId ?? null
   }
   // A warehouse that knows no company yet has no history.
   if (companyId !== null) history = yield* readHistory(companyId, company.resources, options.datasets)

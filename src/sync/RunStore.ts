@@ -6,8 +6,9 @@
  * of its lane (land/ResourceLock.ts), by every sync and by every service.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import type { Outcome } from "./Outcome.ts"
 
@@ -17,68 +18,83 @@ type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
 const processLost = "ProcessLost"
 
 /** The run of this owner: a restored control plane gives ids again, so that another run may have the number. */
-const isOwn = (sql: SqlClient.SqlClient, runId: bigint, { companyId, resource, lane }: RunOwner) =>
-  sql`id = ${runId} and company_id = ${companyId} and resource = ${resource} and lane = ${lane}`
+const isOwn = "id = $1 and company_id = $2 and resource = $3 and lane = $4"
+
+export const closeStatement = Statement.make({
+  name: "close a run",
+  params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8"],
+  text: `update tributary.runs
+       set status = $5, finished_at = tributary.now(), error_kind = $6, error = $7, note = $8, remedy = $9,
+           requests = requests + $10, retries = retries + greatest(0, $10 - 1)
+     where ${isOwn} and (status = 'running' or error_kind = '${processLost}')`
+})
 
 /** Closes a run. Best effort: when the database is gone, the outcome says so itself. */
-export const close = Effect.fnUntraced(function* (
-  runId: bigint,
-  outcome: Outcome
-): Effect.fn.Return<void, never, SqlClient.SqlClient> {
-  const status = outcome.status === "skipped" ? "failed" : outcome.status
+export const close = (runId: bigint, outcome: Outcome): Effect.Effect<void, never, SqlClient> => {
+  const { companyId, resource, lane, failure, notes, massDeleteBlocked } = outcome
   const blocked =
-    outcome.massDeleteBlocked === null
+    massDeleteBlocked === null
       ? null
-      : `the mass-delete guard stopped the deletion of ${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows`
-  const failedRequests = outcome.failure?.requests ?? 0
-  const sql = yield* SqlClient.SqlClient
-  // Written by hand: a sync does not load the query builder.
-  yield* sql`
-    update tributary.runs
-       set status = ${status}, finished_at = tributary.now(),
-           error_kind = ${outcome.failure?.kind ?? (blocked === null ? null : "MassDeleteBlocked")},
-           error = ${outcome.failure?.message ?? blocked},
-           note = ${outcome.notes.length === 0 ? null : outcome.notes.join("; ")},
-           remedy = ${outcome.failure?.remedy ?? null},
-           requests = requests + ${failedRequests}, retries = retries + ${Math.max(0, failedRequests - 1)}
-     where ${isOwn(sql, runId, outcome)} and (status = 'running' or error_kind = ${processLost})`.pipe(Effect.ignore)
-})
+      : `the mass-delete guard stopped the deletion of ${massDeleteBlocked.gone} of ${massDeleteBlocked.live} rows`
+  return Effect.ignore(
+    Statement.run(closeStatement, [
+      runId,
+      companyId,
+      resource,
+      lane,
+      outcome.status === "skipped" ? "failed" : outcome.status,
+      failure?.kind ?? (blocked === null ? null : "MassDeleteBlocked"),
+      failure?.message ?? blocked,
+      notes.length === 0 ? null : notes.join("; "),
+      failure?.remedy ?? null,
+      failure?.requests ?? 0
+    ])
+  )
+}
 
 /** How long a process that ends waits for the database. */
 const abandonTimeoutMs = 2_000
 
-/** Closes a run that was interrupted. What it landed stays, and the next run goes on from there. */
-export const abandon = (runId: bigint, owner: RunOwner): Effect.Effect<void, never, SqlClient.SqlClient> =>
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => sql`
-      update tributary.runs
+export const abandonStatement = Statement.make({
+  name: "close an interrupted run",
+  params: ["int8", "int8", "text", "text"],
+  text: `update tributary.runs
          set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
              error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here'
-       where ${isOwn(sql, runId, owner)} and status = 'running'`
-  ).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
+       where ${isOwn} and status = 'running'`
+})
+
+/** Closes a run that was interrupted. What it landed stays, and the next run goes on from there. */
+export const abandon = (
+  runId: bigint,
+  { companyId, resource, lane }: RunOwner
+): Effect.Effect<void, never, SqlClient> =>
+  Statement.run(abandonStatement, [runId, companyId, resource, lane]).pipe(
+    Effect.interruptible,
+    Effect.timeoutOption(abandonTimeoutMs),
+    Effect.ignore
+  )
+
+export const markStatement = Statement.make({
+  name: "close runs whose process is gone",
+  columns: { id: "int8" },
+  text: `update tributary.runs r
+        set status = 'abandoned', finished_at = tributary.now(), error_kind = '${processLost}',
+            error = 'its process is gone: it was killed, or lost the warehouse',
+            remedy = 'nothing is lost: the next run goes on from here'
+      where r.status = 'running' and not ${LaneLock.isHeldSql("r")}
+      returning id`
+})
 
 /**
  * Closes the runs that are running although no process has the lock of their lane; returns how many. A run that just
  * released its lock may be among them: its process still writes how it ended.
  */
-export const markAbandoned: Effect.Effect<number, SqlError, SqlClient.SqlClient> = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const ended = yield* sql.unsafe(
-    `update tributary.runs r
-        set status = 'abandoned', finished_at = tributary.now(), error_kind = $1,
-            error = 'its process is gone: it was killed, or lost the warehouse',
-            remedy = 'nothing is lost: the next run goes on from here'
-      where r.status = 'running' and not ${LaneLock.isHeldSql("r")}
-      returning 1`,
-    [processLost]
-  )
-  return ended.length
-})
+export const markAbandoned: Sql.Query<number> = Effect.map(Statement.run(markStatement), ({ length }) => length)
 
 const abandonedCheckMs = 15_000
 
 /** {@link markAbandoned} at once and then every {@link abandonedCheckMs}, for ever. */
-export const watchAbandoned: Effect.Effect<never, SqlError, SqlClient.SqlClient> = Effect.forever(
+export const watchAbandoned: Sql.Query<never> = Effect.forever(
   Effect.andThen(markAbandoned, Effect.sleep(abandonedCheckMs))
 )

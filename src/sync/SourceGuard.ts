@@ -6,65 +6,86 @@
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { isSqlError } from "effect/sql/SqlError"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import { SourceError, Unreachable } from "../connector/SourceError.ts"
 import { forgetScanSql } from "../land/Checkpoint.ts"
 import { otherAddress, sourceChanged } from "../land/CheckpointIdentity.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { retryTransient, transaction } from "../postgres/Transaction.ts"
 
-interface StoredSource {
-  readonly companyId: bigint | null
-  readonly address: string | null
-}
-
-const readStoredSource = Effect.fnUntraced(function* (company: string, companyId: bigint) {
-  const sql = yield* SqlClient.SqlClient
-  const [known] = yield* sql.unsafe<StoredSource>(
-    `select (select company_id from tributary.companies where company = $1) as "companyId",
-            (select address from tributary.sources where company_id = $2) as address`,
-    [company, companyId]
-  )
-  return known!
+export const readStatement = Statement.make({
+  name: "read the source of a company",
+  params: ["text", "int8"],
+  columns: { companyId: "int8?", address: "text?" },
+  text: `select (select company_id from tributary.companies where company = $1) as "companyId",
+            (select address from tributary.sources where company_id = $2) as address`
 })
 
-/** Stores the number of a company that has none yet. */
-export const saveCompanyId = Effect.fnUntraced(function* (
-  company: string,
-  companyId: bigint
-): Effect.fn.Return<void, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`insert into tributary.companies as c (company, company_id) values (${company}, ${companyId})
+export const saveStatement = Statement.make({
+  name: "store the number of a company",
+  params: ["text", "int8"],
+  text: `insert into tributary.companies as c (company, company_id) values ($1, $2)
              on conflict (company) do update set seen_at = tributary.now() where c.company_id = excluded.company_id`
 })
 
+/** Stores the number of a company that has none yet. */
+export const saveCompanyId = (company: string, companyId: bigint): Sql.Query<void> =>
+  Effect.asVoid(Statement.run(saveStatement, [company, companyId]))
+
+export const replaceStatement = Statement.make({
+  name: "replace the number of a company",
+  params: ["text", "int8"],
+  text: `insert into tributary.companies (company, company_id) values ($1, $2)
+             on conflict (company) do update set company_id = excluded.company_id, seen_at = tributary.now()`
+})
+
 /** Pending rows of the outbox name records of the earlier source: pushes pause until a person confirms. */
-const pauseOutbox = Effect.fnUntraced(function* (company: string) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`update tributary.installation set pause_reason = ${`company ${company} has a new source, and its outbox was filled for the earlier one`}
-              where exists (select 1 from tributary.outbox where company = ${company} and state in ('pending', 'in_flight'))`
+export const pauseOutboxStatement = Statement.make({
+  name: "pause pushes to a new source",
+  params: ["text", "text"],
+  text: `update tributary.installation set pause_reason = $2
+              where exists (select 1 from tributary.outbox where company = $1 and state in ('pending', 'in_flight'))`
+})
+
+export const replaceSourceStatement = Statement.make({
+  name: "replace the source of a company",
+  params: ["int8", "text"],
+  text: `insert into tributary.sources (company_id, address, since) values ($1, $2, tributary.now())
+             on conflict (company_id) do update set address = excluded.address, since = excluded.since`
+})
+
+export const adoptStatement = Statement.make({
+  name: "let checkpoints adopt a source",
+  params: ["int8", "text"],
+  text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1,
+      full_scan_reason = case when lane = 'live' then $2 else full_scan_reason end, ${forgetScanSql}, updated_at = tributary.now()
+    where company_id = $1`
+})
+
+export const forgetIdsStatement = Statement.make({
+  name: "forget scanned ids of a company",
+  params: ["int8"],
+  text: "delete from tributary.scan_ids where company_id = $1"
 })
 
 const acceptSource = Effect.fnUntraced(function* (
   company: string,
   companyId: bigint,
   address: string | null,
-  known: StoredSource
+  knownAddress: string | null
 ) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`insert into tributary.companies (company, company_id) values (${company}, ${companyId})
-             on conflict (company) do update set company_id = excluded.company_id, seen_at = tributary.now()`
-  yield* pauseOutbox(company)
-  if (address === null || known.address === address) return
-  yield* sql`insert into tributary.sources (company_id, address, since) values (${companyId}, ${address}, tributary.now())
-             on conflict (company_id) do update set address = excluded.address, since = excluded.since`
-  yield* sql`
-    update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1,
-      full_scan_reason = case when lane = 'live' then ${`its source is now ${address}`} else full_scan_reason end,
-      ${sql.literal(forgetScanSql)}, updated_at = tributary.now()
-    where company_id = ${companyId}`
-  yield* sql`delete from tributary.scan_ids where company_id = ${companyId}`
+  yield* Statement.run(replaceStatement, [company, companyId])
+  yield* Statement.run(pauseOutboxStatement, [
+    company,
+    `company ${company} has a new source, and its outbox was filled for the earlier one`
+  ])
+  if (address === null || knownAddress === address) return
+  yield* Statement.run(replaceSourceStatement, [companyId, address])
+  yield* Statement.run(adoptStatement, [companyId, `its source is now ${address}`])
+  yield* Statement.run(forgetIdsStatement, [companyId])
 })
 
 const confirmCompany = Effect.fnUntraced(function* (
@@ -73,12 +94,13 @@ const confirmCompany = Effect.fnUntraced(function* (
   address: string | null,
   acceptsNewSource: boolean
 ) {
-  const known = yield* readStoredSource(company, companyId)
+  const [row] = yield* Statement.run(readStatement, [company, companyId])
+  const known = row!
   const isOtherNumber = known.companyId !== null && known.companyId !== companyId
   const isOtherAddress = address !== null && known.address !== null && known.address !== address
   if (!isOtherNumber && !isOtherAddress) return
   if (acceptsNewSource) {
-    yield* transaction(acceptSource(company, companyId, address, known))
+    yield* transaction(acceptSource(company, companyId, address, known.address))
     const rest = isOtherNumber ? `; rows of company ${known.companyId} stay as they are` : ""
     return yield* Effect.logInfo(
       `company ${company} has a new source, company ${companyId} of ${address ?? "it"}${rest}`

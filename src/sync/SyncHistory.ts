@@ -6,7 +6,9 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Resource } from "../catalogue/Resource.ts"
-import { type Checkpoint, checkpointColumns, type CheckpointRow, fromRow, type Lane } from "../land/Checkpoint.ts"
+import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, type Lane } from "../land/Checkpoint.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { nowStatement } from "../land/WarehouseClock.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { type Datasets, tableOf } from "../warehouse/Table.ts"
 
@@ -41,22 +43,6 @@ export interface SyncHistory {
   readonly pageSize: number | null
 }
 
-interface LaneCheckpointRow extends CheckpointRow {
-  readonly lane: Lane
-  readonly resource: string
-  readonly read_at: Date | null
-}
-
-interface ResourceHistoryRow {
-  readonly resource: string
-  readonly rows: number | null
-  readonly per_page: number | null
-  readonly pages: number | null
-  readonly changes: number | null
-  readonly hours: number | null
-  readonly requests: number | null
-}
-
 export const noHistory: ResourceHistory = {
   rows: null,
   perPage: null,
@@ -74,6 +60,58 @@ export const noCheckpoint: Checkpoint = {
   adoptsSource: false
 }
 
+export const checkpointsStatement = Statement.make({
+  name: "read checkpoints of a company",
+  params: ["int8"],
+  columns: { lane: Statement.as<Lane>("text"), resource: "text", read_at: "timestamptz?", ...checkpointColumnTypes },
+  text: `select lane, resource, greatest(cursor_read_at, full_scan_at) as read_at, ${checkpointColumns}
+           from tributary.checkpoints c where company_id = $1`
+})
+
+export const runsStatement = Statement.make({
+  name: "sum up runs of a company",
+  params: ["int8"],
+  columns: {
+    resource: "text",
+    rows: "float8?",
+    per_page: "float8?",
+    pages: "float8?",
+    changes: "float8?",
+    hours: "float8?",
+    requests: "float8?"
+  },
+  text: `with mine as (
+      select r.*, row_number() over (partition by r.resource order by r.id desc) as back,
+             r.started_at >= tributary.now() - make_interval(days => ${recentDays}) as is_recent
+        from tributary.runs r where r.company_id = $1
+    ), counted as (
+      select resource, (sum(inserted) - sum(deleted))::float8 as rows from mine group by resource
+    ), paged as (
+      select distinct on (resource) resource, ceil(records::float8 / pages) as per_page, pages::float8 as pages
+        from mine where back <= ${recentRuns} and pages > 0 and kind in ('full', 'incremental')
+       order by resource, ceil(records::float8 / pages) desc, pages desc
+    ), followed as (
+      select resource,
+             sum(inserted + updated + deleted) filter (where kind in ('incremental', 'children'))::float8 as changes,
+             (extract(epoch from max(started_at) filter (where kind in ('incremental', 'children')) - min(started_at))
+               / 3600)::float8 as hours
+        from mine where lane = 'live' and status in ('done', 'quarantined') and is_recent group by resource
+    ), pending as (
+      select resource, count(*)::float8 as requests from tributary.refetch_requests where company_id = $1 group by resource
+    )
+    select resource, counted.rows, paged.per_page, paged.pages, followed.changes, followed.hours, pending.requests
+      from counted full join paged using (resource) full join followed using (resource) full join pending using (resource)`
+})
+
+/** A table that came from elsewhere has rows that no run has counted; Postgres has an estimate of them. */
+export const estimatesStatement = Statement.make({
+  name: "read estimates of rows",
+  params: ["name"],
+  columns: { name: "name", rows: "float8" },
+  text: `select c.relname as name, c.reltuples::float8 as rows from pg_class c join pg_namespace n on n.oid = c.relnamespace
+          where n.nspname = $1 and c.relkind = 'r' and c.reltuples > 0`
+})
+
 export const readHistory = Effect.fnUntraced(function* (
   companyId: bigint,
   resources: ReadonlyArray<Resource>,
@@ -83,38 +121,10 @@ export const readHistory = Effect.fnUntraced(function* (
   const gathered = yield* transaction(
     Effect.gen(function* () {
       yield* sql`set transaction isolation level repeatable read, read only`
-      const [clock] = yield* sql<{ now_ms: number }>`
-        select (extract(epoch from tributary.now()) * 1000)::float8 as now_ms`
-      const checkpoints = yield* sql.unsafe<LaneCheckpointRow>(
-        `select lane, resource, greatest(cursor_read_at, full_scan_at) as read_at, ${checkpointColumns} from tributary.checkpoints c where company_id = $1`,
-        [companyId]
-      )
-      const rows = yield* sql<ResourceHistoryRow>`
-        with mine as (
-          select r.*, row_number() over (partition by r.resource order by r.id desc) as back,
-                 r.started_at >= tributary.now() - make_interval(days => ${recentDays}) as is_recent
-            from tributary.runs r where r.company_id = ${companyId}
-        ), counted as (
-          select resource, (sum(inserted) - sum(deleted))::float8 as rows from mine group by resource
-        ), paged as (
-          select distinct on (resource) resource, ceil(records::float8 / pages) as per_page, pages::float8 as pages
-            from mine where back <= ${recentRuns} and pages > 0 and kind in ('full', 'incremental')
-           order by resource, ceil(records::float8 / pages) desc, pages desc
-        ), followed as (
-          select resource,
-                 sum(inserted + updated + deleted) filter (where kind in ('incremental', 'children'))::float8 as changes,
-                 (extract(epoch from max(started_at) filter (where kind in ('incremental', 'children')) - min(started_at))
-                   / 3600)::float8 as hours
-            from mine where lane = 'live' and status in ('done', 'quarantined') and is_recent group by resource
-        ), pending as (
-          select resource, count(*)::float8 as requests from tributary.refetch_requests where company_id = ${companyId} group by resource
-        )
-        select resource, counted.rows, paged.per_page, paged.pages, followed.changes, followed.hours, pending.requests
-          from counted full join paged using (resource) full join followed using (resource) full join pending using (resource)`
-      // A table that came from elsewhere has rows that no run has counted; Postgres has an estimate of them.
-      const estimated = yield* sql<{ name: string; rows: number }>`
-        select c.relname as name, c.reltuples::float8 as rows from pg_class c join pg_namespace n on n.oid = c.relnamespace
-         where n.nspname = ${datasets.current} and c.relkind = 'r' and c.reltuples > 0`
+      const [clock] = yield* Statement.run(nowStatement)
+      const checkpoints = yield* Statement.run(checkpointsStatement, [companyId])
+      const rows = yield* Statement.run(runsStatement, [companyId])
+      const estimated = yield* Statement.run(estimatesStatement, [datasets.current])
       return { nowMs: clock!.now_ms, checkpoints, rows, estimated }
     })
   )

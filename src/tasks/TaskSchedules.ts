@@ -4,6 +4,7 @@
  * Promise: all schedules of a company change in one transaction, which may be repeated.
  */
 import * as Effect from "effect/Effect"
+import { nowStatement } from "../land/WarehouseClock.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -55,12 +56,6 @@ export const readSchedulesStatement = Statement.make({
           order by s.company, s.resource for update of s`
 })
 
-export const nowStatement = Statement.make({
-  name: "read the warehouse's clock",
-  columns: { nowMs: "float8" },
-  text: `select ${Sql.epochMs("tributary.now()")} as "nowMs"`
-})
-
 export const updateStatement = Statement.make({
   name: "store schedules",
   params: ["text"],
@@ -94,7 +89,7 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Que
       yield* Statement.run(insertStatement, [JSON.stringify(schedules)])
       const rows = yield* Statement.run(readSchedulesStatement, [companies])
       const [clock] = yield* Statement.run(nowStatement)
-      const { nowMs } = clock!
+      const { now_ms: nowMs } = clock!
       const keyOf = (one: { readonly company: string; readonly resource: string }) =>
         JSON.stringify([one.company, one.resource])
       const before = new Map(rows.map((row) => [keyOf(row), row]))

@@ -60,7 +60,7 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
       [companyId, record.extra, ...record.columns.map((value) => value ?? null)]
     )
   }
-  const drift = SchemaDrift.make({ run: runOf(client), table, companyId, runId: 7n })
+  const drift = SchemaDrift.make({ runStatement: runOf(client), table, companyId, runId: 7n })
   const noted = yield* drift.note(
     found.map(({ extra }) => extra),
     true
@@ -70,9 +70,9 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
 }, Effect.scoped)
 
 const runOf =
-  (client: pg.Client) =>
-  <Row extends pg.QueryResultRow>(operation: string, text: string, values?: ReadonlyArray<unknown>) =>
-    execute<Row>(client, operation, text, values)
+  (client: pg.Client): SchemaDrift.DriftOptions["runStatement"] =>
+  ({ name, text }, values) =>
+    execute(client, name, text, values)
 
 const recordsOf = Effect.fnUntraced(function* (resource: Resource) {
   const sql = yield* SqlClient.SqlClient
@@ -163,7 +163,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
               }
             : Reflect.get(target, name)
       })
-      const drift = SchemaDrift.make({ run: runOf(client), table: tableOf(resource), companyId: 1n, runId: 1n })
+      const drift = SchemaDrift.make({
+        runStatement: runOf(client),
+        table: tableOf(resource),
+        companyId: 1n,
+        runId: 1n
+      })
       assert.deepStrictEqual(yield* drift.note(['{"x":1}', null], false), { unknown: ["x"], typeMismatches: [] })
       for (let page = 0; page < 5; page++) {
         assert.deepStrictEqual(yield* drift.note([null, '{"x":2}', null], false), SchemaDrift.emptyDriftReport)

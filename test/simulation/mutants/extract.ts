@@ -26,8 +26,8 @@ export const extract: ReadonlyArray<Mutant> = [
       { file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` },
       {
         file: checkpoints,
-        find: "completed?.syncedThrough ?? null,\n      completed === null",
-        replace: "(completed ?? scan)?.syncedThrough ?? null,\n      completed === null"
+        find: "completed?.syncedThrough ?? null,\n    completed === null",
+        replace: "(completed ?? scan)?.syncedThrough ?? null,\n    completed === null"
       },
       {
         file: scan,

@@ -34,8 +34,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: checkpoints,
-        find: "completed?.syncedThrough ?? null,\n      completed === null",
-        replace: "(completed ?? scan)?.syncedThrough ?? null,\n      completed === null"
+        find: "completed?.syncedThrough ?? null,\n    completed === null",
+        replace: "(completed ?? scan)?.syncedThrough ?? null,\n    completed === null"
       }
     ],
     wish: { on: ["C1", "C8"] }
@@ -113,9 +113,9 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: checkpoints,
-        find: "completed?.syncedThrough ?? null,\n      completed === null",
+        find: "completed?.syncedThrough ?? null,\n    completed === null",
         replace:
-          '(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n      completed === null'
+          '(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n    completed === null'
       }
     ],
     wish: { on: ["B1"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
@@ -216,8 +216,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: softDelete,
-        find: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3",',
-        replace: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and $3::text is not null",'
+        find: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and lane = $3"',
+        replace: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and $3::text is not null"'
       }
     ],
     wish: { on: ["BF", "N5"], overrides: { resources: ["areas", "producttypetaxes"], pageSize: 3, batchRecordsMax: 3 } }
