@@ -7,6 +7,7 @@ import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import * as BudgetState from "../budget/BudgetState.ts"
 import { chooseCompanies } from "../configuration/Configuration.ts"
 import type * as Sql from "../postgres/Sql.ts"
+import { readNowMs } from "../postgres/Now.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { company, config, configuration, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
@@ -84,21 +85,15 @@ const release = Command.make(
   ])
 )
 
-export const nowStatement = Statement.make({
-  name: "read the time for the budgets",
-  columns: { now: "timestamptz" },
-  text: "select tributary.now() as now"
-})
-
 export const command = Command.make(
   "budget",
   { company, config, json },
   Effect.fn(function* (flags) {
     const budgets = yield* eachCompany(flags, (fingerprint) =>
       Effect.gen(function* () {
-        const [row] = yield* Statement.run(nowStatement)
+        const now = Math.floor(yield* readNowMs)
         const [state] = yield* BudgetState.readBudgets([fingerprint])
-        return { now: row!.now.getTime(), state }
+        return { now, state }
       })
     )
     if (flags.json) {

@@ -14,6 +14,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type * as Reader from "../warehouse/Reader.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { readNowMs } from "../postgres/Now.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
@@ -81,16 +82,8 @@ const asReader = ({ reader }: Backend, handled: Handled): Handled =>
     )
   })
 
-export const nowStatement = Statement.make({
-  name: "read the warehouse's time",
-  columns: { now: "timestamptz" },
-  text: "select tributary.now() as now"
-})
-
 const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): Handled =>
-  Effect.flatMap(Statement.run(nowStatement), ([row]) =>
-    route.handle({ ...request, now: row!.now, companies, background })
-  )
+  Effect.flatMap(readNowMs, (nowMs) => route.handle({ ...request, now: new Date(nowMs), companies, background }))
 
 const warnOnce = (runner: PageRunner, sentence: string) =>
   Effect.suspend(() => {

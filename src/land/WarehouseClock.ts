@@ -6,7 +6,6 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Statement from "../postgres/Statement.ts"
 
 export interface WarehouseClock {
   /** The warehouse's time, in milliseconds since 1970, of an instant on the process' monotonic clock. */
@@ -24,12 +23,6 @@ export const clockStepMsMax = 60_000
 
 /** The time of the warehouse as a column. */
 export const nowColumn = "(extract(epoch from tributary.now()) * 1000)::float8 as now_ms"
-
-export const nowStatement = Statement.make({
-  name: "read the warehouse's clock",
-  columns: { now_ms: "float8" },
-  text: `select ${nowColumn}`
-})
 
 /** An instant of the warehouse as text, to the microsecond. */
 export const instantText = (milliseconds: number): string => {

@@ -8,7 +8,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Resource } from "../catalogue/Resource.ts"
 import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, type Lane } from "../land/Checkpoint.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { nowStatement } from "../land/WarehouseClock.ts"
+import { readNowMs } from "../postgres/Now.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { type Datasets, tableOf } from "../warehouse/Table.ts"
 
@@ -121,11 +121,11 @@ export const readHistory = Effect.fnUntraced(function* (
   const gathered = yield* transaction(
     Effect.gen(function* () {
       yield* sql`set transaction isolation level repeatable read, read only`
-      const [clock] = yield* Statement.run(nowStatement)
+      const nowMs = yield* readNowMs
       const checkpoints = yield* Statement.run(checkpointsStatement, [companyId])
       const rows = yield* Statement.run(runsStatement, [companyId])
       const estimated = yield* Statement.run(estimatesStatement, [datasets.current])
-      return { nowMs: clock!.now_ms, checkpoints, rows, estimated }
+      return { nowMs, checkpoints, rows, estimated }
     })
   )
   const { checkpoints, rows, nowMs } = gathered

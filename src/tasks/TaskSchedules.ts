@@ -4,7 +4,7 @@
  * Promise: all schedules of a company change in one transaction, which may be repeated.
  */
 import * as Effect from "effect/Effect"
-import { nowStatement } from "../land/WarehouseClock.ts"
+import { readNowMs } from "../postgres/Now.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -88,8 +88,7 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Que
       const companies = [...new Set(schedules.map(({ company }) => company))]
       yield* Statement.run(insertStatement, [JSON.stringify(schedules)])
       const rows = yield* Statement.run(readSchedulesStatement, [companies])
-      const [clock] = yield* Statement.run(nowStatement)
-      const { now_ms: nowMs } = clock!
+      const nowMs = yield* readNowMs
       const keyOf = (one: { readonly company: string; readonly resource: string }) =>
         JSON.stringify([one.company, one.resource])
       const before = new Map(rows.map((row) => [keyOf(row), row]))
