@@ -1,4 +1,4 @@
-/** Who may do what: tokens, scopes, companies, licences, and the order in which the checks are made. */
+/** Access: tokens, scopes, companies, licences, and the order of the checks. */
 import { assert, describe, it } from "vitest"
 import {
   advance,
@@ -47,14 +47,14 @@ function outOfScope(answer: Answer, scope: string): void {
   assert.isNotEmpty(params["realm"] ?? "")
 }
 
-describe("tokens", () => {
-  it("[AUTH-01][AUTH-06][C-07][GEN-07][GEN-08][VER-01] a bearer token over plain HTTP is all that a request needs", async () => {
+describe("a token", () => {
+  it("[AUTH-01][AUTH-06][C-07][GEN-07][GEN-08][VER-01] suffices as a bearer token over plain HTTP", async () => {
     assert.match(await baseUrl(), /^http:\/\/.*\/!\/api\/v2$/)
     const c = await newCompany()
     page(await c.get("/salesmen"))
   })
 
-  it("[C-01][AUTH-18] the parameters of WWW-Authenticate are quoted strings", async () => {
+  it("[C-01][AUTH-18] is challenged by WWW-Authenticate with quoted parameters", async () => {
     const c = await newCompany()
     const anonymous = await send({ method: "GET", path: "/salesmen" })
     assert.match(String(anonymous.headers["www-authenticate"]), /^Bearer realm="[^"]+", error="invalid_token"/)
@@ -62,7 +62,7 @@ describe("tokens", () => {
     assert.match(String(answer.headers["www-authenticate"]), /\bscope="setup:read"/)
   })
 
-  it("[C-06][AUTH-08] no path issues, lists or revokes tokens", async () => {
+  it("[C-06][AUTH-08] is not issued, listed or revoked under any path", async () => {
     const c = await newCompany()
     for (const path of ["tokens", "token", "accesstokens", "oauth/token"]) {
       refused(await c.get(`/${path}`), "not_found")
@@ -70,12 +70,12 @@ describe("tokens", () => {
     }
   })
 
-  it("[AUTH-12][AUTH-18] no Authorization header is 401 unauthorized", async () => {
+  it("[AUTH-12][AUTH-18] is required: no Authorization header is 401 unauthorized", async () => {
     unauthorized(await send({ method: "GET", path: "/salesmen" }), "unauthorized")
     unauthorized(await send({ method: "POST", path: "/salesmen", body: { name: "x" } }), "unauthorized")
   })
 
-  it("[AUTH-12][AUTH-18] a malformed Authorization header is 401 unauthorized", async () => {
+  it("[AUTH-12][AUTH-18] in a malformed Authorization header is 401 unauthorized", async () => {
     const { token } = await newCompany()
     for (const authorization of [
       "",
@@ -92,7 +92,7 @@ describe("tokens", () => {
     }
   })
 
-  it("[AUTH-12] an unknown token is 401 unauthorized, also one that differs in a letter", async () => {
+  it("[AUTH-12] that is unknown is 401 unauthorized, also if one letter differs", async () => {
     const { token } = await newCompany()
     unauthorized(await send({ method: "GET", path: "/salesmen", token: "nobody" }), "unauthorized")
     unauthorized(await send({ method: "GET", path: "/salesmen", token: `${token}x` }), "unauthorized")
@@ -102,7 +102,7 @@ describe("tokens", () => {
     }
   })
 
-  it("[AUTH-05] a token in the query string is no token", async () => {
+  it("[AUTH-05] in the query string is ignored", async () => {
     const c = await newCompany()
     for (const name of ["access_token", "token", "authorization"]) {
       unauthorized(await send({ method: "GET", path: `/salesmen?${name}=${c.token}` }), "unauthorized")
@@ -111,12 +111,12 @@ describe("tokens", () => {
     }
   })
 
-  it("[VER-02] the HMAC parameters of version 1 are no credentials", async () => {
+  it("[VER-02] is not replaced by the HMAC parameters of version 1", async () => {
     const path = "/salesmen?auth%5Burl%5D=x&auth%5Btime%5D=1&auth%5Bhash%5D=0"
     unauthorized(await send({ method: "GET", path }), "unauthorized")
   })
 
-  it("[AUTH-13][AUTH-04][AUTH-18] revocation takes effect on the next request", async () => {
+  it("[AUTH-13][AUTH-04][AUTH-18] is rejected from the next request after its revocation", async () => {
     const c = await newCompany()
     page(await c.get("/salesmen"))
     await control("POST", "/tokens/revoke", { token: c.token })
@@ -124,20 +124,20 @@ describe("tokens", () => {
     unauthorized(await c.post("/salesmen", { name: "x" }), "token_revoked")
   })
 
-  it("[AUTH-14][AUTH-18] a token past its expiry is 401 token_expired", async () => {
+  it("[AUTH-14][AUTH-18] past its expiry is 401 token_expired", async () => {
     const c = await newCompany()
     const { token } = await mint({ company: c.id, expires: "2020-01-01T00:00:00Z" })
     unauthorized(await send({ method: "GET", path: "/salesmen", token }), "token_expired")
   })
 
-  it("[C-03] revoked and expired is token_revoked", async () => {
+  it("[C-03] that is revoked and expired is token_revoked", async () => {
     const c = await newCompany()
     const { token } = await mint({ company: c.id, expires: "2020-01-01T00:00:00Z" })
     await control("POST", "/tokens/revoke", { token })
     unauthorized(await send({ method: "GET", path: "/salesmen", token }), "token_revoked")
   })
 
-  it("[AUTH-03][AUTH-14] a token without an expiry outlives one with an expiry", async () => {
+  it("[AUTH-03][AUTH-14] without an expiry outlives one with an expiry", async () => {
     const c = await newCompany()
     const expires = stamp((await serverNow()) + 3600n * 1_000_000n)
     const { token } = await mint({ company: c.id, expires })
@@ -148,7 +148,7 @@ describe("tokens", () => {
     page(await c.get("/salesmen"))
   })
 
-  it("[AUTH-02][GEN-04][GEN-05] each token reads and writes its own company", async () => {
+  it("[AUTH-02][GEN-04][GEN-05] reads and writes its own company only", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const ofA = await makeSalesman(a)
@@ -160,13 +160,13 @@ describe("tokens", () => {
   })
 })
 
-describe("supervisors", () => {
+describe("a user of a token", () => {
   const people = [
     ["is no supervisor", { supervisor: false }],
     ["is inactive", { active: false }]
   ] as const
   for (const [what, more] of people) {
-    it(`[AUTH-09][AUTH-16][AUTH-20] a user who ${what} is 403 forbidden`, async () => {
+    it(`[AUTH-09][AUTH-16][AUTH-20] who ${what} is 403 forbidden`, async () => {
       const c = await newCompany()
       const { token } = await mint({ company: c.id, ...more })
       const answer = await send({ method: "GET", path: "/salesmen", token })
@@ -175,7 +175,7 @@ describe("supervisors", () => {
     })
   }
 
-  it("[AUTH-09][AUTH-16] a supervisor of another company is 403 forbidden", async () => {
+  it("[AUTH-09][AUTH-16] who is supervisor of another company is 403 forbidden", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const { token } = await mint({ company: a.id, usercompany: b.id })
@@ -185,16 +185,16 @@ describe("supervisors", () => {
     assert.isEmpty(await b.list("/salesmen"))
   })
 
-  it("[C-05][AUTH-09] /me too is for supervisors only", async () => {
+  it("[C-05][AUTH-09] must be a supervisor for /me too", async () => {
     const c = await newCompany()
     const { token } = await mint({ company: c.id, supervisor: false })
     refused(await send({ method: "GET", path: "/me", token }), "forbidden")
   })
 })
 
-describe("scopes", () => {
+describe("the scopes of a token", () => {
   for (const { path, area, ops, make, body } of RESOURCES) {
-    it(`[SCOPE-24][AUTH-10][AUTH-15][AUTH-19][SCOPE-01][C-04] ${path}: each operation needs its own access to ${area}`, async () => {
+    it(`[SCOPE-24][AUTH-10][AUTH-15][AUTH-19][SCOPE-01][C-04] are required on ${path}: each operation needs its own access to ${area}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const payload = await body(c)
@@ -219,7 +219,7 @@ describe("scopes", () => {
     })
   }
 
-  it("[SCOPE-03][SCOPE-04][C-04] write alone creates and is answered with the record, but neither reads nor cancels", async () => {
+  it("[SCOPE-03][SCOPE-04][C-04] with write only allow a create and its response, not reading or cancelling", async () => {
     const c = await newCompany()
     const writer = await c.with("setup:write")
     const created = await makeSalesman(writer, { email1: "a@b.example" })
@@ -229,7 +229,7 @@ describe("scopes", () => {
     assert.strictEqual((await c.read("salesmen", idOf(created)))["cancel"], false)
   })
 
-  it("[SCOPE-05][SCOPE-10][RES-14] a scope of one area says nothing about another", async () => {
+  it("[SCOPE-05][SCOPE-10][RES-14] of one area give no access to another", async () => {
     const c = await newCompany()
     const orders = await c.with("orders:read", "orders:write", "orders:cancel")
     outOfScope(await orders.get("/payments"), "payments:read")
@@ -241,7 +241,7 @@ describe("scopes", () => {
     page(await orders.get("/orders"))
   })
 
-  it("[SCOPE-06][SCOPE-08][SCOPE-09][SCOPE-11][SCOPE-14][SCOPE-15][SCOPE-22][SCOPE-23] the areas cover their resources", async () => {
+  it("[SCOPE-06][SCOPE-08][SCOPE-09][SCOPE-11][SCOPE-14][SCOPE-15][SCOPE-22][SCOPE-23] of an area cover its resources", async () => {
     const c = await newCompany()
     const covered: Readonly<Record<string, readonly string[]>> = {
       customers: ["customers", "shiptos"],
@@ -261,12 +261,12 @@ describe("scopes", () => {
     }
   })
 
-  it("[AUTH-11] a token of every scope meets no third check", async () => {
+  it("[AUTH-11] that include every scope reach every resource", async () => {
     const c = await newCompany()
     for (const { path } of RESOURCES) page(await c.get(`/${path}`))
   })
 
-  it("[SPECIAL-10][RES-04][C-05] /me names the token's scopes, company and user for any valid token", async () => {
+  it("[SPECIAL-10][RES-04][C-05] are returned by /me with company and user for any valid token", async () => {
     const c = await newCompany()
     const scoped = await c.with("orders:read", "payments:cancel")
     const me = succeeded(await scoped.get("/me"))
@@ -285,13 +285,13 @@ describe("scopes", () => {
 })
 
 describe("the order of the checks (C-02)", () => {
-  it("[C-02] 401 comes before an unknown path and a wrong verb", async () => {
+  it("[C-02] puts 401 before an unknown path and a wrong verb", async () => {
     unauthorized(await send({ method: "GET", path: "/nosuchthing" }), "unauthorized")
     unauthorized(await send({ method: "PUT", path: "/salesmen" }), "unauthorized")
     unauthorized(await send({ method: "POST", path: "/salesmen", raw: "{" }), "unauthorized")
   })
 
-  it("[C-02][AUTH-11] forbidden comes before unknown path, wrong verb and scope", async () => {
+  it("[C-02][AUTH-11] puts forbidden before an unknown path, a wrong verb and scope", async () => {
     const c = await newCompany()
     const { token } = await mint({ company: c.id, supervisor: false, scopes: [] })
     refused(await send({ method: "GET", path: "/nosuchthing", token }), "forbidden")
@@ -299,7 +299,7 @@ describe("the order of the checks (C-02)", () => {
     refused(await send({ method: "GET", path: "/salesmen", token }), "forbidden")
   })
 
-  it("[C-02][C-13] an unknown path and a wrong verb come before scope", async () => {
+  it("[C-02][C-13] puts an unknown path and a wrong verb before scope", async () => {
     const c = await newCompany()
     const none = await c.with("users:read")
     refused(await none.get("/nosuchthing"), "not_found")
@@ -307,7 +307,7 @@ describe("the order of the checks (C-02)", () => {
     refused(await none.send({ method: "DELETE", path: "/invoicelines/1" }), "method_not_allowed")
   })
 
-  it("[C-02] scope comes before the body, the parameters and the id, so that existence never leaks", async () => {
+  it("[C-02] puts scope before body, parameters and id, so that existence never leaks", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     const reader = await c.with("setup:read")
@@ -321,7 +321,7 @@ describe("the order of the checks (C-02)", () => {
     outOfScope(await writer.get("/salesmen?bogus=1"), "setup:read")
   })
 
-  it("[C-02][AUTH-17][AUTH-20][C-08] a licence comes before scope, and the rest keeps working", async () => {
+  it("[C-02][AUTH-17][AUTH-20][C-08] puts a licence before scope, and leaves other resources working", async () => {
     const c = await newCompany()
     const none = await c.with("users:read")
     await c.settings({ features: { estimating: false } })
@@ -335,10 +335,10 @@ describe("the order of the checks (C-02)", () => {
   })
 })
 
-describe("companies are islands", () => {
+describe("the separation of companies", () => {
   for (const { path, ops, make, change } of RESOURCES) {
     if (path === "invoiceterms" || !ops.includes("R")) continue
-    it(`[GEN-06][CODE-09] ${path}: a record of another company answers as if it did not exist`, async () => {
+    it(`[GEN-06][CODE-09] hides another company's record: ${path} answers as if it did not exist`, async () => {
       const a = await newCompany()
       const b = await newCompany()
       const record = await make(a)
@@ -366,7 +366,7 @@ describe("companies are islands", () => {
 
   for (const { path, ops, make } of RESOURCES) {
     if (path === "invoiceterms" || ops.includes("R")) continue
-    it(`[GEN-06] ${path}: a list shows the token's company only`, async () => {
+    it(`[GEN-06] limits a list to the token's company: ${path}`, async () => {
       const a = await newCompany()
       const b = await newCompany()
       const record = await make(a)
@@ -376,7 +376,7 @@ describe("companies are islands", () => {
     })
   }
 
-  it("[GEN-06] an ETag of one company does not open another", async () => {
+  it("[GEN-06] rejects an ETag of another company", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const made = await a.post("/salesmen", { name: "Ann" })
@@ -384,7 +384,7 @@ describe("companies are islands", () => {
     refused(await b.patch(`/salesmen/${id}`, { name: "Eve" }, { "if-match": etagOf(made) }), "not_found")
   })
 
-  it("[CODE-11][GEN-06] a key of one company is free in another", async () => {
+  it("[CODE-11][GEN-06] leaves a key of one company free in another", async () => {
     const a = await newCompany()
     const b = await newCompany()
     await a.create("salesmen", { name: "Ann" })
@@ -393,7 +393,7 @@ describe("companies are islands", () => {
     await makeCustomer(b, { customercode: "C1" })
   })
 
-  it("[GEN-04] two tokens of one company see the same records", async () => {
+  it("[GEN-04] shows the same records to two tokens of one company", async () => {
     const a = await newCompany()
     const other = companyOf(a.id, await tokenFor(a.id, "*"))
     const record = await makeSalesman(a)
@@ -401,8 +401,8 @@ describe("companies are islands", () => {
   })
 })
 
-describe("what needs no token", () => {
-  it("[C-05] /openapi.json describes what is built, without a token", async () => {
+describe("a request without a token", () => {
+  it("[C-05] returns the description of the API at /openapi.json", async () => {
     const document = succeeded(await send({ method: "GET", path: "/openapi.json" }))
     assert.match(String(document["openapi"]), /^3\./)
     const paths = Object.keys(row(document["paths"]))

@@ -1,4 +1,4 @@
-/** Create many: one answer per item, each on its own. */
+/** Batches: one result per item, independent of the others. */
 import { assert, describe, it } from "vitest"
 import {
   challenge,
@@ -51,10 +51,10 @@ function outcome(result: Row): string {
   return result["status"] === 201 ? "201" : `${String(result["status"])} ${String(row(result["error"])["code"])}`
 }
 
-describe("every resource", () => {
+describe("a batch of a resource", () => {
   for (const each of RESOURCES) {
     const { path, body } = each
-    it(`[EP-07][G-01][G-03][EP-11] POST /${path}/batch is 207 with the records`, async () => {
+    it(`[EP-07][G-01][G-03][EP-11] is 207 with the records: POST /${path}/batch`, async () => {
       const c = await newCompany()
       const items = [
         { ...(await body(c)), externalid: "one" },
@@ -70,7 +70,7 @@ describe("every resource", () => {
       }
     })
 
-    it(`[G-02][G-01][ERR-02] POST /${path}/batch: a bad item harms no other`, async () => {
+    it(`[G-02][G-01][ERR-02] writes the other items if one is invalid: POST /${path}/batch`, async () => {
       const c = await newCompany()
       const items = [await body(c), { bogus: 1 }, { ...(await body(c)), externalid: 5 }, await body(c), null, "x", []]
       const list = results(await c.post(`/${path}/batch`, items), 7)
@@ -87,18 +87,18 @@ describe("every resource", () => {
       assert.strictEqual(row(list[2]?.["error"])["field"], "externalid")
     })
 
-    it(`[G-04] POST /${path}/batch of nothing is 207 with no results`, async () => {
+    it(`[G-04] without items is 207 without results: POST /${path}/batch`, async () => {
       const c = await newCompany()
       results(await c.post(`/${path}/batch`, []), 0)
     })
 
-    it(`[D-07] POST /${path}/batch of what is no array is 400 invalid_request`, async () => {
+    it(`[D-07] that is no array is 400 invalid_request: POST /${path}/batch`, async () => {
       const c = await newCompany()
       for (const value of [{}, "x", 1, null, true, { results: [] }])
         refused(await c.post(`/${path}/batch`, value), "invalid_request")
     })
 
-    it(`[LIM-01][CODE-07] POST /${path}/batch of 251 is refused whole`, async () => {
+    it(`[LIM-01][CODE-07] of 251 is rejected as a whole: POST /${path}/batch`, async () => {
       const c = await newCompany()
       const one = await body(c)
       const before = await c.list(`/${path}?cancel=any`)
@@ -121,7 +121,7 @@ describe("every resource", () => {
   }
 })
 
-it("[LIM-01][EP-07] 250 items are accepted, in order", async () => {
+it("[LIM-01][EP-07] a batch of 250 items is accepted, in order", async () => {
   const c = await newCompany()
   const items = Array.from({ length: 250 }, (_, i) => ({ name: `n${i}` }))
   const list = results(await c.post("/salesmen/batch", items), 250)
@@ -135,21 +135,21 @@ it("[LIM-01][EP-07] 250 items are accepted, in order", async () => {
   assert.deepEqual(ids(await c.list("/salesmen?limit=250")), sorted)
 })
 
-it("[G-02] a batch that fails in every item is a 207 all the same", async () => {
+it("[G-02] a batch with an error in every item is still 207", async () => {
   const c = await newCompany()
   const list = results(await c.post("/salesmen/batch", [{}, { name: 5 }, { name: "x".repeat(51) }]), 3)
   assert.deepEqual(list.map(outcome), ["400 invalid_request", "400 invalid_type", "400 invalid_request"])
   assert.isEmpty(await c.list("/salesmen"))
 })
 
-it("[G-06][EP-11][SALESMEN-04] the second of two items with the same key is 409 duplicate", async () => {
+it("[G-06][EP-11][SALESMEN-04] a batch with the same key in two items rejects the second as 409 duplicate", async () => {
   const c = await newCompany()
   const list = results(await c.post("/salesmen/batch", [{ name: "Ann" }, { name: "ann" }, { name: "Bob" }]), 3)
   assert.deepEqual(list.map(outcome), ["201", "409 duplicate", "201"])
   assert.lengthOf(await c.list("/salesmen"), 2)
 })
 
-it("[G-02][WRITE-01][WRITE-02] shipments in a batch see the ones before them", async () => {
+it("[G-02][WRITE-01][WRITE-02] a batch of shipments counts the shipments before each item", async () => {
   const c = await newCompany()
   const order = await makeOrder(c)
   const [orderlineid] = order.lineIds
@@ -159,7 +159,7 @@ it("[G-02][WRITE-01][WRITE-02] shipments in a batch see the ones before them", a
   isDecimal((await orderLines(c, order.id))[0]?.["qtyship"], "10", 6)
 })
 
-it("[G-02][WRITE-10][I-16] payments in a batch see the ones before them", async () => {
+it("[G-02][WRITE-10][I-16] a batch of payments counts the payments before each item", async () => {
   const c = await newCompany()
   const invoiceid = idOf(await makePosted(c))
   const pay = (amount: string) => ({ invoiceid, amount })
@@ -168,7 +168,7 @@ it("[G-02][WRITE-10][I-16] payments in a batch see the ones before them", async 
   isDecimal(row(list[2]?.["record"])["invoicepaid"], "100", 4)
 })
 
-it("[WRITE-15][RULE-09] deposits in a batch see the ones before them", async () => {
+it("[WRITE-15][RULE-09] a batch of deposits counts the deposits before each item", async () => {
   const c = await newCompany()
   const { id: orderid } = await makeOrder(c)
   const list = results(
@@ -182,7 +182,7 @@ it("[WRITE-15][RULE-09] deposits in a batch see the ones before them", async () 
   assert.deepEqual(list.map(outcome), ["201", "422 deposit_exceeds_order", "201"])
 })
 
-it("[WRITE-07][I-27][I-05] invoice lines in a batch number themselves on", async () => {
+it("[WRITE-07][I-27][I-05] a batch of invoice lines numbers them consecutively", async () => {
   const c = await newCompany()
   const invoiceid = idOf(await makeDraft(c))
   const posted = idOf(await makeDraft(c))
@@ -202,7 +202,7 @@ it("[WRITE-07][I-27][I-05] invoice lines in a batch number themselves on", async
   isDecimal(row(list[3]?.["record"])["invoicetotal"], "104", 4)
 })
 
-it("[SCOPE-24][EP-07] a batch without the scope is refused whole", async () => {
+it("[SCOPE-24][EP-07] a batch without the scope is rejected as a whole", async () => {
   const c = await newCompany()
   const reader = await c.with("setup:read", "setup:cancel")
   const answer = await reader.post("/salesmen/batch", [{ name: "x" }])
@@ -210,7 +210,7 @@ it("[SCOPE-24][EP-07] a batch without the scope is refused whole", async () => {
   assert.strictEqual(challenge(answer).params["scope"], "setup:write")
 })
 
-it("[SPECIAL-12][CODE-25][G-07][X-26] a file endpoint inside a batch is 415 not_batchable", async () => {
+it("[SPECIAL-12][CODE-25][G-07][X-26] a batch at a file endpoint is 415 not_batchable", async () => {
   const c = await newCompany()
   const shipment = await resource("shipments").make(c)
   refused(await c.post(`/shipments/${idOf(shipment)}/pdf/batch`, []), "not_batchable")
@@ -224,7 +224,7 @@ it("[SPECIAL-12][CODE-25][G-07][X-26] a file endpoint inside a batch is 415 not_
   assert.isEmpty(await c.list("/salesmen"))
 })
 
-it("[RULE-05][G-01] the error of an item is the error of the single call", async () => {
+it("[RULE-05][G-01] a batch returns for an item the error of the single request", async () => {
   const c = await newCompany()
   const quote = await makeOrder(c, { status: "quote" })
   const item = { orderid: quote.id, lines: [{ orderlineid: quote.lineIds[0], quantity: "1" }] }

@@ -40,8 +40,8 @@ async function bill(billtotal = "100"): Promise<Bill> {
   return { c, apbillid: idOf(await makeBill(c, { billtotal })), account, glaccountid: idOf(account) }
 }
 
-describe("coding a bill", () => {
-  it("[WRITE-17][WRITE-19][APBILLLINES-04][APBILLLINES-05][I-05] the answer is the line with the bill's totals", async () => {
+describe("a vendor bill line", () => {
+  it("[WRITE-17][WRITE-19][APBILLLINES-04][APBILLLINES-05][I-05] is returned with the totals of the bill", async () => {
     const { c, apbillid, glaccountid, account } = await bill()
     const line = await c.create("apbilllines", { apbillid, glaccountid, amount: "30.5" })
     assert.deepInclude(line, { apbillid, glaccountid, glaccount: account["name"] })
@@ -58,7 +58,7 @@ describe("coding a bill", () => {
     isDecimal((await c.read("apbills", apbillid))["undistributed"], "0", 4)
   })
 
-  it("[WRITE-17][EP-12][CODE-03] bill, account and amount are required, and all of them are named", async () => {
+  it("[WRITE-17][EP-12][CODE-03] requires bill, account and amount, and names each missing one", async () => {
     const { c, apbillid, glaccountid } = await bill()
     const error = refused(await c.post("/apbilllines", {}), "invalid_request")
     const fields = rows(error["errors"]).map((each) => each["field"])
@@ -71,7 +71,7 @@ describe("coding a bill", () => {
     assert.isEmpty(await c.list("/apbilllines"))
   })
 
-  it("[APBILLLINES-06][WRITE-17][F-09] the account is named by id or by exact name", async () => {
+  it("[APBILLLINES-06][WRITE-17][F-09] names its account by id or by exact name", async () => {
     const { c, apbillid, account, glaccountid } = await bill()
     const name = text(account["name"])
     assert.strictEqual(
@@ -88,7 +88,7 @@ describe("coding a bill", () => {
     )
   })
 
-  it("[APBILLLINES-19][WRITE-20][X-13][I-23] an account name of 60 characters is taken, shown whole; 61 are too many", async () => {
+  it("[APBILLLINES-19][WRITE-20][X-13][I-23] accepts an account name of 60 characters, not of 61", async () => {
     const { c, apbillid } = await bill()
     const name = fresh("acct").padEnd(60, "x")
     await makeGlAccount(c, { name })
@@ -100,7 +100,7 @@ describe("coding a bill", () => {
     )
   })
 
-  it("[RULE-08][WRITE-17][WRITE-18] no more is coded than is owed", async () => {
+  it("[RULE-08][WRITE-17][WRITE-18] never exceeds the undistributed amount", async () => {
     const { c, apbillid, glaccountid } = await bill("10")
     refused(await c.post("/apbilllines", { apbillid, glaccountid, amount: "10.0001" }), "distribution_exceeds_total")
     await c.create("apbilllines", { apbillid, glaccountid, amount: "6" })
@@ -110,7 +110,7 @@ describe("coding a bill", () => {
     assert.lengthOf(await c.list("/apbilllines"), 2)
   })
 
-  it("[D-05][WRITE-18] an amount of zero is refused, a negative one is coded back", async () => {
+  it("[D-05][WRITE-18] rejects a zero amount, and accepts a negative one as a reversal", async () => {
     const { c, apbillid, glaccountid } = await bill("10")
     for (const amount of ["0", "0.0000", "-0"])
       refused(await c.post("/apbilllines", { apbillid, glaccountid, amount }), "rule_violation")
@@ -119,7 +119,7 @@ describe("coding a bill", () => {
     isDecimal(back["undistributed"], "3", 4)
   })
 
-  it("[APBILLLINES-05][FIELD-06][CODE-04][CODE-08] the amount has 4 decimals, as a string", async () => {
+  it("[APBILLLINES-05][FIELD-06][CODE-04][CODE-08] has an amount with 4 decimals, as a string", async () => {
     const { c, apbillid, glaccountid } = await bill()
     for (const amount of ["1.00000", "1.12345"])
       refused(await c.post("/apbilllines", { apbillid, glaccountid, amount }), "invalid_precision", "amount")
@@ -127,7 +127,7 @@ describe("coding a bill", () => {
       refused(await c.post("/apbilllines", { apbillid, glaccountid, amount }), "invalid_type", "amount")
   })
 
-  it("[CODE-24][STATE-11][WRITE-18] a posted bill takes no lines", async () => {
+  it("[CODE-24][STATE-11][WRITE-18] is rejected on a posted bill", async () => {
     const { c, apbillid, glaccountid } = await bill()
     await c.create("apbilllines", { apbillid, glaccountid, amount: "100" })
     const posted = succeeded(await c.post(`/apbills/${apbillid}/post`, {}))
@@ -138,7 +138,7 @@ describe("coding a bill", () => {
     assert.deepEqual(await c.list("/apbilllines"), before)
   })
 
-  it("[CODE-24][STATE-11] a bill is posted once a voucherid is set, however it came to be", async () => {
+  it("[CODE-24][STATE-11] is rejected once the bill has a voucherid, whatever set it", async () => {
     const c = await newCompany()
     const glaccountid = idOf(await makeGlAccount(c))
     const [voucher] = await c.put("vouchers", [{ voucher: fresh("v") }])
@@ -149,7 +149,7 @@ describe("coding a bill", () => {
     )
   })
 
-  it("[WRITE-18][I-22][CODE-26][APBILLLINES-08][APBILLLINES-10] bill, job and cost code must resolve", async () => {
+  it("[WRITE-18][I-22][CODE-26][APBILLLINES-08][APBILLLINES-10] has a bill, job and cost code that must resolve", async () => {
     const { c, apbillid, glaccountid } = await bill()
     const good = { apbillid, glaccountid, amount: "1" }
     refused(await c.post("/apbilllines", { ...good, apbillid: 999_999_999 }), "unknown_value", "apbillid")
@@ -165,7 +165,7 @@ describe("coding a bill", () => {
     refused(await c.post("/apbilllines", { ...good, apbillid: theirs }), "unknown_value", "apbillid")
   })
 
-  it("[APBILLLINES-18][APBILLLINES-07][APBILLLINES-09][APBILLLINES-11][APBILLLINES-13][APBILLLINES-14][WRITE-17][F-14][I-24] what is not in the write shape is an unknown parameter", async () => {
+  it("[APBILLLINES-18][APBILLLINES-07][APBILLLINES-09][APBILLLINES-11][APBILLLINES-13][APBILLLINES-14][WRITE-17][F-14][I-24] rejects names outside its write shape as unknown parameters", async () => {
     const { c, apbillid, glaccountid } = await bill()
     for (const [name, value] of [
       ["description", "x"],
@@ -184,7 +184,7 @@ describe("coding a bill", () => {
     }
   })
 
-  it("[APBILLLINES-11][APBILLLINES-20][I-24] the category code is shown beside its id", async () => {
+  it("[APBILLLINES-11][APBILLLINES-20][I-24] shows the category code beside its id", async () => {
     const c = await newCompany()
     const [category] = await c.put("glcategories", [{ code: "CAT" }])
     const [line] = await c.put("apbilllines", [{ glcategoryid: idOf(row(category)) }])
@@ -194,7 +194,7 @@ describe("coding a bill", () => {
     })
   })
 
-  it("[APBILLLINES-01][APBILLLINES-16][X-04] a line is neither changed nor cancelled", async () => {
+  it("[APBILLLINES-01][APBILLLINES-16][X-04] is neither changed nor cancelled", async () => {
     const { c, apbillid, glaccountid } = await bill()
     const id = idOf(await c.create("apbilllines", { apbillid, glaccountid, amount: "1" }))
     for (const answer of [await c.patch(`/apbilllines/${id}`, {}), await c.del(`/apbilllines/${id}`)]) {
@@ -205,7 +205,7 @@ describe("coding a bill", () => {
     }
   })
 
-  it("[WRITE-17][RULE-08][G-02] lines in a batch see the ones before them", async () => {
+  it("[WRITE-17][RULE-08][G-02] in a batch counts the lines before it", async () => {
     const { c, apbillid, glaccountid } = await bill("10")
     const line = (amount: string) => ({ apbillid, glaccountid, amount })
     const body = succeeded(await c.post("/apbilllines/batch", [line("6"), line("6"), line("4")]), 207)
@@ -215,7 +215,7 @@ describe("coding a bill", () => {
     )
   })
 
-  it("[RULE-08] of ten at once that would each take all, one does", async () => {
+  it("[RULE-08] of the full amount succeeds once among ten concurrent requests", async () => {
     const { c, apbillid, glaccountid } = await bill("10")
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => c.post("/apbilllines", { apbillid, glaccountid, amount: "10" }))
@@ -229,8 +229,8 @@ describe("coding a bill", () => {
   })
 })
 
-describe("bills", () => {
-  it("[STATE-11][STATE-09][SPECIAL-08][J-07] posting sets the voucher, once", async () => {
+describe("a vendor bill", () => {
+  it("[STATE-11][STATE-09][SPECIAL-08][J-07] gets its voucher by posting, once", async () => {
     const { c, apbillid, glaccountid } = await bill("10")
     await c.create("apbilllines", { apbillid, glaccountid, amount: "10" })
     assert.isNull((await c.read("apbills", apbillid))["voucherid"])
@@ -242,7 +242,7 @@ describe("bills", () => {
     refused(await (await c.with("bills:read")).post(`/apbills/${apbillid}/post`, {}), "insufficient_scope")
   })
 
-  it("[RULE-03][J-07] a bill of a closed period is not posted", async () => {
+  it("[RULE-03][J-07] of a closed period is not posted", async () => {
     const c = await newCompany()
     const day = await today()
     const apbillid = idOf(await makeBill(c, { billdate: plusDays(day, -10) }))
@@ -251,7 +251,7 @@ describe("bills", () => {
     assert.isNull((await c.read("apbills", apbillid))["voucherid"])
   })
 
-  it("[SCOPE-12][SCOPE-07] bills belong to the area bills and vendors to vendors", async () => {
+  it("[SCOPE-12][SCOPE-07] belongs to the area bills, and its vendor to vendors", async () => {
     const { c, apbillid } = await bill()
     assert.deepEqual(ids(await (await c.with("bills:read")).list("/apbills")), [apbillid])
     refused(await (await c.with("vendors:read")).get("/apbills"), "insufficient_scope")
@@ -259,7 +259,7 @@ describe("bills", () => {
     refused(await (await c.with("bills:read")).get("/vendors"), "insufficient_scope")
   })
 
-  it("[CODE-11][LIM-11][CODE-01] vendors have a unique code, and a cap", async () => {
+  it("[CODE-11][LIM-11][CODE-01] has a vendor with a unique code and a licensed limit", async () => {
     const c = await newCompany()
     await makeVendor(c, { vendorcode: "ACME" })
     refused(await c.post("/vendors", { vendorcode: "ACME", name: "x" }), "duplicate")

@@ -1,4 +1,4 @@
-/** The rest of the catalogue: its areas, what each path offers, and what little is said of its fields. */
+/** The rest of the catalogue: its areas, the operations of each path, and its few documented fields. */
 import { assert, describe, it } from "vitest"
 import {
   allowed,
@@ -366,7 +366,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
   describe(`${path} in the catalogue`, () => {
     const has = (op: string) => ops.split(" ").includes(op)
 
-    it(`${facts}[SCOPE-05][SCOPE-02][AUTH-15][EP-05] GET /${path} lists under ${area}:read, and under no other area`, async () => {
+    it(`${facts}[SCOPE-05][SCOPE-02][AUTH-15][EP-05] lists under ${area}:read and under no other area: GET /${path}`, async () => {
       const c = await newCompany()
       page(await (await c.with(`${area}:read`)).get(`/${path}`))
       const answer = await (await c.with(area === "users" ? "orders:read" : "users:read")).get(`/${path}`)
@@ -374,7 +374,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
       assert.strictEqual(challenge(answer).params["scope"], `${area}:read`)
     })
 
-    it(`${facts}[CODE-05][EP-18][EP-16] GET /${path}: unknown filters are refused; modifiedsince is ${fixed === true ? "one" : "none"} of them`, async () => {
+    it(`${facts}[CODE-05][EP-18][EP-16] rejects unknown filters; modifiedsince is ${fixed === true ? "one" : "none"} of them: GET /${path}`, async () => {
       const c = await newCompany()
       refused(await c.get(`/${path}?bogus=1`), "unknown_parameter", "bogus")
       const answer = await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`)
@@ -383,7 +383,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
     })
 
     if (fixed === true) {
-      it(`${facts}[SCOPE-23] ${path} is filled from the start, for every company alike`, async () => {
+      it(`${facts}[SCOPE-23] has the same initial records for every company: ${path}`, async () => {
         const a = await (await newCompany()).list(`/${path}`)
         assert.isNotEmpty(a)
         assert.deepEqual(await (await newCompany()).list(`/${path}`), a)
@@ -391,7 +391,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
         assert.notProperty(a[0], "lastchangedate")
       })
     } else {
-      it(`${facts}[RES-15][A-14] ${path} shows the fields that are said of it`, async () => {
+      it(`${facts}[RES-15][A-14] shows its documented fields: ${path}`, async () => {
         const c = await newCompany()
         const id = await one(c, path)
         const record = await c.read(path, id)
@@ -402,7 +402,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
       })
     }
 
-    it(`${facts}[CODE-10][I-01][EP-23] ${path}: what is not offered is 405 with Allow`, async () => {
+    it(`${facts}[CODE-10][I-01][EP-23] answers 405 with Allow to other operations: ${path}`, async () => {
       const c = await newCompany()
       const verbs: ReadonlyArray<readonly [string, string, string]> = [
         ["C", "POST", `/${path}`],
@@ -418,7 +418,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
     })
 
     if (body !== undefined) {
-      it(`${facts}[EP-06][EP-08][GEN-06][CODE-05] POST /${path} makes a record of its company`, async () => {
+      it(`${facts}[EP-06][EP-08][GEN-06][CODE-05] creates a record of the token's company: POST /${path}`, async () => {
         const c = await newCompany()
         const payload = { ...(await body(c)), externalid: fresh("x") }
         const made = await c.create(path, payload)
@@ -433,7 +433,7 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
     }
 
     if (body !== undefined && has("U")) {
-      it(`${facts}[EP-09][EP-16][EP-10] PATCH and DELETE /${path}/{id} change and cancel it`, async () => {
+      it(`${facts}[EP-09][EP-16][EP-10] changes and cancels a record by PATCH and DELETE /${path}/{id}`, async () => {
         const c = await newCompany()
         const id = idOf(await c.create(path, await body(c)))
         const before = await c.read(path, id)
@@ -451,8 +451,8 @@ for (const { path, area, ops, fields, body, fixed, facts = "" } of CATALOGUE) {
   })
 }
 
-describe("single promises", () => {
-  it("[RES-01] a transfer belongs to two companies, and both see it", async () => {
+describe("a single rule of the catalogue", () => {
+  it("[RES-01] shows an inventory transfer to both of its companies", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const itemid = idOf(await makeItem(a))
@@ -473,7 +473,7 @@ describe("single promises", () => {
     page(await (await a.with("items:read")).get("/inventorytransfers"))
   })
 
-  it("[RES-02] a count holds its counted lines", async () => {
+  it("[RES-02] includes its lines in an inventory count", async () => {
     const c = await newCompany()
     const itemid = idOf(await makeItem(c))
     const made = await c.create("inventorycounts", {
@@ -485,7 +485,7 @@ describe("single promises", () => {
     assert.strictEqual(line?.["counted"], "3.500000")
   })
 
-  it("[RES-08] a portal login is unique, and its credentials are never returned", async () => {
+  it("[RES-08] keeps portal logins unique, and never returns their credentials", async () => {
     const c = await newCompany()
     const customerid = idOf(await makeCustomer(c))
     const login = fresh("login")
@@ -495,7 +495,7 @@ describe("single promises", () => {
     refused(await c.post("/b2busers", { customerid, login }), "duplicate")
   })
 
-  it("[SCOPE-20] employee records are read-only and minimal", async () => {
+  it("[SCOPE-20] makes employee records read-only and minimal", async () => {
     const c = await newCompany()
     const [employee] = await c.put("employees", [{ name: "Ann", code: "A" }])
     const id = idOf(row(employee))
@@ -506,7 +506,7 @@ describe("single promises", () => {
     assert.isEmpty(shown.filter((name) => /ssn|salary|wage|birth|bank/i.test(name)))
   })
 
-  it("[AUTH-17][C-08] each licensed module can be switched off by itself", async () => {
+  it("[AUTH-17][C-08] switches each licensed module by itself", async () => {
     const modules = {
       estimating: ["estquotes", "estquotepricelists"],
       assets: ["fixedassets", "assetcategories"],
@@ -525,7 +525,7 @@ describe("single promises", () => {
     }
   })
 
-  it("[SCOPE-07][SCOPE-10][SCOPE-12][SCOPE-13][SCOPE-17][SCOPE-18][SCOPE-19][SCOPE-21][SCOPE-22][SCOPE-24] the areas of the detailed resources", async () => {
+  it("[SCOPE-07][SCOPE-10][SCOPE-12][SCOPE-13][SCOPE-17][SCOPE-18][SCOPE-19][SCOPE-21][SCOPE-22][SCOPE-24] assigns the detailed resources to their areas", async () => {
     const c = await newCompany()
     for (const { path, area } of OBJECTS) {
       page(await (await c.with(`${area}:read`)).get(`/${path}`))
@@ -535,21 +535,21 @@ describe("single promises", () => {
     }
   })
 
-  it("[SPECIAL-10][RES-04][C-05] /me lists what can be done on every path", async () => {
+  it("[SPECIAL-10][RES-04][C-05] lists the operations of every path in /me", async () => {
     const c = await newCompany()
     const resources = row(succeeded(await c.get("/me"))["resources"])
     for (const { path } of [...RESOURCES, ...CATALOGUE]) assert.property(resources, path)
     assert.isTrue(isRow(resources))
   })
 
-  it("[SCOPE-05] there are many resources, one under each area", async () => {
+  it("[SCOPE-05] has many resources, and at least one in each area", async () => {
     assert.isAtLeast(CATALOGUE.length + RESOURCES.length, 70)
     const areas = new Set([...CATALOGUE, ...RESOURCES].map((each) => each.area))
     assert.strictEqual(areas.size, 22)
     assert.isString(String((await makeBill(await newCompany()))["id"]))
   })
 
-  it("[C-13][CODE-09] a path outside the catalogue is 404", async () => {
+  it("[C-13][CODE-09] answers 404 to a path outside the catalogue", async () => {
     const c = await newCompany()
     for (const path of ["nosuchthing", "Customers", "customers/1/nosuchthing", "vendortypes", ""])
       refused(await c.get(`/${path}`), "not_found")

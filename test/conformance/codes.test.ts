@@ -358,8 +358,8 @@ const PROVOKED: ReadonlyArray<readonly [string, string, (c: Company) => Promise<
   ]
 ]
 
-describe("every documented code", () => {
-  it("[ERR-02] the list is whole: 50 codes, each with one status", () => {
+describe("the error codes", () => {
+  it("[ERR-02] are complete: 50 codes, each with one status", () => {
     assert.sameMembers(
       PROVOKED.map(([code]) => code),
       Object.keys(CODES)
@@ -368,14 +368,14 @@ describe("every documented code", () => {
   })
 
   for (const [code, fact, provoke] of PROVOKED) {
-    it(`[${fact}] ${CODES[code] ?? 0} ${code}`, async () => {
+    it(`[${fact}] include ${CODES[code] ?? 0} ${code}`, async () => {
       refused(await provoke(await newCompany()), code)
     })
   }
 })
 
-describe("unsupported_value", () => {
-  it("[CODE-29][F-17] a file in a custom field", async () => {
+describe("the code unsupported_value", () => {
+  it("[CODE-29][F-17] answers a file in a custom field", async () => {
     const c = await newCompany()
     await c.put("customfields", [{ name: "scan", resource: "salesmen" }])
     const id = idOf(await makeSalesman(c))

@@ -1,4 +1,4 @@
-/** If-Match and ETag: nobody overwrites what they have not seen. */
+/** If-Match and ETag: no client overwrites a version that it has not read. */
 import { assert, describe, it } from "vitest"
 import {
   advance,
@@ -20,8 +20,8 @@ useServer()
 
 for (const { path, ops, make, change } of RESOURCES) {
   if (!ops.includes("U")) continue
-  describe(`${path} guarded`, () => {
-    it("[B-01][EP-03] the ETag of a retrieve is that of the write before it, and changes with the record", async () => {
+  describe(`${path} with If-Match`, () => {
+    it("[B-01][EP-03] returns the ETag of the last write on a retrieve, and a new one after a change", async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const first = etagOf(await c.get(`/${path}/${id}`))
@@ -35,7 +35,7 @@ for (const { path, ops, make, change } of RESOURCES) {
       assert.strictEqual(etagOf(await c.get(`/${path}/${id}`)), cancelled)
     })
 
-    it("[B-01][EP-03][EP-09] a matching If-Match is written; B-02: none is needed", async () => {
+    it("[B-01][EP-03][EP-09] writes if the ETag matches, and without If-Match (B-02)", async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const etag = etagOf(await c.get(`/${path}/${id}`))
@@ -44,7 +44,7 @@ for (const { path, ops, make, change } of RESOURCES) {
       succeeded(await c.patch(`/${path}/${id}`, { externalid: "three" }))
     })
 
-    it("[EP-03][CODE-14][B-03][X-10] a stale If-Match is 409 with the current record, and writes nothing", async () => {
+    it("[EP-03][CODE-14][B-03][X-10] rejects a stale ETag with 409 and the current record, and writes nothing", async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const etag = etagOf(await c.get(`/${path}/${id}`))
@@ -61,14 +61,14 @@ for (const { path, ops, make, change } of RESOURCES) {
       }
     })
 
-    it("[B-04] If-Match on DELETE is ignored", async () => {
+    it("[B-04] ignores it on DELETE", async () => {
       if (!ops.includes("D")) return
       const c = await newCompany()
       const id = idOf(await make(c))
       assert.strictEqual(succeeded(await c.del(`/${path}/${id}`, { "if-match": '"nonsense"' }))["cancel"], true)
     })
 
-    it("[B-01] lastchangedate serves as If-Match, quoted or bare, where the field exists", async () => {
+    it("[B-01] accepts lastchangedate as ETag, quoted or bare, where the field exists", async () => {
       if (!dated(path)) return
       const c = await newCompany()
       const id = idOf(await make(c))
@@ -82,7 +82,7 @@ for (const { path, ops, make, change } of RESOURCES) {
       refused(await c.patch(`/${path}/${id}`, { externalid: "c" }, { "if-match": `"${second}"` }), "stale_record")
     })
 
-    it("[EP-03][B-01] of ten writers with one ETag, one wins", async () => {
+    it("[EP-03][B-01] accepts one of ten concurrent writers with one ETag", async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const etag = etagOf(await c.get(`/${path}/${id}`))
@@ -97,7 +97,7 @@ for (const { path, ops, make, change } of RESOURCES) {
   })
 }
 
-it("[B-01] a create answers the ETag that a first update needs", async () => {
+it("[B-01] a create returns the ETag for a first update", async () => {
   const c = await newCompany()
   const made = await c.post("/salesmen", { name: fresh("s") })
   const id = idOf(succeeded(made, 201))
@@ -105,19 +105,19 @@ it("[B-01] a create answers the ETag that a first update needs", async () => {
   succeeded(await c.patch(`/salesmen/${id}`, { email1: "x" }, { "if-match": etagOf(made) }))
 })
 
-it("[B-04] If-Match on POST is ignored", async () => {
+it("[B-04] a create ignores If-Match", async () => {
   const c = await newCompany()
   succeeded(await c.post("/salesmen", { name: fresh("s") }, { "if-match": '"nonsense"' }), 201)
 })
 
-it("[D-03][EP-09] a stale If-Match is found after the body is found good, and after the id", async () => {
+it("[D-03][EP-09] an update checks a stale If-Match after the body and the id", async () => {
   const c = await newCompany()
   const id = idOf(await makeSalesman(c))
   refused(await c.patch(`/salesmen/${id}`, { salesman: 1 }, { "if-match": '"stale"' }), "invalid_type", "salesman")
   refused(await c.patch("/salesmen/999999999", { salesman: true }, { "if-match": '"stale"' }), "not_found")
 })
 
-it("[B-02] without If-Match the last write wins", async () => {
+it("[B-02] an update without If-Match overwrites the last write", async () => {
   const c = await newCompany()
   const id = idOf(await makeSalesman(c))
   succeeded(await c.patch(`/salesmen/${id}`, { email1: "first" }))

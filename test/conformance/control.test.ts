@@ -52,8 +52,8 @@ async function attempt(
   }
 }
 
-describe("tokens", () => {
-  it("[AUTH-08] POST /tokens answers 201 with a token and its id, each its own", async () => {
+describe("tokens of the control plane", () => {
+  it("[AUTH-08] are created with an id of their own by POST /tokens", async () => {
     const c = await newCompany()
     const one = await mint({ company: c.id })
     const two = await mint({ company: c.id })
@@ -64,7 +64,7 @@ describe("tokens", () => {
     assert.strictEqual(me["tokenid"], one.tokenid)
   })
 
-  it("[AUTH-14] expires is shown by /me", async () => {
+  it("[AUTH-14] show their expiry in /me", async () => {
     const c = await newCompany()
     const expires = stamp((await serverNow()) + 86_400n * 1_000_000n)
     const { token } = await mint({ company: c.id, expires })
@@ -72,8 +72,8 @@ describe("tokens", () => {
   })
 })
 
-describe("the clock", () => {
-  it("[E-02] stands when manual, moves when told, and runs again", async () => {
+describe("the clock of the control plane", () => {
+  it("[E-02] stops when manual, moves on request, and runs again", async () => {
     const now = await freeze()
     assert.strictEqual(await serverNow(), now)
     await advance(90)
@@ -86,7 +86,7 @@ describe("the clock", () => {
     assert.isTrue((await serverNow()) > later)
   })
 
-  it("[A-06][FIELD-14] records are stamped by it", async () => {
+  it("[A-06][FIELD-14] stamps records", async () => {
     const c = await newCompany()
     const now = await freeze()
     const record = await makeSalesman(c)
@@ -96,8 +96,8 @@ describe("the clock", () => {
   })
 })
 
-describe("records, state, remove", () => {
-  it("[FIELD-01] records take ids as given, or the next ones, and are answered as stored", async () => {
+describe("records of the control plane", () => {
+  it("[FIELD-01] have the given ids or the next ones, and are returned as stored", async () => {
     const c = await newCompany()
     const [given] = await c.put("salesmen", [{ id: 700_001, name: "given" }])
     assert.strictEqual(idOf(row(given)), 700_001)
@@ -108,7 +108,7 @@ describe("records, state, remove", () => {
     assert.notInclude([700_001, idOf(row(next)), idOf(row(after))], idOf(made))
   })
 
-  it("[FIELD-14] records set lastchangedate and entrydate to `at`", async () => {
+  it("[FIELD-14] have lastchangedate and entrydate set to `at`", async () => {
     const c = await newCompany()
     const at = "2025-03-04T05:06:07.000089Z"
     const [salesman] = await c.put("salesmen", [{ name: "x" }], at)
@@ -119,7 +119,7 @@ describe("records, state, remove", () => {
     assert.strictEqual(micros(shown["entrydate"]), micros(at))
   })
 
-  it("[FIELD-01] records put a newer version over an older one", async () => {
+  it("[FIELD-01] replace an older version", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c, { email1: "old" }))
     await c.put("salesmen", [{ ...(await c.read("salesmen", id)), email1: "new", cancel: true }])
@@ -127,7 +127,7 @@ describe("records, state, remove", () => {
     assert.lengthOf(await c.list("/salesmen?cancel=any"), 1)
   })
 
-  it("[GEN-10] records keep no rules: odd values are stored and shown", async () => {
+  it("[GEN-10] may break rules: odd values are stored and shown", async () => {
     const c = await newCompany()
     const name = "a name that is longer than the fifty characters which the field holds"
     await c.put("salesmen", [{ name }, { name }])
@@ -138,7 +138,7 @@ describe("records, state, remove", () => {
   })
 
   for (const each of RESOURCES) {
-    it(`[FIELD-13] state shows ${each.path} exactly as a list does, cancelled ones included`, async () => {
+    it(`[FIELD-13] appear in the state of ${each.path} as in a list, also cancelled ones`, async () => {
       const c = await newCompany()
       await each.make(c)
       if (each.path !== "invoiceterms") await c.put(each.path, [each.cancel ? { cancel: true } : {}])
@@ -148,7 +148,7 @@ describe("records, state, remove", () => {
     })
   }
 
-  it("[GEN-06] state is of one company", async () => {
+  it("[GEN-06] are separated by company in the state", async () => {
     const a = await newCompany()
     const b = await newCompany()
     await makeSalesman(a)
@@ -156,7 +156,7 @@ describe("records, state, remove", () => {
     assert.isEmpty(await state(b.id, "salesmen"))
   })
 
-  it("[A-19] remove takes a row away without a trace", async () => {
+  it("[A-19] disappear without a trace after remove", async () => {
     const c = await newCompany()
     const kept = idOf(await makeSalesman(c))
     const gone = idOf(await makeSalesman(c))
@@ -169,8 +169,8 @@ describe("records, state, remove", () => {
   })
 })
 
-describe("history and journal", () => {
-  it("[GEN-03] history holds every committed version in commit order, and no refused one", async () => {
+describe("history and journal of the control plane", () => {
+  it("[GEN-03] contain every committed version in commit order, and no rejected one", async () => {
     const c = await newCompany()
     const versions = async () => ndjson(await control("GET", `/history?company=${c.id}&resource=salesmen`))
     const id = idOf(await makeSalesman(c, { email1: "first" }))
@@ -187,7 +187,7 @@ describe("history and journal", () => {
     assert.include(seen[2], '"cancel":true')
   })
 
-  it("[AUTH-05][B-11] the journal names requests by token id, never by token", async () => {
+  it("[AUTH-05][B-11] name requests by token id, never by token", async () => {
     const c = await newCompany()
     const { token, tokenid } = await mint({ company: c.id })
     const mark = fresh("journal")
@@ -206,8 +206,8 @@ describe("history and journal", () => {
   })
 })
 
-describe("faults", () => {
-  it("[D-15][CODE-32] status answers that status for as long as told", async () => {
+describe("a fault of the control plane", () => {
+  it("[D-15][CODE-32] of the kind status returns that status for the given number of times", async () => {
     const c = await newCompany()
     await fault({ kind: "status", code: 503, times: 2 })
     const statuses: number[] = []
@@ -215,7 +215,7 @@ describe("faults", () => {
     assert.deepEqual(statuses, [503, 503, 200])
   })
 
-  it("[D-15] status carries the headers and the body it is given", async () => {
+  it("[D-15] of the kind status has the given headers and body", async () => {
     const c = await newCompany()
     const body = { error: { code: "rate_limited", message: "slow down" } }
     await fault({ kind: "status", code: 429, headers: { "retry-after": "7" }, body, times: 1 })
@@ -225,7 +225,7 @@ describe("faults", () => {
     assert.deepEqual(answer?.json, body)
   })
 
-  it("[D-15] after lets requests pass first", async () => {
+  it("[D-15] lets the first requests pass with after", async () => {
     const c = await newCompany()
     await fault({ kind: "status", code: 500, after: 2, times: 1 })
     const statuses: number[] = []
@@ -233,7 +233,7 @@ describe("faults", () => {
     assert.deepEqual(statuses, [200, 200, 500, 200])
   })
 
-  it("[D-15] method and path choose the requests", async () => {
+  it("[D-15] applies to the requests of its method and path", async () => {
     const c = await newCompany()
     await fault({ method: "POST", kind: "status", code: 500 })
     assert.strictEqual((await attempt(c, { method: "GET", path: "/salesmen" }))?.status, 200)
@@ -247,7 +247,7 @@ describe("faults", () => {
     assert.isEmpty(await c.list("/salesmen"))
   })
 
-  it("[D-15] rate and seed make the same faults again", async () => {
+  it("[D-15] repeats for the same rate and seed", async () => {
     const c = await newCompany()
     const run = async () => {
       await fault({ kind: "status", code: 500, rate: 0.5 }, { seed: 42 })
@@ -263,21 +263,21 @@ describe("faults", () => {
     assert.isTrue(failed > 5 && failed < 35, `${failed} of 40`)
   })
 
-  it("[D-15] reset breaks the connection and does nothing", async () => {
+  it("[D-15] of the kind reset breaks the connection and writes nothing", async () => {
     const c = await newCompany()
     await fault({ kind: "reset", times: 1 })
     assert.isUndefined(await attempt(c, { method: "POST", path: "/salesmen", body: { name: "x" } }))
     assert.isEmpty(await c.list("/salesmen"))
   })
 
-  it("[D-15][B-12] dropResponse does the work and loses the answer", async () => {
+  it("[D-15][B-12] of the kind dropResponse writes and loses the response", async () => {
     const c = await newCompany()
     await fault({ kind: "dropResponse", times: 1 })
     assert.isUndefined(await attempt(c, { method: "POST", path: "/salesmen", body: { name: "x" }, timeoutMs: 5000 }))
     assert.lengthOf(await c.list("/salesmen"), 1)
   })
 
-  it("[D-15] truncate ends the body early", async () => {
+  it("[D-15] of the kind truncate ends the body early", async () => {
     const c = await newCompany()
     await c.put(
       "salesmen",
@@ -289,7 +289,7 @@ describe("faults", () => {
     assert.lengthOf(await c.list("/salesmen"), 50)
   })
 
-  it("[D-15] html and garbage answer what is no JSON", async () => {
+  it("[D-15] of the kinds html and garbage returns invalid JSON", async () => {
     const c = await newCompany()
     for (const kind of ["html", "garbage"]) {
       await fault({ kind, times: 1 })
@@ -301,7 +301,7 @@ describe("faults", () => {
     }
   })
 
-  it("[D-15] delay and slowBody come late and whole", async () => {
+  it("[D-15] of the kinds delay and slowBody returns a complete response late", async () => {
     const c = await newCompany()
     for (const kind of ["delay", "slowBody"]) {
       await fault({ kind, times: 1 })
@@ -312,8 +312,8 @@ describe("faults", () => {
   })
 })
 
-describe("reset and refusals", () => {
-  it("[D-15] a call that makes no sense is 400 with a sentence", async () => {
+describe("a request to the control plane", () => {
+  it("[D-15] is 400 with a sentence if it is invalid", async () => {
     for (const [method, path, body] of [
       ["POST", "/reset", { data: "nonsense" }],
       ["POST", "/tokens", {}],
@@ -332,7 +332,7 @@ describe("reset and refusals", () => {
     assert.strictEqual((await controlRaw("POST", "/reset", undefined, "{")).status, 400)
   })
 
-  it("[INVOICETERMS-05] reset empties the install but for what it always has", async () => {
+  it("[INVOICETERMS-05] resets the install to its initial records", async () => {
     const c = await newCompany()
     await makeSalesman(c)
     await control("POST", "/reset", { data: "empty" })

@@ -1,4 +1,4 @@
-/** Decimals are strings with a scale: never numbers, never rounded, always padded. */
+/** Decimals: strings with a scale, never numbers, never rounded, always padded. */
 import { assert, describe, it } from "vitest"
 import {
   fresh,
@@ -101,9 +101,9 @@ const MALFORMED = [
   "1\n"
 ]
 
-describe("every decimal that can be written", () => {
+describe("a writable decimal", () => {
   for (const { fact, path, name, shown, scale, rest } of WRITTEN) {
-    it(`[${fact}][FIELD-05][FIELD-07][FIELD-08][F-02] ${path}.${name} holds ${scale} decimals and is shown padded`, async () => {
+    it(`[${fact}][FIELD-05][FIELD-07][FIELD-08][F-02] accepts ${scale} decimals and is shown padded: ${path}.${name}`, async () => {
       const c = await newCompany()
       const values = ["7", "7.5", `7.${"123456".slice(0, scale)}`, `0.${"0".repeat(scale - 1)}1`]
       for (const value of values) {
@@ -112,7 +112,7 @@ describe("every decimal that can be written", () => {
       }
     })
 
-    it(`[${fact}][FIELD-06][CODE-08][LIM-12][D-04] ${path}.${name} refuses one decimal more, even a zero`, async () => {
+    it(`[${fact}][FIELD-06][CODE-08][LIM-12][D-04] rejects one more decimal, even a zero: ${path}.${name}`, async () => {
       const c = await newCompany()
       const body = await rest(c)
       for (const value of [
@@ -125,7 +125,7 @@ describe("every decimal that can be written", () => {
       }
     })
 
-    it(`[${fact}][FIELD-05][CODE-04][D-04] ${path}.${name} refuses JSON numbers and malformed text`, async () => {
+    it(`[${fact}][FIELD-05][CODE-04][D-04] rejects JSON numbers and malformed text: ${path}.${name}`, async () => {
       const c = await newCompany()
       const body = await rest(c)
       for (const value of [1, 1.5, 0, -1, true, {}, ["1"], ...MALFORMED]) {
@@ -135,7 +135,7 @@ describe("every decimal that can be written", () => {
     })
   }
 
-  it("[D-04][CODE-04][D-02] an empty string is a malformed decimal, also where one is required", async () => {
+  it("[D-04][CODE-04][D-02] rejects an empty string as malformed, also where it is required", async () => {
     const c = await newCompany()
     const wrong: string[] = []
     for (const { path, name, rest } of WRITTEN) {
@@ -146,7 +146,7 @@ describe("every decimal that can be written", () => {
     assert.deepEqual(wrong, [])
   })
 
-  it("[WRITE-01][FIELD-07][CODE-08][CODE-04] shipment quantities hold 6 decimals, as strings", async () => {
+  it("[WRITE-01][FIELD-07][CODE-08][CODE-04] of shipment quantities accepts 6 decimals, as a string", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const ship = (quantity: unknown) =>
@@ -159,8 +159,8 @@ describe("every decimal that can be written", () => {
   })
 })
 
-describe("values", () => {
-  it("[FIELD-05] a decimal is never a float: digits beyond a double survive", async () => {
+describe("a decimal value", () => {
+  it("[FIELD-05] keeps digits beyond a double, as it is never a float", async () => {
     const c = await newCompany()
     const values = [
       "123456789012345.678",
@@ -177,14 +177,14 @@ describe("values", () => {
     }
   })
 
-  it("[F-02] zero is padded, and a negative keeps its sign", async () => {
+  it("[F-02] of zero is padded, and a negative one keeps its sign", async () => {
     const c = await newCompany()
     const zero = await c.create("rmareturns", { total_credit: "0", restock_fee: "-0.5" })
     assert.strictEqual(zero["total_credit"], "0.00000")
     assert.strictEqual(zero["restock_fee"], "-0.50000")
   })
 
-  it("[INVOICELINES-20][WRITE-09] totals are exact where floats are not", async () => {
+  it("[INVOICELINES-20][WRITE-09] of a total is exact where floats are not", async () => {
     const c = await newCompany()
     const sums: ReadonlyArray<readonly [string, string, string]> = [
       ["3", "0.1", "0.3"],
@@ -201,7 +201,7 @@ describe("values", () => {
     }
   })
 
-  it("[WRITE-09][WRITE-12][I-05] sums are exact where floats are not", async () => {
+  it("[WRITE-09][WRITE-12][I-05] of a sum is exact where floats are not", async () => {
     const c = await newCompany()
     const lines = Array.from({ length: 10 }, () => ({ description: "x", quantity: "1", price: "0.1", taxable: false }))
     const invoice = await makePosted(c, { lines })
@@ -213,7 +213,7 @@ describe("values", () => {
     refused(await c.post("/payments", { invoiceid: idOf(invoice), amount: "0.0001" }), "rule_violation")
   })
 
-  it("[FIELD-05] no decimal is a JSON number in any answer", async () => {
+  it("[FIELD-05] is no JSON number in any response", async () => {
     const c = await newCompany()
     const { id } = await makeOrder(c)
     for (const record of [await c.read("orders", id), await makePosted(c)]) {

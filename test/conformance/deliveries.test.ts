@@ -1,4 +1,4 @@
-/** Deliveries: what is sent, in what order, how often, and when it is given up. */
+/** Deliveries: their content, order, retries and end. */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import {
   advance,
@@ -85,8 +85,8 @@ const at = (h: Hook, i: number): Received => {
 }
 const names = (h: Hook) => h.box.received.map((each) => row(envelope(each)["data"])["name"])
 
-describe("what is sent", () => {
-  it("[EVT-07][EVT-08][EVT-09][EVT-10][EVT-11] the envelope: id, type, createdate, companyid, data as a GET shows it", async () => {
+describe("an event delivery", () => {
+  it("[EVT-07][EVT-08][EVT-09][EVT-10][EVT-11] has an envelope of id, type, createdate, companyid and the record in data", async () => {
     const h = await hook(["salesmen.created"])
     const now = await serverNow()
     const record = await makeSalesman(h.c, { email1: "a@b.example" })
@@ -103,7 +103,7 @@ describe("what is sent", () => {
     assert.deepEqual(sent["data"], await h.c.read("salesmen", idOf(record)))
   })
 
-  it("[EVT-11] data is a snapshot from when the event fired", async () => {
+  it("[EVT-11] has the record as it was when the event fired", async () => {
     const h = await hook(["salesmen.created"])
     const record = await makeSalesman(h.c, { email1: "then" })
     succeeded(await h.c.patch(`/salesmen/${idOf(record)}`, { email1: "now" }))
@@ -111,7 +111,7 @@ describe("what is sent", () => {
     assert.deepEqual(envelope(at(h, 0))["data"], record)
   })
 
-  it("[EVT-11] the snapshot is the same on a retry", async () => {
+  it("[EVT-11] has the same record on a retry", async () => {
     const h = await hook(["salesmen.created"])
     fails(h)
     const record = await makeSalesman(h.c, { email1: "then" })
@@ -121,7 +121,7 @@ describe("what is sent", () => {
     assert.deepEqual(at(h, 1).body, at(h, 0).body)
   })
 
-  it("[SIG-01][SIG-02][SIG-03][SIG-04][GEN-10] the headers say signature, id, type and attempt; it is a POST of JSON", async () => {
+  it("[SIG-01][SIG-02][SIG-03][SIG-04][GEN-10] is a POST of JSON with headers for signature, id, type and attempt", async () => {
     const h = await hook(["salesmen.created"])
     await makeSalesman(h.c)
     await cycle()
@@ -136,7 +136,7 @@ describe("what is sent", () => {
     assert.notInclude(JSON.stringify(received.headers), h.c.token)
   })
 
-  it("[SIG-05][SIG-11] v1 is the HMAC-SHA256 of t, a dot and the raw body, under the secret as given", async () => {
+  it("[SIG-05][SIG-11] has in v1 the HMAC-SHA256 of t, a dot and the raw body", async () => {
     const h = await hook(["salesmen.created"])
     await makeSalesman(h.c, { name: `Zoë ${fresh("ü")} \u{1F600}` })
     await cycle()
@@ -148,7 +148,7 @@ describe("what is sent", () => {
     assert.isAtMost(Math.abs(t - Number((await serverNow()) / 1_000_000n)), 2)
   })
 
-  it("[SIG-05][H-09] a secret of the caller's own is used as it stands", async () => {
+  it("[SIG-05][H-09] is signed with a caller's own secret as it was given", async () => {
     const h = await hook(["salesmen.created"])
     const secret = "ключ with spaces & ümlauts"
     succeeded(await h.c.patch(h.url, { secret }))
@@ -158,7 +158,7 @@ describe("what is sent", () => {
     assert.isTrue(verifies(at(h, 0), secret))
   })
 
-  it("[EVT-06][SHIPMENTS-17][EVT-08] the named events: orders.created and updated, shipments.created, invoices.posted", async () => {
+  it("[EVT-06][SHIPMENTS-17][EVT-08] exists for orders.created, orders.updated, shipments.created and invoices.posted", async () => {
     const h = await hook(["orders.created", "orders.updated", "shipments.created", "invoices.posted"])
     const order = await makeOrder(h.c)
     await cycle()
@@ -182,7 +182,7 @@ describe("what is sent", () => {
     assert.strictEqual(row(envelope(h.box.received.at(-1))["data"])["id"], invoice)
   })
 
-  it("[EVT-03][EVT-06][H-01] created, updated and cancelled fire, each its own; only what is subscribed to comes", async () => {
+  it("[EVT-03][EVT-06][H-01] is sent for created, updated and cancelled, to their subscribers only", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
     const narrow = await hook(["salesmen.cancelled"], {}, h.c)
     const id = idOf(await makeSalesman(h.c))
@@ -194,7 +194,7 @@ describe("what is sent", () => {
     assert.strictEqual(row(envelope(at(narrow, 0))["data"])["cancel"], true)
   })
 
-  it("[EVT-11] data of documents with lines is what a GET shows", async () => {
+  it("[EVT-11] has the data of a document with lines as a GET shows it", async () => {
     const h = await hook(["orders.created", "invoices.posted", "payments.created", "invoicelines.created"])
     const order = await makeOrder(h.c)
     const shown = await h.c.read("orders", order.id)
@@ -212,7 +212,7 @@ describe("what is sent", () => {
     if (fired !== undefined) assert.deepEqual(fired["data"], line)
   })
 
-  it("[SIG-04][LOG-01] a test call is a first attempt", async () => {
+  it("[SIG-04][LOG-01] of a test call is a first attempt", async () => {
     const h = await hook(["salesmen.created"])
     succeeded(await h.c.post(`${h.url}/test`))
     assert.strictEqual(at(h, 0).headers["svc-delivery-attempt"], "1")
@@ -220,7 +220,7 @@ describe("what is sent", () => {
     assert.match(String(at(h, 0).headers["svc-event-id"]), /^evt_/)
   })
 
-  it("[H-23] a write that changes nothing, or is refused, fires nothing", async () => {
+  it("[H-23] is not sent for a rejected write or one without changes", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated", "salesmen.cancelled"])
     const record = await makeSalesman(h.c, { email1: "same" })
     const id = idOf(record)
@@ -233,7 +233,7 @@ describe("what is sent", () => {
     assert.lengthOf(h.box.received, 1)
   })
 
-  it("[H-23] a shipment that changes quantities updates its order", async () => {
+  it("[H-23] reports an updated order after a shipment changed its quantities", async () => {
     const h = await hook(["orders.updated"])
     const order = await makeOrder(h.c)
     await makeShipment(h.c, order, "4")
@@ -242,7 +242,7 @@ describe("what is sent", () => {
     assert.strictEqual(row(envelope(h.box.received.at(-1))["data"])["id"], order.id)
   })
 
-  it("[EVT-07][DLV-04] a batch fires one event for each record; what comes by the control plane fires none", async () => {
+  it("[EVT-07][DLV-04] is sent for each record of a batch, and for none of the control plane", async () => {
     const h = await hook(["salesmen.created"])
     succeeded(await h.c.post("/salesmen/batch", [{ name: "a" }, { name: "b" }, { bogus: 1 }, { name: "c" }]), 207)
     await h.c.put("salesmen", [{ name: "quiet" }])
@@ -252,7 +252,7 @@ describe("what is sent", () => {
     assert.strictEqual(unique.size, 3)
   })
 
-  it("[EP-02][EVT-07] a replayed request fires no second event", async () => {
+  it("[EP-02][EVT-07] is not sent again for a replayed request", async () => {
     const h = await hook(["salesmen.created"])
     const key = { "idempotency-key": fresh("evt") }
     const body = { name: fresh("s") }
@@ -262,7 +262,7 @@ describe("what is sent", () => {
     assert.lengthOf(h.box.received, 1)
   })
 
-  it("[EVT-02][EVT-10][GEN-06] an event goes to the subscriptions of its own company", async () => {
+  it("[EVT-02][EVT-10][GEN-06] goes to the subscriptions of its own company", async () => {
     const a = await hook(["salesmen.created"])
     const b = await hook(["salesmen.created"])
     await makeSalesman(a.c)
@@ -271,7 +271,7 @@ describe("what is sent", () => {
     assert.isEmpty(b.box.received)
   })
 
-  it("[EVT-02][H-03] what the owning token may not read is not delivered, and what it may is", async () => {
+  it("[EVT-02][H-03] is not sent if the owning token may not read the record", async () => {
     const c = await newCompany()
     const narrow = companyOf(
       c.id,
@@ -286,7 +286,7 @@ describe("what is sent", () => {
     assert.deepEqual(types(h.box), ["salesmen.created"])
   })
 
-  it("[H-05][AUTH-04] when the owning token is revoked or has expired, nothing more is delivered", async () => {
+  it("[H-05][AUTH-04] is not sent once the owning token is revoked or expired", async () => {
     const c = await newCompany()
     const mine = companyOf(c.id, (await mint({ company: c.id })).token)
     const h = await hook(["salesmen.created"], {}, mine)
@@ -299,8 +299,8 @@ describe("what is sent", () => {
   })
 })
 
-describe("when and in what order", () => {
-  it("[DLV-04][H-24] events wait for the cycle of five minutes", async () => {
+describe("the order of deliveries", () => {
+  it("[DLV-04][H-24] follows cycles of five minutes", async () => {
     const h = await hook(["salesmen.created"])
     await advance(300)
     await makeSalesman(h.c)
@@ -311,7 +311,7 @@ describe("when and in what order", () => {
     assert.lengthOf(h.box.received, 1)
   })
 
-  it("[DLV-05] strictly in the order of the writes, an update never before its create", async () => {
+  it("[DLV-05] is the order of the writes, with no update before its create", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated"])
     const expected: string[] = []
     const made: number[] = []
@@ -331,7 +331,7 @@ describe("when and in what order", () => {
     assert.deepEqual(seen, expected)
   })
 
-  it("[DLV-05] one at a time: the next is not sent before the last is answered", async () => {
+  it("[DLV-05] is sequential: no event is sent before the last is answered", async () => {
     const h = await hook(["salesmen.created"])
     let busy = 0
     let most = 0
@@ -349,7 +349,7 @@ describe("when and in what order", () => {
     assert.strictEqual(most, 1)
   })
 
-  it("[DLV-05][EVT-07] two cycles at once send nothing twice, and keep the order", async () => {
+  it("[DLV-05][EVT-07] is kept by concurrent cycles, which send nothing twice", async () => {
     const h = await hook(["salesmen.created"])
     h.box.answer = () => ({ status: 204, delayMs: 40 })
     const expected = ["a", "b", "c", "d", "e", "f"]
@@ -359,7 +359,7 @@ describe("when and in what order", () => {
     assert.deepEqual(names(h), expected)
   })
 
-  it("[DLV-05][DLV-04] what is written while a cycle runs is sent after what was there", async () => {
+  it("[DLV-05][DLV-04] puts writes during a cycle after those before it", async () => {
     const h = await hook(["salesmen.created"])
     h.box.answer = () => ({ status: 204, delayMs: 30 })
     for (const name of ["a", "b", "c"]) await makeSalesman(h.c, { name })
@@ -370,14 +370,14 @@ describe("when and in what order", () => {
     assert.deepEqual(names(h), ["a", "b", "c", "d", "e"])
   })
 
-  it("[EVT-03][EVT-07] an event named twice in a subscription comes once", async () => {
+  it("[EVT-03][EVT-07] has one delivery for an event that is named twice in a subscription", async () => {
     const h = await hook(["salesmen.created", "salesmen.created"])
     await makeSalesman(h.c)
     await cycle(2)
     assert.lengthOf(h.box.received, 1)
   })
 
-  it("[DLV-09][DLV-05][SIG-04] while one waits for its retry, nothing behind it is sent", async () => {
+  it("[DLV-09][DLV-05][SIG-04] is kept during a retry: no later event is sent before it", async () => {
     const h = await hook(["salesmen.created"])
     h.box.answer = (_, count) => ({ status: count === 1 ? 503 : 204 })
     for (const name of ["a", "b", "c"]) await makeSalesman(h.c, { name })
@@ -391,7 +391,7 @@ describe("when and in what order", () => {
     )
   })
 
-  it("[DLV-09] a subscription that waits holds up no other", async () => {
+  it("[DLV-09] of a waiting subscription delays no other subscription", async () => {
     const h = await hook(["salesmen.created"])
     const other = await hook(["salesmen.created"], {}, h.c)
     fails(h)
@@ -401,7 +401,7 @@ describe("when and in what order", () => {
     assert.deepEqual(names(other), ["a", "b"])
   })
 
-  it("[DLV-01] any 2xx acknowledges", async () => {
+  it("[DLV-01] advances with any 2xx response", async () => {
     const h = await hook(["salesmen.created"])
     for (const status of [200, 201, 202, 204, 206, 299]) {
       h.box.answer = () => ({ status })
@@ -413,7 +413,7 @@ describe("when and in what order", () => {
     assert.strictEqual((await h.show())["failcount"], 0)
   })
 
-  it("[DLV-01][H-20] any other status is a failure, a redirect too", async () => {
+  it("[DLV-01][H-20] treats any other status as a failure, also a redirect", async () => {
     for (const status of [301, 304, 307, 400, 401, 404, 409, 429, 500, 503]) {
       const h = await hook(["salesmen.created"])
       const elsewhere = receiver.mailbox()
@@ -426,8 +426,8 @@ describe("when and in what order", () => {
   })
 })
 
-describe("retries and giving up", () => {
-  it("[DLV-08][DLV-07][LIM-05][EVT-07][SIG-04][H-10] three attempts on three cycles, the same event freshly signed, then the next one", async () => {
+describe("a subscription with deliveries", () => {
+  it("[DLV-08][DLV-07][LIM-05][EVT-07][SIG-04][H-10] gets three attempts in three cycles, freshly signed, then the next event", async () => {
     const h = await hook(["salesmen.created"])
     h.box.answer = (received) => ({ status: envelope(received)["data"] && nameOf(received) === "bad" ? 500 : 204 })
     await makeSalesman(h.c, { name: "bad" })
@@ -453,7 +453,7 @@ describe("retries and giving up", () => {
     assert.deepInclude(row(log[0]), { attempts: 3, abandoned: true, delivered: false })
   })
 
-  it("[DLV-08] the attempts come by themselves, on consecutive cycles about five minutes apart", async () => {
+  it("[DLV-08] gets retries by itself in consecutive cycles about five minutes apart", async () => {
     const h = await hook(["salesmen.created"])
     fails(h)
     await makeSalesman(h.c)
@@ -469,7 +469,7 @@ describe("retries and giving up", () => {
     for (const [i, t] of stamps.entries()) if (i > 0) assert.approximately(t - (stamps[i - 1] ?? 0), 300, 60)
   })
 
-  it("[DLV-06] an acknowledgement that is lost brings the event again, with the same id", async () => {
+  it("[DLV-06] gets an event again, with the same id, if its acknowledgement is lost", async () => {
     const h = await hook(["salesmen.created"])
     h.box.answer = (_, count) => (count === 1 ? { instead: "reset" } : { status: 204 })
     await makeSalesman(h.c)
@@ -478,7 +478,7 @@ describe("retries and giving up", () => {
     assert.strictEqual(envelope(at(h, 0))["id"], envelope(at(h, 1))["id"])
   })
 
-  it("[H-25][X-23][DLV-07] after an abandoned create its update still comes", async () => {
+  it("[H-25][X-23][DLV-07] gets an update although the create before it was abandoned", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated"])
     h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
     const id = idOf(await makeSalesman(h.c))
@@ -487,7 +487,7 @@ describe("retries and giving up", () => {
     assert.deepEqual(types(h.box), ["salesmen.created", "salesmen.created", "salesmen.created", "salesmen.updated"])
   })
 
-  it("[DLV-12][WEBHOOK-06][WEBHOOK-07][LIM-06] failcount counts failed attempts; a 2xx sets it to zero and dates the delivery", async () => {
+  it("[DLV-12][WEBHOOK-06][WEBHOOK-07][LIM-06] counts failed attempts in failcount, which a 2xx response resets and dates", async () => {
     const h = await hook(["salesmen.created"])
     fails(h)
     await makeSalesman(h.c)
@@ -505,7 +505,7 @@ describe("retries and giving up", () => {
     assert.isTrue(last <= now && now - last < 10_000_000n)
   })
 
-  it("[DLV-10][LIM-06][WEBHOOK-08][X-01][H-06][STATE-18][DLV-11] 24 failed attempts in a row disable, not 23; what waits is dropped", async () => {
+  it("[DLV-10][LIM-06][WEBHOOK-08][X-01][H-06][STATE-18][DLV-11] is disabled by 24 failed attempts in a row, not 23, and drops waiting events", async () => {
     const h = await hook(["salesmen.created"])
     fails(h)
     for (let i = 0; i < 10; i += 1) await makeSalesman(h.c)
@@ -527,7 +527,7 @@ describe("retries and giving up", () => {
     assert.lengthOf(h.box.received, 24, "nothing is replayed")
   })
 
-  it("[H-06][DLV-10] the threshold can be set: six is the other reading", async () => {
+  it("[H-06][DLV-10] is disabled at another configured threshold, for example six", async () => {
     await control("PUT", "/limits", { failureThreshold: 6 })
     const h = await hook(["salesmen.created"])
     fails(h)
@@ -538,7 +538,7 @@ describe("retries and giving up", () => {
     assert.isNotNull((await h.show())["disableddate"])
   })
 
-  it("[LIM-05] the attempts can be set", async () => {
+  it("[LIM-05] gets the configured number of attempts", async () => {
     await control("PUT", "/limits", { attemptsPerEvent: 1 })
     const h = await hook(["salesmen.created"])
     h.box.answer = (received) => ({ status: nameOf(received) === "bad" ? 500 : 204 })
@@ -548,7 +548,7 @@ describe("retries and giving up", () => {
     assert.deepEqual(names(h), ["bad", "good"])
   })
 
-  it("[DLV-13][WEBHOOK-10][STATE-18][DLV-11] enabled true clears disableddate and failcount, and what fires from then on comes", async () => {
+  it("[DLV-13][WEBHOOK-10][STATE-18][DLV-11] has disableddate and failcount cleared by enabled true, and gets new events", async () => {
     await control("PUT", "/limits", { failureThreshold: 2 })
     const h = await hook(["salesmen.created"])
     fails(h)
@@ -563,7 +563,7 @@ describe("retries and giving up", () => {
     assert.deepEqual(names(h), ["first", "first", "after"])
   })
 
-  it("[DLV-03][H-21][STATE-18][WEBHOOK-08] 410 disables at once, without a retry", async () => {
+  it("[DLV-03][H-21][STATE-18][WEBHOOK-08] is disabled by 410 at once, without a retry", async () => {
     const h = await hook(["salesmen.created"])
     fails(h, 410)
     await makeSalesman(h.c, { name: "gone" })
@@ -580,7 +580,7 @@ describe("retries and giving up", () => {
     assert.deepEqual(names(h), ["gone"])
   })
 
-  it("[DLV-11][DLV-14][WEBHOOK-05][STATE-18] while paused, what fires is dropped; after that, what fires comes", async () => {
+  it("[DLV-11][DLV-14][WEBHOOK-05][STATE-18] gets no event that fires during a pause, and later events again", async () => {
     const h = await hook(["salesmen.created"])
     succeeded(await h.c.patch(h.url, { paused: true }))
     await makeSalesman(h.c, { name: "while paused" })
@@ -592,7 +592,7 @@ describe("retries and giving up", () => {
     assert.deepEqual(names(h), ["after"])
   })
 
-  it("[DLV-11][WEBHOOK-05] what fired while paused is dropped even if no cycle ran meanwhile", async () => {
+  it("[DLV-11][WEBHOOK-05] gets no event of a pause, even if no cycle ran during it", async () => {
     const h = await hook(["salesmen.created"])
     succeeded(await h.c.patch(h.url, { paused: true }))
     await makeSalesman(h.c, { name: "while paused" })
@@ -601,7 +601,7 @@ describe("retries and giving up", () => {
     assert.isEmpty(h.box.received)
   })
 
-  it("[H-19] what was queued before the pause is dropped when a cycle meets the pause", async () => {
+  it("[H-19] gets no event queued before a pause if a cycle meets the pause", async () => {
     const h = await hook(["salesmen.created"])
     await makeSalesman(h.c, { name: "queued" })
     succeeded(await h.c.patch(h.url, { paused: true }))
@@ -611,7 +611,7 @@ describe("retries and giving up", () => {
     assert.isEmpty(h.box.received)
   })
 
-  it("[DLV-14] pausing is independent of enabled, and resets nothing", async () => {
+  it("[DLV-14] is paused independently of enabled, and keeps failcount and disableddate", async () => {
     const h = await hook(["salesmen.created"])
     fails(h)
     await makeSalesman(h.c)
@@ -625,7 +625,7 @@ describe("retries and giving up", () => {
     assert.strictEqual(succeeded(await h.c.patch(h.url, { enabled: true }))["paused"], true)
   })
 
-  it("[DLV-02][LIM-04] a receiver has 15 seconds", async () => {
+  it("[DLV-02][LIM-04] has 15 seconds for a response", async () => {
     const slow = await hook(["salesmen.created"])
     const late = await hook(["salesmen.updated"], {}, slow.c)
     slow.box.answer = () => ({ instead: "hang" })
@@ -644,7 +644,7 @@ describe("retries and giving up", () => {
     works(slow)
   }, 60_000)
 
-  it("[H-18] nobody there, or a stranger's certificate, is a failure without a code", async () => {
+  it("[H-18] fails without a response code if no server listens or its certificate is untrusted", async () => {
     const h = await hook(["salesmen.created"])
     const stranger = await startReceiver()
     const box = stranger.mailbox()
@@ -658,7 +658,7 @@ describe("retries and giving up", () => {
     for (const entry of await h.log()) assert.deepInclude(entry, { responsecode: null, responsebody: "" })
   })
 
-  it("[H-13][WEBHOOK-09] a cancelled subscription gets nothing more", async () => {
+  it("[H-13][WEBHOOK-09] gets nothing after it is cancelled", async () => {
     const h = await hook(["salesmen.created"])
     await makeSalesman(h.c)
     succeeded(await h.c.del(h.url))
@@ -667,7 +667,7 @@ describe("retries and giving up", () => {
     assert.isEmpty(h.box.received)
   })
 
-  it("[EVT-03][WEBHOOK-16] a change of events or url holds from then on", async () => {
+  it("[EVT-03][WEBHOOK-16] uses changed events and a changed url from then on", async () => {
     const h = await hook(["salesmen.created"])
     const elsewhere = receiver.mailbox()
     succeeded(await h.c.patch(h.url, { events: ["salesmen.updated"], url: elsewhere.url }))
@@ -679,8 +679,8 @@ describe("retries and giving up", () => {
   })
 })
 
-describe("rotation", () => {
-  it("[SIG-12][SIG-01][H-07][H-08][WEBHOOK-16] for a day both secrets sign, the new one first; then the new one alone", async () => {
+describe("a rotated secret", () => {
+  it("[SIG-12][SIG-01][H-07][H-08][WEBHOOK-16] signs together with the former one for a day, then alone", async () => {
     const h = await hook(["salesmen.created"])
     const secret = "a-new-secret-of-mine"
     succeeded(await h.c.patch(h.url, { secret }))
@@ -706,7 +706,7 @@ describe("rotation", () => {
     assert.isFalse(verifies(after, h.secret))
   })
 
-  it("[SIG-01][SIG-12][H-08] a second rotation within the day leaves two: the newest and the one before it", async () => {
+  it("[SIG-01][SIG-12][H-08] is the newest of two after a second rotation within the day", async () => {
     const h = await hook(["salesmen.created"])
     succeeded(await h.c.patch(h.url, { secret: "the-second-of-three" }))
     await advance(3600)
@@ -719,7 +719,7 @@ describe("rotation", () => {
     assert.isTrue(verifies(received, "the-second-of-three"))
   })
 
-  it("[SIG-12][LOG-01] a test call too is signed with both", async () => {
+  it("[SIG-12][LOG-01] signs a test call too, with the former one", async () => {
     const h = await hook(["salesmen.created"])
     succeeded(await h.c.patch(h.url, { secret: "another-secret-of-mine" }))
     succeeded(await h.c.post(`${h.url}/test`))
@@ -728,7 +728,7 @@ describe("rotation", () => {
 })
 
 describe("the delivery log", () => {
-  it("[LOG-04][LOG-05][WEBHOOK-18][H-17][X-21][LIM-07] one entry for each attempt, newest first, with these fields", async () => {
+  it("[LOG-04][LOG-05][WEBHOOK-18][H-17][X-21][LIM-07] has one entry per attempt, newest first, with the documented fields", async () => {
     const h = await hook(["salesmen.created"])
     h.box.answer = (_, count) =>
       count < 3 ? { status: 500, body: `no ${count} ${"x".repeat(600)}` } : { status: 200, body: "yes" }
@@ -773,7 +773,7 @@ describe("the delivery log", () => {
     assert.isTrue(micros(log[0]?.["entrydate"]) > micros(log[1]?.["entrydate"]))
   })
 
-  it("[LOG-06][LOG-07][WEBHOOK-18] filters: delivered, abandoned, eventtype", async () => {
+  it("[LOG-06][LOG-07][WEBHOOK-18] has the filters delivered, abandoned and eventtype", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated"])
     h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
     const id = idOf(await makeSalesman(h.c))
@@ -793,7 +793,7 @@ describe("the delivery log", () => {
     refused(await h.c.get(`${h.url}/deliveries?delivered=maybe`), "invalid_type", "delivered")
   })
 
-  it("[WEBHOOK-18][A-01][A-02] the log comes in pages", async () => {
+  it("[WEBHOOK-18][A-01][A-02] is paged", async () => {
     const h = await hook(["salesmen.created"])
     for (let i = 0; i < 5; i += 1) await makeSalesman(h.c)
     await cycle()
@@ -806,7 +806,7 @@ describe("the delivery log", () => {
     assert.deepEqual(all, await h.log())
   })
 
-  it("[DLV-15][LIM-08][H-26] a delivered event is purged after 7 days, an abandoned one after 30", async () => {
+  it("[DLV-15][LIM-08][H-26] drops a delivered event after 7 days, an abandoned one after 30", async () => {
     const h = await hook(["salesmen.created", "salesmen.updated"])
     h.box.answer = (received) => ({ status: envelope(received)["type"] === "salesmen.created" ? 500 : 204 })
     const id = idOf(await makeSalesman(h.c))
@@ -823,7 +823,7 @@ describe("the delivery log", () => {
     assert.isEmpty(await kept())
   })
 
-  it("[LOG-04][EVT-02] a log is of one subscription", async () => {
+  it("[LOG-04][EVT-02] belongs to one subscription", async () => {
     const h = await hook(["salesmen.created"])
     const other = await hook(["salesmen.created"], {}, h.c)
     await makeSalesman(h.c)
@@ -834,7 +834,7 @@ describe("the delivery log", () => {
     assert.isEmpty((await other.log()).filter((entry) => entry["eventid"] === "nobody"))
   })
 
-  it("[LOG-04][SIG-01] the control plane shows every attempt with its headers and its very bytes, and no secret", async () => {
+  it("[LOG-04][SIG-01] of the control plane shows each attempt's headers and bytes, without secrets", async () => {
     const h = await hook(["salesmen.created"])
     await makeSalesman(h.c)
     await cycle()

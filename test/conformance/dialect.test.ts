@@ -1,6 +1,6 @@
 /**
- * The other readings of the documents: the switches at the end of decisions.md. Their names are the server's, taken
- * from what it answers to a name that it does not know; each is found by what it is about.
+ * The dialects: the switches at the end of decisions.md. The server states their names in its answer to an unknown
+ * name; each test finds its switch by subject.
  */
 import { afterEach, assert, beforeAll, describe, it } from "vitest"
 import {
@@ -77,9 +77,9 @@ async function people(c: Company, count: number): Promise<number[]> {
   )
 }
 
-describe("lists", () => {
+describe("a list in another dialect", () => {
   for (const key of ["results", "items", "records"]) {
-    it(`[A-01] the records can stand under ${key}`, async () => {
+    it(`[A-01] has its records under ${key}`, async () => {
       const c = await newCompany()
       const made = await people(c, 2)
       await turn(/items_?key|list_?key/i, key)
@@ -89,7 +89,7 @@ describe("lists", () => {
     })
   }
 
-  it("[A-01] they can stand under the resource's own name, or be a bare array", async () => {
+  it("[A-01] has its records under the resource's name, or is a bare array", async () => {
     const c = await newCompany()
     const made = await people(c, 2)
     await turn(/items_?key|list_?key/i, "resource")
@@ -98,7 +98,7 @@ describe("lists", () => {
     assert.deepEqual(ids(rows((await ask(c, "/salesmen")).json)), made)
   })
 
-  it("[A-02] pages can be numbered, or offsets, or links", async () => {
+  it("[A-02] has pages by number, by offset or by link", async () => {
     const c = await newCompany()
     const made = await people(c, 5)
     const walk = async (next: (answer: Answer, count: number) => string | undefined): Promise<number[]> => {
@@ -127,7 +127,7 @@ describe("lists", () => {
     )
   })
 
-  it("[A-03] the greatest page can be smaller", async () => {
+  it("[A-03] has a smaller maximum page", async () => {
     const c = await newCompany()
     const made = await people(c, 12)
     await turn(/page_?max|max_?page/i, 5)
@@ -137,7 +137,7 @@ describe("lists", () => {
     assert.deepEqual(ids(await c.list("/salesmen?limit=5")), made)
   })
 
-  it("[A-08] cancel=true can mean cancelled only everywhere, or include them everywhere", async () => {
+  it("[A-08] has cancelled records only, or too, under cancel=true everywhere", async () => {
     const c = await newCompany()
     const [, dead] = await c.put("salesmen", [{ name: "a" }, { name: "b", cancel: true }])
     await turnTo(/cancel/i, /only/)
@@ -146,7 +146,7 @@ describe("lists", () => {
     assert.lengthOf(await c.list("/salesmen?cancel=true"), 2)
   })
 
-  it("[A-06] modifiedsince can be exclusive", async () => {
+  it("[A-06] has an exclusive modifiedsince", async () => {
     const c = await newCompany()
     const at = stamp((await serverNow()) - 3_600_000_000n)
     await c.put("salesmen", [{ name: "at" }], at)
@@ -156,7 +156,7 @@ describe("lists", () => {
     assert.lengthOf(await c.list(`/salesmen${query({ modifiedsince: stamp(micros(at) - 1n) })}`), 1)
   })
 
-  it("[I-03][X-02][EP-20] modifiedsince can be offered by the four resources that only carry lastchangedate", async () => {
+  it("[I-03][X-02][EP-20] has modifiedsince also for the four resources with only lastchangedate", async () => {
     const c = await newCompany()
     const about = /modified_?since(.+)|four|probe/i
     await turn(about, true)
@@ -165,8 +165,8 @@ describe("lists", () => {
   })
 })
 
-describe("records", () => {
-  it("[B-01] the ETag can be missing; then lastchangedate guards", async () => {
+describe("a record in another dialect", () => {
+  it("[B-01] has no ETag, so that lastchangedate guards updates", async () => {
     const c = await newCompany()
     const record = await makeSalesman(c)
     await turn(/etag/i, false)
@@ -178,7 +178,7 @@ describe("records", () => {
     succeeded(await c.patch(`/salesmen/${idOf(record)}`, { email1: "x" }, guard))
   })
 
-  it("[F-01] dates can all be timestamps", async () => {
+  it("[F-01] has timestamps for all dates", async () => {
     const c = await newCompany()
     const shipment = idOf(await makeShipment(c, await makeOrder(c)))
     assert.match(text((await c.read("shipments", shipment))["shipdate"]), /^\d{4}-\d\d-\d\d$/)
@@ -186,7 +186,7 @@ describe("records", () => {
     assert.match(text((await c.read("shipments", shipment))["shipdate"]), /^\d{4}-\d\d-\d\dT/)
   })
 
-  it("[F-04][CODE-11] externalid can be unique within a company and resource", async () => {
+  it("[F-04][CODE-11] has an externalid that is unique within company and resource", async () => {
     const c = await newCompany()
     await turn(/unique/i, true)
     const externalid = fresh("unique")
@@ -196,7 +196,7 @@ describe("records", () => {
     await makeSalesman(await newCompany(), { externalid })
   })
 
-  it("[G-01] the status of a batch item can be text", async () => {
+  it("[G-01] has a text status as a batch item", async () => {
     const c = await newCompany()
     await turnTo(/batch/i, /text|string|word/)
     const answer = await c.post("/salesmen/batch", [{ name: "a" }, {}])
@@ -205,13 +205,13 @@ describe("records", () => {
     assert.notStrictEqual(statuses[0], statuses[1])
   })
 
-  it("[I-14][X-09] DELETE of an unknown id can be 422 unknown_value", async () => {
+  it("[I-14][X-09] that is unknown is 422 unknown_value on DELETE", async () => {
     const c = await newCompany()
     await turnTo(/delete|unknown/i, /422|unknown_value|true/)
     for (const path of ["shipments", "payments"]) refused(await c.del(`/${path}/999999999`), "unknown_value")
   })
 
-  it("[I-01][X-06] all six operations can be open on every resource", async () => {
+  it("[I-01][X-06] has all six operations on every resource", async () => {
     const c = await newCompany()
     await turn(/operations/i, true)
     const id = idOf(await c.create("taskstatuses", { name: fresh("s") }))
@@ -221,7 +221,7 @@ describe("records", () => {
     assert.strictEqual(succeeded(await c.patch(`/carrierservices/${service}`, { code: "B" }))["code"], "B")
   })
 
-  it("[J-02][CODE-21][RULE-07] invoicing one shipment can be live", async () => {
+  it("[J-02][CODE-21][RULE-07] can be a shipment that is invoiced alone", async () => {
     const c = await newCompany()
     await turn(/invoice/i, true)
     refused(await c.post("/shipments/999999999/invoice", {}), "not_found")
@@ -233,8 +233,8 @@ describe("records", () => {
   })
 })
 
-describe("headers", () => {
-  it("[E-03] Retry-After can be an HTTP date", async () => {
+describe("a header in another dialect", () => {
+  it("[E-03] states Retry-After as an HTTP date", async () => {
     const c = await newCompany()
     await turnTo(/retry/i, /date/)
     await control("PUT", "/limits", { requestsPerMinute: 1 })
@@ -245,7 +245,7 @@ describe("headers", () => {
     assert.match(String(answer.headers["retry-after"]), /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/)
   })
 
-  it("[B-11] the request id can have another header name", async () => {
+  it("[B-11] states the request id under another name", async () => {
     const c = await newCompany()
     await turn(/request_?id/i, "Request-Id")
     const answer = await ask(c, "/salesmen")
@@ -254,7 +254,7 @@ describe("headers", () => {
   })
 })
 
-it("[A-01] what is switched back is as before", async () => {
+it("[A-01] the default dialect applies again after each test", async () => {
   const c = await newCompany()
   await people(c, 2)
   const answer = await c.get("/salesmen")

@@ -1,4 +1,4 @@
-/** Every field of the 25 objects: there, of its type, in its output form, with both halves of a pair. */
+/** Every field of the 25 objects: its presence, its type, its output form, and both halves of each pair. */
 import { assert, beforeAll, describe, it } from "vitest"
 import {
   DAY,
@@ -33,7 +33,7 @@ async function targets(c: Company, fields: readonly Field[]): Promise<Map<string
 
 for (const { path } of RESOURCES) {
   const fields = FIELDS[path] ?? []
-  describe(`${path} fields`, () => {
+  describe(`the fields of ${path}`, () => {
     let full: Row
     let bare: Row
     let known: Map<string, { id: number; code: string }>
@@ -53,11 +53,11 @@ for (const { path } of RESOURCES) {
       bare = await shownRecord(c, resource(path), idOf(row(bareRow)))
     }, 60_000)
 
-    it(`[FIELD-01] ${path}.id is an integer`, () => {
+    it(`[FIELD-01] include an integer id: ${path}.id`, () => {
       assert.isTrue(Number.isInteger(full["id"]))
     })
 
-    it(`[A-14][FIELD-14] ${path} shows every documented field, and no other, also when unset`, () => {
+    it(`[A-14][FIELD-14] are exactly the documented ones of ${path}, also when unset`, () => {
       const names = ["id"]
       for (const field of fields) {
         names.push(field.name)
@@ -71,7 +71,7 @@ for (const { path } of RESOURCES) {
       const { fact, name, kind } = field
       const pair = field.pair
       if (pair !== undefined) {
-        it(`[${fact}][FIELD-02][A-15] ${path}.${name} / ${pair.code} is a reference pair`, () => {
+        it(`[${fact}][FIELD-02][A-15] include the reference pair ${path}.${name} / ${pair.code}`, () => {
           const target = known.get(pair.table)
           assert.strictEqual(full[name], target?.id)
           assert.strictEqual(full[pair.code], target?.code)
@@ -79,32 +79,32 @@ for (const { path } of RESOURCES) {
           assert.isNull(bare[pair.code])
         })
       } else if (kind === "int") {
-        it(`[${fact}] ${path}.${name} is an integer`, () => {
+        it(`[${fact}] include the integer ${path}.${name}`, () => {
           if (field.maintained !== true) assert.strictEqual(full[name], field.sample)
           else assert.isTrue(full[name] === null || Number.isInteger(full[name]))
         })
       } else if (kind === "bool") {
-        it(`[${fact}][FIELD-09] ${path}.${name} is a JSON boolean`, () => {
+        it(`[${fact}][FIELD-09] include the JSON boolean ${path}.${name}`, () => {
           assert.strictEqual(full[name], true)
           assert.include([false, null], bare[name])
         })
       } else if (kind === "string") {
-        it(`[${fact}] ${path}.${name} is a string`, () => {
+        it(`[${fact}] include the string ${path}.${name}`, () => {
           if (field.maintained === true) assert.isTrue(full[name] === null || typeof full[name] === "string")
           else if (path === "invoiceterms" && name === "verbal") assert.isString(full[name])
           else assert.strictEqual(full[name], field.sample)
         })
       } else if (kind === "day") {
-        it(`[${fact}][FIELD-11][F-01] ${path}.${name} is shown in the date form`, () => {
+        it(`[${fact}][FIELD-11][F-01] show ${path}.${name} in the date form`, () => {
           assert.match(text(full[name], name), DAY)
           assert.strictEqual(full[name], field.sample)
         })
       } else if (kind === "time") {
-        it(`[${fact}][FIELD-11][F-01] ${path}.${name} is shown in the timestamp form`, () => {
+        it(`[${fact}][FIELD-11][F-01] show ${path}.${name} in the timestamp form`, () => {
           assert.match(text(full[name], name), name === "lastchangedate" ? MICROSECONDS : TIMESTAMP)
         })
       } else {
-        it(`[${fact}][FIELD-05][F-02] ${path}.${name} is a decimal string padded to ${kind.decimals}`, () => {
+        it(`[${fact}][FIELD-05][F-02] show ${path}.${name} as a decimal string padded to ${kind.decimals}`, () => {
           isDecimal(full[name], String(field.sample), kind.decimals, name)
         })
       }
@@ -112,7 +112,7 @@ for (const { path } of RESOURCES) {
   })
 }
 
-it("[INVOICELINES-57][EP-22][CARRIERSERVICES-19][CARRIERSERVICES-20][PAYMENTS-47][ARDAILYCLOSES-24][APBILLLINES-16][EMAILTEMPLATES-11][STAGES-13][CCACCOUNTS-11][TASKSTATUSES-09][AREAS-09] the fields that are stated to be absent are absent", async () => {
+it("[INVOICELINES-57][EP-22][CARRIERSERVICES-19][CARRIERSERVICES-20][PAYMENTS-47][ARDAILYCLOSES-24][APBILLLINES-16][EMAILTEMPLATES-11][STAGES-13][CCACCOUNTS-11][TASKSTATUSES-09][AREAS-09] the fields that are documented as absent are absent", async () => {
   const c = await newCompany()
   const absent: ReadonlyArray<readonly [string, readonly string[]]> = [
     ["invoicelines", ["cancel"]],
@@ -142,7 +142,7 @@ it("[INVOICELINES-63][X-17] discount_percent (5 decimals) and discountpercent (2
   isDecimal(record["discountpercent"], "7.89", 2)
 })
 
-it("[ORDERDEPOSITS-09] a deposit shows the last four digits and nothing else of a card", async () => {
+it("[ORDERDEPOSITS-09] a deposit shows the last four digits of a card and nothing else", async () => {
   const c = await newCompany()
   const [stored] = await c.put("orderdeposits", [{ last4ofcard: "4242" }])
   const record = await shownRecord(c, resource("orderdeposits"), idOf(row(stored)))

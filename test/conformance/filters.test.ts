@@ -1,4 +1,4 @@
-/** The filters of every row: exact, partial, cancel, externalid, and values that are no values. */
+/** The documented filters of each resource: exact, partial, cancel, externalid, and invalid values. */
 import { assert, describe, it } from "vitest"
 import {
   idOf,
@@ -28,7 +28,7 @@ async function put(c: Company, path: string, records: readonly Row[]): Promise<n
   return ids(await c.put(path, named))
 }
 
-describe("filters on ids", () => {
+describe("a filter on an id", () => {
   const exact: ReadonlyArray<readonly [string, string, string]> = [
     ["shipments", "locationid", "SHIPMENTS-02"],
     ["shipments", "orderid", "SHIPMENTS-02"],
@@ -51,7 +51,7 @@ describe("filters on ids", () => {
     ["vendororderfroms", "vendorid", "VENDORORDERFROMS-02"]
   ]
   for (const [path, filter, fact] of exact) {
-    it(`[EP-17][${fact}] ${path}: ${filter} takes the id and matches it exactly`, async () => {
+    it(`[EP-17][${fact}] matches the id exactly: ${path}, ${filter}`, async () => {
       const c = await newCompany()
       const pair = FIELDS[path]?.find((field) => field.name === filter)?.pair
       const targets =
@@ -65,7 +65,7 @@ describe("filters on ids", () => {
       assert.deepEqual(await found(c, path, { [filter]: 999_999_999 }), [])
     })
 
-    it(`[A-10][A-16] ${path}: ${filter} must be an integer`, async () => {
+    it(`[A-10][A-16] rejects a value that is no integer: ${path}, ${filter}`, async () => {
       const c = await newCompany()
       for (const value of ["abc", "", "1.5", "1,2", "0x1", " 1", "null"]) {
         refused(await c.get(`/${path}${query({ [filter]: value })}`), "invalid_type", filter)
@@ -73,7 +73,7 @@ describe("filters on ids", () => {
     })
   }
 
-  it("[EP-17] filters narrow one another", async () => {
+  it("[EP-17] combines with other filters", async () => {
     const c = await newCompany()
     const [, b] = await put(c, "shipments", [
       { orderid: 1, locationid: null },
@@ -84,7 +84,7 @@ describe("filters on ids", () => {
   })
 })
 
-describe("partial filters", () => {
+describe("a partial filter", () => {
   const partial: ReadonlyArray<readonly [string, string, string]> = [
     ["invoicelines", "description", "INVOICELINES-02"],
     ["orderdeposits", "rnum", "ORDERDEPOSITS-02"],
@@ -107,7 +107,7 @@ describe("partial filters", () => {
     ["areas", "name", "AREAS-02"]
   ]
   for (const [path, filter, fact] of partial) {
-    it(`[EP-17][${fact}] ${path}: ${filter} matches a part, whatever the case`, async () => {
+    it(`[EP-17][${fact}] matches a part in any case: ${path}, ${filter}`, async () => {
       const c = await newCompany()
       const tag = fresh("t")
       const [start, middle, end, other] = await put(c, path, [
@@ -122,7 +122,7 @@ describe("partial filters", () => {
       assert.deepEqual(await found(c, path, { [filter]: `${tag}green` }), [])
     })
 
-    it(`[EP-17] ${path}: ${filter} takes every sign for itself`, async () => {
+    it(`[EP-17] matches each special character literally: ${path}, ${filter}`, async () => {
       const c = await newCompany()
       const tag = fresh("s")
       const signs = ["10%", "a_b", "c*", "(d", "e\\f", "g.h", "[i]", "j'k", 'l"m', "n+o", "ö"]
@@ -135,14 +135,14 @@ describe("partial filters", () => {
       }
     })
 
-    it(`[EP-17] ${path}: ${filter} knows the case of letters beyond ASCII`, async () => {
+    it(`[EP-17] ignores the case of letters beyond ASCII: ${path}, ${filter}`, async () => {
       const c = await newCompany()
       const tag = fresh("u")
       const [id] = await put(c, path, [{ [filter]: `${tag} Zoë Ärger` }])
       assert.deepEqual(await found(c, path, { [filter]: `${tag} ZOË ä` }), [id])
     })
 
-    it(`[A-16] ${path}: an empty ${filter} is no wildcard`, async () => {
+    it(`[A-16] is no wildcard if it is empty: ${path}, ${filter}`, async () => {
       const c = await newCompany()
       await put(c, path, [{ [filter]: fresh("full") }])
       assert.isEmpty((await c.list(`/${path}?${filter}=`)).filter((record) => record[filter] !== ""))
@@ -150,8 +150,8 @@ describe("partial filters", () => {
   }
 })
 
-describe("exact text filters", () => {
-  it("[A-17][A-18][CARRIERSERVICES-02] carrierservices.code is exact and case-sensitive", async () => {
+describe("an exact text filter", () => {
+  it("[A-17][A-18][CARRIERSERVICES-02] is case-sensitive on carrierservices.code", async () => {
     const c = await newCompany()
     const [gnd, , , blank] = await put(c, "carrierservices", [
       { code: "GND" },
@@ -170,7 +170,7 @@ describe("exact text filters", () => {
     ["stages", "name", "STAGES-02"],
     ["stages", "code", "STAGES-02"]
   ] as const) {
-    it(`[A-17][A-18][${fact}] ${path}.${name} is exact and case-sensitive`, async () => {
+    it(`[A-17][A-18][${fact}] is case-sensitive on ${path}.${name}`, async () => {
       const c = await newCompany()
       const [upper] = await put(c, path, [{ [name]: "GND" }, { [name]: "gnd" }, { [name]: "GND2" }])
       assert.deepEqual(await found(c, path, { [name]: "GND" }), [upper])
@@ -178,7 +178,7 @@ describe("exact text filters", () => {
     })
   }
 
-  it("[TEAMPROJECTREMINDERS-02][EPR-08][A-10] teamprojectreminders.status takes true or false", async () => {
+  it("[TEAMPROJECTREMINDERS-02][EPR-08][A-10] accepts true or false on teamprojectreminders.status", async () => {
     const c = await newCompany()
     const [pending, done] = await put(c, "teamprojectreminders", [{ status: false }, { status: true }])
     assert.deepEqual(await found(c, "teamprojectreminders", { status: "false" }), [pending])
@@ -189,7 +189,7 @@ describe("exact text filters", () => {
   })
 
   for (const { path } of RESOURCES) {
-    it(`[FIELD-12][EP-17][A-18] ${path}: externalid is exact, verbatim and case-sensitive`, async () => {
+    it(`[FIELD-12][EP-17][A-18] is verbatim and case-sensitive on externalid: ${path}`, async () => {
       const c = await newCompany()
       const tag = fresh("x")
       const keys = [
@@ -215,10 +215,10 @@ describe("exact text filters", () => {
   }
 })
 
-describe("cancel", () => {
+describe("the cancel filter", () => {
   for (const { path, cancel } of RESOURCES) {
     if (cancel) {
-      it(`[EP-15][FIELD-13][A-08] ${path}: cancelled rows are hidden unless asked`, async () => {
+      it(`[EP-15][FIELD-13][A-08] hides cancelled rows by default: ${path}`, async () => {
         const c = await newCompany()
         const externalid = fresh("cx")
         const [live, dead] = await put(c, path, [
@@ -233,14 +233,14 @@ describe("cancel", () => {
         assert.deepEqual(await found(c, path, { externalid, cancel: "true" }), asked)
       })
     } else {
-      it(`[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21][APBILLLINES-21] ${path}: the cancel filter is accepted and without effect`, async () => {
+      it(`[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21][APBILLLINES-21] is accepted without effect: ${path}`, async () => {
         const c = await newCompany()
         const made = await put(c, path, [{}, {}])
         for (const value of ["false", "true", "any"]) assert.deepEqual(await found(c, path, { cancel: value }), made)
       })
     }
 
-    it(`[A-10][A-16] ${path}: any other value of cancel is refused`, async () => {
+    it(`[A-10][A-16] rejects any other value: ${path}`, async () => {
       const c = await newCompany()
       for (const value of ["maybe", "1", "TRUE", "yes"]) {
         refused(await c.get(`/${path}?cancel=${value}`), "invalid_enum", "cancel")
@@ -249,7 +249,7 @@ describe("cancel", () => {
     })
   }
 
-  it("[FIELD-13][GEN-09] a cancelled row stays readable", async () => {
+  it("[FIELD-13][GEN-09] does not prevent the retrieve of a cancelled row", async () => {
     const c = await newCompany()
     for (const path of ["shipments", "payments", "rmareturns", "salesmen", "invoiceterms"]) {
       const [id] = await put(c, path, [{ cancel: true }])
@@ -259,8 +259,8 @@ describe("cancel", () => {
   })
 })
 
-describe("retrieve", () => {
-  it("[EP-08][CODE-09][D-06] an id that is none of the company is 404", async () => {
+describe("a retrieve", () => {
+  it("[EP-08][CODE-09][D-06] answers 404 to an id that is not of the company", async () => {
     const c = await newCompany()
     for (const { path, ops } of RESOURCES) {
       if (!ops.includes("R")) continue
@@ -270,7 +270,7 @@ describe("retrieve", () => {
     }
   })
 
-  it("[EP-08][A-13] retrieve answers the bare record, as the list shows it", async () => {
+  it("[EP-08][A-13] returns the bare record as the list shows it", async () => {
     const c = await newCompany()
     for (const { path, ops, make } of RESOURCES) {
       if (!ops.includes("R")) continue

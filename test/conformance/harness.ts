@@ -198,7 +198,7 @@ export function useServer(): void {
 
 /** Call once at the bottom of a test file. */
 export function keptPromises(): void {
-  it("[ERR-01][ERR-02][ERR-03][ERR-04][ERR-05][D-09][VER-03][GEN-01][B-11] every answer in this file kept the common promises", () => {
+  it("[ERR-01][ERR-02][ERR-03][ERR-04][ERR-05][D-09][VER-03][GEN-01][B-11] every response in this file keeps the common promises", () => {
     assert.strictEqual([...broken].slice(0, 20).join("\n"), "")
   })
 }

@@ -1,4 +1,4 @@
-/** Idempotency-Key: the same request has one effect, whatever happens to its answer. */
+/** Idempotency-Key: a request has one effect, even if its response is lost. */
 import { randomUUID } from "node:crypto"
 import { afterAll, afterEach, assert, describe, it } from "vitest"
 import {
@@ -41,9 +41,9 @@ function replayed(answer: Answer, original: Answer): void {
 
 const conflict = (answer: Answer) => refused(answer, "idempotency_replay")
 
-describe("replay", () => {
+describe("a repeated request with one key", () => {
   for (const { path, body } of RESOURCES) {
-    it(`[EP-02][EP-01][B-09] POST /${path} twice with one key is one record and one answer`, async () => {
+    it(`[EP-02][EP-01][B-09] creates one record and returns one response: POST /${path}`, async () => {
       const c = await newCompany()
       const payload = { ...(await body(c)), externalid: fresh("idem") }
       const key = randomUUID()
@@ -55,7 +55,7 @@ describe("replay", () => {
     })
   }
 
-  it("[EP-02][EP-01] PATCH and DELETE are replayed, and not done again", async () => {
+  it("[EP-02][EP-01] is replayed for PATCH and DELETE without a second effect", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     const patched = await c.patch(`/salesmen/${id}`, { email1: "a" }, keyed("patch"))
@@ -68,7 +68,7 @@ describe("replay", () => {
     replayed(await c.del(`/salesmen/${id}`, keyed("delete")), cancelled)
   })
 
-  it("[G-05][EP-02] one key covers a whole batch", async () => {
+  it("[G-05][EP-02] covers a whole batch", async () => {
     const c = await newCompany()
     const items = [{ name: "a" }, { name: "b", salesman: 1 }, { name: "c" }]
     const first = await c.post("/salesmen/batch", items, keyed("batch"))
@@ -78,7 +78,7 @@ describe("replay", () => {
     conflict(await c.post("/salesmen/batch", items.slice(0, 2), keyed("batch")))
   })
 
-  it("[EP-02][J-07] posting an invoice is replayed", async () => {
+  it("[EP-02][J-07] replays the posting of an invoice", async () => {
     const c = await newCompany()
     const invoice = await c.create("invoices", {
       invoicenumber: fresh("i"),
@@ -90,7 +90,7 @@ describe("replay", () => {
     replayed(await c.post(`/invoices/${idOf(invoice)}/post`, {}, keyed("post")), first)
   })
 
-  it("[EP-02] a payment with one key is paid once, also when ten come at once", async () => {
+  it("[EP-02] pays an invoice once, also with ten concurrent requests", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     const answers = await Promise.all(
@@ -111,7 +111,7 @@ describe("replay", () => {
     isDecimal((await c.read("invoices", invoiceid))["invoicepaid"], "10", 4)
   })
 
-  it("[CODE-13][EP-02][B-10] a big batch twice at once is done once", async () => {
+  it("[CODE-13][EP-02][B-10] writes a large batch once, also concurrently", async () => {
     const c = await newCompany()
     const items = Array.from({ length: 250 }, (_, i) => ({ name: `n${i}` }))
     const [one, two] = await Promise.all([
@@ -126,7 +126,7 @@ describe("replay", () => {
     assert.strictEqual((await c.post("/salesmen/batch", items, keyed("big"))).headers["idempotent-replayed"], "true")
   })
 
-  it("[CODE-13][EP-02][B-10][ERR-08] while the first runs the second is told to wait, and then has the first's answer", async () => {
+  it("[CODE-13][EP-02][B-10][ERR-08] is 409 with Retry-After while the first runs, and then returns its response", async () => {
     const c = await newCompany()
     await control("POST", "/faults", { rules: [{ method: "POST", path: "/rmareturns", kind: "delay", times: 1 }] })
     const post = () => c.post("/rmareturns", { externalid: "slow" }, keyed("slow"))
@@ -144,7 +144,7 @@ describe("replay", () => {
     assert.lengthOf(await c.list("/rmareturns"), 1)
   })
 
-  it("[B-05][B-04] GET takes no notice of a key", async () => {
+  it("[B-05][B-04] has no special effect on GET", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     const get = (path: string) => c.send({ method: "GET", path, headers: keyed("get") })
@@ -155,8 +155,8 @@ describe("replay", () => {
   })
 })
 
-describe("another request with the key", () => {
-  it("[EP-02][CODE-12][B-07] another body is 409 idempotency_replay, and does nothing", async () => {
+describe("a different request with the same key", () => {
+  it("[EP-02][CODE-12][B-07] with another body is 409 idempotency_replay, and writes nothing", async () => {
     const c = await newCompany()
     const key = randomUUID()
     const first = await c.post("/salesmen", { name: "a" }, keyed(key))
@@ -165,7 +165,7 @@ describe("another request with the key", () => {
     replayed(await c.post("/salesmen", { name: "a" }, keyed(key)), first)
   })
 
-  it("[B-07] another body means other bytes, were it only a space", async () => {
+  it("[B-07] is different if any byte of the body differs, even a space", async () => {
     const c = await newCompany()
     const raw = (text: string) => c.send({ method: "POST", path: "/salesmen", raw: text, headers: keyed("bytes") })
     succeeded(await raw('{"name":"a"}'), 201)
@@ -174,7 +174,7 @@ describe("another request with the key", () => {
     assert.strictEqual((await raw('{"name":"a"}')).headers["idempotent-replayed"], "true")
   })
 
-  it("[B-06][B-07] another path or method is 409 idempotency_replay", async () => {
+  it("[B-06][B-07] with another path or method is 409 idempotency_replay", async () => {
     const c = await newCompany()
     const body = { externalid: "x" }
     succeeded(await c.post("/rmareturns", body, keyed("k")), 201)
@@ -186,7 +186,7 @@ describe("another request with the key", () => {
     assert.isEmpty(await c.list("/carrierservices"))
   })
 
-  it("[B-06] a key belongs to its token", async () => {
+  it("[B-06] with another token is independent", async () => {
     const c = await newCompany()
     const other = companyOf(c.id, await tokenFor(c.id, "*"))
     const stranger = await newCompany()
@@ -197,7 +197,7 @@ describe("another request with the key", () => {
     assert.deepEqual(made, ["x", "y", "z"])
   })
 
-  it("[B-06] keys differ by case and by every sign", async () => {
+  it("[B-06] is one only if the key is equal in case and every character", async () => {
     const c = await newCompany()
     for (const key of ["Key", "key", "key.", "__proto__", "constructor", "a b", "!~"]) {
       const answer = await c.post("/rmareturns", { externalid: key }, keyed(key))
@@ -207,8 +207,8 @@ describe("another request with the key", () => {
   })
 })
 
-describe("the key itself", () => {
-  it("[B-05] 1 to 255 characters", async () => {
+describe("an idempotency key", () => {
+  it("[B-05] has 1 to 255 characters", async () => {
     const c = await newCompany()
     succeeded(await c.post("/rmareturns", {}, keyed("k".repeat(255))), 201)
     refused(await c.post("/rmareturns", {}, keyed("k".repeat(256))), "invalid_request")
@@ -217,7 +217,7 @@ describe("the key itself", () => {
     assert.lengthOf(await c.list("/rmareturns"), 1)
   })
 
-  it("[B-05] no key is needed, and without one every request counts", async () => {
+  it("[B-05] is optional, and without one every request takes effect", async () => {
     const c = await newCompany()
     await c.create("rmareturns", {})
     await c.create("rmareturns", {})
@@ -225,8 +225,8 @@ describe("the key itself", () => {
   })
 })
 
-describe("what is remembered (B-08)", () => {
-  it("[B-08] a 400, 404, 409 and 422 are replayed, though the cause has gone", async () => {
+describe("the store of responses (B-08)", () => {
+  it("[B-08] replays a 400, 404, 409 and 422, even after their cause ended", async () => {
     const c = await newCompany()
     const blocker = idOf(await makeSalesman(c, { name: "Ann" }))
     const duplicate = await c.post("/salesmen", { name: "Ann" }, keyed("409"))
@@ -246,7 +246,7 @@ describe("what is remembered (B-08)", () => {
     succeeded(await c.post("/carrierservices", { carrier: "Later" }, keyed("new")), 201)
   })
 
-  it("[B-08] a 409 stale_record is replayed", async () => {
+  it("[B-08] replays a 409 stale_record", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     const headers = { ...keyed("stale"), "if-match": '"old"' }
@@ -255,7 +255,7 @@ describe("what is remembered (B-08)", () => {
     replayed(await c.patch(`/salesmen/${id}`, { email1: "x" }, headers), stale)
   })
 
-  it("[B-08] a 403 is not: the request is done once the cause has gone", async () => {
+  it("[B-08] does not replay a 403, and applies the request after its cause ended", async () => {
     const c = await newCompany()
     await c.settings({ recordLimits: { customers: 0 } })
     const body = { customercode: "C", name: "x" }
@@ -266,7 +266,7 @@ describe("what is remembered (B-08)", () => {
     replayed(await c.post("/customers", body, keyed("k")), done)
   })
 
-  it("[B-08] a 429 is not", async () => {
+  it("[B-08] does not replay a 429", async () => {
     const c = await newCompany()
     await freeze()
     await control("PUT", "/limits", { requestsPerMinute: 1 })
@@ -282,7 +282,7 @@ describe("what is remembered (B-08)", () => {
     assert.lengthOf(await c.list("/rmareturns"), 1)
   })
 
-  it("[B-08][CODE-32][ERR-11][D-15] a 500 is not: the write did not complete, and the retry does it", async () => {
+  it("[B-08][CODE-32][ERR-11][D-15] does not replay a 500, and the retry writes", async () => {
     const c = await newCompany()
     await control("POST", "/faults", { rules: [{ method: "POST", kind: "status", code: 500, times: 1 }] })
     const failed = await c.send({ method: "POST", path: "/rmareturns", body: {}, headers: keyed("k"), faulty: true })
@@ -293,7 +293,7 @@ describe("what is remembered (B-08)", () => {
     replayed(await c.post("/rmareturns", {}, keyed("k")), done)
   })
 
-  it("[B-12][EP-02][B-08] an answer lost on the way is found again by its key", async () => {
+  it("[B-12][EP-02][B-08] returns by its key a response that was lost on the way", async () => {
     const c = await newCompany()
     await control("POST", "/faults", { rules: [{ method: "POST", kind: "dropResponse", times: 1 }] })
     let lost = false
@@ -317,7 +317,7 @@ describe("what is remembered (B-08)", () => {
     assert.lengthOf(await c.list("/rmareturns"), 1)
   })
 
-  it("[B-08] the memory lasts 24 hours", async () => {
+  it("[B-08] lasts 24 hours", async () => {
     const c = await newCompany()
     const first = await c.post("/rmareturns", {}, keyed("k"))
     await advance(23 * 3600)
@@ -329,7 +329,7 @@ describe("what is remembered (B-08)", () => {
     assert.lengthOf(await c.list("/rmareturns"), 2)
   })
 
-  it("[B-11] a replay is a request of its own, with its own request id", async () => {
+  it("[B-11] gives a replay its own request id", async () => {
     const c: Company = await newCompany()
     const first = await c.post("/rmareturns", {}, keyed("k"))
     const second = await c.post("/rmareturns", {}, keyed("k"))

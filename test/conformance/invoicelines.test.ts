@@ -25,7 +25,7 @@ async function draft(c: Company): Promise<number> {
   return idOf(await makeDraft(c))
 }
 
-it("[WRITE-07][WRITE-09][I-05][I-06][INVOICELINES-62] a line: the write names land in the object's fields, with the invoice's total", async () => {
+it("[WRITE-07][WRITE-09][I-05][I-06][INVOICELINES-62] an invoice line stores the write names in its fields, and returns the invoice's total", async () => {
   const c = await newCompany()
   const invoice = await makeDraft(c)
   const item = await makeItem(c, { description: "Widget" })
@@ -54,7 +54,7 @@ it("[WRITE-07][WRITE-09][I-05][I-06][INVOICELINES-62] a line: the write names la
   isDecimal(line["invoicetotal"], "110.3086", 4)
 })
 
-it("[I-05] what the create answer adds is no field of the record", async () => {
+it("[I-05] an invoice line does not store the sums of its create response", async () => {
   const c = await newCompany()
   const line = await c.create("invoicelines", {
     invoiceid: await draft(c),
@@ -67,14 +67,14 @@ it("[I-05] what the create answer adds is no field of the record", async () => {
   assert.notProperty(shown, "invoicetotal")
 })
 
-it("[WRITE-07][INVOICELINES-07] description defaults to the item's", async () => {
+it("[WRITE-07][INVOICELINES-07] an invoice line has the item's description by default", async () => {
   const c = await newCompany()
   const itemid = idOf(await makeItem(c, { description: "Widget" }))
   const line = await c.create("invoicelines", { invoiceid: await draft(c), itemid, quantity: "1", price: "1" })
   assert.strictEqual(line["description"], "Widget")
 })
 
-it("[WRITE-07][INVOICELINES-06] a non-stock line has a description and no item", async () => {
+it("[WRITE-07][INVOICELINES-06] an invoice line without an item has a description", async () => {
   const c = await newCompany()
   const line = await c.create("invoicelines", {
     invoiceid: await draft(c),
@@ -85,7 +85,7 @@ it("[WRITE-07][INVOICELINES-06] a non-stock line has a description and no item",
   assert.deepInclude(line, { itemid: null, item: null, description: "Work" })
 })
 
-it("[WRITE-07][INVOICELINES-11][I-06] taxable is shown as taxflag 1 or 0", async () => {
+it("[WRITE-07][INVOICELINES-11][I-06] an invoice line shows taxable as taxflag 1 or 0", async () => {
   const c = await newCompany()
   const invoiceid = await draft(c)
   const line = (taxable: boolean) =>
@@ -94,7 +94,7 @@ it("[WRITE-07][INVOICELINES-11][I-06] taxable is shown as taxflag 1 or 0", async
   assert.strictEqual((await line(false))["taxflag"], 0)
 })
 
-it("[WRITE-07][CODE-04][FIELD-09] taxable is a JSON boolean", async () => {
+it("[WRITE-07][CODE-04][FIELD-09] an invoice line rejects a taxable that is no JSON boolean", async () => {
   const c = await newCompany()
   const invoiceid = await draft(c)
   for (const taxable of [1, 0, "true", {}]) {
@@ -106,7 +106,7 @@ it("[WRITE-07][CODE-04][FIELD-09] taxable is a JSON boolean", async () => {
   }
 })
 
-it("[I-27][INVOICELINES-05] linenumber counts on from 1", async () => {
+it("[I-27][INVOICELINES-05] an invoice line has the next linenumber, from 1", async () => {
   const c = await newCompany()
   const invoice = await makeDraft(c, {
     lines: [
@@ -130,7 +130,7 @@ it("[I-27][INVOICELINES-05] linenumber counts on from 1", async () => {
   )
 })
 
-it("[I-27] lines that arrive at once have numbers of their own", async () => {
+it("[I-27] invoice lines that are created concurrently have different numbers", async () => {
   const c = await newCompany()
   const invoiceid = await draft(c)
   const answers = await Promise.all(
@@ -142,7 +142,7 @@ it("[I-27] lines that arrive at once have numbers of their own", async () => {
   assert.deepEqual(numbers, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
 })
 
-it("[INVOICELINES-59][RES-13][RES-16] lines go in the invoice request, in the same shape", async () => {
+it("[INVOICELINES-59][RES-13][RES-16] invoice lines are accepted in the invoice request, in the same shape", async () => {
   const c = await newCompany()
   const itemid = idOf(await makeItem(c))
   const invoice = await makeDraft(c, {
@@ -164,7 +164,7 @@ it("[INVOICELINES-59][RES-13][RES-16] lines go in the invoice request, in the sa
   isDecimal(lines[1]?.["totalprice"], "15", 4)
 })
 
-it("[ERR-06][INVOICELINES-59] a fault in a nested line is named by its place, and nothing is created", async () => {
+it("[ERR-06][INVOICELINES-59] an error in a nested line is named with its position, and creates nothing", async () => {
   const c = await newCompany()
   const customerid = idOf(await makeCustomer(c))
   const body = (line: Record<string, unknown>) => ({
@@ -192,7 +192,7 @@ it("[ERR-06][INVOICELINES-59] a fault in a nested line is named by its place, an
   assert.isEmpty(await c.list("/invoicelines"))
 })
 
-it("[WRITE-08][CODE-23][STATE-10] a posted invoice takes no line", async () => {
+it("[WRITE-08][CODE-23][STATE-10] an invoice line is rejected on a posted invoice", async () => {
   const c = await newCompany()
   const invoiceid = idOf(await makePosted(c))
   refused(
@@ -202,7 +202,7 @@ it("[WRITE-08][CODE-23][STATE-10] a posted invoice takes no line", async () => {
   assert.lengthOf(await c.list(`/invoicelines?invoiceid=${invoiceid}`), 1)
 })
 
-it("[STATE-09][STATE-10][SPECIAL-08][J-07][SCOPE-09] posting gives an invoice its voucher, once", async () => {
+it("[STATE-09][STATE-10][SPECIAL-08][J-07][SCOPE-09] posting an invoice sets its voucher, once", async () => {
   const c = await newCompany()
   const invoice = await makeDraft(c)
   assert.isNull(invoice["voucherid"])
@@ -216,13 +216,13 @@ it("[STATE-09][STATE-10][SPECIAL-08][J-07][SCOPE-09] posting gives an invoice it
   refused(await reader.post(`/invoices/${idOf(invoice)}/post`, {}), "insufficient_scope")
 })
 
-it("[J-07][D-07] posting takes an empty body or none", async () => {
+it("[J-07][D-07] posting an invoice accepts an empty body or none", async () => {
   const c = await newCompany()
   succeeded(await c.post(`/invoices/${await draft(c)}/post`))
   succeeded(await c.post(`/invoices/${await draft(c)}/post`, {}))
 })
 
-it("[J-07][RULE-03][STATE-09] an invoice of a closed period is not posted, and stays a draft", async () => {
+it("[J-07][RULE-03][STATE-09] an invoice of a closed period is not posted and stays a draft", async () => {
   const c = await newCompany()
   const day = await today()
   const id = idOf(await makeDraft(c, { invoicedate: plusDays(day, -20) }))
@@ -232,7 +232,7 @@ it("[J-07][RULE-03][STATE-09] an invoice of a closed period is not posted, and s
   succeeded(await c.post(`/invoices/${await draft(c)}/post`, {}))
 })
 
-it("[D-03] a reference that does not resolve comes before the state of the invoice", async () => {
+it("[D-03] an invoice line checks its references before the state of the invoice", async () => {
   const c = await newCompany()
   const invoiceid = idOf(await makePosted(c))
   refused(
@@ -247,7 +247,7 @@ it("[D-03] a reference that does not resolve comes before the state of the invoi
   )
 })
 
-it("[WRITE-08][CODE-26][GEN-06] an invoice or item that is none is unknown_value", async () => {
+it("[WRITE-08][CODE-26][GEN-06] an invoice line rejects an unknown invoice or item as unknown_value", async () => {
   const c = await newCompany()
   const other = await newCompany()
   const line = { description: "x", quantity: "1", price: "1" }
@@ -262,7 +262,7 @@ it("[WRITE-08][CODE-26][GEN-06] an invoice or item that is none is unknown_value
   )
 })
 
-it("[WRITE-07][EP-12][CODE-03] invoiceid, quantity and price are required", async () => {
+it("[WRITE-07][EP-12][CODE-03] an invoice line requires invoiceid, quantity and price", async () => {
   const c = await newCompany()
   refusedEntries(await c.post("/invoicelines", {}), "invoiceid:required", "quantity:required", "price:required")
   refusedEntries(
@@ -275,7 +275,7 @@ it("[WRITE-07][EP-12][CODE-03] invoiceid, quantity and price are required", asyn
   )
 })
 
-it("[D-05][WRITE-08] a quantity may be negative, not zero", async () => {
+it("[D-05][WRITE-08] an invoice line accepts a negative quantity, not zero", async () => {
   const c = await newCompany()
   const invoiceid = await draft(c)
   const line = await c.create("invoicelines", {
@@ -291,7 +291,7 @@ it("[D-05][WRITE-08] a quantity may be negative, not zero", async () => {
   refused(await c.post("/invoicelines", { invoiceid, description: "x", quantity: "0", price: "3" }), "rule_violation")
 })
 
-it("[WRITE-07][INVOICELINES-07][FIELD-10][D-01] description holds 255 characters", async () => {
+it("[WRITE-07][INVOICELINES-07][FIELD-10][D-01] an invoice line accepts a description of 255 characters", async () => {
   const c = await newCompany()
   const invoiceid = await draft(c)
   const line = { invoiceid, quantity: "1", price: "1" }
@@ -300,7 +300,7 @@ it("[WRITE-07][INVOICELINES-07][FIELD-10][D-01] description holds 255 characters
   refusedEntries(await c.post("/invoicelines", { ...line, description: "ü".repeat(256) }), "description:too_long")
 })
 
-it("[I-07][INVOICELINES-17] price holds six decimals", async () => {
+it("[I-07][INVOICELINES-17] an invoice line accepts a price with six decimals", async () => {
   const c = await newCompany()
   const line = await c.create("invoicelines", {
     invoiceid: await draft(c),
@@ -311,7 +311,7 @@ it("[I-07][INVOICELINES-17] price holds six decimals", async () => {
   isDecimal(line["priceach"], "1.123456", 6)
 })
 
-it("[INVOICELINES-60][X-16][F-14][EP-14] object names outside the write shape are unknown", async () => {
+it("[INVOICELINES-60][X-16][F-14][EP-14] an invoice line rejects object names outside its write shape as unknown", async () => {
   const c = await newCompany()
   const body = { invoiceid: await draft(c), description: "x", quantity: "1", price: "1" }
   const outside = {
@@ -332,8 +332,8 @@ it("[INVOICELINES-60][X-16][F-14][EP-14] object names outside the write shape ar
   }
 })
 
-describe("filters over lines made through the API", () => {
-  it("[INVOICELINES-02][EP-17] by invoice, item and a part of the description", async () => {
+describe("the filters of invoice lines", () => {
+  it("[INVOICELINES-02][EP-17] match by invoice, item and a part of the description", async () => {
     const c = await newCompany()
     const one = await draft(c)
     const two = await draft(c)

@@ -1,4 +1,4 @@
-/** 600 requests per minute, in a sliding window, per token. */
+/** The rate limit: 600 requests per minute, in a sliding window, per token. */
 import { afterAll, afterEach, assert, beforeEach, it } from "vitest"
 import {
   advance,
@@ -41,7 +41,7 @@ async function times(count: number, c: Company): Promise<void> {
   for (let i = 0; i < count; i += 1) page(await c.get("/salesmen?limit=1"))
 }
 
-it("[LIM-02][CODE-31][ERR-10] 600 requests a minute pass, the next is 429", async () => {
+it("[LIM-02][CODE-31][ERR-10] the rate limit passes 600 requests a minute and answers 429 to the next", async () => {
   const c = await newCompany()
   await times(600, c)
   const wait = limited(await c.get("/salesmen"))
@@ -49,7 +49,7 @@ it("[LIM-02][CODE-31][ERR-10] 600 requests a minute pass, the next is 429", asyn
   page(await c.get("/salesmen"))
 }, 60_000)
 
-it("[LIM-02][E-02][E-03][EP-04] the window slides: Retry-After is the time until the oldest leaves", async () => {
+it("[LIM-02][E-02][E-03][EP-04] the rate limit slides: Retry-After is the time until the oldest request leaves the window", async () => {
   const c = await newCompany()
   await limit({ requestsPerMinute: 5 })
   await times(3, c)
@@ -66,7 +66,7 @@ it("[LIM-02][E-02][E-03][EP-04] the window slides: Retry-After is the time until
   limited(await c.get("/salesmen"))
 })
 
-it("[E-04] refusals do not extend the window", async () => {
+it("[E-04] the rate limit does not count refused requests", async () => {
   const c = await newCompany()
   await limit({ requestsPerMinute: 2 })
   await times(2, c)
@@ -78,7 +78,7 @@ it("[E-04] refusals do not extend the window", async () => {
   page(await c.get("/salesmen"))
 })
 
-it("[E-04][LIM-02] failing requests count", async () => {
+it("[E-04][LIM-02] the rate limit counts failing requests", async () => {
   const c = await newCompany()
   const narrow = await c.with("setup:read")
   await limit({ requestsPerMinute: 5 })
@@ -90,7 +90,7 @@ it("[E-04][LIM-02] failing requests count", async () => {
   limited(await narrow.get("/salesmen"))
 })
 
-it("[E-04] a batch counts as one", async () => {
+it("[E-04] the rate limit counts a batch as one request", async () => {
   const c = await newCompany()
   await limit({ requestsPerMinute: 2 })
   for (let i = 0; i < 2; i += 1) {
@@ -103,7 +103,7 @@ it("[E-04] a batch counts as one", async () => {
   limited(await c.get("/salesmen"))
 })
 
-it("[E-01] the count is per token", async () => {
+it("[E-01] the rate limit counts per token", async () => {
   const c = await newCompany()
   const other = companyOf(c.id, await tokenFor(c.id, "*"))
   const stranger = await newCompany()
@@ -115,7 +115,7 @@ it("[E-01] the count is per token", async () => {
   limited(await other.get("/salesmen"))
 })
 
-it("[E-01] the count can be per install", async () => {
+it("[E-01] the rate limit counts per install if configured", async () => {
   const c = await newCompany()
   const stranger = await newCompany()
   await limit({ requestsPerMinute: 1, rateScope: "install" })
@@ -123,7 +123,7 @@ it("[E-01] the count can be per install", async () => {
   limited(await stranger.get("/salesmen"))
 })
 
-it("[E-01] the count can be per user", async () => {
+it("[E-01] the rate limit counts per user if configured", async () => {
   const c = await newCompany()
   const one = companyOf(c.id, (await mint({ company: c.id, user: "ann" })).token)
   const same = companyOf(c.id, (await mint({ company: c.id, user: "ann" })).token)
@@ -134,7 +134,7 @@ it("[E-01] the count can be per user", async () => {
   await times(1, another)
 })
 
-it("[C-02] 401, unknown paths, wrong verbs and scopes come before 429; bodies and ids after", async () => {
+it("[C-02] the rate limit is checked after 401, path, verb and scope, before body and id", async () => {
   const c = await newCompany()
   const narrow = await c.with("setup:read", "setup:write")
   await limit({ requestsPerMinute: 1 })
@@ -149,7 +149,7 @@ it("[C-02] 401, unknown paths, wrong verbs and scopes come before 429; bodies an
   refused(await narrow.get("/salesmen"), "token_revoked")
 })
 
-it("[E-04] a refused write does nothing", async () => {
+it("[E-04] the rate limit prevents the effect of a refused write", async () => {
   const c = await newCompany()
   await limit({ requestsPerMinute: 1 })
   page(await c.get("/salesmen"))
@@ -158,21 +158,21 @@ it("[E-04] a refused write does nothing", async () => {
   assert.isEmpty(page(await c.get("/salesmen")).data)
 })
 
-it("[E-04] requests without a valid token do not use up a token's budget", async () => {
+it("[E-04] the rate limit of a token ignores requests without a valid token", async () => {
   const c = await newCompany()
   await limit({ requestsPerMinute: 1 })
   for (let i = 0; i < 5; i += 1) refused(await companyOf(c.id, `${c.token}x`).get("/salesmen"), "unauthorized")
   page(await c.get("/salesmen"))
 })
 
-it("[E-06] no header but Retry-After speaks of the limit", async () => {
+it("[E-06] the rate limit is stated in no header but Retry-After", async () => {
   const c = await newCompany()
   const answer = await c.get("/salesmen")
   assert.isEmpty(Object.keys(answer.headers).filter((name) => /ratelimit|rate-limit/i.test(name)))
   assert.isUndefined(answer.headers["retry-after"])
 })
 
-it("[LIM-02] of fifty at once, as many pass as there is budget", async () => {
+it("[LIM-02] the rate limit passes exactly its budget of fifty concurrent requests", async () => {
   const c = await newCompany()
   await limit({ requestsPerMinute: 20 })
   const answers = await Promise.all(Array.from({ length: 50 }, () => c.get("/salesmen")))

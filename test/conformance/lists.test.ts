@@ -1,4 +1,4 @@
-/** Lists: the envelope, pages, the order, and what may be asked. */
+/** Lists: the envelope, pages, order, and query parameters. */
 import { assert, describe, it } from "vitest"
 import {
   control,
@@ -28,10 +28,10 @@ async function salesmen(c: Company, count: number): Promise<number[]> {
   return ids(await c.put("salesmen", records))
 }
 
-describe("every list", () => {
+describe("a list", () => {
   for (const each of RESOURCES) {
     const { path, facts, make } = each
-    it(`[EP-05][EP-19][A-01][A-04][${facts.ops}][${facts.row}] GET /${path} lists in the envelope, by id`, async () => {
+    it(`[EP-05][EP-19][A-01][A-04][${facts.ops}][${facts.row}] has the envelope and is ordered by id: GET /${path}`, async () => {
       const c = await newCompany()
       const first = idOf(await make(c))
       const second = idOf(await make(c))
@@ -49,7 +49,7 @@ describe("every list", () => {
       )
     })
 
-    it(`[A-05][EP-16][${facts.since}] GET /${path} ${each.modifiedsince ? "carries" : "needs not carry"} synced_through`, async () => {
+    it(`[A-05][EP-16][${facts.since}] ${each.modifiedsince ? "carries" : "needs not carry"} synced_through: GET /${path}`, async () => {
       const c = await newCompany()
       const record = await make(c)
       const answer = page(await c.get(`/${path}?limit=1`))
@@ -59,7 +59,7 @@ describe("every list", () => {
       assert.isTrue(micros(answer.syncedThrough) >= micros(shown["lastchangedate"]))
     })
 
-    it(`[EP-13][FIELD-16][A-12] GET /${path}?include=custom_fields adds custom_fields, and nothing does without`, async () => {
+    it(`[EP-13][FIELD-16][A-12] has custom_fields only with include: GET /${path}?include=custom_fields`, async () => {
       const c = await newCompany()
       await make(c)
       const plain = page(await c.get(`/${path}`)).data
@@ -69,7 +69,7 @@ describe("every list", () => {
       for (const record of included) assert.isTrue(isRow(record["custom_fields"]))
     })
 
-    it(`[EP-13][VER-04][A-11] GET /${path} refuses any other include`, async () => {
+    it(`[EP-13][VER-04][A-11] rejects any other include: GET /${path}`, async () => {
       const c = await newCompany()
       for (const include of ["lines", "custom_fields,lines", "CUSTOM_FIELDS", ""]) {
         const answer = await c.get(`/${path}${query({ include })}`)
@@ -78,7 +78,7 @@ describe("every list", () => {
       }
     })
 
-    it(`[EP-18][CODE-05][${facts.filters}] GET /${path} refuses an unknown filter and lists the valid ones`, async () => {
+    it(`[EP-18][CODE-05][${facts.filters}] rejects an unknown filter and names the valid ones: GET /${path}`, async () => {
       const c = await newCompany()
       for (const name of ["bogus", "id", "Limit", "page", "offset", "__proto__", "constructor", "toString"]) {
         const error = refused(await c.get(`/${path}?${name}=1`), "unknown_parameter", name)
@@ -90,7 +90,7 @@ describe("every list", () => {
     })
   }
 
-  it("[EP-18][APBILLLINES-17] a field that is no filter of the row is an unknown parameter", async () => {
+  it("[EP-18][APBILLLINES-17] rejects a field that is no filter of the resource as an unknown parameter", async () => {
     const c = await newCompany()
     const wrong: ReadonlyArray<readonly [string, string]> = [
       ["shipments", "shiptoid"],
@@ -116,7 +116,7 @@ describe("every list", () => {
     for (const [path, name] of wrong) refused(await c.get(`/${path}?${name}=1`), "unknown_parameter", name)
   })
 
-  it("[EP-13][FIELD-16][A-12] a retrieve takes include=custom_fields and nothing else", async () => {
+  it("[EP-13][FIELD-16][A-12] has the same include as a retrieve: custom_fields and nothing else", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     assert.notProperty(await c.read("salesmen", id), "custom_fields")
@@ -127,8 +127,8 @@ describe("every list", () => {
   })
 })
 
-describe("pages", () => {
-  it("[A-03][LIM-13] the limit is 100 unless said, and the envelope says it", async () => {
+describe("the pages of a list", () => {
+  it("[A-03][LIM-13] have 100 records by default, as the envelope states", async () => {
     const c = await newCompany()
     const made = await salesmen(c, 101)
     const first = page(await c.get("/salesmen"))
@@ -140,7 +140,7 @@ describe("pages", () => {
     assert.isFalse(second.hasMore)
   })
 
-  it("[A-03][LIM-13] the limit goes from 1 to 250", async () => {
+  it("[A-03][LIM-13] have a limit from 1 to 250", async () => {
     const c = await newCompany()
     const made = await salesmen(c, 251)
     assert.deepEqual(ids(page(await c.get("/salesmen?limit=1")).data), made.slice(0, 1))
@@ -153,7 +153,7 @@ describe("pages", () => {
     }
   })
 
-  it("[A-03][A-10] a limit that is no integer is refused", async () => {
+  it("[A-03][A-10] reject a limit that is no integer", async () => {
     const c = await newCompany()
     for (const limit of ["abc", "", "1.5", "1e1", "0x10", "%201"]) {
       const answer = await c.get(`/salesmen?limit=${limit}`)
@@ -162,7 +162,7 @@ describe("pages", () => {
     }
   })
 
-  it("[A-02][A-04] a walk by cursor meets every record once, whatever the page size", async () => {
+  it("[A-02][A-04] return every record once by cursor, for any page size", async () => {
     const c = await newCompany()
     const made = await salesmen(c, 23)
     for (const limit of [1, 2, 7, 11, 22, 23, 24]) {
@@ -170,7 +170,7 @@ describe("pages", () => {
     }
   })
 
-  it("[A-01] a page that ends exactly at the last record says so", async () => {
+  it("[A-01] end without has_more if the last record fills the page", async () => {
     const c = await newCompany()
     await salesmen(c, 4)
     const first = page(await c.get("/salesmen?limit=2"))
@@ -180,7 +180,7 @@ describe("pages", () => {
     assert.isNull(second.next)
   })
 
-  it("[A-01] an empty list is a list", async () => {
+  it("[A-01] are one empty page if there are no records", async () => {
     const c = await newCompany()
     for (const { path } of RESOURCES) {
       if (path === "invoiceterms") continue
@@ -190,7 +190,7 @@ describe("pages", () => {
     }
   })
 
-  it("[A-02][A-04] rows that vanish or appear during a walk neither skip nor repeat the others", async () => {
+  it("[A-02][A-04] neither skip nor repeat a record while others appear or disappear", async () => {
     const c = await newCompany()
     const made = await salesmen(c, 10)
     const first = page(await c.get("/salesmen?limit=3"))
@@ -211,7 +211,7 @@ describe("pages", () => {
     assert.strictEqual(new Set(seen).size, seen.length)
   })
 
-  it("[A-02] a walk keeps its filters", async () => {
+  it("[A-02] keep the filters of the first page", async () => {
     const c = await newCompany()
     await c.put("salesmen", [
       { name: "red 1", cancel: true },
@@ -232,7 +232,7 @@ describe("pages", () => {
     ])
   })
 
-  it("[A-02] a cursor that the server never gave is refused", async () => {
+  it("[A-02] reject a cursor that the server did not issue", async () => {
     const c = await newCompany()
     await salesmen(c, 3)
     for (const cursor of ["garbage", "0", "-1", "null", "{}", "x".repeat(5000)]) {
@@ -241,7 +241,7 @@ describe("pages", () => {
     }
   })
 
-  it("[GEN-06] a cursor of one company never shows another's records", async () => {
+  it("[GEN-06] never show another company's records through its cursor", async () => {
     const a = await newCompany()
     const b = await newCompany()
     await salesmen(a, 3)
@@ -252,7 +252,7 @@ describe("pages", () => {
     else assert.strictEqual(answer.status, 400)
   })
 
-  it("[A-16] a repeated parameter is refused", async () => {
+  it("[A-16] reject a repeated parameter", async () => {
     const c = await newCompany()
     for (const search of [
       "limit=1&limit=2",
@@ -266,7 +266,7 @@ describe("pages", () => {
     refused(await c.get("/shipments?orderid=1&orderid=2"), "invalid_request")
   })
 
-  it("[A-05] synced_through is the server's clock at the snapshot", async () => {
+  it("[A-05] have the server's clock at the snapshot as synced_through", async () => {
     const c = await newCompany()
     const now = await freeze()
     const answer = page(await c.get("/salesmen"))
@@ -274,7 +274,7 @@ describe("pages", () => {
     assert.strictEqual(micros(answer.syncedThrough), now)
   })
 
-  it("[A-04] a big list walks in order and complete", async () => {
+  it("[A-04] of a large list are complete and in order", async () => {
     const c = await newCompany()
     const made: number[] = []
     for (let i = 0; i < 4; i += 1) {

@@ -1,4 +1,4 @@
-/** Salesmen, invoice terms, carrier services: keys, shared tables, what cannot be cancelled. */
+/** Salesmen, invoice terms and carrier services: their keys, shared tables, and cancelling while in use. */
 import { assert, describe, it } from "vitest"
 import {
   control,
@@ -28,8 +28,8 @@ const KEYED = [
 ] as const
 
 for (const { path, key, fact, prefix } of KEYED) {
-  describe(`${path}: ${key} is the key`, () => {
-    it(`[${fact}][EP-06][CODE-11][F-05] a used value is 409 duplicate, whatever the case`, async () => {
+  describe(`the key ${key} of ${path}`, () => {
+    it(`[${fact}][EP-06][CODE-11][F-05] rejects a used value as 409 duplicate, in any case`, async () => {
       const c = await newCompany()
       const value = fresh(prefix)
       const record = await c.create(path, { [key]: value })
@@ -39,7 +39,7 @@ for (const { path, key, fact, prefix } of KEYED) {
       assert.deepEqual(ids(await c.list(`/${path}${query({ [key]: value })}`)), [idOf(record)])
     })
 
-    it(`[${fact}][F-06] a cancelled row keeps its key, and the message names it`, async () => {
+    it(`[${fact}][F-06] stays used by a cancelled row, which the message names`, async () => {
       const c = await newCompany()
       const value = fresh(prefix)
       const [stored] = await c.put(path, [{ [key]: value, cancel: true }])
@@ -48,7 +48,7 @@ for (const { path, key, fact, prefix } of KEYED) {
       assert.include(String(error["message"]), String(id))
     })
 
-    it(`[${fact}][F-07] a rename to a used value is 409 duplicate, and changes nothing`, async () => {
+    it(`[${fact}][F-07] rejects a rename to a used value as 409 duplicate, and changes nothing`, async () => {
       const c = await newCompany()
       const taken = fresh(prefix)
       await c.create(path, { [key]: taken })
@@ -58,7 +58,7 @@ for (const { path, key, fact, prefix } of KEYED) {
       assert.deepInclude(await c.read(path, id), { [key]: mine, externalid: null })
     })
 
-    it(`[${fact}] a rename to another case of its own value is no duplicate`, async () => {
+    it(`[${fact}] accepts a rename to another case of its own value`, async () => {
       const c = await newCompany()
       const value = fresh(prefix)
       const id = idOf(await c.create(path, { [key]: value }))
@@ -72,7 +72,7 @@ for (const { path, key, fact, prefix } of KEYED) {
       )
     })
 
-    it(`[${fact}] a key that a rename has left is free`, async () => {
+    it(`[${fact}] is free again after a rename`, async () => {
       const c = await newCompany()
       const value = fresh(prefix)
       const id = idOf(await c.create(path, { [key]: value }))
@@ -80,7 +80,7 @@ for (const { path, key, fact, prefix } of KEYED) {
       await c.create(path, { [key]: value })
     })
 
-    it(`[${fact}][CODE-11] of ten at once, one is created`, async () => {
+    it(`[${fact}][CODE-11] is created once by ten concurrent requests`, async () => {
       const c = await newCompany()
       const value = fresh(prefix)
       const answers = await Promise.all(Array.from({ length: 10 }, () => c.post(`/${path}`, { [key]: value })))
@@ -90,8 +90,8 @@ for (const { path, key, fact, prefix } of KEYED) {
   })
 }
 
-describe("carrierservices: code is no key", () => {
-  it("[F-05][CARRIERSERVICES-14] two services may have one code", async () => {
+describe("the code of carrierservices", () => {
+  it("[F-05][CARRIERSERVICES-14] may be the same in two records", async () => {
     const c = await newCompany()
     await c.create("carrierservices", { code: "GND" })
     await c.create("carrierservices", { code: "GND" })
@@ -99,8 +99,8 @@ describe("carrierservices: code is no key", () => {
   })
 })
 
-describe("invoiceterms are shared by all companies", () => {
-  it("[INVOICETERMS-05][INVOICETERMS-15][C-11][X-24] one made in a company is read, listed, changed and cancelled from another", async () => {
+describe("invoiceterms, shared by all companies", () => {
+  it("[INVOICETERMS-05][INVOICETERMS-15][C-11][X-24] are read, listed, changed and cancelled from another company", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const verbal = fresh("shared")
@@ -114,7 +114,7 @@ describe("invoiceterms are shared by all companies", () => {
     assert.isEmpty(await a.list(`/invoiceterms?verbal=${verbal}`))
   })
 
-  it("[INVOICETERMS-05][C-11] the key is unique in the whole install", async () => {
+  it("[INVOICETERMS-05][C-11] have a key that is unique in the whole install", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const verbal = fresh("Shared")
@@ -122,7 +122,7 @@ describe("invoiceterms are shared by all companies", () => {
     refused(await b.post("/invoiceterms", { verbal: verbal.toLowerCase() }), "duplicate", "verbal")
   })
 
-  it("[INVOICETERMS-03][C-11][EP-16] a change from one company is polled by another", async () => {
+  it("[INVOICETERMS-03][C-11][EP-16] report a change from one company to the polls of another", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const through = text(page(await b.get("/invoiceterms?limit=1")).syncedThrough)
@@ -130,7 +130,7 @@ describe("invoiceterms are shared by all companies", () => {
     assert.include(ids(await b.list(`/invoiceterms${query({ modifiedsince: through })}`)), idOf(term))
   })
 
-  it("[C-11] an install has shared terms from the start, and a new company sees them", async () => {
+  it("[C-11] exist in a new install, and a new company sees them", async () => {
     const a = await newCompany()
     const b = await newCompany()
     await makeTerm(a)
@@ -141,8 +141,8 @@ describe("invoiceterms are shared by all companies", () => {
   })
 })
 
-describe("what is in use is not cancelled", () => {
-  it("[I-25][CODE-16][STATE-12] terms that a customer has", async () => {
+describe("cancelling a record in use", () => {
+  it("[I-25][CODE-16][STATE-12] is rejected for terms of a customer", async () => {
     const c = await newCompany()
     const term = idOf(await makeTerm(c))
     const customer = idOf(await makeCustomer(c, { invoicetermid: term }))
@@ -153,7 +153,7 @@ describe("what is in use is not cancelled", () => {
     assert.strictEqual(succeeded(await c.del(`/invoiceterms/${term}`))["cancel"], true)
   })
 
-  it("[I-25][CODE-16][C-11] terms that a customer of another company has", async () => {
+  it("[I-25][CODE-16][C-11] is rejected for terms of another company's customer", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const term = idOf(await makeTerm(a))
@@ -161,7 +161,7 @@ describe("what is in use is not cancelled", () => {
     refused(await a.del(`/invoiceterms/${term}`), "cannot_cancel")
   })
 
-  it("[I-25][CODE-16] a salesman that a customer has", async () => {
+  it("[I-25][CODE-16] is rejected for a salesman of a customer", async () => {
     const c = await newCompany()
     const salesman = idOf(await makeSalesman(c))
     const customer = idOf(await makeCustomer(c, { salesmanid: salesman }))
@@ -173,7 +173,7 @@ describe("what is in use is not cancelled", () => {
 })
 
 describe("the other lookups", () => {
-  it("[SALESMEN-14][SALESMEN-06][SALESMEN-07] salespeople and service reps stand in one table", async () => {
+  it("[SALESMEN-14][SALESMEN-06][SALESMEN-07] include salespeople and service reps in one table", async () => {
     const c = await newCompany()
     await makeSalesman(c, { salesman: true, servicerep: false })
     await makeSalesman(c, { salesman: false, servicerep: true })
@@ -186,13 +186,13 @@ describe("the other lookups", () => {
     )
   })
 
-  it("[CODE-11][RES-05][LIM-11] a customer code is unique in its company", async () => {
+  it("[CODE-11][RES-05][LIM-11] have a customer code that is unique in its company", async () => {
     const c = await newCompany()
     await makeCustomer(c, { customercode: "ACME" })
     refused(await c.post("/customers", { customercode: "ACME", name: "x" }), "duplicate")
   })
 
-  it("[CODE-11][RES-13] an invoice number is unique in its company", async () => {
+  it("[CODE-11][RES-13] have an invoice number that is unique in its company", async () => {
     const c = await newCompany()
     const customerid = idOf(await makeCustomer(c))
     const invoice = { invoicenumber: "INV-1", customerid, lines: [{ description: "x", quantity: "1", price: "1" }] }
@@ -200,7 +200,7 @@ describe("the other lookups", () => {
     refused(await c.post("/invoices", invoice), "duplicate")
   })
 
-  it("[CODE-01][LIM-11] a licensed cap refuses the next customer or item and nothing else", async () => {
+  it("[CODE-01][LIM-11] reject only the next customer or item above the licensed limit", async () => {
     const c = await newCompany()
     await c.settings({ recordLimits: { customers: 1, items: 1 } })
     await makeCustomer(c)
@@ -215,7 +215,7 @@ describe("the other lookups", () => {
     assert.lengthOf(await c.list("/customers"), 2)
   })
 
-  it("[RES-05][GEN-09] a customer is cancelled, never removed", async () => {
+  it("[RES-05][GEN-09] keep cancelled customers, which are never removed", async () => {
     const c = await newCompany()
     const id = idOf(await makeCustomer(c))
     assert.strictEqual(succeeded(await c.del(`/customers/${id}`))["cancel"], true)

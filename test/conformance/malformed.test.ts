@@ -1,4 +1,4 @@
-/** What no client should send: the server refuses it with an envelope and stays up. */
+/** Malformed requests: the server rejects them with an envelope and keeps running. */
 import { assert, describe, it } from "vitest"
 import {
   fresh,
@@ -26,8 +26,8 @@ const raw = (
   headers: Record<string, string> = {}
 ) => c.send({ method, path, raw: body, headers })
 
-describe("bodies", () => {
-  it("[CODE-02][D-03] what is not JSON is 400 invalid_json", async () => {
+describe("a request body", () => {
+  it("[CODE-02][D-03] is 400 invalid_json if it is not JSON", async () => {
     const c = await newCompany()
     for (const body of [
       "{",
@@ -52,7 +52,7 @@ describe("bodies", () => {
     refused(await raw(c, "[{]", "/salesmen/batch"), "invalid_json")
   })
 
-  it("[CODE-02] an empty body where one is needed is 400", async () => {
+  it("[CODE-02] is 400 if it is empty where one is required", async () => {
     const c = await newCompany()
     for (const body of ["", " "]) {
       const answer = await raw(c, body)
@@ -61,7 +61,7 @@ describe("bodies", () => {
   })
 
   for (const { path, ops, make } of RESOURCES) {
-    it(`[D-07][CODE-03] ${path}: JSON that is no object is 400 invalid_request`, async () => {
+    it(`[D-07][CODE-03] is 400 invalid_request if it is no object: ${path}`, async () => {
       const c = await newCompany()
       for (const body of ["[]", '"x"', "1", "null", "true", "[{}]"])
         refused(await raw(c, body, `/${path}`), "invalid_request")
@@ -72,7 +72,7 @@ describe("bodies", () => {
     })
   }
 
-  it("[D-08] any content type is accepted if the body is JSON, and is invalid_json if not", async () => {
+  it("[D-08] is accepted under any content type if it is JSON, and invalid_json otherwise", async () => {
     const c = await newCompany()
     for (const type of [
       "text/plain",
@@ -86,7 +86,7 @@ describe("bodies", () => {
     }
   })
 
-  it("[CODE-05] names that mean something to JavaScript are unknown fields", async () => {
+  it("[CODE-05] has unknown fields if their names are special in JavaScript", async () => {
     const c = await newCompany()
     for (const name of [
       "__proto__",
@@ -106,12 +106,12 @@ describe("bodies", () => {
     page(await (await newCompany()).get("/salesmen"))
   })
 
-  it("[D-01] a string of a million characters is too long, and no more than that", async () => {
+  it("[D-01] with a string of a million characters is rejected as too long only", async () => {
     const c = await newCompany()
     refusedEntries(await c.post("/salesmen", { name: "x".repeat(1_000_000) }), "name:too_long")
   })
 
-  it("[CODE-04] nesting a hundred thousand deep is refused", async () => {
+  it("[CODE-04] with nesting a hundred thousand levels deep is rejected", async () => {
     const c = await newCompany()
     const deep = `{"name":${"[".repeat(100_000)}${"]".repeat(100_000)}}`
     const answer = await raw(c, deep)
@@ -120,14 +120,14 @@ describe("bodies", () => {
     page(await c.get("/salesmen"))
   })
 
-  it("[CODE-05] a thousand unknown fields are one refusal", async () => {
+  it("[CODE-05] with a thousand unknown fields is rejected once", async () => {
     const c = await newCompany()
     const body = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, i]))
     const answer = await c.post("/salesmen", { name: "x", ...body })
     assert.strictEqual(answer.status, 400)
   })
 
-  it("[FIELD-12] text outside ASCII survives in every plane", async () => {
+  it("[FIELD-12] with text outside ASCII is stored exactly", async () => {
     const c = await newCompany()
     const name = "Zoë Ω 漢字 \u{1F600} ﷽ e\u0301 \u00A0|\u200B|\uFEFF"
     const record = await c.create("salesmen", { name })
@@ -135,7 +135,7 @@ describe("bodies", () => {
     assert.strictEqual((await c.read("salesmen", idOf(record)))["name"], name)
   })
 
-  it("[GEN-01] bytes that are no UTF-8 do not bring the server down", async () => {
+  it("[GEN-01] with invalid UTF-8 does not stop the server", async () => {
     const c = await newCompany()
     const answer = await raw(c, Buffer.from([0x7b, 0x22, 0x6e, 0x22, 0x3a, 0x22, 0xff, 0xfe, 0x22, 0x7d]))
     assert.strictEqual(answer.status, 400)
@@ -143,8 +143,8 @@ describe("bodies", () => {
   })
 })
 
-describe("numbers", () => {
-  it("[CODE-04] an integer beyond a double, or written as none, is no integer", async () => {
+describe("a number in a request body", () => {
+  it("[CODE-04] is no integer if it exceeds a double or has a fraction", async () => {
     const c = await newCompany()
     for (const value of ["1e400", "-1e400", "1.0000001", "0.5"]) {
       refused(
@@ -156,8 +156,8 @@ describe("numbers", () => {
   })
 })
 
-describe("paths", () => {
-  it("[C-13][CODE-09] a path that is not in the catalogue is 404", async () => {
+describe("a request", () => {
+  it("[C-13][CODE-09] to a path outside the catalogue is 404", async () => {
     const c = await newCompany()
     for (const path of [
       "/nosuchthing",
@@ -180,7 +180,7 @@ describe("paths", () => {
     }
   })
 
-  it("[C-13][ERR-01] a path that cannot be decoded gets an envelope too", async () => {
+  it("[C-13][ERR-01] with a path that cannot be decoded is answered with an envelope", async () => {
     const c = await newCompany()
     for (const path of ["/%", "/salesmen/%E0%A4%A", "/salesmen/%zz", "/salesmen/%"]) {
       const answer = await c.get(path)
@@ -188,7 +188,7 @@ describe("paths", () => {
     }
   })
 
-  it("[ERR-01] a query that cannot be decoded gets an envelope too", async () => {
+  it("[ERR-01] with a query that cannot be decoded is answered with an envelope", async () => {
     const c = await newCompany()
     for (const search of ["name=%E0%A4%A", "%=1", "name=%zz", "&&&", "name", "?"]) {
       const answer = await c.get(`/salesmen?${search}`)
@@ -196,7 +196,7 @@ describe("paths", () => {
     }
   })
 
-  it("[GEN-07][VER-01][C-13] outside the base address there is nothing", async () => {
+  it("[GEN-07][VER-01][C-13] outside the base address is 404", async () => {
     const c = await newCompany()
     for (const path of ["/", "/salesmen", "/!/api/v1/salesmen", "/!/api/v3/salesmen", "/api/v2/salesmen"]) {
       const answer = await c.send({ method: "GET", path, absolute: true })
@@ -204,7 +204,7 @@ describe("paths", () => {
     }
   })
 
-  it("[GEN-06] climbing out of a path leads nowhere", async () => {
+  it("[GEN-06] with parent segments in its path is answered without a server error", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     for (const path of [`/payments/../salesmen/${id}`, `/salesmen/${id}/../${id}`, "/../v2/salesmen"]) {
@@ -213,14 +213,14 @@ describe("paths", () => {
     }
   })
 
-  it("[AUTH-12] control characters and long values in headers are refused, not believed", async () => {
+  it("[AUTH-12] with a very long token is 401 unauthorized", async () => {
     refused(
       await send({ method: "GET", path: "/salesmen", headers: { authorization: `Bearer ${"x".repeat(4000)}` } }),
       "unauthorized"
     )
   })
 
-  it("[ERR-01] a very long query is answered", async () => {
+  it("[ERR-01] with a very long query is answered", async () => {
     const c = await newCompany()
     const answer = await c.get(`/salesmen?name=${"x".repeat(6000)}`)
     assert.isEmpty(page(answer).data)

@@ -1,4 +1,4 @@
-/** Polling: modifiedsince, synced_through, and that nothing is lost between two polls. */
+/** Polling with modifiedsince and synced_through: no change is lost between two polls. */
 import { afterAll, assert, describe, it } from "vitest"
 import {
   advance,
@@ -56,9 +56,9 @@ async function ago(days: number): Promise<bigint> {
   return ((await serverNow()) / 1_000_000n - BigInt(days) * 86_400n) * 1_000_000n
 }
 
-describe("which resources offer it", () => {
+describe("the filter modifiedsince", () => {
   for (const { path, modifiedsince, facts } of RESOURCES) {
-    it(`[EP-16][EP-21][${facts.since}] ${path} ${modifiedsince ? "offers" : "refuses"} modifiedsince`, async () => {
+    it(`[EP-16][EP-21][${facts.since}] is one that ${path} ${modifiedsince ? "offers" : "refuses"}`, async () => {
       const c = await newCompany()
       const answer = await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`)
       if (modifiedsince) assert.isString(page(answer).syncedThrough)
@@ -66,7 +66,7 @@ describe("which resources offer it", () => {
     })
   }
 
-  it("[EP-20][X-02][I-03][PRODUCTTYPETAXES-12][VENDORORDERFROMS-22][ASSETCATEGORIES-13][ITEMCOMPARISONGROUPS-09] four resources have lastchangedate and refuse modifiedsince", async () => {
+  it("[EP-20][X-02][I-03][PRODUCTTYPETAXES-12][VENDORORDERFROMS-22][ASSETCATEGORIES-13][ITEMCOMPARISONGROUPS-09] is refused by four resources that have lastchangedate", async () => {
     const c = await newCompany()
     for (const path of ["producttypetaxes", "vendororderfroms", "assetcategories", "itemcomparisongroups"]) {
       refused(await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`), "unknown_parameter", "modifiedsince")
@@ -76,7 +76,7 @@ describe("which resources offer it", () => {
     }
   })
 
-  it("[PAYMENTS-49][RMARETURNS-21][CARRIERSERVICES-20][ARDAILYCLOSES-24][APBILLLINES-16][EMAILTEMPLATES-11][EMAILTEMPLATES-12][STAGES-13][TASKSTATUSES-04][TASKSTATUSES-09][AREAS-09] the resources without lastchangedate have no modifiedsince", async () => {
+  it("[PAYMENTS-49][RMARETURNS-21][CARRIERSERVICES-20][ARDAILYCLOSES-24][APBILLLINES-16][EMAILTEMPLATES-11][EMAILTEMPLATES-12][STAGES-13][TASKSTATUSES-04][TASKSTATUSES-09][AREAS-09] is refused by the resources without lastchangedate", async () => {
     const c = await newCompany()
     const undated = ["ardailycloses", "apbilllines", "emailtemplates", "stages", "taskstatuses", "areas"]
     for (const path of ["payments", "rmareturns", "carrierservices", ...undated]) {
@@ -87,8 +87,8 @@ describe("which resources offer it", () => {
 
 for (const each of polled) {
   const { path } = each
-  describe(`${path} polled`, () => {
-    it("[EP-16][A-06] modifiedsince is inclusive, to the microsecond", async () => {
+  describe(`polling ${path} with modifiedsince`, () => {
+    it("[EP-16][A-06] includes the given instant, to the microsecond", async () => {
       const c = await newCompany()
       const base = await ago(3)
       const [before] = await put(c, path, [{}], stamp(base + 1n))
@@ -100,7 +100,7 @@ for (const each of polled) {
       assert.deepEqual(await since(c, path, stamp(base + 4n), mine), [])
     })
 
-    it("[A-04] the order is by lastchangedate, then id", async () => {
+    it("[A-04] orders by lastchangedate, then id", async () => {
       const c = await newCompany()
       const base = await ago(3)
       const [late] = await put(c, path, [{}], stamp(base + 30n))
@@ -111,7 +111,7 @@ for (const each of polled) {
       assert.deepEqual(await since(c, path, stamp(base), mine, { limit: 1 }), [early, tieA, tieB, late])
     })
 
-    it("[A-04][A-05] ties across page boundaries are met once each", async () => {
+    it("[A-04][A-05] returns ties across page boundaries once each", async () => {
       const c = await newCompany()
       const base = await ago(3)
       const mine = await put(
@@ -125,7 +125,7 @@ for (const each of polled) {
       }
     })
 
-    it("[EP-16][A-07] cancelled rows are included unless cancel is said", async () => {
+    it("[EP-16][A-07] includes cancelled rows unless cancel is given", async () => {
       if (!each.cancel) return
       const c = await newCompany()
       const base = await ago(3)
@@ -137,7 +137,7 @@ for (const each of polled) {
       assert.deepEqual(await since(c, path, stamp(base), mine, { cancel: "true" }), mine)
     })
 
-    it("[A-05] synced_through is fixed by the first page of a scan", async () => {
+    it("[A-05] keeps the synced_through of the first page for the whole scan", async () => {
       const c = await newCompany()
       const base = await ago(3)
       await put(c, path, [{}, {}, {}, {}], stamp(base))
@@ -156,7 +156,7 @@ for (const each of polled) {
       assert.isAtLeast(pages, 4)
     })
 
-    it("[EP-16][A-05][A-06][FIELD-14] a change of the very instant of the last poll is seen by the next", async () => {
+    it("[EP-16][A-05][A-06][FIELD-14] returns a change of the last poll's very instant in the next poll", async () => {
       const c = await newCompany()
       await freeze()
       const first = page(await c.get(`/${path}?modifiedsince=1970-01-01T00:00:00Z`))
@@ -166,7 +166,7 @@ for (const each of polled) {
       assert.include(ids(again.data), made)
     })
 
-    it("[EP-16] modifiedsince works with the other filters", async () => {
+    it("[EP-16] combines with the other filters", async () => {
       const c = await newCompany()
       const base = await ago(3)
       const externalid = fresh("both")
@@ -179,7 +179,7 @@ for (const each of polled) {
       assert.deepEqual(ids(await c.list(`/${path}${query({ modifiedsince: stamp(base), externalid })}`)), [old, match])
     })
 
-    it("[A-10][EP-16] a value that is no RFC 3339 UTC timestamp is refused", async () => {
+    it("[A-10][EP-16] rejects a value that is no RFC 3339 UTC timestamp", async () => {
       const c = await newCompany()
       const wrong = [
         "yesterday",
@@ -205,7 +205,7 @@ for (const each of polled) {
       }
     })
 
-    it("[A-06][FIELD-14] lastchangedate is in microseconds, and a change moves it on", async () => {
+    it("[A-06][FIELD-14] shows lastchangedate in microseconds, which a change increases", async () => {
       const c = await newCompany()
       const made = idOf(await each.make(c))
       const before = await shownRecord(c, each, made)
@@ -218,7 +218,7 @@ for (const each of polled) {
       assert.deepEqual(mine, [made])
     })
 
-    it("[EP-16][STATE-12] a cancellation is a change", async () => {
+    it("[EP-16][STATE-12] returns a cancellation as a change", async () => {
       if (!each.ops.includes("D")) return
       const c = await newCompany()
       const made = idOf(await each.make(c))
@@ -232,8 +232,8 @@ for (const each of polled) {
   })
 }
 
-describe("nothing is lost", () => {
-  it("[EP-16][A-05] a poller that stores synced_through ends with the truth, whatever is written meanwhile", async () => {
+describe("a poller that stores synced_through", () => {
+  it("[EP-16][A-05] ends with the state of the server during any writes", async () => {
     const c = await newCompany()
     const seen = new Map<number, Row>()
     let cursor = "1970-01-01T00:00:00Z"
@@ -275,7 +275,7 @@ describe("nothing is lost", () => {
     )
   }, 60_000)
 
-  it("[EP-16][A-05][A-06] a poller loses nothing of what twenty writers do at once, over several resources", async () => {
+  it("[EP-16][A-05][A-06] loses nothing of twenty concurrent writers over several resources", async () => {
     const c = await newCompany()
     const orders = await Promise.all(Array.from({ length: 6 }, () => makeOrder(c)))
     const draft = idOf(await makeDraft(c))
@@ -326,7 +326,7 @@ describe("nothing is lost", () => {
     }
   }, 60_000)
 
-  it("[A-05][EP-16] a row that changes between two pages is met by the next poll at the latest", async () => {
+  it("[A-05][EP-16] receives a row that changes between two pages by the next poll", async () => {
     const c = await newCompany()
     const base = await ago(3)
     const made = await put(
@@ -353,7 +353,7 @@ describe("nothing is lost", () => {
     assert.strictEqual(row(latest.get(made[5] as number))["email1"], "not-yet-read")
   })
 
-  it("[A-19][RES-10][EP-16] deleting an order line moves the order's lastchangedate", async () => {
+  it("[A-19][RES-10][EP-16] sees the order's lastchangedate increase after an order line is deleted", async () => {
     const c = await newCompany()
     const order = await makeOrder(c, {
       lines: [
@@ -376,7 +376,7 @@ describe("nothing is lost", () => {
     )
   })
 
-  it("[D-10][FIELD-14] an empty change is no change", async () => {
+  it("[D-10][FIELD-14] sees no change after an empty update", async () => {
     const c = await newCompany()
     const shipment = await makeShipment(c, await makeOrder(c))
     const before = await c.read("shipments", idOf(shipment))
@@ -385,7 +385,7 @@ describe("nothing is lost", () => {
     assert.deepEqual(after, before)
   })
 
-  it("[A-05] a row put late, with an old stamp, is not seen by a poll of a newer instant", async () => {
+  it("[A-05] does not see a row that is inserted late with an old stamp", async () => {
     const c = await newCompany()
     const through = text(page(await c.get("/salesmen")).syncedThrough)
     await control("POST", "/records", {

@@ -1,4 +1,4 @@
-/** The object-shaped resources of `objects.ts`, written: every field's type, length, scale, values and references. */
+/** Writes of the object-shaped resources of `objects.ts`: each field's type, length, scale, values and references. */
 import { assert, describe, it } from "vitest"
 import {
   allowed,
@@ -60,8 +60,8 @@ for (const each of WRITABLE) {
   const written = each.fields.filter((field) => field.ro !== true && field.maintained !== true)
   const post = (c: Company, body: Row): Promise<Answer> => c.post(`/${path}`, { ...base(), ...body })
 
-  describe(`${path} written`, () => {
-    it(`[${each.facts.ops}][${each.facts.row}][EP-12][F-13] a full body comes back as sent, and nothing but the key is required`, async () => {
+  describe(`a write to ${path}`, () => {
+    it(`[${each.facts.ops}][${each.facts.row}][EP-12][F-13] returns a full body as sent, and requires nothing but the key`, async () => {
       const c = await newCompany()
       const body: Row = {}
       for (const field of written) {
@@ -80,7 +80,7 @@ for (const each of WRITABLE) {
       }
     })
 
-    it("[FIELD-15][F-14] read-only fields are ignored", async () => {
+    it("[FIELD-15][F-14] ignores read-only fields", async () => {
       const c = await newCompany()
       const body: Row = { id: 999_999_999 }
       for (const field of each.fields)
@@ -89,7 +89,7 @@ for (const each of WRITABLE) {
       for (const [name, value] of Object.entries(body)) assert.notDeepEqual(record[name], value, name)
     })
 
-    it("[F-13] what is not sent is false, 0 or null", async () => {
+    it("[F-13] sets absent fields to false, 0 or null", async () => {
       const c = await newCompany()
       const record = succeeded(await post(c, {}), 201)
       for (const field of written) {
@@ -107,7 +107,7 @@ for (const each of WRITABLE) {
       const { fact, name, kind, length, values, pair } = field
       if (name === "cancel") continue
 
-      it(`[${fact}][CODE-04][D-02] ${path}.${name} refuses a value of another type`, async () => {
+      it(`[${fact}][CODE-04][D-02] rejects a value of another type: ${path}.${name}`, async () => {
         const c = await newCompany()
         const wrong: unknown[] =
           kind === "int"
@@ -128,7 +128,7 @@ for (const each of WRITABLE) {
       })
 
       if (kind === "day") {
-        it(`[${fact}][FIELD-11][F-01] ${path}.${name} takes both date forms, and shows the day`, async () => {
+        it(`[${fact}][FIELD-11][F-01] accepts both date forms and shows the day: ${path}.${name}`, async () => {
           const c = await newCompany()
           for (const value of ["2026-03-04", "2026-03-04T23:59:59Z"])
             assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], "2026-03-04")
@@ -136,14 +136,14 @@ for (const each of WRITABLE) {
       }
 
       if (length !== undefined && pair === undefined) {
-        it(`[${fact}][FIELD-10][LIM-12][D-01] ${path}.${name} holds ${length} characters`, async () => {
+        it(`[${fact}][FIELD-10][LIM-12][D-01] accepts ${length} characters: ${path}.${name}`, async () => {
           const c = await newCompany()
           refusedEntries(await post(c, { [name]: "ä".repeat(length + 1) }), `${name}:too_long`)
           const value = "ä".repeat(length)
           assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], value)
         })
       } else if (kind === "string") {
-        it(`[${fact}][FIELD-10] ${path}.${name} is text without a practical limit`, async () => {
+        it(`[${fact}][FIELD-10] accepts text without a practical limit: ${path}.${name}`, async () => {
           const c = await newCompany()
           const value = "long\nline ä ".repeat(2000)
           assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], value)
@@ -151,7 +151,7 @@ for (const each of WRITABLE) {
       }
 
       if (values !== undefined) {
-        it(`[${fact}][CODE-06][F-16] ${path}.${name} takes ${values.join(", ")} and nothing else`, async () => {
+        it(`[${fact}][CODE-06][F-16] accepts ${values.join(", ")} and nothing else: ${path}.${name}`, async () => {
           const c = await newCompany()
           for (const value of values) assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], value)
           // A flag's other values are not spelt out; a set of meanings is.
@@ -162,7 +162,7 @@ for (const each of WRITABLE) {
 
       if (typeof kind === "object" && path !== "areas") {
         const { decimals } = kind
-        it(`[${fact}][FIELD-05][FIELD-06][CODE-08][F-02][D-04] ${path}.${name} holds ${decimals} decimals, padded, never rounded`, async () => {
+        it(`[${fact}][FIELD-05][FIELD-06][CODE-08][F-02][D-04] accepts ${decimals} decimals, padded and never rounded: ${path}.${name}`, async () => {
           const c = await newCompany()
           const least = decimals === 0 ? "7" : `0.${"0".repeat(decimals - 1)}1`
           for (const value of ["7", "-7", least, "123456789"]) {
@@ -174,7 +174,7 @@ for (const each of WRITABLE) {
       }
 
       if (pair !== undefined) {
-        it(`[${fact}][FIELD-02][FIELD-03][A-15][F-09][CODE-26][CODE-28] ${path}.${name} / ${pair.code}: either half, both when they agree`, async () => {
+        it(`[${fact}][FIELD-02][FIELD-03][A-15][F-09][CODE-26][CODE-28] accepts either half, or both if they agree: ${path}.${name} / ${pair.code}`, async () => {
           const c = await newCompany()
           const one = await target(c, field)
           const two = await target(c, field)
@@ -193,7 +193,7 @@ for (const each of WRITABLE) {
           assert.deepEqual(ids(await c.list(`/${path}?limit=250`)), before)
         })
 
-        it(`[${fact}][GEN-06][CODE-26] ${path}.${name} does not reach into another company`, async () => {
+        it(`[${fact}][GEN-06][CODE-26] rejects a reference to another company: ${path}.${name}`, async () => {
           // A static table of the install is everybody's.
           if (pair.table === "ccprocessors") return
           const c = await newCompany()
@@ -202,7 +202,7 @@ for (const each of WRITABLE) {
           refused(await post(c, { [pair.code]: theirs.code }), "unknown_value", pair.code)
         })
 
-        it(`[${fact}][CODE-27][F-08] ${path}.${pair.code} is ambiguous when two active records have it`, async () => {
+        it(`[${fact}][CODE-27][F-08] rejects a code of two active records as ambiguous: ${path}.${pair.code}`, async () => {
           // Keys cannot be shared; the rest of the tables is not unique.
           if (["users", "ccprocessors"].includes(pair.table)) return
           const c = await newCompany()
@@ -216,7 +216,7 @@ for (const each of WRITABLE) {
 
       const table = ID_ONLY[name]
       if (table !== undefined) {
-        it(`[${fact}][FIELD-04][CODE-26] ${path}.${name} is an id that must resolve, and has no code half`, async () => {
+        it(`[${fact}][FIELD-04][CODE-26] accepts an id that resolves, without a code half: ${path}.${name}`, async () => {
           const c = await newCompany()
           const [stored] = await c.put(table, [{}])
           const id = idOf(row(stored))
@@ -229,7 +229,7 @@ for (const each of WRITABLE) {
     }
 
     if (each.ops.includes("U")) {
-      it("[EP-09][FIELD-08] every field can be changed by itself, and cleared", async () => {
+      it("[EP-09][FIELD-08] changes and clears every field by itself", async () => {
         const c = await newCompany()
         const id = idOf(await each.make(c))
         for (const field of written) {
@@ -242,7 +242,7 @@ for (const each of WRITABLE) {
         }
       })
     } else {
-      it(`[${each.facts.ops}][I-01][EP-23][CODE-10] a record is not changed`, async () => {
+      it(`[${each.facts.ops}][I-01][EP-23][CODE-10] does not change an existing record`, async () => {
         const c = await newCompany()
         const id = idOf(await each.make(c))
         assert.notInclude(allowed(await c.patch(`/${path}/${id}`, { externalid: "x" })), "PATCH")
@@ -251,7 +251,7 @@ for (const each of WRITABLE) {
     }
 
     if (each.cancel && !each.ops.includes("D")) {
-      it("[F-11][X-28][SCOPE-04] write does not cancel: cancel true needs the cancel scope, on create and on update", async () => {
+      it("[F-11][X-28][SCOPE-04] requires the cancel scope for cancel true, on create and update", async () => {
         const c = await newCompany()
         const writer = await c.with(`${each.area}:write`)
         refused(await writer.post(`/${path}`, { ...base(), cancel: true }), "insufficient_scope")
@@ -267,7 +267,7 @@ for (const each of WRITABLE) {
     }
 
     if (!each.ops.includes("D")) {
-      it(`[${each.facts.ops}][X-06][I-01][EP-23] a record is not cancelled by DELETE`, async () => {
+      it(`[${each.facts.ops}][X-06][I-01][EP-23] does not cancel by DELETE`, async () => {
         const c = await newCompany()
         const id = idOf(await each.make(c))
         assert.notInclude(allowed(await c.del(`/${path}/${id}`)), "DELETE")
@@ -277,21 +277,21 @@ for (const each of WRITABLE) {
   })
 }
 
-describe("what single resources promise", () => {
-  it("[ARDAILYCLOSES-20][F-12] the entry date of a daily close is writable on create, and now by default", async () => {
+describe("a rule of single resources", () => {
+  it("[ARDAILYCLOSES-20][F-12] makes the entry date of a daily close writable on create, by default now", async () => {
     const c = await newCompany()
     const said = await c.create("ardailycloses", { entrydate: "2020-05-06T07:08:09Z" })
     assert.strictEqual(micros(said["entrydate"]), micros("2020-05-06T07:08:09Z"))
     assert.isTrue(micros((await c.create("ardailycloses", {}))["entrydate"]) > micros("2026-01-01T00:00:00Z"))
   })
 
-  it("[ARDAILYCLOSES-23] the field is spelt depositeamount, and the right spelling is unknown", async () => {
+  it("[ARDAILYCLOSES-23] names a field depositeamount, and rejects the correct spelling", async () => {
     const c = await newCompany()
     isDecimal((await c.create("ardailycloses", { depositeamount: "3" }))["depositeamount"], "3", 4)
     refused(await c.post("/ardailycloses", { depositamount: "3" }), "unknown_parameter", "depositamount")
   })
 
-  it("[ARDAILYCLOSES-25][ARDAILYCLOSES-01] a daily close is neither retrieved nor changed nor cancelled", async () => {
+  it("[ARDAILYCLOSES-25][ARDAILYCLOSES-01] prevents retrieving, changing or cancelling a daily close", async () => {
     const c = await newCompany()
     const id = idOf(await c.create("ardailycloses", {}))
     allowed(await c.get(`/ardailycloses/${id}`))
@@ -299,7 +299,7 @@ describe("what single resources promise", () => {
     allowed(await c.del(`/ardailycloses/${id}`))
   })
 
-  it("[TEAMPROJECTREMINDERS-13][TEAMPROJECTREMINDERS-08][STATE-17][I-02][X-07] a reminder goes from pending to done, and back", async () => {
+  it("[TEAMPROJECTREMINDERS-13][TEAMPROJECTREMINDERS-08][STATE-17][I-02][X-07] changes a reminder from pending to done, and back", async () => {
     const c = await newCompany()
     const reminder = await c.create("teamprojectreminders", { note: "call" })
     assert.strictEqual(reminder["status"], false)
@@ -309,19 +309,19 @@ describe("what single resources promise", () => {
     assert.strictEqual(succeeded(await c.patch(url, { status: false }))["status"], false)
   })
 
-  it("[TEAMPROJECTRECURRINGTASKS-17] an empty end date runs for ever: null is stored", async () => {
+  it("[TEAMPROJECTRECURRINGTASKS-17] stores null as the open end date of a recurring task", async () => {
     const c = await newCompany()
     const task = await c.create("teamprojectrecurringtasks", { title: "x", enddate: null })
     assert.isNull(task["enddate"])
   })
 
-  it("[TEAMPROJECTRECURRINGTASKS-12][TEAMPROJECTRECURRINGTASKS-13][I-28] custom frequency without an interval is no error", async () => {
+  it("[TEAMPROJECTRECURRINGTASKS-12][TEAMPROJECTRECURRINGTASKS-13][I-28] accepts a custom frequency without an interval", async () => {
     const c = await newCompany()
     const task = await c.create("teamprojectrecurringtasks", { frequency: 3 })
     assert.strictEqual(task["frequency"], 3)
   })
 
-  it("[TEAMPROJECTRECURRINGTASKS-14][TEAMPROJECTRECURRINGTASKS-15][I-28][CODE-06] days of week and month have ranges", async () => {
+  it("[TEAMPROJECTRECURRINGTASKS-14][TEAMPROJECTRECURRINGTASKS-15][I-28][CODE-06] limits the ranges of days of week and month", async () => {
     const c = await newCompany()
     const post = (body: Row) => c.post("/teamprojectrecurringtasks", body)
     for (const value of [0, 6]) assert.strictEqual(succeeded(await post({ dayofweek: value }), 201)["dayofweek"], value)
@@ -331,7 +331,7 @@ describe("what single resources promise", () => {
     for (const value of [0, 32, -1]) refused(await post({ dayofmonth: value }), "invalid_enum", "dayofmonth")
   })
 
-  it("[TEAMPROJECTTEMPLATEITEMS-05][I-25][CODE-16] an item with active children is not cancelled", async () => {
+  it("[TEAMPROJECTTEMPLATEITEMS-05][I-25][CODE-16] prevents cancelling an item with active children", async () => {
     const c = await newCompany()
     const parent = idOf(await c.create("teamprojecttemplateitems", { title: fresh("p") }))
     const child = idOf(await c.create("teamprojecttemplateitems", { title: fresh("c"), parentitemid: parent }))
@@ -340,7 +340,7 @@ describe("what single resources promise", () => {
     succeeded(await c.del(`/teamprojecttemplateitems/${parent}`))
   })
 
-  it("[PRODUCTTYPETAXES-04][I-25][CODE-16] a product tax that an invoice line uses is not cancelled", async () => {
+  it("[PRODUCTTYPETAXES-04][I-25][CODE-16] prevents cancelling a product tax that an invoice line uses", async () => {
     const c = await newCompany()
     const tax = idOf(await c.create("producttypetaxes", { name: fresh("tax") }))
     await c.put("invoicelines", [{ producttypetaxid: tax }])
@@ -348,14 +348,14 @@ describe("what single resources promise", () => {
     assert.strictEqual((await c.read("producttypetaxes", tax))["cancel"], false)
   })
 
-  it("[STAGES-14][F-05] stages may share a code", async () => {
+  it("[STAGES-14][F-05] allows stages with the same code", async () => {
     const c = await newCompany()
     await c.create("stages", { code: "A" })
     await c.create("stages", { code: "A" })
     assert.lengthOf(await c.list("/stages?code=A"), 2)
   })
 
-  it("[F-05] ccaccounts, producttypetaxes and itemcomparisongroups may share a name", async () => {
+  it("[F-05] allows the same name in ccaccounts, producttypetaxes and itemcomparisongroups", async () => {
     const c = await newCompany()
     for (const path of ["ccaccounts", "producttypetaxes", "itemcomparisongroups"]) {
       await c.create(path, { name: "same" })
@@ -363,13 +363,13 @@ describe("what single resources promise", () => {
     }
   })
 
-  it("[CCACCOUNTS-10][CCACCOUNTS-05] card processors are a static table: not to be written", async () => {
+  it("[CCACCOUNTS-10][CCACCOUNTS-05] makes card processors a static, read-only table", async () => {
     const c = await newCompany()
     const answer = await c.post("/ccprocessors", { name: "x" })
     assert.include([404, 405], answer.status)
   })
 
-  it("[TASKSTATUSES-03][EPR-22][A-08][X-05] cancel=true means cancelled only in taskstatuses, and nowhere else", async () => {
+  it("[TASKSTATUSES-03][EPR-22][A-08][X-05] gives cancel=true the meaning cancelled only in taskstatuses alone", async () => {
     const c = await newCompany()
     const [, dead] = await c.put("taskstatuses", [{ name: "live" }, { name: "dead", cancel: true }])
     assert.deepEqual(ids(await c.list("/taskstatuses?cancel=true")), [idOf(row(dead))])
@@ -377,14 +377,14 @@ describe("what single resources promise", () => {
     assert.lengthOf(await c.list("/stages?cancel=true"), 2)
   })
 
-  it("[TASKSTATUSES-10] task statuses are a lookup of the company, in the area setup", async () => {
+  it("[TASKSTATUSES-10] makes task statuses a company's lookup in the area setup", async () => {
     const c = await newCompany()
     await c.create("taskstatuses", { name: "Called" })
     assert.lengthOf(await (await c.with("setup:read")).list("/taskstatuses"), 1)
     assert.isEmpty(await (await newCompany()).list("/taskstatuses"))
   })
 
-  it("[AREAS-06][F-03][X-27] an application fee is stored with 6 decimals and shown with 4, rounded away from zero", async () => {
+  it("[AREAS-06][F-03][X-27] stores an application fee with 6 decimals and shows 4, rounded away from zero", async () => {
     const c = await newCompany()
     const shown: ReadonlyArray<readonly [string, string]> = [
       ["7", "7.0000"],
@@ -411,7 +411,7 @@ describe("what single resources promise", () => {
     }
   })
 
-  it("[AREAS-04][F-05][EMAILTEMPLATES-04][TASKSTATUSES-05] a key of one company is free in another", async () => {
+  it("[AREAS-04][F-05][EMAILTEMPLATES-04][TASKSTATUSES-05] leaves a key of one company free in another", async () => {
     const a = await newCompany()
     const b = await newCompany()
     for (const [path, key] of [
@@ -425,7 +425,7 @@ describe("what single resources promise", () => {
     }
   })
 
-  it("[VENDORORDERFROMS-20] the hash of the verified address is not written by a client", async () => {
+  it("[VENDORORDERFROMS-20] ignores a client's value for the hash of the verified address", async () => {
     const c = await newCompany()
     const record = await c.create("vendororderfroms", { address: "1 Road", addressverified: "a".repeat(32) })
     assert.isNull(record["addressverified"])
@@ -434,14 +434,14 @@ describe("what single resources promise", () => {
     assert.strictEqual(shown["addressverified"], "b".repeat(32))
   })
 
-  it("[ESTQUOTEPRICELISTS-04][ESTQUOTEPRICELISTS-16][I-29] references to what is not built are stored as given", async () => {
+  it("[ESTQUOTEPRICELISTS-04][ESTQUOTEPRICELISTS-16][I-29] stores references to resources that are not built as given", async () => {
     const c = await newCompany()
     const record = await c.create("estquotepricelists", { stdsizeid: 123_456, point2id: 654_321 })
     assert.deepInclude(record, { stdsizeid: 123_456, point2id: 654_321 })
     refused(await c.post("/estquotepricelists", { stdsize: "A4" }), "unknown_parameter", "stdsize")
   })
 
-  it("[TEAMPROJECTTEMPLATEITEMS-14][STAGES-11] a sort order is kept; lists stay in the order of ids", async () => {
+  it("[TEAMPROJECTTEMPLATEITEMS-14][STAGES-11] stores a sort order, and keeps lists in the order of ids", async () => {
     const c = await newCompany()
     const late = integer((await c.create("stages", { sortorder: 9 }))["id"])
     const early = integer((await c.create("stages", { sortorder: 1 }))["id"])

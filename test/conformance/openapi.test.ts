@@ -1,4 +1,4 @@
-/** The description of what is built: OpenAPI 3.1, without a token, and true. */
+/** The OpenAPI 3.1 description: available without a token, and equal to the server's behaviour. */
 import { assert, beforeAll, describe, it } from "vitest"
 import {
   fresh,
@@ -40,7 +40,7 @@ function item(paths: Row, wanted: string): Row {
   return row(paths[found])
 }
 
-it("[VER-01][GEN-01][GEN-08] is valid JSON with openapi 3.1, an info and paths, without a token", async () => {
+it("[VER-01][GEN-01][GEN-08] the description is valid JSON with openapi 3.1, info and paths, without a token", async () => {
   const doc = await document()
   assert.match(text(doc["openapi"]), /^3\.1\.\d+$/)
   const info = row(doc["info"])
@@ -49,7 +49,7 @@ it("[VER-01][GEN-01][GEN-08] is valid JSON with openapi 3.1, an info and paths, 
   assert.isNotEmpty(Object.keys(row(doc["paths"])))
 })
 
-it("[EP-19][EP-05][EP-23] has the operations of every detailed resource, and no others", async () => {
+it("[EP-19][EP-05][EP-23] the description has the operations of every detailed resource, and no others", async () => {
   const paths = row((await document())["paths"])
   for (const { path, ops } of RESOURCES) {
     const collection = item(paths, `/${path}`)
@@ -68,7 +68,7 @@ it("[EP-19][EP-05][EP-23] has the operations of every detailed resource, and no 
   }
 })
 
-it("[SPECIAL-01][SPECIAL-03][SPECIAL-04][SPECIAL-06][SPECIAL-07][WEBHOOK-17][WEBHOOK-18] has the special endpoints and the webhooks", async () => {
+it("[SPECIAL-01][SPECIAL-03][SPECIAL-04][SPECIAL-06][SPECIAL-07][WEBHOOK-17][WEBHOOK-18] the description has the special endpoints and the webhooks", async () => {
   const paths = row((await document())["paths"])
   for (const [path, verb] of [
     ["/shipments/{id}/packages", "get"],
@@ -90,7 +90,7 @@ it("[SPECIAL-01][SPECIAL-03][SPECIAL-04][SPECIAL-06][SPECIAL-07][WEBHOOK-17][WEB
   }
 })
 
-it("[GEN-01] every reference inside it resolves", async () => {
+it("[GEN-01] the description has no unresolved reference", async () => {
   const doc = await document()
   const dangling: string[] = []
   const walk = (value: unknown): void => {
@@ -112,7 +112,7 @@ it("[GEN-01] every reference inside it resolves", async () => {
   assert.deepEqual(dangling, [])
 })
 
-it("[EP-18][CODE-05] the query parameters of a list are its filters", async () => {
+it("[EP-18][CODE-05] the description has the filters of a list as its query parameters", async () => {
   const doc = await document()
   const paths = row(doc["paths"])
   for (const { path, filters, modifiedsince } of RESOURCES) {
@@ -131,20 +131,20 @@ it("[EP-18][CODE-05] the query parameters of a list are its filters", async () =
   assert.lengthOf(OBJECTS, 17)
 })
 
-it("[AUTH-01] describes bearer tokens", async () => {
+it("[AUTH-01] the description states bearer tokens", async () => {
   const schemes = row(row((await document())["components"])["securitySchemes"])
   const bearer = Object.values(schemes).map((each) => row(each))
   assert.isTrue(bearer.some((each) => each["type"] === "http" && String(each["scheme"]).toLowerCase() === "bearer"))
 })
 
-it("[AUTH-12] a token, good or bad, changes nothing about it", async () => {
+it("[AUTH-12] the description is the same with a valid or invalid token", async () => {
   const c = await newCompany()
   const plain = (await send({ method: "GET", path: "/openapi.json" })).text
   assert.strictEqual((await c.get("/openapi.json")).text, plain)
   assert.strictEqual((await send({ method: "GET", path: "/openapi.json", token: "nobody" })).status, 200)
 })
 
-describe("used as a validator", () => {
+describe("the description as a validator", () => {
   let doc: Row
   let paths: Row
   beforeAll(async () => {
@@ -177,7 +177,7 @@ describe("used as a validator", () => {
   }
 
   for (const { path, ops, make, body, change, filters } of RESOURCES) {
-    it(`[GEN-01][EP-05][EP-06][EP-07][EP-18] ${path}: bodies and answers are as described`, async () => {
+    it(`[GEN-01][EP-05][EP-06][EP-07][EP-18] accepts the valid bodies and all responses of ${path}`, async () => {
       const c = await newCompany()
       const payload = { ...(await body(c)), externalid: fresh("o") }
       assert.deepEqual(bodyFaults(`/${path}`, "post", payload), [], "a good body")
@@ -209,7 +209,7 @@ describe("used as a validator", () => {
     })
   }
 
-  it("[SPECIAL-01][SPECIAL-03][SPECIAL-07][SPECIAL-10][SPECIAL-11][WEBHOOK-13][WEBHOOK-18] the special endpoints and the webhooks answer as described", async () => {
+  it("[SPECIAL-01][SPECIAL-03][SPECIAL-07][SPECIAL-10][SPECIAL-11][WEBHOOK-13][WEBHOOK-18] accepts the responses of the special endpoints and the webhooks", async () => {
     const c: Company = await newCompany()
     const order = await makeOrder(c)
     const shipment = idOf(await makeShipment(c, order, "2"))

@@ -1,4 +1,4 @@
-/** Deposits: up to what is left on the order, in open periods. */
+/** Deposits: up to the remaining total of the order, in open periods. */
 import { assert, it } from "vitest"
 import {
   idOf,
@@ -22,7 +22,7 @@ useServer()
 const deposit = (c: Company, orderid: number, amount: unknown, more: Record<string, unknown> = {}) =>
   c.post("/orderdeposits", { orderid, amount, ...more })
 
-it("[WRITE-15][ORDERDEPOSITS-29][I-06][I-20][ORDERDEPOSITS-10] a deposit: the write names land in the object's fields, and it posts at once", async () => {
+it("[WRITE-15][ORDERDEPOSITS-29][I-06][I-20][ORDERDEPOSITS-10] a deposit stores the write names in its fields, and posts at once", async () => {
   const c = await newCompany()
   const { id: orderid } = await makeOrder(c)
   const record = await c.create("orderdeposits", {
@@ -38,13 +38,13 @@ it("[WRITE-15][ORDERDEPOSITS-29][I-06][I-20][ORDERDEPOSITS-10] a deposit: the wr
   assert.isTrue(Number.isInteger(record["voucherid"]))
 })
 
-it("[ORDERDEPOSITS-32][I-06] the posting date is no field of the record", async () => {
+it("[ORDERDEPOSITS-32][I-06] a deposit has no field for the posting date", async () => {
   const c = await newCompany()
   const record = await makeDeposit(c, { date: await today() })
   for (const name of ["date", "datereceived", "depositdate"]) assert.notProperty(record, name)
 })
 
-it("[RULE-09][I-19][ORDERDEPOSITS-33][X-15][WRITE-16] no more than what is left on the order", async () => {
+it("[RULE-09][I-19][ORDERDEPOSITS-33][X-15][WRITE-16] a deposit never exceeds the remaining total of the order", async () => {
   const c = await newCompany()
   const { id: orderid } = await makeOrder(c)
   refused(await deposit(c, orderid, "50.0001"), "deposit_exceeds_order")
@@ -54,7 +54,7 @@ it("[RULE-09][I-19][ORDERDEPOSITS-33][X-15][WRITE-16] no more than what is left 
   refused(await deposit(c, orderid, "0.0001"), "deposit_exceeds_order")
 })
 
-it("[I-19] a cancelled deposit leaves room for another", async () => {
+it("[I-19] a deposit can use the amount of a cancelled one", async () => {
   const c = await newCompany()
   const { id: orderid } = await makeOrder(c)
   const record = succeeded(await deposit(c, orderid, "50"), 201)
@@ -64,7 +64,7 @@ it("[I-19] a cancelled deposit leaves room for another", async () => {
   succeeded(await deposit(c, orderid, "50"), 201)
 })
 
-it("[I-19][GEN-03] of twenty at once, as many succeed as there is room for", async () => {
+it("[I-19][GEN-03] a deposit succeeds as often as the order allows among twenty concurrent requests", async () => {
   const c = await newCompany()
   const { id: orderid } = await makeOrder(c)
   const answers = await Promise.all(Array.from({ length: 20 }, () => deposit(c, orderid, "5")))
@@ -72,27 +72,27 @@ it("[I-19][GEN-03] of twenty at once, as many succeed as there is room for", asy
   for (const answer of answers) if (answer.status !== 201) refused(answer, "deposit_exceeds_order")
 })
 
-it("[D-05][CODE-30] an amount must be above zero", async () => {
+it("[D-05][CODE-30] a deposit requires an amount above zero", async () => {
   const c = await newCompany()
   const { id } = await makeOrder(c)
   for (const amount of ["0", "-1", "-0.0001"]) refused(await deposit(c, id, amount), "rule_violation")
 })
 
-it("[I-19][CODE-30] a cancelled order takes no deposit", async () => {
+it("[I-19][CODE-30] a deposit is rejected on a cancelled order", async () => {
   const c = await newCompany()
   const { id } = await makeOrder(c)
   succeeded(await c.del(`/orders/${id}`))
   refused(await deposit(c, id, "1"), "rule_violation")
 })
 
-it("[ORDERDEPOSITS-34][I-19][CODE-26][GEN-06] an order that is none is unknown_value", async () => {
+it("[ORDERDEPOSITS-34][I-19][CODE-26][GEN-06] a deposit with an unknown order is unknown_value", async () => {
   const c = await newCompany()
   const other = await newCompany()
   refused(await deposit(c, 999_999_999, "1"), "unknown_value", "orderid")
   refused(await deposit(c, (await makeOrder(other)).id, "1"), "unknown_value", "orderid")
 })
 
-it("[RULE-03][WRITE-16] the date must be in an open period", async () => {
+it("[RULE-03][WRITE-16] a deposit requires a date in an open period", async () => {
   const c = await newCompany()
   const { id } = await makeOrder(c)
   const day = await today()
@@ -103,13 +103,13 @@ it("[RULE-03][WRITE-16] the date must be in an open period", async () => {
   refused(await deposit(c, id, "1"), "period_closed")
 })
 
-it("[WRITE-15][EP-12][CODE-03] orderid and amount are required", async () => {
+it("[WRITE-15][EP-12][CODE-03] a deposit requires orderid and amount", async () => {
   const c = await newCompany()
   refusedEntries(await c.post("/orderdeposits", {}), "orderid:required", "amount:required")
   refusedEntries(await deposit(c, (await makeOrder(c)).id, null), "amount:required")
 })
 
-it("[ORDERDEPOSITS-06][ORDERDEPOSITS-31][I-21][X-14][CODE-06] method is an integer of the documented ones", async () => {
+it("[ORDERDEPOSITS-06][ORDERDEPOSITS-31][I-21][X-14][CODE-06] a deposit has one of the documented methods, as an integer", async () => {
   const c = await newCompany()
   const { id } = await makeOrder(c)
   for (const method of [0, 1, 2, 3, 4, 5, 99])
@@ -118,7 +118,7 @@ it("[ORDERDEPOSITS-06][ORDERDEPOSITS-31][I-21][X-14][CODE-06] method is an integ
   refused(await deposit(c, id, "1", { method: "cash" }), "invalid_type", "method")
 })
 
-it("[ORDERDEPOSITS-16][FIELD-10][D-01] reference holds 100 characters", async () => {
+it("[ORDERDEPOSITS-16][FIELD-10][D-01] a deposit accepts a reference of 100 characters", async () => {
   const c = await newCompany()
   const { id } = await makeOrder(c)
   assert.strictEqual(
@@ -128,7 +128,7 @@ it("[ORDERDEPOSITS-16][FIELD-10][D-01] reference holds 100 characters", async ()
   refusedEntries(await deposit(c, id, "1", { reference: "r".repeat(101) }), "reference:too_long")
 })
 
-it("[F-14][EP-14] object names outside the write shape are unknown", async () => {
+it("[F-14][EP-14] a deposit rejects object names outside its write shape as unknown", async () => {
   const c = await newCompany()
   const body = { orderid: (await makeOrder(c)).id, amount: "1" }
   const outside = {
@@ -147,7 +147,7 @@ it("[F-14][EP-14] object names outside the write shape are unknown", async () =>
     refused(await c.post("/orderdeposits", { ...body, [name]: value }), "unknown_parameter", name)
 })
 
-it("[ORDERDEPOSITS-02] the filters find what the API made", async () => {
+it("[ORDERDEPOSITS-02] a deposit is found by its filters", async () => {
   const c = await newCompany()
   const { id: orderid } = await makeOrder(c)
   const mine = idOf(await makeDeposit(c, { orderid }))
@@ -155,7 +155,7 @@ it("[ORDERDEPOSITS-02] the filters find what the API made", async () => {
   assert.deepEqual(ids(await c.list(`/orderdeposits?orderid=${orderid}`)), [mine])
 })
 
-it("[STATE-06][ORDERDEPOSITS-30][SPECIAL-03][J-03][RULE-07] an order with a deposit alone is invoiced; without either it is not", async () => {
+it("[STATE-06][ORDERDEPOSITS-30][SPECIAL-03][J-03][RULE-07] a deposit alone makes an order invoiceable", async () => {
   const c = await newCompany()
   const bare = await makeOrder(c)
   refused(await c.post(`/orders/${bare.id}/invoice`, {}), "nothing_to_invoice")

@@ -1,4 +1,4 @@
-/** Payments: applied to posted invoices, in open periods, up to what is owed; and reversed. */
+/** Payments: applied to posted invoices in open periods up to the balance, and reversed. */
 import { assert, describe, it } from "vitest"
 import {
   idOf,
@@ -26,8 +26,8 @@ async function paid(c: Company, invoiceid: number): Promise<unknown> {
   return (await c.read("invoices", invoiceid))["invoicepaid"]
 }
 
-describe("create", () => {
-  it("[WRITE-10][WRITE-12][I-05][I-06][I-17] pays an invoice: voucher, customer, what is paid by now", async () => {
+describe("creating a payment", () => {
+  it("[WRITE-10][WRITE-12][I-05][I-06][I-17] sets voucher and customer, and returns the paid total of the invoice", async () => {
     const c = await newCompany()
     const customer = await makeCustomer(c)
     const invoice = await makePosted(c, { customerid: idOf(customer) })
@@ -58,20 +58,20 @@ describe("create", () => {
     isDecimal(await paid(c, idOf(invoice)), "20", 4)
   })
 
-  it("[I-05][WRITE-12] invoicepaid is no field of the record", async () => {
+  it("[I-05][WRITE-12] stores no invoicepaid in the record", async () => {
     const c = await newCompany()
     const payment = await makePayment(c)
     assert.notProperty(await c.read("payments", idOf(payment)), "invoicepaid")
   })
 
-  it("[PAYMENTS-48][STATE-10][I-15][PAYMENTS-50][X-32] a draft is not paid", async () => {
+  it("[PAYMENTS-48][STATE-10][I-15][PAYMENTS-50][X-32] is rejected for a draft", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makeDraft(c))
     refused(await pay(c, invoiceid, "1"), "rule_violation", "invoiceid")
     assert.isEmpty(await c.list("/payments?cancel=any"))
   })
 
-  it("[I-16][WRITE-11][CODE-30][ERR-09] no more than the open balance", async () => {
+  it("[I-16][WRITE-11][CODE-30][ERR-09] is limited to the open balance", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     refused(await pay(c, invoiceid, "100.0001"), "rule_violation")
@@ -82,7 +82,7 @@ describe("create", () => {
     isDecimal(await paid(c, invoiceid), "100", 4)
   })
 
-  it("[I-16][GEN-03] of twenty at once, as many succeed as is owed", async () => {
+  it("[I-16][GEN-03] succeeds up to the balance among twenty concurrent requests", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     const answers = await Promise.all(Array.from({ length: 20 }, () => pay(c, invoiceid, "10")))
@@ -91,13 +91,13 @@ describe("create", () => {
     isDecimal(await paid(c, invoiceid), "100", 4)
   })
 
-  it("[D-05][CODE-30] an amount must be above zero", async () => {
+  it("[D-05][CODE-30] requires an amount above zero", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     for (const amount of ["0", "0.0000", "-1", "-0.0001"]) refused(await pay(c, invoiceid, amount), "rule_violation")
   })
 
-  it("[RULE-03][WRITE-11][I-17] the date must be in an open period", async () => {
+  it("[RULE-03][WRITE-11][I-17] requires a date in an open period", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     const day = await today()
@@ -110,7 +110,7 @@ describe("create", () => {
     isDecimal(await paid(c, invoiceid), "1", 4)
   })
 
-  it("[PAYMENTS-07][FIELD-11][F-01] the date takes both forms", async () => {
+  it("[PAYMENTS-07][FIELD-11][F-01] accepts both date forms", async () => {
     const c = await newCompany()
     const day = await today()
     const payment = await makePayment(c, { date: `${day}T23:59:59.999999Z` })
@@ -121,7 +121,7 @@ describe("create", () => {
     refused(await pay(c, invoiceid, "1", { date: 20_260_101 }), "invalid_type", "date")
   })
 
-  it("[PAYMENTS-08][CODE-06][F-16] method is one of the documented ones", async () => {
+  it("[PAYMENTS-08][CODE-06][F-16] accepts the documented methods only", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     for (const method of [0, 1, 2, 3, 4, 5, 99])
@@ -130,7 +130,7 @@ describe("create", () => {
     for (const method of ["2", 1.5, true]) refused(await pay(c, invoiceid, "1", { method }), "invalid_type", "method")
   })
 
-  it("[PAYMENTS-12][FIELD-10][D-01] reference holds 100 characters", async () => {
+  it("[PAYMENTS-12][FIELD-10][D-01] accepts a reference of 100 characters", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     assert.strictEqual(
@@ -140,7 +140,7 @@ describe("create", () => {
     refusedEntries(await pay(c, invoiceid, "1", { reference: "ø".repeat(101) }), "reference:too_long")
   })
 
-  it("[WRITE-10][EP-12][CODE-03] invoiceid and amount are required", async () => {
+  it("[WRITE-10][EP-12][CODE-03] requires invoiceid and amount", async () => {
     const c = await newCompany()
     refusedEntries(await c.post("/payments", {}), "invoiceid:required", "amount:required")
     refusedEntries(await c.post("/payments", { amount: "1" }), "invoiceid:required")
@@ -152,7 +152,7 @@ describe("create", () => {
     )
   })
 
-  it("[WRITE-11][CODE-26][GEN-06] an invoice that is none is unknown_value", async () => {
+  it("[WRITE-11][CODE-26][GEN-06] rejects an unknown invoice as unknown_value", async () => {
     const c = await newCompany()
     const other = await newCompany()
     refused(await pay(c, 999_999_999, "1"), "unknown_value", "invoiceid")
@@ -161,7 +161,7 @@ describe("create", () => {
     refused(await c.post("/payments", { invoiceid: true, amount: "1" }), "invalid_type", "invoiceid")
   })
 
-  it("[F-14][EP-14][PAYMENTS-51][PAYMENTS-52][X-19] object names outside the write shape are unknown", async () => {
+  it("[F-14][EP-14][PAYMENTS-51][PAYMENTS-52][X-19] rejects object names outside the write shape as unknown", async () => {
     const c = await newCompany()
     const body = { invoiceid: idOf(await makePosted(c)), amount: "1" }
     const outside = {
@@ -184,7 +184,7 @@ describe("create", () => {
   })
 })
 
-it("[PAYMENTS-06][STATE-10][FIELD-02] the vouchers of an invoice and its payment can be read", async () => {
+it("[PAYMENTS-06][STATE-10][FIELD-02] a payment and its invoice have vouchers that can be read", async () => {
   const c = await newCompany()
   const invoice = await makePosted(c)
   const payment = await makePayment(c, { invoiceid: idOf(invoice) })
@@ -194,13 +194,13 @@ it("[PAYMENTS-06][STATE-10][FIELD-02] the vouchers of an invoice and its payment
   }
 })
 
-it("[D-02][CODE-04] an empty string is of the wrong type where an integer is required", async () => {
+it("[D-02][CODE-04] a payment rejects an empty string for an integer as a wrong type", async () => {
   const c = await newCompany()
   refused(await c.post("/payments", { invoiceid: "", amount: "1" }), "invalid_type", "invoiceid")
 })
 
-describe("update", () => {
-  it("[WRITE-13][I-06] reference, method and externalid change, and nothing else can", async () => {
+describe("updating a payment", () => {
+  it("[WRITE-13][I-06] changes reference, method and externalid, and nothing else", async () => {
     const c = await newCompany()
     const payment = await makePayment(c, { method: 1, reference: "old" })
     const path = `/payments/${idOf(payment)}`
@@ -224,7 +224,7 @@ describe("update", () => {
     }
   })
 
-  it("[PAYMENTS-54][EP-03][B-01] If-Match works though there is no lastchangedate", async () => {
+  it("[PAYMENTS-54][EP-03][B-01] supports If-Match without a lastchangedate", async () => {
     const c = await newCompany()
     const id = idOf(await makePayment(c))
     const etag = String((await c.get(`/payments/${id}`)).headers.etag)
@@ -234,8 +234,8 @@ describe("update", () => {
   })
 })
 
-describe("cancel", () => {
-  it("[WRITE-14][I-18][SCOPE-04][GEN-09] gives the invoice its balance back and says who did it", async () => {
+describe("cancelling a payment", () => {
+  it("[WRITE-14][I-18][SCOPE-04][GEN-09] restores the balance of the invoice and names the user", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     const payment = succeeded(await pay(c, invoiceid, "100"), 201)
@@ -248,7 +248,7 @@ describe("cancel", () => {
     isDecimal(await paid(c, invoiceid), "100", 4)
   })
 
-  it("[D-13] a second cancellation gives nothing back twice, also when both come at once", async () => {
+  it("[D-13] restores the balance once, also with concurrent cancellations", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     const first = succeeded(await pay(c, invoiceid, "40"), 201)
@@ -258,7 +258,7 @@ describe("cancel", () => {
     isDecimal(await paid(c, invoiceid), "60", 4)
   })
 
-  it("[RULE-03][WRITE-14][I-18] a reversal has nowhere to post when the current period is closed", async () => {
+  it("[RULE-03][WRITE-14][I-18] is rejected if the current period is closed", async () => {
     const c = await newCompany()
     const payment = await makePayment(c)
     await c.settings({ closedThrough: await today() })
@@ -266,7 +266,7 @@ describe("cancel", () => {
     assert.strictEqual((await c.read("payments", idOf(payment)))["cancel"], false)
   })
 
-  it("[I-18] a payment of a closed period is reversed in the current one", async () => {
+  it("[I-18] reverses a payment of a closed period in the current one", async () => {
     const c = await newCompany()
     const day = await today()
     const payment = await makePayment(c, { date: plusDays(day, -20) })
@@ -274,7 +274,7 @@ describe("cancel", () => {
     assert.strictEqual(succeeded(await c.del(`/payments/${idOf(payment)}`))["cancel"], true)
   })
 
-  it("[I-18][CODE-16][WRITE-14][STATE-12] a payment in a bank deposit, or cleared by a statement, stays", async () => {
+  it("[I-18][CODE-16][WRITE-14][STATE-12] is rejected after a bank deposit or a statement cleared it", async () => {
     const c = await newCompany()
     for (const more of [{ bankdepositid: 5 }, { bankstatement_cleardate: "2026-01-15" }]) {
       const payment = await makePayment(c)
@@ -284,12 +284,12 @@ describe("cancel", () => {
     }
   })
 
-  it("[PAYMENTS-53][I-14][X-09] an absent payment is 404, not unknown_value", async () => {
+  it("[PAYMENTS-53][I-14][X-09] answers 404 to an absent payment, not unknown_value", async () => {
     const c = await newCompany()
     refused(await c.del("/payments/999999999"), "not_found")
   })
 
-  it("[CODE-16][STATE-12] an invoice with payments is not cancelled", async () => {
+  it("[CODE-16][STATE-12] is required before its invoice can be cancelled", async () => {
     const c = await newCompany()
     const invoiceid = idOf(await makePosted(c))
     const payment = succeeded(await pay(c, invoiceid, "1"), 201)
@@ -299,7 +299,7 @@ describe("cancel", () => {
   })
 })
 
-it("[PAYMENTS-02] the filters find what the API made", async () => {
+it("[PAYMENTS-02] a payment is found by its filters", async () => {
   const c = await newCompany()
   const customerid = idOf(await makeCustomer(c))
   const invoiceid = idOf(await makePosted(c, { customerid }))
@@ -309,7 +309,7 @@ it("[PAYMENTS-02] the filters find what the API made", async () => {
   assert.deepEqual(ids(await c.list(`/payments?invoiceid=${invoiceid}`)), [mine])
 })
 
-it("[STATE-16][PAYMENTS-22] returned 1 marks a bounced payment and is shown", async () => {
+it("[STATE-16][PAYMENTS-22] a bounced payment has returned 1", async () => {
   const c = await newCompany()
   const [bounced] = await c.put("payments", [{ returned: 1 }])
   assert.strictEqual((await c.read("payments", idOf(row(bounced))))["returned"], 1)

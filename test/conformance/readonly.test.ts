@@ -1,11 +1,11 @@
 /**
- * What can be asked of a real installation without writing to it: lists, filters, the envelope, refusals, /me.
+ * A real installation, read only: lists, filters, the envelope, rejections and /me.
  *
- *   CONFORMANCE_BASE_URL=https://… CONFORMANCE_TOKEN=… npx node test/conformance/run.ts
+ * CONFORMANCE_BASE_URL=https://… CONFORMANCE_TOKEN=… npx node test/conformance/run.ts
  *
- * With a token and no control plane these tests use that token and leave the resources that it may not read; against
- * our own server they use a token and records of their own. Nothing here is sent but GET, and verbs that are refused
- * whatever the body.
+ * With a token and no control plane, these tests use that token and skip the resources that it may not read. Against
+ * our own server they use a token and records of their own. They send only GET, and verbs that are rejected for any
+ * body.
  */
 import { assert, beforeAll, describe, it } from "vitest"
 import {
@@ -76,18 +76,18 @@ function records(answer: Answer, path: string): Row[] {
   assert.fail(`no records in ${Object.keys(body).join(", ")}`)
 }
 
-describe("access", () => {
-  it("[AUTH-12][AUTH-18][ERR-01] no token is 401 with WWW-Authenticate", async () => {
+describe("access of a reader", () => {
+  it("[AUTH-12][AUTH-18][ERR-01] without a token is 401 with WWW-Authenticate", async () => {
     const answer = await send({ method: "GET", path: "/me", faulty: true })
     refusal(answer, "unauthorized")
     assert.match(String(answer.headers["www-authenticate"]), /^Bearer .*error="?invalid_token"?/)
   })
 
-  it("[AUTH-12][AUTH-18] a token that nobody has is 401", async () => {
+  it("[AUTH-12][AUTH-18] with an unknown token is 401", async () => {
     refusal(await send({ method: "GET", path: "/me", token: fresh("nobody"), faulty: true }), "unauthorized")
   })
 
-  it("[SPECIAL-10][RES-04] /me lists the scopes of the token", async () => {
+  it("[SPECIAL-10][RES-04] includes /me with the scopes of the token", async () => {
     const answer = await get("/me")
     assert.strictEqual(answer.status, 200)
     const body = row(answer.json)
@@ -97,20 +97,20 @@ describe("access", () => {
     for (const scope of scopes as unknown[]) assert.match(text(scope), /^[a-z0-9]+:(read|write|cancel)$/)
   })
 
-  it("[CODE-09][C-13] an unknown path is 404 in the envelope", async () => {
+  it("[CODE-09][C-13] to an unknown path is 404 in the envelope", async () => {
     refusal(await get(`/${fresh("nosuchthing")}`), "not_found")
   })
 })
 
 for (const { path, ops, filters, modifiedsince, cancel } of RESOURCES) {
-  describe(`${path} to a reader`, () => {
-    it("[EP-05][EP-19][FIELD-01] lists, with an integer id on every record", async (context) => {
+  describe(`${path} for a reader`, () => {
+    it("[EP-05][EP-19][FIELD-01] lists records with an integer id", async (context) => {
       const answer = await get(`/${path}`)
       if (closed(answer)) return context.skip()
       for (const record of records(answer, path)) assert.isTrue(Number.isInteger(record["id"]))
     })
 
-    it("[FIELD-05][FIELD-08][FIELD-09][FIELD-11] fields have their documented types", async (context) => {
+    it("[FIELD-05][FIELD-08][FIELD-09][FIELD-11] has fields of their documented types", async (context) => {
       const answer = await get(`/${path}`)
       if (closed(answer)) return context.skip()
       for (const record of records(answer, path)) {
@@ -125,21 +125,21 @@ for (const { path, ops, filters, modifiedsince, cancel } of RESOURCES) {
       }
     })
 
-    it("[EP-18][CODE-05] an unknown filter is refused, and the valid ones are listed", async (context) => {
+    it("[EP-18][CODE-05] rejects an unknown filter, and names the valid ones", async (context) => {
       const answer = await get(`/${path}?nosuchfilter=1`)
       if (closed(answer)) return context.skip()
       const error = refusal(answer, "unknown_parameter")
       for (const name of filters) assert.include(String(error["message"]), name)
     })
 
-    it("[EP-13] no include but custom_fields is taken", async (context) => {
+    it("[EP-13] accepts no include but custom_fields", async (context) => {
       const answer = await get(`/${path}?include=lines`)
       if (closed(answer)) return context.skip()
       assert.include([400, 422], answer.status)
       assert.strictEqual((await get(`/${path}?include=custom_fields`)).status, 200)
     })
 
-    it("[EP-16][EP-21] modifiedsince is offered where the row says so", async (context) => {
+    it("[EP-16][EP-21] offers modifiedsince where it is documented", async (context) => {
       const answer = await get(`/${path}?modifiedsince=2100-01-01T00:00:00Z`)
       if (closed(answer)) return context.skip()
       if (!modifiedsince) {
@@ -151,13 +151,13 @@ for (const { path, ops, filters, modifiedsince, cancel } of RESOURCES) {
       assert.match(text(meta["synced_through"]), TIMESTAMP)
     })
 
-    it("[EP-17][FIELD-12] externalid filters exactly", async (context) => {
+    it("[EP-17][FIELD-12] filters by externalid exactly", async (context) => {
       const answer = await get(`/${path}?externalid=${fresh("nobody")}`)
       if (closed(answer)) return context.skip()
       assert.isEmpty(records(answer, path))
     })
 
-    it("[EP-15][FIELD-13] cancelled records are hidden unless asked", async (context) => {
+    it("[EP-15][FIELD-13] hides cancelled records by default", async (context) => {
       const answer = await get(`/${path}`)
       if (closed(answer)) return context.skip()
       if (cancel) for (const record of records(answer, path)) assert.notStrictEqual(record["cancel"], true)
@@ -165,7 +165,7 @@ for (const { path, ops, filters, modifiedsince, cancel } of RESOURCES) {
     })
 
     if (ops.includes("R")) {
-      it("[EP-08][CODE-09] one that is not there is 404, one that is listed is found", async (context) => {
+      it("[EP-08][CODE-09] returns a listed record, and 404 for an absent one", async (context) => {
         const list = await get(`/${path}`)
         if (closed(list)) return context.skip()
         refusal(await get(`/${path}/999999999`), "not_found")
@@ -178,14 +178,14 @@ for (const { path, ops, filters, modifiedsince, cancel } of RESOURCES) {
       })
     }
 
-    it("[CODE-10][EP-04] a verb that no collection has is 405 with Allow", async () => {
+    it("[CODE-10][EP-04] answers 405 with Allow to a verb that no collection has", async () => {
       const answer = await send({ method: "PUT", path: `/${path}`, token: c.token, raw: "{}", faulty: real })
       refusal(answer, "method_not_allowed")
       assert.match(String(answer.headers.allow), /GET/)
     })
 
     if (dated(path)) {
-      it("[FIELD-14] lastchangedate is an RFC 3339 UTC timestamp", async (context) => {
+      it("[FIELD-14] shows lastchangedate as an RFC 3339 UTC timestamp", async (context) => {
         const answer = await get(`/${path}`)
         if (closed(answer)) return context.skip()
         for (const record of records(answer, path)) assert.match(text(record["lastchangedate"]), TIMESTAMP)

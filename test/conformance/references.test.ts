@@ -1,4 +1,4 @@
-/** Reference pairs: id, code, both; unknown, ambiguous, conflicting; and whose records they may point to. */
+/** Reference pairs: by id, by code, by both; unknown, ambiguous, conflicting; and of which company. */
 import { assert, describe, it } from "vitest"
 import {
   fresh,
@@ -70,8 +70,8 @@ const PAIRS: readonly Pair[] = [
 ]
 
 for (const { facts, path, id, code, target } of PAIRS) {
-  describe(`${path}.${id} / ${code}`, () => {
-    it(`${facts}[FIELD-02][A-15] either half resolves, and both are shown`, async () => {
+  describe(`the reference ${path}.${id} / ${code}`, () => {
+    it(`${facts}[FIELD-02][A-15] resolves by either half, and shows both`, async () => {
       const c = await newCompany()
       const to = await target(c)
       for (const body of [{ [id]: to.id }, { [code]: to.code }]) {
@@ -81,14 +81,14 @@ for (const { facts, path, id, code, target } of PAIRS) {
       }
     })
 
-    it(`${facts}[FIELD-03] both halves are accepted when they agree`, async () => {
+    it(`${facts}[FIELD-03] accepts both halves if they agree`, async () => {
       const c = await newCompany()
       const to = await target(c)
       const record = await c.create(path, { [id]: to.id, [code]: to.code })
       assert.strictEqual(record[id], to.id)
     })
 
-    it(`${facts}[FIELD-03][CODE-28] both halves are refused when they disagree`, async () => {
+    it(`${facts}[FIELD-03][CODE-28] rejects both halves if they disagree`, async () => {
       const c = await newCompany()
       const one = await target(c)
       const two = await target(c)
@@ -97,7 +97,7 @@ for (const { facts, path, id, code, target } of PAIRS) {
       assert.isEmpty(await c.list(`/${path}`))
     })
 
-    it(`${facts}[CODE-26] a half that resolves to nothing is unknown_value with its name`, async () => {
+    it(`${facts}[CODE-26] rejects an unresolved half as unknown_value with its name`, async () => {
       const c = await newCompany()
       refused(await c.post(`/${path}`, { [id]: 999_999_999 }), "unknown_value", id)
       refused(await c.post(`/${path}`, { [id]: -1 }), "unknown_value", id)
@@ -107,7 +107,7 @@ for (const { facts, path, id, code, target } of PAIRS) {
       assert.isEmpty(await c.list(`/${path}`))
     })
 
-    it(`${facts}[CODE-26][GEN-06] a record of another company is unknown`, async () => {
+    it(`${facts}[CODE-26][GEN-06] rejects a record of another company as unknown`, async () => {
       const c = await newCompany()
       const other = await newCompany()
       const to = await target(other)
@@ -115,7 +115,7 @@ for (const { facts, path, id, code, target } of PAIRS) {
       refused(await c.post(`/${path}`, { [code]: to.code }), "unknown_value", code)
     })
 
-    it(`${facts}[F-10] codes are matched exactly`, async () => {
+    it(`${facts}[F-10] matches codes exactly`, async () => {
       const c = await newCompany()
       const to = await target(c)
       refused(await c.post(`/${path}`, { [code]: to.code.toUpperCase() }), "unknown_value", code)
@@ -123,7 +123,7 @@ for (const { facts, path, id, code, target } of PAIRS) {
       refused(await c.post(`/${path}`, { [code]: to.code.slice(0, -1) }), "unknown_value", code)
     })
 
-    it(`${facts}[D-11] null clears a reference, by either half`, async () => {
+    it(`${facts}[D-11] is cleared by null in either half`, async () => {
       if (path !== "rmareturns") return
       const c = await newCompany()
       const to = await target(c)
@@ -135,7 +135,7 @@ for (const { facts, path, id, code, target } of PAIRS) {
       }
     })
 
-    it(`${facts}[FIELD-02] a change of one half moves both`, async () => {
+    it(`${facts}[FIELD-02] changes both halves if one is changed`, async () => {
       if (path !== "rmareturns") return
       const c = await newCompany()
       const one = await target(c)
@@ -148,7 +148,7 @@ for (const { facts, path, id, code, target } of PAIRS) {
       assert.strictEqual(back[code], one.code)
     })
 
-    it(`${facts}[CODE-04] the id half is an integer, the code half a string`, async () => {
+    it(`${facts}[CODE-04] has an integer id and a string code`, async () => {
       const c = await newCompany()
       refused(await c.post(`/${path}`, { [id]: "1" }), "invalid_type", id)
       refused(await c.post(`/${path}`, { [code]: 1 }), "invalid_type", code)
@@ -156,8 +156,8 @@ for (const { facts, path, id, code, target } of PAIRS) {
   })
 }
 
-describe("codes of more than one record", () => {
-  it("[CODE-27] a code of two active records is ambiguous_value; the id is not", async () => {
+describe("a reference by a code of several records", () => {
+  it("[CODE-27] is ambiguous_value with two active records, and resolves by id", async () => {
     const c = await newCompany()
     const [first, second] = await c.put("carriers", [{ name: "Twin" }, { name: "Twin" }])
     refused(await c.post("/carrierservices", { carrier: "Twin" }), "ambiguous_value", "carrier")
@@ -167,7 +167,7 @@ describe("codes of more than one record", () => {
     }
   })
 
-  it("[CODE-27][F-08] a code is matched among active records only", async () => {
+  it("[CODE-27][F-08] matches active records only", async () => {
     const c = await newCompany()
     const [dead, live] = await c.put("carriers", [
       { name: "Twin", cancel: true },
@@ -182,7 +182,7 @@ describe("codes of more than one record", () => {
     )
   })
 
-  it("[F-08] an invoice that is cancelled is found by id, not by number", async () => {
+  it("[F-08] resolves a cancelled invoice by id, not by number", async () => {
     const c = await newCompany()
     const invoicenumber = fresh("inv")
     const [invoice] = await c.put("invoices", [{ invoicenumber, cancel: true }])
@@ -191,8 +191,8 @@ describe("codes of more than one record", () => {
   })
 })
 
-describe("references to what is shared or keyed", () => {
-  it("[F-08][F-10][RES-05] a customer's salesman: by key whatever the case; cancelled by id only", async () => {
+describe("a reference to a shared or keyed record", () => {
+  it("[F-08][F-10][RES-05] resolves a customer's salesman in any case, and a cancelled one by id only", async () => {
     const c = await newCompany()
     const salesman = await makeSalesman(c, { name: "Ann Lee" })
     const customer = await makeCustomer(c, { salesman: "ANN lee" })
@@ -208,7 +208,7 @@ describe("references to what is shared or keyed", () => {
     assert.strictEqual((await makeCustomer(c, { salesmanid: idOf(gone) }))["salesmanid"], idOf(gone))
   })
 
-  it("[C-11][INVOICETERMS-05] a customer's terms may have been made from another company", async () => {
+  it("[C-11][INVOICETERMS-05] resolves a customer's terms from another company", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const term = await makeTerm(a)
@@ -216,7 +216,7 @@ describe("references to what is shared or keyed", () => {
     assert.strictEqual(customer["invoicetermid"], idOf(term))
   })
 
-  it("[RULE-04][RES-06][F-09] an order's ship-to must be its customer's", async () => {
+  it("[RULE-04][RES-06][F-09] rejects an order's ship-to of another customer", async () => {
     const c = await newCompany()
     const one = await makeCustomer(c)
     const two = await makeCustomer(c)
@@ -228,8 +228,8 @@ describe("references to what is shared or keyed", () => {
   })
 })
 
-describe("ids without a code (FIELD-04)", () => {
-  it("[FIELD-04][SHIPMENTS-04][ORDERDEPOSITS-04][RMARETURNS-04] orders have no code half", async () => {
+describe("an id without a code (FIELD-04)", () => {
+  it("[FIELD-04][SHIPMENTS-04][ORDERDEPOSITS-04][RMARETURNS-04] of an order has no code half", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const lines = [{ orderlineid: order.lineIds[0], quantity: "1" }]
@@ -242,7 +242,7 @@ describe("ids without a code (FIELD-04)", () => {
     refused(await c.post("/rmareturns", { rma_arorder: "x" }), "unknown_parameter", "rma_arorder")
   })
 
-  it("[RMARETURNS-04][I-26][CODE-26] rma_arorderid must resolve", async () => {
+  it("[RMARETURNS-04][I-26][CODE-26] in rma_arorderid must resolve", async () => {
     const c = await newCompany()
     const other = await newCompany()
     const order = await makeOrder(c)
@@ -255,15 +255,15 @@ describe("ids without a code (FIELD-04)", () => {
     )
   })
 
-  it("[I-29][RMARETURNS-06][RMARETURNS-07][RMARETURNS-08] the tax ids are stored as given", async () => {
+  it("[I-29][RMARETURNS-06][RMARETURNS-07][RMARETURNS-08] of a tax is stored as given", async () => {
     const c = await newCompany()
     const record = await makeReturn(c, { taxid: 12_345_678, taxid2: 0, taxid3: -5 })
     assert.deepInclude(record, { taxid: 12_345_678, taxid2: 0, taxid3: -5 })
   })
 })
 
-describe("write shapes take ids", () => {
-  it("[I-11][SHIPMENTS-19][CARRIERSERVICES-22][X-29][WRITE-05][CODE-26] a shipment's carrier service changes by id only", async () => {
+describe("a reference in a write shape", () => {
+  it("[I-11][SHIPMENTS-19][CARRIERSERVICES-22][X-29][WRITE-05][CODE-26] changes a shipment's carrier service by id only", async () => {
     const c = await newCompany()
     const other = await newCompany()
     const service = await makeCarrierService(c, { code: "GND" })
@@ -283,7 +283,7 @@ describe("write shapes take ids", () => {
     assert.isNull(succeeded(await c.patch(path, { carrierserviceid: null }))["carrierservice"])
   })
 
-  it("[F-14][WRITE-10] a payment names its invoice by id, not by number", async () => {
+  it("[F-14][WRITE-10] names the invoice of a payment by id, not by number", async () => {
     const c = await newCompany()
     const invoice = await makeDraft(c)
     refused(
@@ -293,7 +293,7 @@ describe("write shapes take ids", () => {
     )
   })
 
-  it("[SHIPMENTS-07][SHIPMENTS-18][X-18][I-08][F-09] the location of a shipment is the order's, by id and code", async () => {
+  it("[SHIPMENTS-07][SHIPMENTS-18][X-18][I-08][F-09] has the order's location for a shipment, by id and code", async () => {
     const c = await newCompany()
     const location = await makeLocation(c)
     const order = await makeOrder(c, { inventorylocation: text(location["locationcode"]) })

@@ -1,4 +1,4 @@
-/** Returns: written in the shape of the object, without a lastchangedate. */
+/** Returns: written with the fields of the object, without a lastchangedate. */
 import { assert, it } from "vitest"
 import {
   idOf,
@@ -16,7 +16,7 @@ import { makeDraft, makeOrder, makeReturn, orderLines } from "./world.ts"
 
 useServer()
 
-it("[EPR-06][RMARETURNS-01][EP-12][EP-14] create, retrieve, update and cancel in the object's own fields", async () => {
+it("[EPR-06][RMARETURNS-01][EP-12][EP-14] a return is created, retrieved, updated and cancelled with the object's own fields", async () => {
   const c = await newCompany()
   const order = await makeOrder(c)
   const invoice = await makeDraft(c)
@@ -45,12 +45,12 @@ it("[EPR-06][RMARETURNS-01][EP-12][EP-14] create, retrieve, update and cancel in
   assert.strictEqual(succeeded(await c.del(`/rmareturns/${idOf(record)}`))["cancel"], true)
 })
 
-it("[RMARETURNS-19][F-12] entrydate defaults to now, as a timestamp", async () => {
+it("[RMARETURNS-19][F-12] a return has an entrydate of now by default, as a timestamp", async () => {
   const c = await newCompany()
   assert.match(text((await makeReturn(c))["entrydate"]), TIMESTAMP)
 })
 
-it("[RMARETURNS-02] the filter finds what the API made", async () => {
+it("[RMARETURNS-02] a return is found by its filter", async () => {
   const c = await newCompany()
   const invoiceid = idOf(await makeDraft(c))
   const mine = idOf(await makeReturn(c, { invoiceid }))
@@ -58,14 +58,14 @@ it("[RMARETURNS-02] the filter finds what the API made", async () => {
   assert.deepEqual(ids(await c.list(`/rmareturns?invoiceid=${invoiceid}`)), [mine])
 })
 
-it("[I-26] a return moves no stock and ships nothing back", async () => {
+it("[I-26] a return moves no stock and no shipped quantity", async () => {
   const c = await newCompany()
   const order = await makeOrder(c)
   await makeReturn(c, { rma_arorderid: order.id })
   isDecimal((await orderLines(c, order.id))[0]?.["qtyship"], "0", 6)
 })
 
-it("[RMARETURNS-22][EP-03][B-01] If-Match works though there is no lastchangedate", async () => {
+it("[RMARETURNS-22][EP-03][B-01] a return supports If-Match without a lastchangedate", async () => {
   const c = await newCompany()
   const id = idOf(await makeReturn(c))
   const etag = String((await c.get(`/rmareturns/${id}`)).headers.etag)
@@ -73,7 +73,7 @@ it("[RMARETURNS-22][EP-03][B-01] If-Match works though there is no lastchangedat
   refused(await c.patch(`/rmareturns/${id}`, { restock_fee: "2" }, { "if-match": etag }), "stale_record")
 })
 
-it("[RMARETURNS-17][CODE-04] new_orderid is an integer", async () => {
+it("[RMARETURNS-17][CODE-04] a return has an integer new_orderid", async () => {
   const c = await newCompany()
   const order = await makeOrder(c)
   assert.strictEqual((await makeReturn(c, { new_orderid: order.id }))["new_orderid"], order.id)

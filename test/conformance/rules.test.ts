@@ -1,4 +1,4 @@
-/** The rules of the documents beside sales: journals, purchase orders, hours, and what an order goes through. */
+/** The documented rules outside sales: journals, purchase orders, hours, and the states of an order. */
 import { assert, describe, it } from "vitest"
 import {
   allowed,
@@ -37,7 +37,7 @@ import {
 
 useServer()
 
-describe("journals", () => {
+describe("a journal set", () => {
   interface Books {
     readonly c: Company
     readonly set: (...amounts: string[]) => Row
@@ -57,7 +57,7 @@ describe("journals", () => {
     }
   }
 
-  it("[RULE-01][GEN-03] the signed amounts of a set sum to zero, exactly", async () => {
+  it("[RULE-01][GEN-03] has signed amounts that sum to exactly zero", async () => {
     const { c, set } = await books()
     refused(await c.post("/gltransactions", set("10", "-9.9999")), "gl_set_unbalanced")
     refused(await c.post("/gltransactions", set("10", "10")), "gl_set_unbalanced")
@@ -71,19 +71,19 @@ describe("journals", () => {
     assert.lengthOf(await c.list("/gltransactions"), 1)
   })
 
-  it("[RULE-02] a set has at least two lines", async () => {
+  it("[RULE-02] has at least two lines", async () => {
     const { c, set } = await books()
     refused(await c.post("/gltransactions", set("0")), "gl_set_too_short")
     refused(await c.post("/gltransactions", set("10")), "gl_set_too_short")
     assert.isEmpty(await c.list("/gltransactions"))
   })
 
-  it("[RULE-02] a set of no lines at all has fewer than two", async () => {
+  it("[RULE-02] without any lines is rejected as too short", async () => {
     const { c, set } = await books()
     refused(await c.post("/gltransactions", set()), "gl_set_too_short")
   })
 
-  it("[RULE-03][RULE-01] a set of a closed period is refused", async () => {
+  it("[RULE-03][RULE-01] of a closed period is rejected", async () => {
     const { c, set } = await books()
     const day = await today()
     await c.settings({ closedThrough: plusDays(day, -10) })
@@ -94,7 +94,7 @@ describe("journals", () => {
     succeeded(await c.post("/gltransactions", { ...set("1", "-1"), transactiondate: plusDays(day, -9) }), 201)
   })
 
-  it("[RULE-01][CODE-26][FIELD-02][FIELD-05] lines name their account by id or name, and their amount as money", async () => {
+  it("[RULE-01][CODE-26][FIELD-02][FIELD-05] has lines with an account by id or name, and a money amount", async () => {
     const { c, accounts } = await books()
     const [a, b] = accounts as [Row, Row]
     const lines = (first: Row) => ({
@@ -122,7 +122,7 @@ describe("journals", () => {
     )
   })
 
-  it("[SCOPE-16][SCOPE-24] journals are an area of their own", async () => {
+  it("[SCOPE-16][SCOPE-24] belongs to an area of its own", async () => {
     const { c, set } = await books()
     const made = idOf(await c.create("gltransactions", set("1", "-1")))
     const reader = await c.with("gltransactions:read")
@@ -133,8 +133,8 @@ describe("journals", () => {
   })
 })
 
-describe("purchase orders", () => {
-  it("[CODE-22][STATE-14][X-20] a complete one takes no change and no line, until complete is false again", async () => {
+describe("a purchase order", () => {
+  it("[CODE-22][STATE-14][X-20] rejects changes and lines while complete, until complete is false again", async () => {
     const c = await newCompany()
     const id = idOf(await makePurchaseOrder(c))
     const url = `/purchaseorders/${id}`
@@ -150,7 +150,7 @@ describe("purchase orders", () => {
     succeeded(await c.post("/purchaseorderlines", line), 201)
   })
 
-  it("[CODE-18] what has receipts is neither deleted nor reduced below them, and takes no line", async () => {
+  it("[CODE-18] keeps received lines at their received quantity, and accepts no new line", async () => {
     const c = await newCompany()
     const id = idOf(await makePurchaseOrder(c))
     const [line] = await purchaseOrderLines(c, id)
@@ -171,7 +171,7 @@ describe("purchase orders", () => {
     assert.lengthOf(await purchaseOrderLines(c, id), 1)
   })
 
-  it("[SCOPE-12][SCOPE-24] purchase orders and their receipts are the area purchaseorders", async () => {
+  it("[SCOPE-12][SCOPE-24] belongs to the area purchaseorders, with its receipts", async () => {
     const c = await newCompany()
     const id = idOf(await makePurchaseOrder(c))
     const reader = await c.with("purchaseorders:read")
@@ -182,7 +182,7 @@ describe("purchase orders", () => {
       refused(await stranger.get(`/${path}`), "insufficient_scope")
   })
 
-  it("[STATE-14][FIELD-06] the total is the server's", async () => {
+  it("[STATE-14][FIELD-06] has a total that the server computes", async () => {
     const c = await newCompany()
     const made = await makePurchaseOrder(c, {
       lines: [
@@ -195,7 +195,7 @@ describe("purchase orders", () => {
   })
 })
 
-describe("lines inside a document", () => {
+describe("a line within a document", () => {
   const documents: ReadonlyArray<
     readonly [string, (c: Company) => Promise<Row>, (c: Company) => Promise<Row>, string, number]
   > = [
@@ -229,7 +229,7 @@ describe("lines inside a document", () => {
     ]
   ]
   for (const [path, head, line, name, decimals] of documents) {
-    it(`[ERR-06][FIELD-05][FIELD-06][CODE-05] ${path}: what is wrong in a line is named with its place, and nothing is stored`, async () => {
+    it(`[ERR-06][FIELD-05][FIELD-06][CODE-05] with an error is named by its position, and nothing is stored: ${path}`, async () => {
       const c = await newCompany()
       const top = await head(c)
       const good = await line(c)
@@ -255,8 +255,8 @@ describe("lines inside a document", () => {
   }
 })
 
-describe("hours", () => {
-  it("[SPECIAL-09][J-08] hours are created on a service order", async () => {
+describe("an entry of hours", () => {
+  it("[SPECIAL-09][J-08] is created on a service order", async () => {
     const c = await newCompany()
     const order = await makeServiceOrder(c)
     const made = await c.create("serviceordertimes", { orderid: order.id, hours: "1.5", date: "2026-02-03", note: "n" })
@@ -271,7 +271,7 @@ describe("hours", () => {
     )
   })
 
-  it("[RULE-11][SPECIAL-09] hours on an order that is no service order are refused", async () => {
+  it("[RULE-11][SPECIAL-09] is rejected on any other order", async () => {
     const c = await newCompany()
     for (const ordertype of ["fulfillment", "rental"]) {
       const order = await makeOrder(c, { ordertype })
@@ -280,7 +280,7 @@ describe("hours", () => {
     assert.isEmpty(await c.list("/serviceordertimes"))
   })
 
-  it("[STATE-07][CODE-19][SPECIAL-09] a billed service order takes no hours, and stays billed", async () => {
+  it("[STATE-07][CODE-19][SPECIAL-09] is rejected on a billed service order, which stays billed", async () => {
     const c = await newCompany()
     const order = await makeServiceOrder(c)
     await makeShipment(c, order, "10")
@@ -291,7 +291,7 @@ describe("hours", () => {
     assert.isEmpty(await c.list("/serviceordertimes"))
   })
 
-  it("[CODE-20][STATE-15] an entry of status 2 is neither changed nor cancelled; others are", async () => {
+  it("[CODE-20][STATE-15] of status 2 is neither changed nor cancelled, unlike others", async () => {
     const c = await newCompany()
     const order = await makeServiceOrder(c)
     const [billed] = await c.put("serviceordertimes", [{ orderid: order.id, hours: "1.000000", status: 2 }])
@@ -304,7 +304,7 @@ describe("hours", () => {
     assert.strictEqual(succeeded(await c.del(`/serviceordertimes/${open}`))["cancel"], true)
   })
 
-  it("[STATE-15][J-08] the status of an entry is the server's", async () => {
+  it("[STATE-15][J-08] has a status that the server sets", async () => {
     const c = await newCompany()
     const order = await makeServiceOrder(c)
     const made = await c.create("serviceordertimes", { orderid: order.id, hours: "1", status: 2 })
@@ -315,7 +315,7 @@ describe("hours", () => {
     )
   })
 
-  it("[SPECIAL-09][C-09][SCOPE-08] the scope is orders", async () => {
+  it("[SPECIAL-09][C-09][SCOPE-08] requires the scope of orders", async () => {
     const c = await newCompany()
     const order = await makeServiceOrder(c)
     const writer = await c.with("orders:write")
@@ -327,8 +327,8 @@ describe("hours", () => {
   })
 })
 
-describe("orders", () => {
-  it("[STATE-01][K-01] three types, five statuses, in lower case; anything else is invalid_enum", async () => {
+describe("an order", () => {
+  it("[STATE-01][K-01] has one of three types and five statuses, or is invalid_enum", async () => {
     const c = await newCompany()
     for (const ordertype of ["fulfillment", "service", "rental"])
       assert.strictEqual((await makeOrder(c, { ordertype })).order["ordertype"], ordertype)
@@ -343,7 +343,7 @@ describe("orders", () => {
     }
   })
 
-  it("[STATE-02] a service order that is a quote is a quote: neither shipped nor invoiced", async () => {
+  it("[STATE-02] that is a service quote is neither shipped nor invoiced", async () => {
     const c = await newCompany()
     const quote = await makeServiceOrder(c, { status: "quote" })
     const lines = [{ orderlineid: quote.lineIds[0], quantity: "1" }]
@@ -351,7 +351,7 @@ describe("orders", () => {
     refused(await c.post(`/orders/${quote.id}/invoice`, {}), "cannot_invoice_quote")
   })
 
-  it("[STATE-03][K-03] opening a quote commits its stock", async () => {
+  it("[STATE-03][K-03] commits its stock when it changes from quote to open", async () => {
     const c = await newCompany()
     const location = await makeLocation(c)
     const itemid = idOf(await makeItem(c))
@@ -375,7 +375,7 @@ describe("orders", () => {
     isDecimal(await committed(), "6", 6)
   })
 
-  it("[STATE-06][RULE-07] a deposit alone makes an order invoiceable", async () => {
+  it("[STATE-06][RULE-07] with a deposit alone is invoiceable", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     refused(await c.post(`/orders/${order.id}/invoice`, {}), "nothing_to_invoice")
@@ -387,7 +387,7 @@ describe("orders", () => {
     isDecimal(lines[0]?.["totalprice"], "20", 4)
   })
 
-  it("[SHIPMENTS-16][C-12] a shipment may be sent nested in its order, with the scope of shipments", async () => {
+  it("[SHIPMENTS-16][C-12] accepts a nested shipment, with the scope of shipments", async () => {
     const c = await newCompany()
     const customerid = idOf(await makeCustomer(c))
     const body = {
@@ -410,7 +410,7 @@ describe("orders", () => {
     }
   })
 
-  it("[RES-16] hours may be sent nested in a service order", async () => {
+  it("[RES-16] accepts nested hours on a service order", async () => {
     const c = await newCompany()
     const answer = await c.post("/orders", {
       ordertype: "service",
@@ -423,7 +423,7 @@ describe("orders", () => {
     isDecimal(entry?.["hours"], "1.5", 6)
   })
 
-  it("[STATE-07][CODE-17][K-05] a line that has shipped is not deleted, nor reduced below it; and no line is added", async () => {
+  it("[STATE-07][CODE-17][K-05] keeps shipped lines at their shipped quantity, and accepts no new line", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     await makeShipment(c, order, "4")

@@ -1,4 +1,4 @@
-/** Shipments: what may go out, what that does to the order, and what may change or be taken back. */
+/** Shipments: their limits, their effect on the order, their changes and their cancellation. */
 import { assert, describe, it } from "vitest"
 import {
   fresh,
@@ -56,8 +56,8 @@ async function invoiced(c: Company, shipment: Record<string, unknown>): Promise<
   return idOf(shipment)
 }
 
-describe("create", () => {
-  it("[WRITE-01][WRITE-04][SHIPMENTS-04][SHIPMENTS-06][I-08][RES-11] ships a line: orderid, today, the order's place", async () => {
+describe("creating a shipment", () => {
+  it("[WRITE-01][WRITE-04][SHIPMENTS-04][SHIPMENTS-06][I-08][RES-11] sets orderid, today's date and the order's location", async () => {
     const c = await newCompany()
     const location = await makeLocation(c)
     const customerid = idOf(await makeCustomer(c))
@@ -82,7 +82,7 @@ describe("create", () => {
     isDecimal(await shipped(c, order), "3", 6)
   })
 
-  it("[SHIPMENTS-15][RES-12][WRITE-01] the shipped lines are records of their own", async () => {
+  it("[SHIPMENTS-15][RES-12][WRITE-01] creates the shipped lines as records of their own", async () => {
     const c = await newCompany()
     const order = await twoLines(c)
     const shipment = await c.create("shipments", {
@@ -104,7 +104,7 @@ describe("create", () => {
     isDecimal(await shipped(c, order, 1), "4", 6)
   })
 
-  it("[K-02][STATE-02][STATE-08] a part shipped makes the order partial", async () => {
+  it("[K-02][STATE-02][STATE-08] makes the order partial if a part is shipped", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     assert.strictEqual(order.order["status"], "open")
@@ -112,7 +112,7 @@ describe("create", () => {
     assert.strictEqual((await c.read("orders", order.id))["status"], "partial")
   })
 
-  it("[WRITE-02][RULE-06][WRITE-03] no more than what is left, and the message says how much that is", async () => {
+  it("[WRITE-02][RULE-06][WRITE-03] is limited to the remaining quantity, which the message states", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     succeeded(await ship(c, order, "2.75"), 201)
@@ -126,7 +126,7 @@ describe("create", () => {
     isDecimal(await shipped(c, order), "10", 6)
   })
 
-  it("[I-09][RULE-06] repeats of a line are summed", async () => {
+  it("[I-09][RULE-06] sums repeated lines", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const line = (quantity: string) => ({ orderlineid: order.lineIds[0], quantity })
@@ -139,7 +139,7 @@ describe("create", () => {
     isDecimal(await shipped(c, order), "10", 6)
   })
 
-  it("[WRITE-02][GEN-03] a refused shipment ships nothing of any line", async () => {
+  it("[WRITE-02][GEN-03] ships nothing of any line if it is rejected", async () => {
     const c = await newCompany()
     const order = await twoLines(c)
     const lines = [
@@ -153,7 +153,7 @@ describe("create", () => {
     assert.strictEqual((await c.read("orders", order.id))["status"], "open")
   })
 
-  it("[WRITE-02][GEN-03] of twenty at once, as many succeed as there is to ship", async () => {
+  it("[WRITE-02][GEN-03] succeeds up to the quantity among twenty concurrent requests", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const answers = await Promise.all(Array.from({ length: 20 }, () => ship(c, order, "1")))
@@ -162,7 +162,7 @@ describe("create", () => {
     isDecimal(await shipped(c, order), "10", 6)
   })
 
-  it("[RULE-05][STATE-05][WRITE-03] a quote is not shipped, and stays one", async () => {
+  it("[RULE-05][STATE-05][WRITE-03] is rejected for a quote, which stays a quote", async () => {
     const c = await newCompany()
     const quote = await makeOrder(c, { status: "quote" })
     refused(await ship(c, quote, "1"), "cannot_ship_quote")
@@ -170,26 +170,26 @@ describe("create", () => {
     isDecimal(await shipped(c, quote), "0", 6)
   })
 
-  it("[STATE-03][RULE-05] a service order that is a quote is a quote", async () => {
+  it("[STATE-03][RULE-05] is rejected for a service order that is a quote", async () => {
     const c = await newCompany()
     refused(await ship(c, await makeOrder(c, { status: "quote", ordertype: "service" }), "1"), "cannot_ship_quote")
   })
 
-  it("[STATE-04][K-02] a quote set to open is shipped", async () => {
+  it("[STATE-04][K-02] succeeds after a quote is set to open", async () => {
     const c = await newCompany()
     const quote = await makeOrder(c, { status: "quote" })
     assert.strictEqual(succeeded(await c.patch(`/orders/${quote.id}`, { status: "open" }))["status"], "open")
     succeeded(await ship(c, quote, "1"), 201)
   })
 
-  it("[I-10][CODE-30][WRITE-03] a cancelled order is not shipped", async () => {
+  it("[I-10][CODE-30][WRITE-03] is rejected for a cancelled order", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     succeeded(await c.del(`/orders/${order.id}`))
     refused(await ship(c, order, "1"), "rule_violation")
   })
 
-  it("[WRITE-03][CODE-26] an order that is none is unknown_value", async () => {
+  it("[WRITE-03][CODE-26] rejects an unknown order as unknown_value", async () => {
     const c = await newCompany()
     const other = await makeOrder(await newCompany())
     const lines = [{ orderlineid: 1, quantity: "1" }]
@@ -197,7 +197,7 @@ describe("create", () => {
     refused(await ship(c, other, "1"), "unknown_value", "orderid")
   })
 
-  it("[I-09][CODE-26] an order line that is none of the order is unknown_value, by its place", async () => {
+  it("[I-09][CODE-26] rejects a line of another order as unknown_value, with its position", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const other = await makeOrder(c)
@@ -209,7 +209,7 @@ describe("create", () => {
     isDecimal(await shipped(c, order), "0", 6)
   })
 
-  it("[D-05][CODE-30] a quantity must be above zero", async () => {
+  it("[D-05][CODE-30] requires a quantity above zero", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     for (const quantity of ["0", "0.000000", "-1", "-0.000001"])
@@ -217,7 +217,7 @@ describe("create", () => {
     isDecimal(await shipped(c, order), "0", 6)
   })
 
-  it("[WRITE-01][WRITE-03][EP-12][CODE-03][I-09] orderid and lines are required, and lines is not empty", async () => {
+  it("[WRITE-01][WRITE-03][EP-12][CODE-03][I-09] requires orderid and lines, and at least one line", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     refusedEntries(await c.post("/shipments", {}), "orderid:required", "lines:required")
@@ -241,7 +241,7 @@ describe("create", () => {
     )
   })
 
-  it("[WRITE-01][CODE-04] orderid and lines have types", async () => {
+  it("[WRITE-01][CODE-04] rejects orderid and lines of a wrong type", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const lines = [{ orderlineid: order.lineIds[0], quantity: "1" }]
@@ -256,7 +256,7 @@ describe("create", () => {
     )
   })
 
-  it("[F-14][EP-14][WRITE-01][CODE-05] object fields outside the write shape are unknown", async () => {
+  it("[F-14][EP-14][WRITE-01][CODE-05] rejects object fields outside the write shape as unknown", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const body = { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity: "1" }] }
@@ -278,8 +278,8 @@ describe("create", () => {
   })
 })
 
-describe("update", () => {
-  it("[WRITE-05][SHIPMENTS-06][F-01] shipdate changes, in both forms", async () => {
+describe("updating a shipment", () => {
+  it("[WRITE-05][SHIPMENTS-06][F-01] changes shipdate, in both forms", async () => {
     const c = await newCompany()
     const id = idOf(await makeShipment(c, await makeOrder(c)))
     const day = await today()
@@ -293,7 +293,7 @@ describe("update", () => {
     assert.strictEqual((await c.read("shipments", id))["shipdate"], other)
   })
 
-  it("[WRITE-05][F-14] nothing else of the object can be patched", async () => {
+  it("[WRITE-05][F-14] changes no other field of the object", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const id = idOf(await makeShipment(c, order))
@@ -310,7 +310,7 @@ describe("update", () => {
     }
   })
 
-  it("[I-12][WRITE-05][CODE-30] a shipdate in a closed period is refused", async () => {
+  it("[I-12][WRITE-05][CODE-30] rejects a shipdate in a closed period", async () => {
     const c = await newCompany()
     const id = idOf(await makeShipment(c, await makeOrder(c)))
     const day = await today()
@@ -323,7 +323,7 @@ describe("update", () => {
     )
   })
 
-  it("[I-12][STATE-13] the shipping of an invoiced shipment is not changed", async () => {
+  it("[I-12][STATE-13] is rejected for the shipping fields of an invoiced shipment", async () => {
     const c = await newCompany()
     const id = await invoiced(c, await makeShipment(c, await makeOrder(c)))
     const service = idOf(await makeCarrierService(c))
@@ -332,15 +332,15 @@ describe("update", () => {
     assert.isNull((await c.read("shipments", id))["carrierserviceid"])
   })
 
-  it("[I-12][STATE-13] an invoiced shipment is not changed, not even in the caller's own key", async () => {
+  it("[I-12][STATE-13] is rejected for externalid too if the shipment is invoiced", async () => {
     const c = await newCompany()
     const id = await invoiced(c, await makeShipment(c, await makeOrder(c)))
     refused(await c.patch(`/shipments/${id}`, { externalid: "x" }), "rule_violation")
   })
 })
 
-describe("cancel", () => {
-  it("[I-13][WRITE-06][K-02][GEN-09] gives back what was shipped, and the order is open again", async () => {
+describe("cancelling a shipment", () => {
+  it("[I-13][WRITE-06][K-02][GEN-09] restores the shipped quantity and opens the order again", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const first = succeeded(await ship(c, order, "4"), 201)
@@ -354,7 +354,7 @@ describe("cancel", () => {
     succeeded(await ship(c, order, "10"), 201)
   })
 
-  it("[D-13][I-13] a second cancellation gives nothing back twice, also when both come at once", async () => {
+  it("[D-13][I-13] restores the quantity once, also with concurrent cancellations", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const first = succeeded(await ship(c, order, "4"), 201)
@@ -365,7 +365,7 @@ describe("cancel", () => {
     isDecimal(await shipped(c, order), "5", 6)
   })
 
-  it("[STATE-13][CODE-21][WRITE-06][I-13] an invoiced shipment is not cancelled", async () => {
+  it("[STATE-13][CODE-21][WRITE-06][I-13] is rejected for an invoiced shipment", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const id = await invoiced(c, await makeShipment(c, order, "2"))
@@ -374,7 +374,7 @@ describe("cancel", () => {
     isDecimal(await shipped(c, order), "2", 6)
   })
 
-  it("[STATE-13][CODE-21][SPECIAL-03][J-03] a shipment that invoicing the order took is not cancelled", async () => {
+  it("[STATE-13][CODE-21][SPECIAL-03][J-03] is rejected for a shipment that was invoiced with its order", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const id = idOf(await makeShipment(c, order, "2"))
@@ -384,7 +384,7 @@ describe("cancel", () => {
     assert.deepEqual(ids(await c.list(`/shipments?invoiceid=${String(invoice["id"])}`)), [id])
   })
 
-  it("[I-13][CODE-16][WRITE-06] a shipment of a closed period is not cancelled", async () => {
+  it("[I-13][CODE-16][WRITE-06] is rejected in a closed period", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     const id = idOf(await makeShipment(c, order, "2"))
@@ -394,14 +394,14 @@ describe("cancel", () => {
     isDecimal(await shipped(c, order), "2", 6)
   })
 
-  it("[SHIPMENTS-20][X-09][I-14] an absent shipment is 404, not unknown_value", async () => {
+  it("[SHIPMENTS-20][X-09][I-14] answers 404 to an absent shipment, not unknown_value", async () => {
     const c = await newCompany()
     refused(await c.del("/shipments/999999999"), "not_found")
   })
 })
 
-describe("what the order may do after", () => {
-  it("[CODE-17][K-05] lines that have shipped stay, and no line joins them", async () => {
+describe("an order with shipments", () => {
+  it("[CODE-17][K-05] keeps its shipped lines, and accepts no new line", async () => {
     const c = await newCompany()
     const order = await twoLines(c)
     succeeded(await ship(c, order, "3"), 201)
@@ -414,7 +414,7 @@ describe("what the order may do after", () => {
     )
   })
 
-  it("[RES-09][RES-16][STATE-01][K-01] an order holds its lines, numbered from 1, with what is ordered and shipped", async () => {
+  it("[RES-09][RES-16][STATE-01][K-01] includes its lines, numbered from 1, with ordered and shipped quantities", async () => {
     const c = await newCompany()
     const order = await twoLines(c)
     assert.deepEqual(

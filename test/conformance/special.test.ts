@@ -1,4 +1,4 @@
-/** The special endpoints that belong to the eight resources. */
+/** The special endpoints of the eight resources. */
 import { assert, describe, it } from "vitest"
 import {
   challenge,
@@ -28,8 +28,8 @@ import {
 
 useServer()
 
-describe("shipments", () => {
-  it("[SPECIAL-01][J-01][SCOPE-02][SHIPMENTS-21][X-09] packages are listed; of an absent shipment they are unknown_value", async () => {
+describe("a shipment", () => {
+  it("[SPECIAL-01][J-01][SCOPE-02][SHIPMENTS-21][X-09] lists its packages, and an absent one is unknown_value", async () => {
     const c = await newCompany()
     const reader = await c.with("shipments:read")
     const id = idOf(await makeShipment(c, await makeOrder(c)))
@@ -40,7 +40,7 @@ describe("shipments", () => {
     refused(await (await c.with("shipments:write")).get(`/shipments/${id}/packages`), "insufficient_scope")
   })
 
-  it("[SPECIAL-02][CODE-33][J-02][C-13] invoicing one shipment is 501, before the id and after the scope", async () => {
+  it("[SPECIAL-02][CODE-33][J-02][C-13] is not invoiced alone: 501, before the id and after the scope", async () => {
     const c = await newCompany()
     const id = idOf(await makeShipment(c, await makeOrder(c)))
     refused(await c.post(`/shipments/${id}/invoice`, {}), "not_implemented")
@@ -55,7 +55,7 @@ describe("shipments", () => {
     ["pdf", "SPECIAL-04"],
     ["boxlabels", "SPECIAL-05"]
   ] as const) {
-    it(`[${fact}][J-04][GEN-01] ${name} is a PDF; of an absent shipment a JSON 404`, async () => {
+    it(`[${fact}][J-04][GEN-01] has the PDF ${name}, and an absent one is a JSON 404`, async () => {
       const c = await newCompany()
       const reader = await c.with("shipments:read")
       const id = idOf(await makeShipment(c, await makeOrder(c)))
@@ -68,8 +68,8 @@ describe("shipments", () => {
   }
 })
 
-describe("orders", () => {
-  it("[SPECIAL-03][J-03][RULE-07] invoicing an order takes what was shipped and not billed, as a draft", async () => {
+describe("an order", () => {
+  it("[SPECIAL-03][J-03][RULE-07] is invoiced for its shipped and unbilled lines, as a draft", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     refused(await c.post(`/orders/${order.id}/invoice`, {}), "nothing_to_invoice")
@@ -89,7 +89,7 @@ describe("orders", () => {
     refused(await c.post("/orders/999999999/invoice", {}), "not_found")
   })
 
-  it("[J-03][RULE-03] the invoice date may be said, in an open period", async () => {
+  it("[J-03][RULE-03] is invoiced with a given date in an open period", async () => {
     const c = await newCompany()
     const day = await today()
     await c.settings({ closedThrough: plusDays(day, -10) })
@@ -101,14 +101,14 @@ describe("orders", () => {
     assert.strictEqual(invoice["invoicedate"], plusDays(day, -9))
   })
 
-  it("[RULE-10][STATE-05][J-03] a quote is not invoiced", async () => {
+  it("[RULE-10][STATE-05][J-03] that is a quote is not invoiced", async () => {
     const c = await newCompany()
     const quote = await makeOrder(c, { status: "quote" })
     refused(await c.post(`/orders/${quote.id}/invoice`, {}), "cannot_invoice_quote")
     assert.strictEqual((await c.read("orders", quote.id))["status"], "quote")
   })
 
-  it("[K-02][STATE-02] an order shipped and invoiced whole is billed", async () => {
+  it("[K-02][STATE-02] is billed once it is shipped and invoiced completely", async () => {
     const c = await newCompany()
     const order = await makeOrder(c)
     await makeShipment(c, order, "10")
@@ -117,7 +117,7 @@ describe("orders", () => {
   })
 })
 
-it("[CODE-19][K-04] the header of an order that an invoice references is not amended", async () => {
+it("[CODE-19][K-04] an invoiced order rejects changes of its header", async () => {
   const c = await newCompany()
   const order = await makeOrder(c)
   await makeShipment(c, order, "4")
@@ -128,7 +128,7 @@ it("[CODE-19][K-04] the header of an order that an invoice references is not ame
   assert.strictEqual((await c.read("orders", order.id))["customerid"], order.order["customerid"])
 })
 
-it("[K-02][STATE-08] the status of an order is set from quote or unconfirmed to open, and in no other way", async () => {
+it("[K-02][STATE-08] an order changes its status on request only from quote or unconfirmed to open", async () => {
   const c = await newCompany()
   const unconfirmed = await makeOrder(c, { status: "unconfirmed" })
   assert.strictEqual(unconfirmed.order["status"], "unconfirmed")
@@ -141,7 +141,7 @@ it("[K-02][STATE-08] the status of an order is set from quote or unconfirmed to 
 })
 
 describe("invoices and payments", () => {
-  it("[SPECIAL-07][J-06] a payment has a receipt", async () => {
+  it("[SPECIAL-07][J-06] include the receipt of a payment", async () => {
     const c = await newCompany()
     const invoice = await makePosted(c)
     const payment = await makePayment(c, { invoiceid: idOf(invoice), amount: "12.5", method: 2, reference: "CHK" })
@@ -158,7 +158,7 @@ describe("invoices and payments", () => {
     refused(await c.get("/payments/999999999/receipt"), "not_found")
   })
 
-  it("[SPECIAL-06][J-05][I-14][INVOICELINES-64][INVOICELINES-65][X-08] the tax of a line; of an absent line unknown_value", async () => {
+  it("[SPECIAL-06][J-05][I-14][INVOICELINES-64][INVOICELINES-65][X-08] include the tax of a line, and answer unknown_value to an absent line", async () => {
     const c = await newCompany()
     const line = await c.create("invoicelines", {
       invoiceid: idOf(await makeDraft(c)),
@@ -171,7 +171,7 @@ describe("invoices and payments", () => {
     refused(await (await newCompany()).get(`/invoicelines/${idOf(line)}/tax`), "unknown_value")
   })
 
-  it("[CODE-15][J-11][SPECIAL-08] a draft is not printed; a posted invoice is", async () => {
+  it("[CODE-15][J-11][SPECIAL-08] include the PDF of a posted invoice, not of a draft", async () => {
     const c = await newCompany()
     const draft = await makeDraft(c)
     refused(await c.get(`/invoices/${idOf(draft)}/pdf`), "not_posted")
@@ -180,7 +180,7 @@ describe("invoices and payments", () => {
     assert.strictEqual(answer.bytes.subarray(0, 5).toString("latin1"), "%PDF-")
   })
 
-  it("[SPECIAL-11][SCOPE-02][J-09][J-10] a customer's balance and an item's stock, under the read scope of their areas", async () => {
+  it("[SPECIAL-11][SCOPE-02][J-09][J-10] are part of a customer's balance; item stock has its own read scope", async () => {
     const c = await newCompany()
     const customerid = idOf(await makeCustomer(c, { creditlimit: "500" }))
     await makePayment(c, { invoiceid: idOf(await makePosted(c, { customerid })), amount: "25" })
@@ -196,8 +196,8 @@ describe("invoices and payments", () => {
   })
 })
 
-describe("every special path", () => {
-  it("[CODE-10][EP-04] another verb is 405 with Allow", async () => {
+describe("a special path", () => {
+  it("[CODE-10][EP-04] answers 405 with Allow to another verb", async () => {
     const c = await newCompany()
     for (const [path, verb] of [
       ["/shipments/1/packages", "GET"],
@@ -222,7 +222,7 @@ describe("every special path", () => {
     }
   })
 
-  it("[C-02][SCOPE-02][AUTH-15] the scope comes before the id", async () => {
+  it("[C-02][SCOPE-02][AUTH-15] checks the scope before the id", async () => {
     const c = await (await newCompany()).with("users:read")
     for (const [method, path, scope] of [
       ["GET", "/shipments/999999999/packages", "shipments:read"],
@@ -243,7 +243,7 @@ describe("every special path", () => {
     }
   })
 
-  it("[GEN-06][CODE-09] a record of another company is not there", async () => {
+  it("[GEN-06][CODE-09] hides a record of another company", async () => {
     const a = await newCompany()
     const b = await newCompany()
     const order = await makeOrder(a)
@@ -262,7 +262,7 @@ describe("every special path", () => {
     refused(await b.post(`/invoices/${idOf(await makeDraft(a))}/post`, {}), "not_found")
   })
 
-  it("[J-07][CODE-05] posting takes an empty body or {}, and no field", async () => {
+  it("[J-07][CODE-05] for posting accepts an empty body or {}, and no field", async () => {
     const c = await newCompany()
     const id = idOf(await makeDraft(c))
     refused(await c.post(`/invoices/${id}/post`, { bogus: 1 }), "unknown_parameter", "bogus")
@@ -270,7 +270,7 @@ describe("every special path", () => {
     assert.isNotNull(succeeded(await c.post(`/invoices/${id}/post`))["voucherid"])
   })
 
-  it("[SPECIAL-04][J-04] a packing slip carries no prices", async () => {
+  it("[SPECIAL-04][J-04] for a packing slip shows no prices", async () => {
     const c = await newCompany()
     const order = await makeOrder(c, { lines: [{ description: "thing", qtyorder: "10", priceach: "1234.567891" }] })
     const answer = await c.get(`/shipments/${idOf(await makeShipment(c, order, "2"))}/pdf`)

@@ -1,4 +1,4 @@
-/** Webhook subscriptions: the object, its endpoints, whose they are, and what a subscription may hold. */
+/** Webhook subscriptions: the object, its endpoints, its owner, and its valid values. */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import {
   advance,
@@ -63,8 +63,8 @@ const FIELDS = [
   "url"
 ]
 
-describe("create", () => {
-  it("[WEBHOOK-13][WEBHOOK-11][WEBHOOK-01][EVT-01][SIG-06][X-22] 201 with the object, the secret and its note", async () => {
+describe("creating a subscription", () => {
+  it("[WEBHOOK-13][WEBHOOK-11][WEBHOOK-01][EVT-01][SIG-06][X-22] returns 201 with the object, the secret and its note", async () => {
     const c = await newCompany()
     const answer = await c.post("/webhooks", good({ description: "to the warehouse" }))
     const record = succeeded(answer, 201)
@@ -76,7 +76,7 @@ describe("create", () => {
     assert.sameMembers(Object.keys(record), [...FIELDS, "secret", "secret_note"])
   })
 
-  it("[WEBHOOK-11][SIG-06] the secret is in no other answer", async () => {
+  it("[WEBHOOK-11][SIG-06] returns the secret in no later response", async () => {
     const c = await newCompany()
     const created = await c.create("webhooks", good())
     const url = `/webhooks/${idOf(created)}`
@@ -96,7 +96,7 @@ describe("create", () => {
     }
   })
 
-  it("[H-09] secrets are whsec_ and 32 random bytes, each its own", async () => {
+  it("[H-09] generates a secret of whsec_ and 32 random bytes each time", async () => {
     const c = await newCompany()
     const secrets = new Set<string>()
     for (let i = 0; i < 5; i += 1) {
@@ -107,7 +107,7 @@ describe("create", () => {
     assert.strictEqual(secrets.size, 5)
   })
 
-  it("[WEBHOOK-13][EP-02] a repeated create with one key is one subscription, with the same secret", async () => {
+  it("[WEBHOOK-13][EP-02] with a repeated key creates one subscription and returns the same secret", async () => {
     const c = await newCompany()
     const key = { "idempotency-key": fresh("hook") }
     const first = await c.post("/webhooks", good(), key)
@@ -116,7 +116,7 @@ describe("create", () => {
     assert.lengthOf(await c.list("/webhooks"), 1)
   })
 
-  it("[WEBHOOK-06][WEBHOOK-07][WEBHOOK-08][WEBHOOK-09][WEBHOOK-05] a new subscription has failed never, delivered nothing, and is neither disabled, cancelled nor paused", async () => {
+  it("[WEBHOOK-06][WEBHOOK-07][WEBHOOK-08][WEBHOOK-09][WEBHOOK-05] starts with no failures or deliveries, neither disabled, cancelled nor paused", async () => {
     const c = await newCompany()
     const record = await c.create("webhooks", good())
     assert.deepInclude(record, {
@@ -130,13 +130,13 @@ describe("create", () => {
     assert.strictEqual((await c.create("webhooks", good({ paused: true })))["paused"], true)
   })
 
-  it("[WEBHOOK-10][H-12][X-30] enabled false on create makes a disabled subscription; true is the default", async () => {
+  it("[WEBHOOK-10][H-12][X-30] with enabled false creates a disabled subscription; true is the default", async () => {
     const c = await newCompany()
     assert.match(text((await c.create("webhooks", good({ enabled: false })))["disableddate"]), TIMESTAMP)
     assert.isNull((await c.create("webhooks", good({ enabled: true })))["disableddate"])
   })
 
-  it("[WEBHOOK-14][EP-12][CODE-03] url and events are required, and both are named", async () => {
+  it("[WEBHOOK-14][EP-12][CODE-03] requires url and events, and names both", async () => {
     const c = await newCompany()
     refusedEntries(await c.post("/webhooks", {}), "url:required", "events:required")
     refusedEntries(await c.post("/webhooks", { url: URL }), "events:required")
@@ -144,7 +144,7 @@ describe("create", () => {
     assert.isEmpty(await c.list("/webhooks"))
   })
 
-  it("[EVT-05][WEBHOOK-02][WEBHOOK-14][CODE-29] only an https url is stored", async () => {
+  it("[EVT-05][WEBHOOK-02][WEBHOOK-14][CODE-29] accepts an https url only", async () => {
     const c = await newCompany()
     for (const url of ["http://receiver.example/hook", "HTTP://receiver.example", "ftp://receiver.example/x"]) {
       refused(await c.post("/webhooks", good({ url })), "unsupported_value", "url")
@@ -159,7 +159,7 @@ describe("create", () => {
     assert.strictEqual((await c.read("webhooks", id))["url"], URL)
   })
 
-  it("[EVT-03][EVT-04][WEBHOOK-03][WEBHOOK-14][CODE-26][VER-04][H-01][H-02] event names are listed one by one; * and strangers are unknown_value", async () => {
+  it("[EVT-03][EVT-04][WEBHOOK-03][WEBHOOK-14][CODE-26][VER-04][H-01][H-02] accepts listed event names, and rejects * and unknown names as unknown_value", async () => {
     const c = await newCompany()
     for (const name of [
       "*",
@@ -180,7 +180,7 @@ describe("create", () => {
     assert.lengthOf(await c.list("/webhooks"), 1)
   })
 
-  it("[EVT-06][H-01] the five named events, and created, updated, cancelled of the resources, can be subscribed to", async () => {
+  it("[EVT-06][H-01] accepts the five named events, and created, updated, cancelled of the resources", async () => {
     const c = await newCompany()
     const named = ["orders.created", "orders.updated", "shipments.created", "invoices.posted", "webhooks.test"]
     const more = ["salesmen.created", "salesmen.updated", "salesmen.cancelled", "payments.cancelled", "apbills.posted"]
@@ -191,7 +191,7 @@ describe("create", () => {
     assert.deepEqual((await c.create("webhooks", good({ events: named })))["events"], named)
   })
 
-  it("[WEBHOOK-03][WEBHOOK-14] events must be an array of strings", async () => {
+  it("[WEBHOOK-03][WEBHOOK-14] requires an array of strings for events", async () => {
     const c = await newCompany()
     for (const events of ["orders.created", 1, {}, true]) {
       refused(await c.post("/webhooks", good({ events })), "invalid_type", "events")
@@ -201,7 +201,7 @@ describe("create", () => {
     assert.strictEqual((await c.post("/webhooks", good({ events: [] }))).status, 400)
   })
 
-  it("[LIM-09][WEBHOOK-02][WEBHOOK-04][D-01] a url holds 500 characters and a description 100", async () => {
+  it("[LIM-09][WEBHOOK-02][WEBHOOK-04][D-01] accepts a url of 500 characters and a description of 100", async () => {
     const c = await newCompany()
     const url = (length: number) => "https://receiver.example/".padEnd(length, "x")
     assert.strictEqual((await c.create("webhooks", good({ url: url(500) })))["url"], url(500))
@@ -211,7 +211,7 @@ describe("create", () => {
     refusedEntries(await c.post("/webhooks", good({ description: "ä".repeat(101) })), "description:too_long")
   })
 
-  it("[WEBHOOK-02][WEBHOOK-04][WEBHOOK-05][WEBHOOK-10][CODE-04] every field has its type", async () => {
+  it("[WEBHOOK-02][WEBHOOK-04][WEBHOOK-05][WEBHOOK-10][CODE-04] rejects a value of a wrong type in every field", async () => {
     const c = await newCompany()
     for (const [name, wrong] of [
       ["url", [1, true, {}, ["x"]]],
@@ -223,14 +223,14 @@ describe("create", () => {
     }
   })
 
-  it("[WEBHOOK-13][CODE-05][H-11] any other field is an unknown parameter", async () => {
+  it("[WEBHOOK-13][CODE-05][H-11] rejects any other field as an unknown parameter", async () => {
     const c = await newCompany()
     for (const name of ["bogus", "companyid", "externalid"]) {
       refused(await c.post("/webhooks", good({ [name]: "x" })), "unknown_parameter", name)
     }
   })
 
-  it("[FIELD-15][WEBHOOK-06][WEBHOOK-08][WEBHOOK-09] read-only fields are ignored", async () => {
+  it("[FIELD-15][WEBHOOK-06][WEBHOOK-08][WEBHOOK-09] ignores read-only fields", async () => {
     const c = await newCompany()
     const record = await c.create(
       "webhooks",
@@ -247,8 +247,8 @@ describe("create", () => {
   })
 })
 
-describe("read", () => {
-  it("[WEBHOOK-12][WEBHOOK-15][A-01][A-13] listed and retrieved, the same", async () => {
+describe("reading a subscription", () => {
+  it("[WEBHOOK-12][WEBHOOK-15][A-01][A-13] returns the same object in a list and a retrieve", async () => {
     const c = await newCompany()
     const first = idOf(await c.create("webhooks", good()))
     const second = idOf(await c.create("webhooks", good()))
@@ -259,7 +259,7 @@ describe("read", () => {
     assert.deepEqual(ids(await c.list("/webhooks?limit=1")), [first, second])
   })
 
-  it("[WEBHOOK-15][CODE-09] an absent id is 404", async () => {
+  it("[WEBHOOK-15][CODE-09] answers 404 to an absent id", async () => {
     const c = await newCompany()
     for (const id of ["999999999", "abc", "0", "-1"]) {
       refused(await c.get(`/webhooks/${id}`), "not_found")
@@ -269,7 +269,7 @@ describe("read", () => {
     }
   })
 
-  it("[WEBHOOK-12][WEBHOOK-09][WEBHOOK-19][H-13][EP-15] a cancelled subscription is hidden unless asked, and readable", async () => {
+  it("[WEBHOOK-12][WEBHOOK-09][WEBHOOK-19][H-13][EP-15] hides a cancelled subscription from lists by default, and still retrieves it", async () => {
     const c = await newCompany()
     const live = idOf(await c.create("webhooks", good()))
     const dead = idOf(await c.create("webhooks", good()))
@@ -283,7 +283,7 @@ describe("read", () => {
     refused(await c.get("/webhooks?bogus=1"), "unknown_parameter", "bogus")
   })
 
-  it("[EVT-02][H-04] a subscription is its token's own: to another token of the company it does not exist", async () => {
+  it("[EVT-02][H-04] is limited to its own token, also within the company", async () => {
     const c = await newCompany()
     const other = companyOf(c.id, (await mint({ company: c.id })).token)
     const id = idOf(await c.create("webhooks", good()))
@@ -301,7 +301,7 @@ describe("read", () => {
     assert.strictEqual((await c.read("webhooks", id))["url"], URL)
   })
 
-  it("[EVT-01][WEBHOOK-12][WEBHOOK-13][WEBHOOK-15][WEBHOOK-16][WEBHOOK-17][WEBHOOK-18][SCOPE-24] each call needs its own scope of setup", async () => {
+  it("[EVT-01][WEBHOOK-12][WEBHOOK-13][WEBHOOK-15][WEBHOOK-16][WEBHOOK-17][WEBHOOK-18][SCOPE-24] requires for each call its own scope of setup", async () => {
     const c = await newCompany()
     const id = idOf(await c.create("webhooks", good()))
     const calls: ReadonlyArray<readonly [string, string, unknown, string]> = [
@@ -321,7 +321,7 @@ describe("read", () => {
     }
   })
 
-  it("[CODE-10][D-16] other verbs are 405 with Allow", async () => {
+  it("[CODE-10][D-16] answers 405 with Allow to other verbs", async () => {
     const c = await newCompany()
     const id = idOf(await c.create("webhooks", good()))
     for (const [method, path] of [
@@ -339,8 +339,8 @@ describe("read", () => {
   })
 })
 
-describe("update", () => {
-  it("[WEBHOOK-16][EP-09] url, events, description and paused change, and nothing else", async () => {
+describe("updating a subscription", () => {
+  it("[WEBHOOK-16][EP-09] changes url, events, description and paused, and nothing else", async () => {
     const c = await newCompany()
     const before = await c.create("webhooks", good())
     const url = `/webhooks/${idOf(before)}`
@@ -359,7 +359,7 @@ describe("update", () => {
     }
   })
 
-  it("[WEBHOOK-16][D-10][H-11][CODE-03] no field sent is 400 invalid_request, also when all are read-only", async () => {
+  it("[WEBHOOK-16][D-10][H-11][CODE-03] without a writable field is 400 invalid_request", async () => {
     const c = await newCompany()
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     for (const body of [
@@ -376,7 +376,7 @@ describe("update", () => {
     assert.deepInclude(after, { failcount: 0, paused: true })
   })
 
-  it("[WEBHOOK-16][CODE-05][H-11] any other field is 400 unknown_parameter", async () => {
+  it("[WEBHOOK-16][CODE-05][H-11] with any other field is 400 unknown_parameter", async () => {
     const c = await newCompany()
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     for (const name of ["bogus", "signing_secret", "externalid"]) {
@@ -385,7 +385,7 @@ describe("update", () => {
     assert.strictEqual(succeeded(await c.get(url))["paused"], false)
   })
 
-  it("[WEBHOOK-16][SIG-12][H-07][H-09] a new secret is 16 to 255 characters", async () => {
+  it("[WEBHOOK-16][SIG-12][H-07][H-09] accepts a new secret of 16 to 255 characters", async () => {
     const c = await newCompany()
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     for (const secret of ["x".repeat(15), "", "x".repeat(256)]) {
@@ -395,7 +395,7 @@ describe("update", () => {
     for (const secret of ["x".repeat(16), "y".repeat(255)]) succeeded(await c.patch(url, { secret }))
   })
 
-  it("[WEBHOOK-16][D-11][EP-12] url and events cannot be cleared", async () => {
+  it("[WEBHOOK-16][D-11][EP-12] rejects null for url and events", async () => {
     const c = await newCompany()
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     refusedEntries(await c.patch(url, { url: null }), "url:required")
@@ -403,14 +403,14 @@ describe("update", () => {
     assert.deepInclude(succeeded(await c.get(url)), { url: URL, events: ["orders.created"] })
   })
 
-  it("[STATE-18][DLV-14][WEBHOOK-05] paused goes on and off", async () => {
+  it("[STATE-18][DLV-14][WEBHOOK-05] sets and clears paused", async () => {
     const c = await newCompany()
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     assert.strictEqual(succeeded(await c.patch(url, { paused: true }))["paused"], true)
     assert.strictEqual(succeeded(await c.patch(url, { paused: false }))["paused"], false)
   })
 
-  it("[WEBHOOK-10][H-12][STATE-18] enabled false disables now, true revives, and neither is shown", async () => {
+  it("[WEBHOOK-10][H-12][STATE-18] disables with enabled false, re-enables with true, and shows neither", async () => {
     const c = await newCompany()
     const url = `/webhooks/${idOf(await c.create("webhooks", good()))}`
     const now = await freeze()
@@ -422,7 +422,7 @@ describe("update", () => {
     assert.notProperty(revived, "enabled")
   })
 
-  it("[CODE-14][EP-03] a stale If-Match is refused", async () => {
+  it("[CODE-14][EP-03] rejects a stale If-Match", async () => {
     const c = await newCompany()
     const made = await c.post("/webhooks", good())
     const url = `/webhooks/${idOf(succeeded(made, 201))}`
@@ -432,12 +432,12 @@ describe("update", () => {
   })
 })
 
-describe("the test call", () => {
+describe("the test call of a subscription", () => {
   beforeAll(async () => {
     await trust(receiver)
   })
 
-  it("[LOG-01][LOG-02][WEBHOOK-17][H-14][H-16][EVT-06] sends webhooks.test at once and tells what came back", async () => {
+  it("[LOG-01][LOG-02][WEBHOOK-17][H-14][H-16][EVT-06] sends webhooks.test at once and returns the receiver's response", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     hook.box.answer = () => ({ status: 202, body: "thank you", delayMs: 60 })
@@ -452,7 +452,7 @@ describe("the test call", () => {
     assert.isTrue(verifies(hook.box.received[0] as never, hook.secret))
   })
 
-  it("[LOG-02][LIM-07] 500 bytes of the answer are kept, in the result and in the log", async () => {
+  it("[LOG-02][LIM-07] keeps 500 bytes of the response, in the result and in the log", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     hook.box.answer = () => ({ status: 200, body: `${"a".repeat(499)}bc${"d".repeat(2000)}` })
@@ -461,7 +461,7 @@ describe("the test call", () => {
     assert.strictEqual((await hook.log())[0]?.["responsebody"], `${"a".repeat(499)}b`)
   })
 
-  it("[LIM-07] 500 bytes are bytes, not characters, and cut text is still text", async () => {
+  it("[LIM-07] limits the response by bytes, not characters, and keeps it valid text", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     hook.box.answer = () => ({ status: 200, body: "ä".repeat(1000) })
@@ -470,7 +470,7 @@ describe("the test call", () => {
     assert.isTrue(kept.startsWith("ä".repeat(249)))
   })
 
-  it("[LOG-02][H-18] a failure is told too: a refusal, a broken connection, a stranger's certificate, nobody there", async () => {
+  it("[LOG-02][H-18] reports a rejection, a broken connection, an untrusted certificate and a missing listener", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     hook.box.answer = () => ({ status: 500, body: "no" })
@@ -494,7 +494,7 @@ describe("the test call", () => {
     )
   })
 
-  it("[H-15][LOG-04] is logged as webhooks.test, touches no failcount, and works while paused or disabled", async () => {
+  it("[H-15][LOG-04] is logged as webhooks.test, changes no failcount, and works while paused or disabled", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"], { paused: true })
     hook.box.answer = () => ({ status: 500 })
@@ -509,7 +509,7 @@ describe("the test call", () => {
     assert.lengthOf(hook.box.received, 2)
   })
 
-  it("[EP-02][LOG-01] with an idempotency key it is sent once", async () => {
+  it("[EP-02][LOG-01] is sent once per idempotency key", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     const key = { "idempotency-key": fresh("test") }
@@ -520,7 +520,7 @@ describe("the test call", () => {
     assert.lengthOf(hook.box.received, 1)
   })
 
-  it("[SIG-06][WEBHOOK-11] the control plane does not show a secret either", async () => {
+  it("[SIG-06][WEBHOOK-11] leaves the secret out of the control plane", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     succeeded(await c.patch(hook.url, { secret: "my-very-own-secret-of-today" }))
@@ -537,7 +537,7 @@ describe("the test call", () => {
     }
   })
 
-  it("[H-15] does not wait behind the queue", async () => {
+  it("[H-15] does not wait for queued events", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["salesmen.created"])
     hook.box.answer = () => ({ status: 500 })
@@ -548,7 +548,7 @@ describe("the test call", () => {
     succeeded(await c.del(hook.url))
   })
 
-  it("[LOG-03][LIM-03][WEBHOOK-17][E-05][CODE-31] ten a minute and token, then 429 with Retry-After", async () => {
+  it("[LOG-03][LIM-03][WEBHOOK-17][E-05][CODE-31] is limited to ten a minute and token, then 429 with Retry-After", async () => {
     const c = await newCompany()
     await freeze()
     const one = await subscribe(c, receiver, ["orders.created"])
@@ -566,7 +566,7 @@ describe("the test call", () => {
     succeeded(await c.post(`${one.url}/test`))
   })
 
-  it("[LIM-03][E-04] test calls are counted apart from the general limit", async () => {
+  it("[LIM-03][E-04] is counted apart from the general limit", async () => {
     const c = await newCompany()
     await freeze()
     const hook = await subscribe(c, receiver, ["orders.created"])
@@ -583,7 +583,7 @@ describe("the test call", () => {
     )
   })
 
-  it("[H-22] a receiver on a private address is not called unless the switch allows it", async () => {
+  it("[H-22] calls no receiver on a private address unless the switch allows it", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     await allowPrivate(false)
@@ -597,7 +597,7 @@ describe("the test call", () => {
     }
   })
 
-  it("[H-22] nor by any other name of a private address", async () => {
+  it("[H-22] calls no private address under any other name", async () => {
     const c = await newCompany()
     const box = receiver.mailbox()
     const path = new globalThis.URL(box.url).pathname
@@ -644,7 +644,7 @@ describe("the test call", () => {
     }
   }, 60_000)
 
-  it("[H-20] a redirect is not followed, and is a failure", async () => {
+  it("[H-20] fails on a redirect, which it does not follow", async () => {
     const c = await newCompany()
     const hook = await subscribe(c, receiver, ["orders.created"])
     const elsewhere = receiver.mailbox()
@@ -656,14 +656,14 @@ describe("the test call", () => {
   })
 })
 
-describe("the scope of the owner", () => {
-  it("[EVT-02][H-03] an event that the token may not read can be subscribed to", async () => {
+describe("the scope of the owner of a subscription", () => {
+  it("[EVT-02][H-03] does not limit the events of a subscription", async () => {
     const c = await (await newCompany()).with("setup:read", "setup:write")
     const record = await c.create("webhooks", good())
     assert.deepEqual(record["events"], ["orders.created"])
   })
 
-  it("[SPECIAL-10] /me names webhooks among what the token can do", async () => {
+  it("[SPECIAL-10] is shown by /me with webhooks among the resources", async () => {
     const c: Company = await newCompany()
     const me = succeeded(await c.get("/me"))
     assert.isTrue(isRow(me["resources"]) && "webhooks" in me["resources"])

@@ -1,4 +1,4 @@
-/** Create, update, cancel: what every resource promises, and what a body may hold. */
+/** Create, update and cancel: the rules of every resource, and the content of a body. */
 import { assert, describe, it } from "vitest"
 import {
   advance,
@@ -26,10 +26,10 @@ import { makeReturn, makeSalesman, makeTerm } from "./world.ts"
 
 useServer()
 
-describe("create", () => {
+describe("a create", () => {
   for (const each of RESOURCES) {
     const { path, body } = each
-    it(`[EP-06][A-13][${each.facts.row}] POST /${path} is 201 with the bare record and its ETag`, async () => {
+    it(`[EP-06][A-13][${each.facts.row}] returns 201 with the bare record and its ETag: POST /${path}`, async () => {
       const c = await newCompany()
       const externalid = fresh("ext")
       const answer = await c.post(`/${path}`, { ...(await body(c)), externalid })
@@ -40,7 +40,7 @@ describe("create", () => {
       for (const [name, value] of Object.entries(shown)) assert.deepEqual(record[name], value, name)
     })
 
-    it(`[FIELD-15][F-14][D-12] POST /${path} ignores read-only fields`, async () => {
+    it(`[FIELD-15][F-14][D-12] ignores read-only fields: POST /${path}`, async () => {
       const c = await newCompany()
       const readOnly: Record<string, unknown> = { id: 999_999_999 }
       if (dated(path)) readOnly["lastchangedate"] = "2001-01-01T00:00:00Z"
@@ -63,7 +63,7 @@ describe("create", () => {
       for (const [name, value] of Object.entries(readOnly)) assert.notStrictEqual(record[name], value, name)
     })
 
-    it(`[CODE-05][D-03] POST /${path} refuses an unknown field, before anything else, and creates nothing`, async () => {
+    it(`[CODE-05][D-03] rejects an unknown field before any other check, and creates nothing: POST /${path}`, async () => {
       const c = await newCompany()
       const payload = await body(c)
       const before = (await c.list(`/${path}?cancel=any&limit=250`)).length
@@ -82,7 +82,7 @@ describe("create", () => {
       }
     })
 
-    it(`[FIELD-12][LIM-12][D-01] POST /${path}: externalid holds 100 characters`, async () => {
+    it(`[FIELD-12][LIM-12][D-01] accepts an externalid of 100 characters: POST /${path}`, async () => {
       const c = await newCompany()
       const payload = await body(c)
       refusedEntries(await c.post(`/${path}`, { ...payload, externalid: "x".repeat(101) }), "externalid:too_long")
@@ -90,7 +90,7 @@ describe("create", () => {
       assert.strictEqual(record["externalid"], "é".repeat(100))
     })
 
-    it(`[FIELD-12] POST /${path}: externalid is stored verbatim`, async () => {
+    it(`[FIELD-12] stores externalid verbatim: POST /${path}`, async () => {
       const c = await newCompany()
       const externalid = " <Größe>\t\n\"'\\ 数\u{1F600}  "
       const record = succeeded(await c.post(`/${path}`, { ...(await body(c)), externalid }), 201)
@@ -98,7 +98,7 @@ describe("create", () => {
       assert.strictEqual((await shownRecord(c, each, idOf(record)))["externalid"], externalid)
     })
 
-    it(`[F-04] POST /${path}: externalid need not be unique`, async () => {
+    it(`[F-04] accepts a used externalid: POST /${path}`, async () => {
       const c = await newCompany()
       const externalid = fresh("twice")
       succeeded(await c.post(`/${path}`, { ...(await body(c)), externalid }), 201)
@@ -106,7 +106,7 @@ describe("create", () => {
       assert.lengthOf(await c.list(`/${path}?externalid=${externalid}`), 2)
     })
 
-    it(`[CODE-04][D-02] POST /${path}: externalid of a wrong type`, async () => {
+    it(`[CODE-04][D-02] rejects an externalid of a wrong type: POST /${path}`, async () => {
       const c = await newCompany()
       const payload = await body(c)
       for (const externalid of [1, true, {}, ["x"]]) {
@@ -115,7 +115,7 @@ describe("create", () => {
     })
   }
 
-  it("[EP-12][F-13] the keys of lookups are required, and nothing else is", async () => {
+  it("[EP-12][F-13] requires the keys of lookups, and nothing else", async () => {
     const c = await newCompany()
     const error = refusedEntries(await c.post("/salesmen", {}), "name:required")
     assert.strictEqual(error["code"], "invalid_request")
@@ -125,14 +125,14 @@ describe("create", () => {
     succeeded(await c.post("/rmareturns", {}), 201)
   })
 
-  it("[F-13] what is not sent is false, 0 or null", async () => {
+  it("[F-13] sets absent fields to false, 0 or null", async () => {
     const c = await newCompany()
     const record = await makeSalesman(c)
     for (const name of ["salesman", "servicerep", "cancel"]) assert.strictEqual(record[name], false, name)
     for (const name of ["email1", "phone1", "externalid"]) assert.isNull(record[name], name)
   })
 
-  it("[A-14][FIELD-08][FIELD-09] a full record of each object-shaped resource comes back as sent", async () => {
+  it("[A-14][FIELD-08][FIELD-09] returns a full record of each object-shaped resource as sent", async () => {
     const c = await newCompany()
     const salesman = {
       name: "Ann",
@@ -187,7 +187,7 @@ describe("create", () => {
     assert.deepInclude(await c.create("rmareturns", rma), rma)
   })
 
-  it("[F-12] rmareturns.entrydate is writable on create, and is not in the write shapes of the others", async () => {
+  it("[F-12] accepts entrydate for rmareturns, and not in the other write shapes", async () => {
     const c = await newCompany()
     const record = await makeReturn(c, { entrydate: "2020-05-06T07:08:09Z" })
     assert.strictEqual(micros(record["entrydate"]), micros("2020-05-06T07:08:09Z"))
@@ -202,7 +202,7 @@ describe("create", () => {
   })
 })
 
-describe("types", () => {
+describe("a field of a body", () => {
   const sample: ReadonlyArray<readonly [string, Record<string, unknown>]> = [
     ["salesmen", { name: "x" }],
     ["invoiceterms", { verbal: "x" }],
@@ -231,7 +231,7 @@ describe("types", () => {
             : kind === "string" || kind === "day"
               ? [1, true, {}, ["x"]]
               : [1, 1.5, true, {}, ["1"]]
-      it(`[${fact}][CODE-04][D-02] ${path}.${name} refuses a value of another type`, async () => {
+      it(`[${fact}][CODE-04][D-02] rejects a value of another type: ${path}.${name}`, async () => {
         const c = await newCompany()
         for (const value of wrong) {
           refused(await c.post(`/${path}`, { ...base, [name]: value }), "invalid_type", name)
@@ -240,7 +240,7 @@ describe("types", () => {
 
       const length = lengths[`${path}.${name}`]
       if (length !== undefined) {
-        it(`[${fact}][FIELD-10][LIM-12][D-01] ${path}.${name} holds ${length} characters`, async () => {
+        it(`[${fact}][FIELD-10][LIM-12][D-01] accepts ${length} characters: ${path}.${name}`, async () => {
           const c = await newCompany()
           const tag = length > 10 ? fresh("") : ""
           const error = refusedEntries(
@@ -255,14 +255,14 @@ describe("types", () => {
     }
   }
 
-  it("[FIELD-10][D-01] the code halves of references have lengths too", async () => {
+  it("[FIELD-10][D-01] that is the code half of a reference has a maximum length too", async () => {
     const c = await newCompany()
     refusedEntries(await c.post("/rmareturns", { invoice: "x".repeat(31) }), "invoice:too_long")
     refusedEntries(await c.post("/rmareturns", { voucher: "x".repeat(51) }), "voucher:too_long")
     refusedEntries(await c.post("/carrierservices", { carrier: "x".repeat(101) }), "carrier:too_long")
   })
 
-  it("[ERR-06][CODE-03][D-02] two problems are one invalid_request with an entry each", async () => {
+  it("[ERR-06][CODE-03][D-02] is named with each other problem in one invalid_request", async () => {
     const c = await newCompany()
     const answer = await c.post("/salesmen", { salesman: 1, commissionrate: "1.2345", email1: "x".repeat(51) })
     refusedEntries(
@@ -276,7 +276,7 @@ describe("types", () => {
     refusedEntries(rma, "total_credit:invalid_type", "return_date:invalid_type")
   })
 
-  it("[ERR-06] the entries of nested lines name the line", async () => {
+  it("[ERR-06] in a nested line is named with its line", async () => {
     const c = await newCompany()
     const answer = await c.post("/shipments", {
       orderid: "1",
@@ -293,7 +293,7 @@ describe("types", () => {
     )
   })
 
-  it("[FIELD-11][F-01] a date field takes both forms and truncates to the UTC day", async () => {
+  it("[FIELD-11][F-01] of a date accepts both forms and truncates to the UTC day", async () => {
     const c = await newCompany()
     const forms: ReadonlyArray<readonly [string, string]> = [
       ["2026-02-28", "2026-02-28"],
@@ -306,7 +306,7 @@ describe("types", () => {
     }
   })
 
-  it("[FIELD-11] a date that is none is refused", async () => {
+  it("[FIELD-11] of a date rejects an invalid date", async () => {
     const c = await newCompany()
     for (const value of [
       "yesterday",
@@ -327,11 +327,11 @@ describe("types", () => {
   })
 })
 
-describe("update", () => {
+describe("an update", () => {
   for (const each of RESOURCES) {
     const { path, ops, make, change } = each
     if (!ops.includes("U")) continue
-    it(`[EP-09][A-13] PATCH /${path}/{id} changes what it names and nothing else`, async () => {
+    it(`[EP-09][A-13] changes the given fields and nothing else: PATCH /${path}/{id}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const before = await c.read(path, id)
@@ -346,7 +346,7 @@ describe("update", () => {
       assert.deepEqual(await c.read(path, id), after)
     })
 
-    it(`[D-10][D-12][FIELD-15] PATCH /${path}/{id} of nothing, or of read-only fields, is 200 and no change`, async () => {
+    it(`[D-10][D-12][FIELD-15] without fields, or with read-only ones, is 200 and no change: PATCH /${path}/{id}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const before = await c.get(`/${path}/${id}`)
@@ -363,7 +363,7 @@ describe("update", () => {
       }
     })
 
-    it(`[CODE-05] PATCH /${path}/{id} refuses an unknown field and changes nothing`, async () => {
+    it(`[CODE-05] rejects an unknown field and changes nothing: PATCH /${path}/{id}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const before = await c.read(path, id)
@@ -371,19 +371,19 @@ describe("update", () => {
       assert.deepEqual(await c.read(path, id), before)
     })
 
-    it(`[EP-09] PATCH /${path}/{id} of an absent id is 404`, async () => {
+    it(`[EP-09] answers 404 to an absent id: PATCH /${path}/{id}`, async () => {
       const c = await newCompany()
       for (const id of ["999999999", "abc", "0", "-1"]) refused(await c.patch(`/${path}/${id}`, change), "not_found")
     })
 
-    it(`[D-11] PATCH /${path}/{id} with null clears`, async () => {
+    it(`[D-11] clears a field with null: PATCH /${path}/{id}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       succeeded(await c.patch(`/${path}/${id}`, { externalid: "there" }))
       assert.isNull(succeeded(await c.patch(`/${path}/${id}`, { externalid: null }))["externalid"])
     })
 
-    it(`[D-01] PATCH /${path}/{id} checks as create does`, async () => {
+    it(`[D-01] has the checks of a create: PATCH /${path}/{id}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       refusedEntries(await c.patch(`/${path}/${id}`, { externalid: "x".repeat(101) }), "externalid:too_long")
@@ -391,7 +391,7 @@ describe("update", () => {
     })
   }
 
-  it("[D-11][F-13] null for a key is required", async () => {
+  it("[D-11][F-13] rejects null for a key as required", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     refusedEntries(await c.patch(`/salesmen/${id}`, { name: null }), "name:required")
@@ -400,12 +400,12 @@ describe("update", () => {
   })
 })
 
-describe("cancel", () => {
+describe("a cancellation", () => {
   for (const each of RESOURCES) {
     const { path, ops, make, change } = each
     if (!ops.includes("D")) continue
     const isDocument = ["shipments", "payments", "rmareturns"].includes(path)
-    it(`[EP-10][STATE-12][GEN-09][FIELD-13][B-01] DELETE /${path}/{id} cancels: flagged, hidden, readable`, async () => {
+    it(`[EP-10][STATE-12][GEN-09][FIELD-13][B-01] flags and hides the record, which stays readable: DELETE /${path}/{id}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const answer = await c.del(`/${path}/${id}`)
@@ -419,7 +419,7 @@ describe("cancel", () => {
       assert.include((await c.list(`/${path}?limit=250&cancel=any`)).map(idOf), id)
     })
 
-    it(`[D-13] DELETE /${path}/{id} again is 200 with the unchanged record`, async () => {
+    it(`[D-13] returns 200 with the unchanged record when repeated: DELETE /${path}/{id}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const first = succeeded(await c.del(`/${path}/${id}`))
@@ -427,12 +427,12 @@ describe("cancel", () => {
       assert.deepEqual(succeeded(await c.del(`/${path}/${id}`)), first)
     })
 
-    it(`[EP-10][I-14] DELETE /${path}/{id} of an absent id is 404`, async () => {
+    it(`[EP-10][I-14] answers 404 to an absent id: DELETE /${path}/{id}`, async () => {
       const c = await newCompany()
       for (const id of ["999999999", "abc", "-1"]) refused(await c.del(`/${path}/${id}`), "not_found")
     })
 
-    it(`[D-13] PATCH on a cancelled record of ${path} is ${isDocument ? "refused" : "allowed"}`, async () => {
+    it(`[D-13] makes a later PATCH ${isDocument ? "refused" : "allowed"}: ${path}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const cancelled = succeeded(await c.del(`/${path}/${id}`))
@@ -444,7 +444,7 @@ describe("cancel", () => {
     })
 
     if (path === "shipments" || path === "payments") continue
-    it(`[D-14] PATCH cancel false on a cancelled record of ${path} is refused`, async () => {
+    it(`[D-14] is not undone by PATCH with cancel false: ${path}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       succeeded(await c.del(`/${path}/${id}`))
@@ -452,7 +452,7 @@ describe("cancel", () => {
       assert.strictEqual((await c.read(path, id))["cancel"], true)
     })
 
-    it(`[F-11][SCOPE-04][X-28] PATCH cancel true on ${path} needs the cancel scope`, async () => {
+    it(`[F-11][SCOPE-04][X-28] by PATCH with cancel true requires the cancel scope: ${path}`, async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const writer = await c.with(`${each.area}:write`)
@@ -466,7 +466,7 @@ describe("cancel", () => {
       assert.strictEqual((await c.read(path, id))["cancel"], true)
     })
 
-    it(`[F-11] POST /${path} with cancel true needs the cancel scope too`, async () => {
+    it(`[F-11] by POST with cancel true requires the cancel scope too: POST /${path}`, async () => {
       const c = await newCompany()
       const writer = await c.with(`${each.area}:write`)
       const payload = await each.body(c)
@@ -476,8 +476,8 @@ describe("cancel", () => {
   }
 })
 
-describe("custom fields", () => {
-  it("[F-17][A-12][FIELD-16][RES-03] a defined one is written and shown when included; an unknown one is unknown_value", async () => {
+describe("a custom field", () => {
+  it("[F-17][A-12][FIELD-16][RES-03] is written if defined, shown if included, and unknown_value otherwise", async () => {
     const c = await newCompany()
     await c.put("customfields", [{ name: "shoesize", resource: "salesmen" }])
     const record = await makeSalesman(c, { custom_fields: { shoesize: "44" } })
@@ -492,10 +492,10 @@ describe("custom fields", () => {
   })
 })
 
-describe("verbs", () => {
+describe("a verb", () => {
   const verbs = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"]
   for (const { path, ops, facts } of RESOURCES) {
-    it(`[CODE-10][I-01][EP-23][D-16][EP-04][${facts.ops}] ${path}: a verb outside its row is 405 with Allow`, async () => {
+    it(`[CODE-10][I-01][EP-23][D-16][EP-04][${facts.ops}] that the resource does not offer is 405 with Allow: ${path}`, async () => {
       const c = await newCompany()
       const collection = ["GET", "POST"]
       const item = [
@@ -526,7 +526,7 @@ describe("verbs", () => {
     })
   }
 
-  it("[INVOICELINES-58][ORDERDEPOSITS-28][CARRIERSERVICES-01][X-04][X-06][I-01] invoice lines, deposits and carrier services are neither retrieved nor changed nor cancelled", async () => {
+  it("[INVOICELINES-58][ORDERDEPOSITS-28][CARRIERSERVICES-01][X-04][X-06][I-01] to retrieve, change or cancel invoice lines, deposits and carrier services is rejected", async () => {
     const c = await newCompany()
     for (const path of ["invoicelines", "orderdeposits", "carrierservices"]) {
       const id = idOf(await resource(path).make(c))
@@ -543,7 +543,7 @@ describe("verbs", () => {
     }
   })
 
-  it("[D-16][EP-04] HEAD and OPTIONS are 405 with Allow, and 401 without a token", async () => {
+  it("[D-16][EP-04] HEAD or OPTIONS is 405 with Allow, and 401 without a token", async () => {
     const c = await newCompany()
     const id = idOf(await makeSalesman(c))
     for (const method of ["HEAD", "OPTIONS", "PUT"]) {
@@ -557,8 +557,8 @@ describe("verbs", () => {
   })
 })
 
-describe("the day of the server", () => {
-  it("[I-06][WRITE-10][I-08] dates default to the server's today", async () => {
+describe("a date of a document", () => {
+  it("[I-06][WRITE-10][I-08] is the server's today by default", async () => {
     const c = await newCompany()
     const before = await today()
     const payment = await resource("payments").make(c)
