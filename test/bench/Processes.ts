@@ -1,8 +1,8 @@
 /**
- * What a process costs: its peak memory and its time on the processors, as the kernel counts them.
+ * The cost of a process: its peak memory and its processor time, as the kernel counts them.
  *
- * Promise: figures come from `/proc` and are those of the process itself, not of whoever started it; where there is no
- * `/proc` they are null, never a guess.
+ * Promise: figures come from `/proc` and are those of the process itself, not of its parent. Without `/proc` they are
+ * null, never an estimate.
  */
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"

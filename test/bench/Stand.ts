@@ -1,8 +1,8 @@
 /**
- * What the bench measures on: the reference server in a process of its own without a limit, an embedded Postgres at its
- * default durability, and the commands as anybody would start them.
+ * The environment of the bench: the reference server in a process of its own without a limit, an embedded Postgres at
+ * its default durability, and the commands as a user starts them.
  *
- * Promise: everything that is started here ends with {@link Stand.close}, whatever is at work, and its folder goes.
+ * Promise: {@link Stand.close} ends everything that is started here, also during work, and deletes its folder.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"

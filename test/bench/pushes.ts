@@ -1,10 +1,9 @@
 /**
- * What is promised of pushes, measured: how many calls, how fast beside what the server alone takes, and in how much
- * memory.
+ * The promised figures of pushes: the number of requests, the speed beside the server's own limit, and the memory.
  *
- * Promise: the baseline is the same bodies from a bare loop with as many requests under way; both meet a server that was
- * reset and a warehouse of their own, and take turns. Calls are counted by the server, and what it holds afterwards is
- * counted by its history: each record once.
+ * Promise: the baseline is the same bodies from a bare loop with as many concurrent requests. Both meet a server that
+ * was reset and a warehouse of their own, and take turns. The server counts the requests, and its history shows each
+ * record once.
  */
 import { Chance } from "../fuzz/Chance.ts"
 import { draw, ndjson, resource } from "../campaign/PushFile.ts"

@@ -1,8 +1,8 @@
 /**
- * How many deliveries per second are acknowledged, each one durable, beside the same receiver without a database.
+ * The acknowledged, durable deliveries per second, beside the same receiver without a database.
  *
- * Promise: the receiver, the sender and Postgres are processes of their own; the sender keeps 64 connections busy, each
- * with one delivery at a time; every acknowledgement is compared with the rows that stand in the inbox afterwards.
+ * Promise: the receiver, the sender and Postgres are processes of their own. The sender keeps 64 connections busy,
+ * each with one delivery at a time. Every acknowledgement is compared with the rows of the inbox afterwards.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"

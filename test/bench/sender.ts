@@ -1,8 +1,8 @@
 /**
- * A sender of deliveries that costs little: raw sockets, and requests that are signed before the clock starts.
+ * A cheap sender of deliveries: raw sockets, and requests that are signed before the clock starts.
  *
- * `sender.ts PORT SECRET SECONDS CONNECTIONS` prints one line: what was answered 204 and what otherwise, and how long an
- * answer took. Each connection has one delivery under way. Every delivery is of an event of its own.
+ * `sender.ts PORT SECRET SECONDS CONNECTIONS` prints one line: the number of 204 and of other responses, and their
+ * response times. Each connection has one delivery in flight. Every delivery has an event of its own.
  */
 import { createHmac } from "node:crypto"
 import { Line, postOf } from "./wire.ts"

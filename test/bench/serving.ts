@@ -1,8 +1,8 @@
 /**
- * What `tributary serve` costs while there is nothing to do, how soon its page is there, and how soon a command starts.
+ * The cost of an idle `tributary serve`, and the time until its page and a command respond.
  *
- * Promise: the warehouse has a company with 100 resources and a ledger of 10,000 runs; everything that the
- * source has was synced by `serve` itself, its schedules are on and it receives; nothing is due while it is measured.
+ * Promise: the warehouse has a company with 100 resources and 10,000 runs. `serve` itself synced everything that the
+ * source has, its schedules are on and it receives. No task is due during the measurement.
  */
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"

@@ -1,11 +1,9 @@
 /**
- * What is promised of webhooks, measured: how many deliveries a second are acknowledged, and how long it takes from a
- * delivery to its row.
+ * The promised figures of webhooks: acknowledged deliveries per second, and the time from a delivery to its row.
  *
- * Promise: every event of the steady rate is about a record that has really changed at the source a moment before, and
- * is signed here. When each is sent is fixed beforehand, and a wait for the answer counts from then, so that nothing is
- * hidden by a sender that waits (coordinated omission). What was acknowledged is looked up in the inbox and in the
- * warehouse afterwards.
+ * Promise: every event of the steady rate is signed here, and is about a record that changed at the source just
+ * before. Send times are fixed in advance and waits count from them, so a slow sender hides nothing (coordinated
+ * omission). Every acknowledged event is looked up in the inbox and in the warehouse afterwards.
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import { signatureOf } from "../support/deliveries.ts"

@@ -1,6 +1,5 @@
 /**
- * HTTP as far as a measurement needs it, at a cost that does not show in what is measured: raw sockets, a request at a
- * time on each, and answers that say how long they are.
+ * A minimal HTTP client for measurements: raw sockets, one request at a time on each, and responses with a length.
  */
 import { connect, type Socket } from "node:net"
 

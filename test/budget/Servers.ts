@@ -1,4 +1,4 @@
-/** The ways in which a server may count a limit, each as the number of requests that it would refuse. */
+/** Ways in which a server counts a limit, each as the number of requests that it refuses. */
 
 export interface Server {
   readonly name: string

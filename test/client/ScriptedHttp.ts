@@ -1,4 +1,4 @@
-/** A network in memory: each request meets the next step of a script, and is written down. */
+/** An HTTP client without a network: each request gets the next step of a script, and is recorded. */
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"

@@ -1,6 +1,6 @@
 /**
- * What a record means, written a second time: slowly, with Effect Schema over every token of the text, from the rules
- * and not from the decoder. The property test lets the two judge the same records.
+ * A second decoder of records, as a specification: slow, with Effect Schema over every token of the text, written
+ * from the rules and not from the first decoder. The property test compares both on the same records.
  */
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"

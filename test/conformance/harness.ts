@@ -1,7 +1,7 @@
 /**
- * The harness of the wire tests: it starts (or finds) a reference server, speaks HTTP to it, and holds the
- * assertions that every test shares. It is written from the documents alone and imports nothing of the product,
- * so that a mistake in the product cannot hide behind the same mistake here.
+ * The harness of the wire tests: it starts or finds a reference server, sends HTTP requests, and has the assertions
+ * that every test shares. It is written from the documents alone and imports nothing of the product, so that it
+ * cannot repeat a mistake of the product.
  *
  * With CONFORMANCE_BASE_URL and CONFORMANCE_CONTROL_URL set, the tests run against that server; because the clock,
  * the limits and the faults of a server are global, run them then with `--no-file-parallelism`. Otherwise each test

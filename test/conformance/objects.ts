@@ -1,4 +1,4 @@
-/** What the documents say of the seventeen resources that `resources.ts` does not hold itself. */
+/** The documented facts of the seventeen resources that `resources.ts` takes from here. */
 import { fresh, idOf, type Company, type Row } from "./harness.ts"
 import type { Field, Resource } from "./resources.ts"
 import { makeBill, makeGlAccount } from "./world.ts"

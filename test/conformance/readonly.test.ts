@@ -1,7 +1,7 @@
 /**
  * A real installation, read only: lists, filters, the envelope, rejections and /me.
  *
- * CONFORMANCE_BASE_URL=https://… CONFORMANCE_TOKEN=… npx node test/conformance/run.ts
+ *   CONFORMANCE_BASE_URL=https://… CONFORMANCE_TOKEN=… npx node test/conformance/run.ts
  *
  * With a token and no control plane, these tests use that token and skip the resources that it may not read. Against
  * our own server they use a token and records of their own. They send only GET, and verbs that are rejected for any

@@ -1,6 +1,6 @@
 /**
- * Receivers of webhooks: real HTTPS servers on 127.0.0.1, with a certificate of an authority that lives as long as the
- * process. The certificates are written here, byte by byte, so that nothing but Node is needed and no key is kept.
+ * Webhook receivers: real HTTPS servers on 127.0.0.1, with certificates of an authority that exists as long as the
+ * process. The certificates are encoded here, so that only Node is needed and no key is stored.
  */
 import { createHmac, createSign, generateKeyPairSync, randomBytes, timingSafeEqual, type KeyObject } from "node:crypto"
 import https from "node:https"

@@ -1,4 +1,7 @@
-/** What the documents say of the 25 detailed resources: operations, areas, filters, fields. Seventeen stand in `objects.ts`. */
+/**
+ * The documented facts of the 25 detailed resources: operations, areas, filters, fields. Seventeen are in
+ * `objects.ts`.
+ */
 import { fresh, idOf, row, succeeded, type Company, type Row } from "./harness.ts"
 import { OBJECTS } from "./objects.ts"
 import {

@@ -1,4 +1,4 @@
-/** The part of JSON Schema 2020-12 that a description of this API can use: enough to hold an answer against it. */
+/** A validator for the part of JSON Schema 2020-12 that a description of this API uses. */
 import { isRow, type Row } from "./harness.ts"
 
 export function resolve(document: Row, schema: unknown): unknown {

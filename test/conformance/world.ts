@@ -1,4 +1,4 @@
-/** The documents that a test needs before its own: made through the API where the API can make them. */
+/** The documents that tests need first, created through the API where the API offers it. */
 import { assert } from "vitest"
 import { fresh, idOf, isRow, rows, succeeded, type Company, type Row } from "./harness.ts"
 

@@ -1,6 +1,4 @@
-/**
- * Pages asked for without a listener: what a route answers to a path, as text.
- */
+/** Page requests without a listener: the response of a route to a path, as text. */
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as HttpClient from "effect/http/HttpClient"

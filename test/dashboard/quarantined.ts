@@ -1,4 +1,4 @@
-/** A company of the reference server, one of whose records cannot be landed. */
+/** A company of the reference server with one record in quarantine. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,4 +1,4 @@
-/** Everything that a run draws, from one seed. */
+/** The random choices of a run, from one seed. */
 export class Chance {
   private state: number
   constructor(seed: number) {

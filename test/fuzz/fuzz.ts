@@ -1,10 +1,10 @@
 /**
- * Requests of every kind against the reference server, and what must be true whatever they were.
+ * Random requests of every kind against the reference server, and the conditions that hold after each.
  *
- * After each request: the answer is one that the OpenAPI document allows for its path and status; it is no 500 and no
- * defect; it came in time; a refused write and a read left nothing behind; a repeated Idempotency-Key got the first
- * answer; what the document calls a right request is not called a wrong one by the server, and the other way round. Now
- * and then, and at the end: the invariants of the records.
+ * After each request: the response is one that the OpenAPI document allows for its path and status. It is no 500, no
+ * defect and in time. A rejected write and a read change nothing. A repeated Idempotency-Key returns the first
+ * response. The server and the document agree whether a request is valid. From time to time, and at the end: the
+ * invariants of the records.
  *
  *   npm run fuzz -- --requests 100000 --seed 1
  */

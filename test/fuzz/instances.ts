@@ -1,4 +1,4 @@
-/** Values that a schema of the document admits, and values that it hardly does. */
+/** Values that a schema of the document accepts, and values at or beyond its limits. */
 import type { Chance } from "./Chance.ts"
 
 export type Node = Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-/** What must be true of the server's records whatever was asked of it. */
+/** The invariants of the server's records, after any requests. */
 import { lineTotal, units } from "../../connectors/service-v2/reference-server/decimal.ts"
 import { Raw } from "../../connectors/service-v2/reference-server/json.ts"
 import type { Store } from "../../connectors/service-v2/reference-server/store/Store.ts"

@@ -1,7 +1,8 @@
 /**
- * Requests drawn from the document: right ones, nearly right ones, and bytes that are no request of anybody.
+ * Random requests from the document: valid ones, nearly valid ones, and bytes that are no request.
  *
- * What earlier answers told (ids, codes, ETags, cursors, keys) is used again, so that the requests go deep.
+ * Ids, codes, ETags, cursors and keys of earlier responses are used again, so that the requests reach existing
+ * records.
  */
 import type { Contract } from "../support/contract.ts"
 import type { Chance } from "./Chance.ts"

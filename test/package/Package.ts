@@ -1,6 +1,6 @@
 /**
- * The package as somebody else gets it: packed from the checkout, installed with npm into an empty folder, and run by a
- * Node of that person's choice. Needs the package registry.
+ * The package as a user gets it: packed from the checkout, installed with npm into an empty folder, and run by a
+ * given Node. It needs the package registry.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"

@@ -1,6 +1,6 @@
 /**
- * The fenced blocks of the documents, and what each of them is. A block that is nothing of what is known here is an error,
- * so that whoever writes one says how it is tried.
+ * The fenced blocks of the documents, each with its kind. A block of an unknown kind is an error, so that every new
+ * block states how it is tested.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

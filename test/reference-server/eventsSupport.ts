@@ -1,4 +1,4 @@
-/** A server in process whose receivers are made up: every test says what they answer. */
+/** A reference server in process with scripted receivers: each test states their responses. */
 import { createHmac } from "node:crypto"
 import { assert } from "vitest"
 import type { Network, Outcome, Outgoing } from "../../connectors/service-v2/reference-server/events/Network.ts"

@@ -1,4 +1,4 @@
-/** A server in process, with its clock standing at a known time. */
+/** A reference server in process, with its clock stopped at a known time. */
 import { assert } from "vitest"
 import type { CoreOptions } from "../../connectors/service-v2/reference-server/Core.ts"
 import { core } from "../../connectors/service-v2/reference-server/Core.ts"

@@ -1,4 +1,4 @@
-/** The API of the ledger as data: one resource, whose fields are called otherwise than those of Service API v2. */
+/** The API of the ledger as data: one resource, with other field names than Service API v2. */
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { integer, money, string, timestamp } from "../../../src/catalogue/Field.ts"
 import { resource } from "../../../src/catalogue/Resource.ts"
