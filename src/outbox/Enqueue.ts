@@ -8,19 +8,11 @@
  */
 import * as Effect from "effect/Effect"
 import type pg from "pg"
-import { execute } from "../postgres/Connection.ts"
+import { execute, queryNamed } from "../postgres/Connection.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
-import {
-  addRecords,
-  findDuplicates,
-  flush,
-  type InputTable,
-  openInputTable,
-  runStatement,
-  runText
-} from "./InputTable.ts"
+import { addRecords, findDuplicates, flush, type InputTable, openInputTable, runText } from "./InputTable.ts"
 import { isOpen } from "./OutboxStore.ts"
 import type { Problem } from "./Push.ts"
 import { emptyInput, type EnqueueRejected, type InputOptions, rejectedFor, validateInput } from "./ValidateInput.ts"
@@ -183,10 +175,10 @@ const joinExisting = Effect.fnUntraced(function* (
   pushId: bigint
 ): Effect.fn.Return<void, EnqueueRejected | DatabaseError> {
   const parameters = [company, resource, pushId] as const
-  const earlier = yield* runStatement(client, lockExistingStatement, parameters)
-  yield* runStatement(client, joinSameStatement, parameters)
-  yield* runStatement(client, replaceOtherStatement, parameters)
-  const others = yield* runStatement(client, pushedWithOtherValuesStatement, parameters)
+  const earlier = yield* queryNamed(client, lockExistingStatement, parameters)
+  yield* queryNamed(client, joinSameStatement, parameters)
+  yield* queryNamed(client, replaceOtherStatement, parameters)
+  const others = yield* queryNamed(client, pushedWithOtherValuesStatement, parameters)
   yield* Effect.forEach(
     others,
     ({ line, push }) => {
@@ -196,7 +188,7 @@ const joinExisting = Effect.fnUntraced(function* (
     { discard: true }
   )
   if (others.length > 0) return yield* rejectedFor(others.length)
-  if (earlier.length > 0) yield* runStatement(client, finishEmptiedStatement, [earlier.map((row) => row.push_id)])
+  if (earlier.length > 0) yield* queryNamed(client, finishEmptiedStatement, [earlier.map((row) => row.push_id)])
 })
 
 /** {@link OpenDuplicates} of a push; null when there are none. */
@@ -204,7 +196,7 @@ const findOpenDuplicates = Effect.fnUntraced(function* (
   { client, company, resource }: EnqueueContext,
   pushId: bigint
 ): Effect.fn.Return<OpenDuplicates | null, DatabaseError> {
-  const [row] = yield* runStatement(client, openDuplicatesStatement, [company, resource, pushId])
+  const [row] = yield* queryNamed(client, openDuplicatesStatement, [company, resource, pushId])
   const { sending, refused, different, pushes } = row!
   return sending + refused + different === 0 ? null : { sending, refused, different, pushes: pushes.map(BigInt) }
 })
@@ -217,9 +209,9 @@ const insertRows = Effect.fnUntraced(function* (
   const { client, company, operation, resource, source, table } = context
   const identity = [company, resource, operation, digest] as const
   const given = table.records
-  const [open] = yield* runStatement(client, findOpenStatement, identity)
+  const [open] = yield* queryNamed(client, findOpenStatement, identity)
   const resumed = open !== undefined
-  const [push] = resumed ? [open] : yield* runStatement(client, insertPushStatement, [...identity, source, given])
+  const [push] = resumed ? [open] : yield* queryNamed(client, insertPushStatement, [...identity, source, given])
   const pushId = push!.id
   // Updates and cancels have no key by which a second row would be noticed.
   if (!resumed || operation === "create") {
@@ -227,7 +219,7 @@ const insertRows = Effect.fnUntraced(function* (
     const { affected } = yield* execute(client, name, text, [company, resource, operation, pushId])
     if (affected < given) yield* joinExisting(context, pushId)
   }
-  const [saved] = yield* runStatement(client, saveDuplicatesStatement, [pushId, given])
+  const [saved] = yield* queryNamed(client, saveDuplicatesStatement, [pushId, given])
   const { known } = saved!
   const knownOpen = known === 0 ? null : yield* findOpenDuplicates(context, pushId)
   return { pushId, given, enqueued: given - known, known, resumed, ...(knownOpen === null ? {} : { knownOpen }) }
@@ -244,7 +236,7 @@ const enqueueTable = Effect.fnUntraced(function* (
   if (operation === "create") yield* runText(client, indexSql)
   yield* runText(client, "analyze push_input")
   yield* runText(client, "begin")
-  yield* runStatement(client, lockStatement, [company, resource])
+  yield* queryNamed(client, lockStatement, [company, resource])
   const digest = table.hash.digest("hex")
   const result = yield* runText(client, "savepoint joining").pipe(
     Effect.andThen(insertRows(context, digest)),

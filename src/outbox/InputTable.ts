@@ -8,7 +8,7 @@ import { createHash, type Hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type pg from "pg"
 import { copyValue } from "../land/CopyText.ts"
-import { query } from "../postgres/Connection.ts"
+import { query, queryNamed } from "../postgres/Connection.ts"
 import { copyIn } from "../postgres/Copy.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -29,12 +29,6 @@ export interface InputTable {
 const bufferMax = 512 * 1024
 
 export const runText = (client: pg.Client, text: string) => query(client, "enqueue the input of a push", text)
-
-export const runStatement = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
-  client: pg.Client,
-  { name, text }: Statement.Statement<P, C>,
-  values: Statement.Values<P>
-) => query<Statement.RowOf<Statement.Statement<P, C>>>(client, name, text, values)
 
 export const createSql =
   "create temporary table push_input (line bigint not null, externalid text, record_id text, record text not null)"
@@ -100,8 +94,8 @@ export const findDuplicates = Effect.fnUntraced(function* (
   company: string,
   resource: Resource
 ): Effect.fn.Return<ReadonlyArray<Problem>, DatabaseError> {
-  const duplicates = yield* runStatement(client, duplicatesStatement, [])
-  const spellings = yield* runStatement(client, otherSpellingsStatement, [company, resource.path])
+  const duplicates = yield* queryNamed(client, duplicatesStatement)
+  const spellings = yield* queryNamed(client, otherSpellingsStatement, [company, resource.path])
   const field = externalKeyOf(resource)
   return [
     ...duplicates.map(({ externalid, first, line, other }) =>

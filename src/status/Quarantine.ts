@@ -9,6 +9,8 @@ export interface Filter {
   readonly companyId: bigint | null
   readonly resource: string | null
   readonly state: EntryState
+  /** The run that met the entry last. */
+  readonly runId?: bigint | null
 }
 
 const columns = {
@@ -33,7 +35,7 @@ const conditions: Readonly<Record<EntryState, string>> = {
 
 /** The newest entries below an id, newest first. */
 export const list = (
-  { companyId, resource, state }: Filter,
+  { companyId, resource, runId = null, state }: Filter,
   before: bigint | null,
   entriesMax: number
 ): Sql.Query<ReadonlyArray<ListedEntry>> => {
@@ -41,6 +43,7 @@ export const list = (
   const given = Object.entries({
     "company_id = ?::bigint": companyId?.toString() ?? null,
     "resource = ?": resource,
+    "run_id = ?::bigint": runId?.toString() ?? null,
     "id < ?::bigint": before?.toString() ?? null
   }).filter(([, value]) => value !== null)
   const where = [conditions[state], ...given.map(([condition], index) => condition.replace("?", `$${index + 2}`))]

@@ -12,28 +12,17 @@ import * as Statement from "../postgres/Statement.ts"
 
 export type RunStatus = "running" | "done" | "quarantined" | "failed" | "abandoned"
 
-export interface LastRun {
+export interface LastRun extends Pick<Row, "endedAt" | "error" | "remedy" | "note"> {
   readonly id: bigint
   readonly status: RunStatus
   readonly kind: string
   readonly beganAt: Date
-  readonly endedAt: Date | null
-  readonly error: string | null
-  readonly remedy: string | null
-  readonly note: string | null
 }
 
-export interface Checkpoint {
-  readonly cursor: string | null
-  readonly overlapMs: number
-  readonly lateMs: number
-  readonly fullScanAt: Date | null
-  /** Why the next run reads every record; null when it need not. */
-  readonly fullWanted: string | null
-  /** Of an interrupted scan, which the next run continues. */
-  readonly scanKind: string | null
-  readonly scanPages: number | null
-}
+export type Checkpoint = Pick<
+  Row,
+  "cursor" | "overlapMs" | "lateMs" | "fullScanAt" | "fullWanted" | "scanKind" | "scanPages"
+>
 
 export interface ResourceState {
   readonly company: string
@@ -118,9 +107,12 @@ export const resourcesStatement = Statement.make({
     resource: "text",
     hasCheckpoint: "bool",
     cursor: "text?",
-    ...Statement.columns("float8?", "overlapMs", "lateMs"),
+    ...Statement.columns("float8", "overlapMs", "lateMs"),
     fullScanAt: "timestamptz?",
-    ...Statement.columns("text?", "fullWanted", "scanKind"),
+    /** Why the next run reads every record; null when it need not. */
+    fullWanted: "text?",
+    /** Of an interrupted scan, which the next run continues. */
+    scanKind: "text?",
     scanPages: "float8?",
     runId: "int8?",
     status: Statement.as<RunStatus | null>("text?"),
@@ -131,7 +123,7 @@ export const resourcesStatement = Statement.make({
     quarantined: "float8"
   },
   text: `select f.company, f.company_id as "companyId", f.resource, k.company_id is not null as "hasCheckpoint",
-         k.cursor, ${learnedOverlap("k")}::float8 as "overlapMs", k.max_lateness_ms::float8 as "lateMs",
+         k.cursor, coalesce(${learnedOverlap("k")}, 0)::float8 as "overlapMs", coalesce(k.max_lateness_ms, 0)::float8 as "lateMs",
          k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind",
          k.scan_pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
          r.finished_at as "endedAt", r.error, r.remedy, r.note, f.fresh_at as "freshAt",
@@ -148,19 +140,6 @@ export const resourcesStatement = Statement.make({
    order by f.company, f.resource`
 })
 type Row = Statement.RowOf<typeof resourcesStatement>
-
-const checkpointOf = (row: Row): Checkpoint | null =>
-  row.hasCheckpoint
-    ? {
-        cursor: row.cursor,
-        overlapMs: row.overlapMs ?? 0,
-        lateMs: row.lateMs ?? 0,
-        fullScanAt: row.fullScanAt,
-        fullWanted: row.fullWanted,
-        scanKind: row.scanKind,
-        scanPages: row.scanPages
-      }
-    : null
 
 const lastRunOf = ({ runId, status, kind, beganAt, endedAt, error, remedy, note }: Row): LastRun | null =>
   runId === null || status === null || kind === null || beganAt === null
@@ -186,7 +165,7 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
       resource: row.resource,
       task: tasks.get(`sync ${row.company} ${row.resource}`) ?? null,
       backfill: tasks.get(`backfill ${row.company} ${row.resource}`) ?? null,
-      checkpoint: checkpointOf(row),
+      checkpoint: row.hasCheckpoint ? row : null,
       lastRun: lastRunOf(row),
       freshAt: row.freshAt,
       rows: row.companyId === null ? null : (counts.get(`${row.companyId} ${row.resource}`) ?? null),

@@ -1,4 +1,4 @@
-/** Runs and their open quarantine. */
+/** Runs. */
 import * as Effect from "effect/Effect"
 import type { RunStatus } from "./Resources.ts"
 import * as Sql from "../postgres/Sql.ts"
@@ -70,23 +70,3 @@ export const list = Effect.fn("dashboard.Runs.list")(function* (filter: RunFilte
     [limit, ...given.map(([, value]) => value)]
   )
 })
-
-export const quarantineStatement = Statement.make({
-  name: "read the open quarantine of a resource",
-  params: ["int8", "text", "int8?", "int8"],
-  columns: {
-    ...Statement.columns("int8", "id", "runId"),
-    ...Statement.columns("text?", "recordId", "field"),
-    reason: "text",
-    lastSeenAt: "timestamptz"
-  },
-  text: `select id, run_id as "runId", record_id as "recordId", field, reason, last_seen_at as "lastSeenAt"
-       from tributary.quarantine
-      where resolved_at is null and company_id = $1 and resource = $2 and ($3::bigint is null or run_id = $3)
-      order by id desc limit $4`
-})
-export type QuarantinedRecord = Statement.RowOf<typeof quarantineStatement>
-
-/** Open quarantine of a resource, newest first; with a run, the entries that this run met last. */
-export const quarantine = (companyId: bigint, resource: string, runId: bigint | null, limit: number) =>
-  Statement.run(quarantineStatement, [companyId, resource, runId, limit])

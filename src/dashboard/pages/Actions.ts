@@ -165,11 +165,7 @@ const actions: ReadonlyArray<Action> = [
       "Events are still received and processed."
     ],
     button: "Pause",
-    do: (target, { by }) =>
-      Effect.as(
-        TaskQueue.pauseTasks({ company: target.company, resource: target.resource, by }),
-        `Paused: ${named(target)}.`
-      )
+    do: (target, { by }) => Effect.as(TaskQueue.pauseTasks({ ...target, by }), `Paused: ${named(target)}.`)
   },
   {
     what: "resume",
@@ -177,11 +173,7 @@ const actions: ReadonlyArray<Action> = [
     title: (target) => `Resume ${target}?`,
     consequences: () => ["It is run by its schedule again; a run that was missed meanwhile starts at once."],
     button: "Resume",
-    do: (target, { by }) =>
-      Effect.as(
-        TaskQueue.resumeTasks({ company: target.company, resource: target.resource, by }),
-        `Resumed: ${named(target)}.`
-      )
+    do: (target, { by }) => Effect.as(TaskQueue.resumeTasks({ ...target, by }), `Resumed: ${named(target)}.`)
   },
   {
     what: "pause-company",

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
 import { ago, count, duration, none, section, select, table } from "../Components.ts"
+import * as Quarantine from "../../status/Quarantine.ts"
 import * as Runs from "../../status/Runs.ts"
 import { choiceOf, numberOf, ofQuery } from "../Params.ts"
 import { bytes, cursor, facts, problem, runBadge } from "../Format.ts"
@@ -125,7 +126,7 @@ const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
 // ------------------------------------------------------------------------------------------------------------- one run
 
 const entryTable = (
-  entries: ReadonlyArray<Runs.QuarantinedRecord>,
+  entries: ReadonlyArray<Quarantine.ListedEntry>,
   company: string | null,
   resource: string,
   now: Date
@@ -148,17 +149,17 @@ const entryTable = (
 
 /** Open entries of a resource, those of a run, or nothing. */
 export const quarantinePart = Effect.fnUntraced(function* (
-  of: { readonly companyId: bigint; readonly company: string | null; readonly resource: string },
+  { companyId, company, resource }: Pick<Runs.Run, "companyId" | "company" | "resource">,
   runId: bigint | null,
   now: Date
 ) {
-  const entries = yield* Runs.quarantine(of.companyId, of.resource, runId, entriesMax + 1)
+  const entries = yield* Quarantine.list({ companyId, resource, runId, state: "open" }, null, entriesMax + 1)
   if (entries.length === 0) return html``
   return section(
     "quarantine",
     "Quarantine",
-    html`${entryTable(entries.slice(0, entriesMax), of.company, of.resource, now)}
-    ${entries.length > entriesMax ? html`<p><a href="${address("/quarantine", { company: of.company, resource: of.resource })}">All of them</a></p>` : ""}`
+    html`${entryTable(entries.slice(0, entriesMax), company, resource, now)}
+    ${entries.length > entriesMax ? html`<p><a href="${address("/quarantine", { company, resource })}">All of them</a></p>` : ""}`
   )
 })
 
