@@ -63,13 +63,7 @@ const newKey = Effect.map(
   (drawn) => {
     const hex = drawn.map((part) => part.toString(16).padStart(8, "0")).join("")
     const variant = ((Number.parseInt(hex[16]!, 16) & 0x3) | 0x8).toString(16)
-    return [
-      hex.slice(0, 8),
-      hex.slice(8, 12),
-      `4${hex.slice(13, 16)}`,
-      `${variant}${hex.slice(17, 20)}`,
-      hex.slice(20)
-    ].join("-")
+    return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, `$1-$2-4$3-${variant}$4-$5`)
   }
 )
 
