@@ -13,7 +13,7 @@ const timeoutMs = 120_000
 const records = 120
 const perCall = 4
 
-describe("chaos between a pusher and the source", () => {
+describe("the push campaign, with chaos between client and source", () => {
   let reference: ReferenceProcess
   beforeAll(async () => {
     reference = await startReference()
@@ -90,7 +90,7 @@ describe("chaos between a pusher and the source", () => {
   }
 
   it(
-    "leaves every record once where a request keeps its key",
+    "reports no problem when each push request keeps its idempotency key",
     async () => {
       const { counts, misused, found } = await pushed(11, 5, (key) => key)
       assert.deepStrictEqual(found, [])
@@ -101,7 +101,7 @@ describe("chaos between a pusher and the source", () => {
   )
 
   it(
-    "has it found where a request is sent again under another key",
+    "reports duplicated records when a push request is retried under another idempotency key",
     async () => {
       const { found } = await pushed(12, 5, () => randomUUID())
       assert.match(found.join("\n"), /was made 2 times/)

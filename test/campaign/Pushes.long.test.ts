@@ -6,9 +6,9 @@ import { pushCampaign } from "./PushCampaign.ts"
 
 const timeoutMs = 300_000
 
-describe("a campaign of pushes", () => {
+describe("the push campaign", () => {
   it(
-    "leaves every record at the source once and with an outcome, whatever was killed",
+    "writes every record once and records its outcome, after kills of the process and Postgres",
     async () => {
       const { chaos, killed, problems, sums } = await pushCampaign({
         kills: 9,
@@ -30,7 +30,7 @@ describe("a campaign of pushes", () => {
   )
 })
 
-describe("a push of 20,000 records, when nothing fails", () => {
+describe("a push of 20,000 records without faults", () => {
   let stand: Bench.Stand
   beforeAll(async () => {
     stand = await Bench.open()
@@ -38,7 +38,7 @@ describe("a push of 20,000 records, when nothing fails", () => {
   afterAll(() => stand.close())
 
   it(
-    "takes 80 calls, makes each record once, and shows them all",
+    "sends 80 batch requests, creates each record once and reports every record",
     async () => {
       const records = 20_000
       const source = await stand.source(["--data", "empty"], { pageSize: null })

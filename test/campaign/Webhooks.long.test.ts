@@ -4,11 +4,11 @@ import { weaknesses, webhookCampaign } from "./WebhookCampaign.ts"
 
 const timeoutMs = 300_000
 
-describe("a campaign of deliveries", () => {
+describe("the webhook campaign", () => {
   const wanted = { deliveries: 300, kills: 1, postgresKills: 1, companies: 3 }
 
   it(
-    "loses nothing that was acknowledged, believes nothing that was forged, and ends equal to the source",
+    "keeps every acknowledged event, rejects every forgery and ends with a warehouse equal to the source",
     async () => {
       const { counts, forged, problems, sums } = await webhookCampaign({ ...wanted, seed: 7, tell: () => {} })
       assert.deepStrictEqual(problems, [])

@@ -14,8 +14,8 @@ const isTime = (text: string) => Schema.decodeUnknownResult(Time)(text)._tag ===
 const range = (since: string | null, until: string | null) =>
   rangeOf(Option.fromNullishOr(since), Option.fromNullishOr(until))
 
-describe("the range of a backfill", () => {
-  it("is days or instants in UTC, and nothing else", () => {
+describe("the time range of a backfill", () => {
+  it("accepts dates and UTC instants and rejects any other text", () => {
     for (const text of ["2026-01-31", "2024-02-29", "2026-01-31T08:00:00Z", "2026-01-31T08:00:00.123456789Z"]) {
       assert.isTrue(isTime(text), text)
     }
@@ -36,7 +36,7 @@ describe("the range of a backfill", () => {
     }
   })
 
-  it.effect("includes both ends; a day from its beginning to its end", () =>
+  it.effect("includes both ends, and a date covers its whole day", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* range("2026-01-01", "2026-01-01"), {
         since: "2026-01-01T00:00:00Z",
@@ -60,8 +60,8 @@ describe("the range of a backfill", () => {
   )
 })
 
-describe("the pace of a run", () => {
-  it("is told with the time left where somebody knows how much there is", () => {
+describe("the displayed speed of a run", () => {
+  it("includes the remaining time when the total is known", () => {
     const totals = { records: 41_000, requests: 80 }
     assert.strictEqual(pace(totals, 500, null), "")
     assert.strictEqual(pace(totals, 10_000, null), "4,100 records/s, 480 requests/min")
@@ -81,7 +81,7 @@ describe("the pace of a run", () => {
 
 describe("tributary backfill", () => {
   it.live(
-    "refuses what it cannot mean, reads what it was told, and leaves off where live syncing goes on",
+    "rejects an invalid range, reads the requested range and leaves the live cursor unchanged",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -13,9 +13,9 @@ const filesBelow = (folder: string): ReadonlyArray<string> =>
     return statSync(path).isDirectory() ? filesBelow(path) : [path]
   })
 
-describe("the commands", () => {
+describe("the tributary commands", () => {
   it.live(
-    "end with the code that says what happened, and keep results and remarks apart",
+    "end with the documented exit code, results on stdout and messages on stderr",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -113,7 +113,7 @@ describe("the commands", () => {
   )
 
   it.live(
-    "leave no token anywhere: not in output, files or tables, whatever fails",
+    "never write the token to output, files or tables, whatever fails",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

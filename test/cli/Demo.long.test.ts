@@ -6,9 +6,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { startCommand } from "../support/reference.ts"
 
-describe("the demo", () => {
+describe("tributary demo", () => {
   it.live(
-    "brings a change over by webhook, and ends with a warehouse that equals the source",
+    "delivers a change by webhook and ends with a warehouse equal to the source",
     () =>
       Effect.acquireUseRelease(
         Effect.sync(() => {

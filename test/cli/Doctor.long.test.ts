@@ -121,7 +121,7 @@ const madeFor = (fromDays: number, toDays: number) =>
 
 describe("tributary doctor", () => {
   it.live(
-    "finds a new installation well, says what it still lacks, and changes nothing",
+    "passes a new installation, reports the missing migrations and changes nothing",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -167,7 +167,7 @@ describe("tributary doctor", () => {
   )
 
   it.live(
-    "tells of a wrong configuration, token, scope, licence and address",
+    "reports a wrong configuration, token, scope, licence and address",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -281,7 +281,7 @@ describe("tributary doctor", () => {
   )
 
   it.live(
-    "tells of certificates that are not trusted, have ended or will soon, and of clocks that disagree",
+    "reports untrusted, expired and soon expiring certificates, and a clock difference",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -367,7 +367,7 @@ describe("tributary doctor", () => {
   )
 
   it.live(
-    "tells of a database that cannot be reached, is not fit, or was migrated by another version",
+    "reports a database that is unreachable, unsuitable or migrated by another version",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -482,7 +482,7 @@ describe("tributary doctor", () => {
   )
 
   it.live(
-    "comes to an end where a service and a database say nothing at all",
+    "ends within a time limit when the service and the database never respond",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -506,7 +506,7 @@ describe("tributary doctor", () => {
   )
 
   it.live(
-    "tells of what is late, held back, left behind, or waits for a person",
+    "reports what is late, paused, abandoned or needs a person",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -585,7 +585,7 @@ describe("tributary doctor", () => {
   )
 
   it.live(
-    "tells how subscriptions stand, tries a delivery when asked to, and opens the secrets",
+    "reports the state of subscriptions, sends a test delivery on request and decrypts the secrets",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

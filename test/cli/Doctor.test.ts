@@ -5,8 +5,8 @@ import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
 import { about, bounded, codeOf, lines } from "../../src/cli/doctor/Finding.ts"
 
-describe("findings", () => {
-  it("end with the code of what must be mended first", () => {
+describe("the findings of tributary doctor", () => {
+  it("set the exit code of the most urgent failure", () => {
     const { ok, warning, failed, skipped } = about("x")
     const unreachable = failed("unreachable", "a", "b")
     const refused = failed("refused", "a", "b")
@@ -17,7 +17,7 @@ describe("findings", () => {
     assert.strictEqual(codeOf([unreachable, refused, configuration]), 2)
   })
 
-  it("are told line by line, the remedy below", () => {
+  it("are printed one per line with the remedy below", () => {
     const [first, second, , sum] = lines([
       about("token", "north").warning("is odd", "look at it"),
       about("a longer check").ok("is well")
@@ -27,7 +27,7 @@ describe("findings", () => {
     assert.strictEqual(sum, "")
   })
 
-  it.effect("come in time, whatever becomes of the check", () =>
+  it.effect("report a check as failed when it exceeds 10 s or throws", () =>
     Effect.gen(function* () {
       const waiting = yield* Effect.forkChild(bounded(about("x"), Effect.never))
       yield* TestClock.adjust("10 seconds")

@@ -271,8 +271,8 @@ const commandsOf = (command: Command.Command.Any, path: string): ReadonlyArray<S
   ]
 }
 
-describe("the examples of the help", () => {
-  it.effect("are there for every command, and each is prepared for below", () =>
+describe("the examples in --help", () => {
+  it.effect("exist for every command, and each has an expected result in this file", () =>
     Effect.gen(function* () {
       const commands = commandsOf(yield* rootFor([]), "tributary")
       assert.deepStrictEqual(
@@ -292,7 +292,7 @@ describe("the examples of the help", () => {
   )
 
   it.live(
-    "do what they say",
+    "run with the expected exit code and output",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

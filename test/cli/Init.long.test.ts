@@ -23,7 +23,7 @@ interface Done {
 
 describe("tributary init", () => {
   it.live(
-    "asks nothing where there is no terminal, writes nothing that was not tried, and what it writes works",
+    "prompts for nothing without a terminal, and writes only settings that it has tested",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -31,8 +31,8 @@ import { startReference } from "../support/reference.ts"
 
 // --------------------------------------------------------------------------------------------------------- the address
 
-describe("the address", () => {
-  it("is put right where that is obvious, and refused where the token would not be safe", () => {
+describe("the source address in tributary init", () => {
+  it("is completed when the correction is obvious, and rejected when it is unsafe for the token", () => {
     const right: ReadonlyArray<readonly [string, string]> = [
       ["https://erp.example.com/!/api/v2", "https://erp.example.com/!/api/v2"],
       [" https://erp.example.com/!/api/v2/ ", "https://erp.example.com/!/api/v2"],
@@ -67,8 +67,8 @@ describe("the address", () => {
 
 // ---------------------------------------------------------------------------------------------------------------- .env
 
-describe("the .env", () => {
-  it("keeps what is there, whatever it is, and holds every value as it was given", () => {
+describe("the .env file in tributary init", () => {
+  it("keeps all existing lines and reads back every new value unchanged", () => {
     const value = fc
       .string({ minLength: 1, maxLength: 30, unit: "grapheme-ascii" })
       .filter((text) => text.trim() === text)
@@ -106,7 +106,7 @@ describe("the .env", () => {
     assert.isAbove(written, 450, "almost every value can be written")
   })
 
-  it("is not touched where everything stands in it, and is replaced in its place where not", () => {
+  it("stays unchanged when it has all values; a different value is replaced in place", () => {
     const text = "A=1\nNORTH_TOKEN='abc'\n# end"
     assert.deepStrictEqual(Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", "abc"]])), { text })
     assert.deepStrictEqual(Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", "new"]])), {
@@ -119,7 +119,7 @@ describe("the .env", () => {
     )
   })
 
-  it("is known to be ignored or not", () => {
+  it("is recognised as ignored or not ignored by .gitignore", () => {
     for (const ignoring of [".env", "/.env", "**/.env", ".env*", "*.env", "# x\n.env\n", "!.env\n.env"]) {
       assert.isTrue(Files.ignoresEnvironment(ignoring), ignoring)
     }
@@ -228,9 +228,9 @@ const inFolder = Effect.acquireRelease(
     })
 )
 
-describe("a conversation", () => {
+describe("the prompts of tributary init", () => {
   it.live(
-    "asks again after a wrong token, writes what loads, shows no secret, and leaves no trace when it is broken off",
+    "repeat after a wrong token, write loadable settings, show no secret and leave no file when aborted",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -40,8 +40,8 @@ const written = <A>(effect: Effect.Effect<A>) =>
 
 const secret = Redacted.make("canary-7f3-token")
 
-describe("the log in JSON", () => {
-  it.live("keeps what it is told in one object a line, secrets redacted", () =>
+describe("the JSON log", () => {
+  it.live("writes each entry as one object per line with secrets redacted", () =>
     Effect.gen(function* () {
       const entries = yield* written(
         Effect.gen(function* () {
@@ -69,7 +69,7 @@ describe("the log in JSON", () => {
     })
   )
 
-  it.live("names trace and span while they are exported, and otherwise not", () =>
+  it.live("includes trace and span ids only while traces are exported", () =>
     Effect.gen(function* () {
       const log = Effect.withSpan(Effect.logInfo("within"), "work")
       const [plain] = yield* written(log)

@@ -99,9 +99,9 @@ const connectionsMax = 60
 const pauseMaxMs = 20_000
 const watchedMaxMs = 80_000
 
-describe("many companies", () => {
+describe("a warehouse with hundreds of companies", () => {
   it.live(
-    "300 of 8 resources under serve make steady progress with few connections",
+    "serves 300 companies of 8 resources with steady progress and few connections",
     () =>
       Effect.gen(function* () {
         const place = yield* stand(300, 0)
@@ -131,7 +131,7 @@ describe("many companies", () => {
   )
 
   it.live(
-    "60 of 8 resources whose source takes 2 s for each answer are synced without a failure",
+    "syncs 60 companies of 8 resources without failures when each response takes 2 s",
     () =>
       Effect.gen(function* () {
         const place = yield* stand(60, 2_000)

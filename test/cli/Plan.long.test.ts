@@ -51,7 +51,7 @@ const rows = `select (select count(*) from tributary.runs)::int as runs, (select
 
 describe("tributary plan", () => {
   it.live(
-    "predicts a first sync of demo data, changes nothing, and then predicts an incremental one",
+    "estimates the requests of first, incremental and full syncs of demo data, and changes nothing",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -90,7 +90,7 @@ describe("tributary plan", () => {
   )
 
   it.live(
-    "predicts the requests of what was never read from how far its ids go",
+    "estimates the requests for unread resources from their highest ids",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -44,9 +44,9 @@ const asked = <Row extends object>(url: Redacted.Redacted, text: string) =>
 
 const resources = ["areas", "salesmen", "customers"]
 
-describe.skipIf(pgbouncer.absent !== null)("commands behind PgBouncer", () => {
+describe.skipIf(pgbouncer.absent !== null)("the commands behind PgBouncer", () => {
   it.live(
-    "in transaction mode end with code 2, and nothing was changed",
+    "end with code 2 and change nothing in transaction mode",
     () =>
       Effect.gen(function* () {
         const { run, direct } = yield* placed("transaction", 6)
@@ -71,7 +71,7 @@ describe.skipIf(pgbouncer.absent !== null)("commands behind PgBouncer", () => {
   )
 
   it.live(
-    "in session mode sync twice, and serve",
+    "sync twice and serve in session mode",
     () =>
       Effect.gen(function* () {
         const { run, direct } = yield* placed("session", 40)

@@ -8,8 +8,8 @@ const listed = (args: ReadonlyArray<string>) =>
     subcommands.flatMap(({ commands }) => commands.map(({ name, description }) => ({ name, description })))
   )
 
-describe("the help of the program", () => {
-  it.effect("says of each command what the command says of itself", () =>
+describe("tributary --help", () => {
+  it.effect("lists each command with the description that the command itself has", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* listed(["--help"]), yield* listed([]))
     })

@@ -42,9 +42,9 @@ const held = (world: World, prefix: string) =>
 const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("50 millis") }).pipe(Effect.timeout("60 seconds"))
 
-describe("tributary push, at length", () => {
+describe("tributary push and its subcommands", () => {
   it.live(
-    "has a subcommand for whatever became of a push",
+    "show, retry and export the outcomes of a push",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -171,7 +171,7 @@ describe("tributary push, at length", () => {
   )
 
   it.live(
-    "goes on where it stopped, whether the source failed or a person stopped it, and nothing is written twice",
+    "resume after a source failure or an interruption without writing a record twice",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -224,7 +224,7 @@ describe("tributary push, at length", () => {
   )
 
   it.live(
-    "is done by serve for rows that are inserted into the outbox, and told by its metrics",
+    "let serve push rows inserted into the outbox, and count them in the metrics",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

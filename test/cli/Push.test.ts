@@ -19,7 +19,7 @@ const told = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as Tol
 
 describe("tributary push", () => {
   it.live(
-    "sends nothing before everything fits, says what became of each, and ends with the code that says so",
+    "sends nothing while a record is invalid, reports each outcome and sets the exit code",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -27,7 +27,7 @@ const none: Counts = {
 
 describe("push status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of a warehouse", (it) => {
-    it.effect("tells of pushes, of the outbox, of open calls, and what to do", () =>
+    it.effect("lists pushes, the outbox and open push requests, with what to do", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         assert.deepStrictEqual(statusLines(yield* Outbox.read(null), ["main"]), [
@@ -152,7 +152,7 @@ describe("push status", () => {
       })
     )
 
-    it.effect("opens a finished push again when its refused rows are put back, unless it was given again", () =>
+    it.effect("reopens a finished push when its refused rows are retried, unless a newer push supersedes it", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [{ id } = { id: 0n }] = yield* sql<{ id: bigint }>`
@@ -179,7 +179,7 @@ describe("push status", () => {
     )
   })
 
-  it("says how a push ended, names the first of what went wrong, and counts the rest", () => {
+  it("reports how a push ended with the first problems and the number of further ones", () => {
     const ended = {
       rows: { push: 7n },
       company: "main",
@@ -239,7 +239,7 @@ describe("push status", () => {
     assert.strictEqual(problemLine({ line: null, field: null, message: "no" }), "no")
   })
 
-  it("tells the pace of what this run settles, and no time left before it is known", () => {
+  it("shows the speed of this run, and the remaining time only once it can be estimated", () => {
     const counts = { ...none, waiting: 300, sending: 100, created: 500, refused: 1 }
     assert.strictEqual(pace(counts, 400, 2_000), "500 created, 1 refused, 200 records/s, about a few seconds left")
     assert.strictEqual(pace(counts, 40, 2_000), "500 created, 1 refused, 20 records/s, about 20 s left")

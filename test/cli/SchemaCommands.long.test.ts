@@ -21,7 +21,7 @@ const json = (text: string) => JSON.parse(text) as Report
 
 describe("tributary schema", () => {
   it.live(
-    "shows and makes what the warehouse lacks, and learns what nobody has stated",
+    "shows and creates missing tables and columns, infers columns and reports conflicting types",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -22,8 +22,8 @@ const read = (yaml: string) =>
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
   )
 
-describe("resources of the configuration", () => {
-  it.effect("join those of the catalogue, with the fields that their settings speak of", () =>
+describe("resources defined only in the configuration", () => {
+  it.effect("are added to the catalogue with the fields that their settings name", () =>
     Effect.gen(function* () {
       const { resources } = yield* read(
         "resources:\n  widgets: {}\n  reports/Daily-Sales: { modifiedsince: true, cancel: true, key: code, area: items }\n"
@@ -49,7 +49,7 @@ describe("resources of the configuration", () => {
     })
   )
 
-  it.effect("are refused with the place and what is allowed", () =>
+  it.effect("are rejected with the position in the file and the allowed values", () =>
     Effect.gen(function* () {
       const problems = (yaml: string) =>
         Effect.map(Effect.flip(read(yaml)), (error) =>

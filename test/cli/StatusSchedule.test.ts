@@ -6,9 +6,9 @@ import { scheduleLines } from "../../src/cli/status/Format.ts"
 import * as Schedule from "../../src/status/Schedule.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
-describe("status", () => {
+describe("tributary status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of the schedule", (it) => {
-    it.effect("says nothing where nobody has served, and how each company stands where somebody has", () =>
+    it.effect("prints nothing before the first serve, then the state of each company's tasks", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const nothing = yield* Schedule.read

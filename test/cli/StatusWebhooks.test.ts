@@ -10,9 +10,9 @@ import * as Processes from "../../src/serve/Processes.ts"
 import * as Webhooks from "../../src/status/Webhooks.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 
-describe("status", () => {
+describe("tributary status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of webhooks", (it) => {
-    it.effect("says nothing where there is nothing, and everything where there is", () =>
+    it.effect("prints nothing without subscriptions, else the state of subscriptions, inbox and receivers", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         assert.deepStrictEqual(yield* Webhooks.read, [])

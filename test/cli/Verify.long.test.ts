@@ -29,7 +29,7 @@ interface Verified {
 
 describe("tributary verify and explain", () => {
   it.live(
-    "end with the code that says what they found",
+    "end with the documented exit code for differences, unknown records and refused requests",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

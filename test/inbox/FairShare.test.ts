@@ -17,8 +17,8 @@ const makeStand = () => {
   return { turns, admit, wanted, end, wait }
 }
 
-describe("turns", () => {
-  it("are had by as many as there is room for, of each kind", () => {
+describe("FairShare", () => {
+  it("admits as many tasks of each kind as there are slots", () => {
     const { turns, admit } = makeStand()
     assert.deepStrictEqual(admit("a", "b", "c", "d", "e"), ["a", "b", "c", "d"])
     const scans = ["a", "b", "c", "d"].map((path): FairShare.Task => ({ path, kind: "scan" }))
@@ -27,7 +27,7 @@ describe("turns", () => {
     assert.isFalse(turns.isBusy("scan", "d"))
   })
 
-  it("end early for those who wait, and for no more of them", () => {
+  it("ends a slice early only when another resource waits for its slot", () => {
     const { admit, wanted, end, wait } = makeStand()
     admit("a", "b", "c", "d", "e")
     assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [], "each has its time first")
@@ -40,14 +40,14 @@ describe("turns", () => {
     assert.deepStrictEqual(wanted(0, "b", "c", "d"), ["b"])
   })
 
-  it("last as long as they like when nobody waits", () => {
+  it("never ends a slice when no resource waits", () => {
     const { admit, wanted, wait } = makeStand()
     admit("a", "b", "c", "d")
     wait(60_000)
     assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [])
   })
 
-  it("come round to everybody", () => {
+  it("serves all resources equally often", () => {
     const { admit, end, wait } = makeStand()
     const all = ["a", "b", "c", "d", "e", "f", "g"]
     const served = new Map<string, number>()

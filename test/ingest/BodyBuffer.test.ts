@@ -3,8 +3,8 @@ import * as BodyBuffer from "../../src/ingest/BodyBuffer.ts"
 
 const bytesOf = (size: number) => Uint8Array.from({ length: size }, (_, index) => index % 251)
 
-describe("a body that comes in pieces", () => {
-  it("is what came, whatever the pieces, and takes at most twice as much, or 16 KiB", () => {
+describe("BodyBuffer", () => {
+  it("returns the bytes it received and allocates at most twice their size or 16 KiB", () => {
     for (const size of [0, 1, 100, 16 * 1024, 16 * 1024 + 1, 40_000]) {
       for (const pieceSize of [1, 7, 1_000, 65_536]) {
         const all = bytesOf(size)
@@ -23,7 +23,7 @@ describe("a body that comes in pieces", () => {
     }
   })
 
-  it("never takes more than may come", () => {
+  it("never allocates more than the maximum body size", () => {
     for (const most of [10, 16 * 1024, 50_000]) {
       const all = bytesOf(most)
       const body = BodyBuffer.make(most)
@@ -35,7 +35,7 @@ describe("a body that comes in pieces", () => {
     }
   })
 
-  it("is not copied when it comes in one", () => {
+  it("returns a body that arrives in one piece without copying it", () => {
     const all = bytesOf(500)
     const body = BodyBuffer.make(500)
     body.add(all)

@@ -75,8 +75,8 @@ const delivery = (signature: string, body: string, company = "acme"): Ingest.Inc
   body: utf8(body)
 })
 
-describe("receiver", () => {
-  it.effect("stores what is genuine, with the raw bytes, and answers 204 for the first and for the next time", () =>
+describe("Ingest", () => {
+  it.effect("stores genuine events with their raw bytes and answers 204, also to a repeated delivery", () =>
     Effect.gen(function* () {
       const seen = new Set<string>()
       const { receiver, events, counts } = yield* receiving(companies(), ({ eventId }) =>
@@ -103,7 +103,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("refuses every forgery with one and the same answer, and stores nothing", () =>
+  it.effect("rejects every forgery with the same answer and stores nothing", () =>
     Effect.gen(function* () {
       const { receiver, events } = yield* receiving(companies())
       const body = bodyOf("evt_2")
@@ -126,7 +126,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("keeps the window on both sides, to the second", () =>
+  it.effect("applies the limits of the time window to the second", () =>
     Effect.gen(function* () {
       const { receiver } = yield* receiving(companies())
       for (const [ageSeconds, status] of [
@@ -144,7 +144,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("looks for new secrets before it calls a delivery forged, and accepts both while one is rotated", () =>
+  it.effect("reads the secrets again before it rejects a delivery, and accepts both secrets during a rotation", () =>
     Effect.gen(function* () {
       const secrets = companies()
       const { receiver, counts } = yield* receiving(secrets)
@@ -165,7 +165,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("asks once for all who are suspected meanwhile, and bounds how many wait", () =>
+  it.effect("reads the secrets once for all concurrent suspect deliveries, and limits how many wait", () =>
     Effect.gen(function* () {
       const { receiver, counts, events } = yield* receiving(companies())
       const body = bodyOf("evt_4")
@@ -184,7 +184,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("does not wait for new secrets longer than a few seconds, and then calls nothing forged", () =>
+  it.effect("answers 503 when reading the secrets takes longer than 3 s", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(t * 1000)
       const receiver = yield* Ingest.make({
@@ -201,7 +201,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("puts off what fits none of the secrets while they cannot be read, and judges it when they can", () =>
+  it.effect("answers 503 to an unmatched signature while the secrets are unreadable, and 401 afterwards", () =>
     Effect.gen(function* () {
       const secrets = new Map<string, ReadonlyArray<string>>()
       let isThere = false
@@ -230,7 +230,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("does the same work for every company, known or not", () =>
+  it.effect("computes the same number of signatures for known and unknown companies", () =>
     Effect.gen(function* () {
       const secrets = companies()
       const { receiver, tried } = yield* receiving(secrets)
@@ -245,7 +245,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("counts what it is not asked to judge, and says so", () =>
+  it.effect("counts and logs deliveries that are too large or refused under load", () =>
     Effect.gen(function* () {
       const { receiver, lines } = yield* receiving(companies())
       assert.strictEqual(receiver.refuseTooLarge("acme").status, 413)
@@ -300,7 +300,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("says each kind of refusal once a minute, whatever their number, and no secret", () =>
+  it.effect("logs each kind of rejection once a minute, without secrets", () =>
     Effect.gen(function* () {
       const { receiver, lines } = yield* receiving(companies())
       const body = bodyOf("evt_8")
@@ -323,7 +323,7 @@ describe("receiver", () => {
     })
   )
 
-  it.effect("answers who still waits when it ends, and who comes after", () =>
+  it.effect("answers 503 to waiting and later deliveries once it is closed", () =>
     Effect.gen(function* () {
       const body = bodyOf("evt_9")
       const statuses: Array<number> = []

@@ -58,9 +58,9 @@ const insatiable = (budget: Budget.BudgetShape, taken: Array<number>, pauseMs: n
     })
   )
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledger in Postgres", (it) => {
-  describe("its rule", () => {
-    it.effect("is the one of PermitPolicy.ts, on random histories", () =>
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("PostgresPermitStore", (it) => {
+  describe("the permit policy in SQL", () => {
+    it.effect("gives the same results as PermitPolicy.ts on random histories", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const set = yield* ownTime
@@ -163,7 +163,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       }).pipe(Effect.scoped)
     )
 
-    it.effect("is not fooled for long by a clock that is set back, and forgets tokens that are no longer used", () =>
+    it.effect("recovers when the clock is set back, and deletes rate budgets of unused tokens", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const set = yield* ownTime
@@ -207,8 +207,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     )
   })
 
-  describe("processes at once", () => {
-    it.effect("never use more than the limit together, use nearly all of it, and leave few rows", () =>
+  describe("concurrent processes", () => {
+    it.effect("never exceed the limit together, use at least 85 % of it and leave few rows", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const name = fingerprint()
@@ -240,7 +240,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       })
     )
 
-    it.effect("all keep still after one was told to wait, with a limit and without", () =>
+    it.effect("all stop sending during a pause, with and without a limit", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         for (const perMinute of [600_000, null]) {
@@ -279,7 +279,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       }).pipe(Effect.scoped)
     )
 
-    it.effect("at an ordinary limit send nothing at all once the hold is known to the ledger", () =>
+    it.effect("send no request once a pause is stored, at a limit of 600 per minute", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const name = fingerprint()
@@ -294,36 +294,34 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
       }).pipe(Effect.scoped)
     )
 
-    it.effect(
-      "count what a killed one held until its time is over, and have back what an orderly one did not use",
-      () =>
-        Effect.gen(function* () {
-          const sql = yield* SqlClient.SqlClient
-          const set = yield* ownTime
-          let now = 1_800_000_000_000
-          yield* set(now)
-          const name = fingerprint()
-          const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
-          const ask = (urgent: number, settled: PermitPolicy.SettledPermits | null = null) =>
-            ledger.lease({ wanted: { ...nothing, urgent }, validMs: 1_000, settled })
-          const killed = yield* ask(6)
-          assert.strictEqual(killed.granted.urgent, 6)
-          const orderly = yield* ask(9)
-          assert.strictEqual(orderly.granted.urgent, 4)
-          yield* ask(0, { id: orderly.leaseId!, used: 1, ageMs: 0 })
-          assert.strictEqual((yield* ask(9)).granted.urgent, 3)
-          now += 61_400
-          yield* set(now)
-          // 60.5 s after its use: the one permit of the orderly lease; the killed one's lease ran for a second more.
-          assert.strictEqual((yield* ask(9)).granted.urgent, 1)
-          now += 200
-          yield* set(now)
-          assert.strictEqual((yield* ask(9)).granted.urgent, 9)
-        }).pipe(Effect.scoped)
+    it.effect("count the permits of a killed process until they expire, and get unused permits back", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const set = yield* ownTime
+        let now = 1_800_000_000_000
+        yield* set(now)
+        const name = fingerprint()
+        const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
+        const ask = (urgent: number, settled: PermitPolicy.SettledPermits | null = null) =>
+          ledger.lease({ wanted: { ...nothing, urgent }, validMs: 1_000, settled })
+        const killed = yield* ask(6)
+        assert.strictEqual(killed.granted.urgent, 6)
+        const orderly = yield* ask(9)
+        assert.strictEqual(orderly.granted.urgent, 4)
+        yield* ask(0, { id: orderly.leaseId!, used: 1, ageMs: 0 })
+        assert.strictEqual((yield* ask(9)).granted.urgent, 3)
+        now += 61_400
+        yield* set(now)
+        // 60.5 s after its use: the one permit of the orderly lease; the killed one's lease ran for a second more.
+        assert.strictEqual((yield* ask(9)).granted.urgent, 1)
+        now += 200
+        yield* set(now)
+        assert.strictEqual((yield* ask(9)).granted.urgent, 9)
+      }).pipe(Effect.scoped)
     )
   })
 
-  it.effect("is never part of a transaction of whoever asks", () =>
+  it.effect("grants permits outside the transaction of its caller", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
@@ -340,7 +338,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     })
   )
 
-  it.effect("knows no token, and one line per token and process", () =>
+  it.effect("stores no token, and uses one row per token and one rate budget per process", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const budgets = yield* Budgets
@@ -367,7 +365,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     }).pipe(Effect.provide(layerPostgres))
   )
 
-  it.effect("ends a pause that no clock can hold, and one that is stored without a bound", () =>
+  it.effect("limits an unbounded pause to one day", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
@@ -384,7 +382,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     })
   )
 
-  it.effect("lets a person end a pause, for processes that wait as well", () =>
+  it.effect("ends a pause on release_budget, also for processes that already wait", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
@@ -408,7 +406,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
   )
 
-  it.effect("that has gone lets nobody send, and says so in words", () =>
+  it.effect("grants no permit when its database function is missing, and reports the warehouse", () =>
     Effect.gen(function* () {
       const database = yield* Database
       const ledger: PermitStore = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
@@ -423,7 +421,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the ledg
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that takes no writes says so, with the settings to look at", () =>
+  it.effect("reports a read-only database with the setting to check", () =>
     Effect.gen(function* () {
       const { host, port, user, password, database } = (yield* Database).endpoint
       const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`

@@ -173,7 +173,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     return { arrivals, row: row! }
   }, Effect.scoped)
 
-  it.effect("provoke no 429 and use all that there is", () =>
+  it.effect("cause no 429 and use at least 98 % of the limit", () =>
     Effect.gen(function* () {
       const limit = 60
       const minutes = 3
@@ -186,7 +186,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     })
   )
 
-  it.effect("make room for another program, and send nothing before Retry-After has passed", () =>
+  it.effect("slow down for another program, and send nothing before Retry-After has passed", () =>
     Effect.gen(function* () {
       const limit = 60
       const { arrivals, row } = yield* observe({ limit, minutes: 4, otherEveryMs: 3_000 })

@@ -14,9 +14,9 @@ const random = (state: number) => () => {
   return state / 2 ** 32
 }
 
-describe("a backfill that is killed", () => {
+describe("a killed backfill", () => {
   it.live(
-    `${kills} times with -9 while syncs run beside it ends equal to the source`,
+    `ends equal to the source after ${kills} kills with -9 and concurrent syncs`,
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -24,9 +24,9 @@ const dialects: ReadonlyArray<readonly [title: string, dialect: object, configur
   ["no synced_through", { syncedThrough: false }, ""]
 ]
 
-describe("the pipeline", () => {
+describe("a sync", () => {
   it.live(
-    "ends equal whatever the dialect of the server",
+    "ends with a warehouse equal to the source for every dialect of the server",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -17,9 +17,9 @@ const equal = (world: World, resources: ReadonlyArray<string>) =>
     })
   )
 
-describe("a source that misbehaves", () => {
+describe("a sync from a faulty source", () => {
   it.live(
-    "in any mix delays a sync and changes nothing else",
+    "ends with all rows when every kind of fault occurs, and only takes longer",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -59,7 +59,7 @@ describe("a source that misbehaves", () => {
   )
 
   it.live(
-    "for longer than patience lasts ends with code 5, and the next run goes on where it stopped",
+    "ends with code 5 after the last retry, and the next run resumes there",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -87,7 +87,7 @@ describe("a source that misbehaves", () => {
   )
 
   it.live(
-    "refusing a token or a scope stops what it concerns and says what to fix",
+    "ends with code 3 for a refused token or scope and reports what to fix",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -115,7 +115,7 @@ describe("a source that misbehaves", () => {
   )
 
   it.live(
-    "at its request limit is waited for as it says, also by the process after the one that was told",
+    "waits for Retry-After, also in the process that follows a killed one",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

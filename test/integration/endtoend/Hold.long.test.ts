@@ -3,9 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../../support/world.ts"
 
-describe("a pause that something between requested", () => {
+describe("a pause with an excessive Retry-After", () => {
   it.live(
-    "is bounded, shown with who requested it, and ended by a command",
+    "is limited, shown with its origin, and ended by budget release",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

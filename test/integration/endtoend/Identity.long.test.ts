@@ -12,9 +12,9 @@ const yaml = (datasets = "", more = "") =>
   `budget: { requests_per_minute: unlimited }\n${datasets}\n` +
   `companies: [{ name: main, token_env: SERVICE_API_TOKEN, resources: [${resources.join(", ")}] }]\n${more}\n`
 
-describe("a warehouse that is not the one of the last sync", () => {
+describe("a restored, copied or replaced warehouse", () => {
   it.live(
-    "becomes equal to the source, or nothing is written",
+    "ends equal to the source, or the commands write nothing",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

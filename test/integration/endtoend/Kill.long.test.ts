@@ -31,9 +31,9 @@ const draw = (chance: Chance) => {
 const isAt = (place: ReturnType<typeof draw>, moment: Moment) =>
   moment.kind === place.kind && moment.number === place.number && moment.stage === place.stage
 
-describe("a sync that is killed", () => {
+describe("a killed sync", () => {
   it.live(
-    `${kills} times with -9 ends equal to the source, each page landed once`,
+    `ends equal to the source after ${kills} kills with -9, each page landed once`,
     () =>
       Effect.scoped(
         Effect.gen(function* () {

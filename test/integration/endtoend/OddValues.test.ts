@@ -5,9 +5,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../../support/world.ts"
 
-describe("odd values", () => {
+describe("a sync of unusual values", () => {
   it.live(
-    "survive, or go to quarantine with the reason and the bytes while everything else lands",
+    "stores them unchanged, or quarantines them with reason and bytes while other records land",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

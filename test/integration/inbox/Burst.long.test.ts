@@ -49,7 +49,7 @@ const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return { result, seconds: Number((yield* Clock.monotonicTimeNanos) - began) / 1e9 }
   })
 
-describe("a burst", () => {
+describe("a burst of events", () => {
   layer(stand, { excludeTestServices: true, timeout: "240 seconds" })("against the source", (it) => {
     const storeAll = (events: ReadonlyArray<InboxWriter.NewEvent>) =>
       Effect.scoped(
@@ -65,7 +65,7 @@ describe("a burst", () => {
       return truth.length
     })
 
-    it.effect("of as many records is answered by the pages of a scan", () =>
+    it.effect("for as many records is processed with the pages of one scan", () =>
       Effect.gen(function* () {
         const { id, name, put, sync, requests, drain, truth } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "before")])
@@ -92,7 +92,7 @@ describe("a burst", () => {
       })
     )
 
-    it.effect("of one record is answered by a handful of reads", () =>
+    it.effect("for one record is processed with at most five reads", () =>
       Effect.gen(function* () {
         const { id, name, put, sync, requests, drain, truth } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "before")])
@@ -110,7 +110,7 @@ describe("a burst", () => {
       })
     )
 
-    it.effect("while the warehouse hangs waits up to the bound, and is stored once when it goes on", () =>
+    it.effect("waits up to the limit while the warehouse hangs, and is stored once afterwards", () =>
       Effect.gen(function* () {
         const { id, name, sql } = yield* makeStand([])
         const { host, port, user, password, database } = (yield* Database).endpoint

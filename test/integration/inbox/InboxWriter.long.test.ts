@@ -64,10 +64,10 @@ const behind = Effect.fnUntraced(function* (company: string) {
 /** What was cut may come again, and hangs once more. */
 const lose = (gate: Gate) => Effect.andThen(Effect.andThen(gate.shut, gate.open), gate.hang)
 
-layer(warehouse, { excludeTestServices: true, timeout: "2 minutes" })("the inbox", (it) => {
-  describe("tells each event in time", () => {
+layer(warehouse, { excludeTestServices: true, timeout: "2 minutes" })("InboxWriter", (it) => {
+  describe("while the warehouse hangs", () => {
     it.effect(
-      "while the warehouse hangs and its writers are out of step, and while connections are lost late",
+      "returns each outcome before the sender's timeout, also with unsynchronised writers and lost connections",
       () =>
         Effect.gen(function* () {
           const outOfStep = Effect.gen(function* () {

@@ -46,9 +46,9 @@ const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return { exit, ms: Number((yield* Clock.monotonicTimeNanos) - began) / 1e6 }
   })
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbox", (it) => {
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWriter", (it) => {
   describe("storing", () => {
-    it.effect("keeps every part of an event, byte for byte", () =>
+    it.effect("stores every field of an event byte for byte", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const inbox = yield* InboxWriter.make()
@@ -96,7 +96,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
       })
     )
 
-    it.effect("knows an event again, in one batch, across batches, writers and processes, and by company", () =>
+    it.effect("recognises a repeated event of a company across batches, writers and processes", () =>
       Effect.gen(function* () {
         const inbox = yield* InboxWriter.make()
         const other = yield* InboxWriter.make()
@@ -117,7 +117,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
       })
     )
 
-    it.effect("puts everything that waits in one statement, and keeps the order", () =>
+    it.effect("stores all waiting events in one statement and keeps their order", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const inbox = yield* InboxWriter.make({ writers: 1 })
@@ -136,7 +136,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
       })
     )
 
-    it.effect("opens the latch for what is new, and not for what is known", () =>
+    it.effect("opens the latch for a new event and not for a known one", () =>
       Effect.gen(function* () {
         const inbox = yield* InboxWriter.make()
         const company = newCompany()
@@ -149,7 +149,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
       })
     )
 
-    it.effect("refuses an event that Postgres cannot hold alone, and stores those beside it", () =>
+    it.effect("rejects an event that Postgres cannot store, and stores the other events of the batch", () =>
       Effect.gen(function* () {
         const inbox = yield* InboxWriter.make({ writers: 1 })
         const company = newCompany()
@@ -173,7 +173,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
       })
     )
 
-    it.effect("is durable where the operator gave that up", () =>
+    it.effect("commits durably when the database has synchronous_commit off", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [{ name } = { name: "" }] = yield* sql<{ readonly name: string }>`select current_database() as name`
@@ -199,8 +199,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     )
   })
 
-  describe("retention", () => {
-    it.effect("removes what is settled or dead and old or beyond the bound, and nothing that waits", () =>
+  describe("InboxRetention", () => {
+    it.effect("deletes old processed events and excess dead letters, and no pending event", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`delete from tributary.inbox`
@@ -239,7 +239,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
   })
 })
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbox in trouble", (it) => {
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWriter with a faulty warehouse", (it) => {
   /** The database behind a gate; the test itself goes around it. */
   const guarded = Effect.gen(function* () {
     const { endpoint } = yield* Database
@@ -250,7 +250,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     return { gate, database: Database.layerUrl(gate.url) }
   })
 
-  it.effect("says so promptly while the warehouse is away, at its start too, and recovers by itself", () =>
+  it.effect("fails within 4.5 s while the warehouse is unreachable, also at start, and recovers automatically", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       yield* gate.shut
@@ -290,7 +290,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("replaces a connection that was lost while nobody used it, and nobody notices", () =>
+  it.effect("replaces connections that were lost while idle without failing an event", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
@@ -318,7 +318,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("gives a statement up that hangs, tells all who wait, and takes another connection", () =>
+  it.effect("abandons a statement that hangs, fails all waiting events and opens another connection", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       const inbox = yield* InboxWriter.make({ answerMaxMs: 300 }).pipe(Effect.provide(database))
@@ -340,7 +340,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("while the warehouse hangs, tells who waits when a connection cannot be made, and the next at once", () =>
+  it.effect("fails waiting and new events quickly when reconnecting to a hanging warehouse fails", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       const inbox = yield* InboxWriter.make({ connectMaxMs: 200, answerMaxMs: 300 }).pipe(Effect.provide(database))
@@ -374,7 +374,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("begins nothing for who has waited for long, neither a first time nor again", () =>
+  it.effect("starts no insert or retry for an event that has waited longer than waitMaxMs", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       const inbox = yield* InboxWriter.make({ writers: 1, waitMaxMs: 150 }).pipe(Effect.provide(database))
@@ -418,7 +418,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("proves for all who ask at once by one statement", () =>
+  it.effect("answers concurrent probes with one statement", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       yield* gate.hang
@@ -440,7 +440,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("waits out a lock no longer than it may, and stores nothing twice when it ends", () =>
+  it.effect("waits for a table lock until answerMaxMs, and stores a retried event once", () =>
     Effect.gen(function* () {
       const { database } = yield* guarded
       const inbox = yield* InboxWriter.make({ answerMaxMs: 400 }).pipe(Effect.provide(database))
@@ -460,7 +460,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("bounds what waits, and answers those beyond at once", () =>
+  it.effect("limits the number and bytes of waiting events, and rejects further ones immediately", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       const inbox = yield* InboxWriter.make({ writers: 1, waitingMax: 10, waitingBytesMax: 1_000_000 }).pipe(
@@ -506,7 +506,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the inbo
     })
   )
 
-  it.effect("tells who waits when it ends", () =>
+  it.effect("fails waiting and later events when it is closed", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
       const reasons: Array<string> = []

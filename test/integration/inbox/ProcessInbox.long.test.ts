@@ -12,9 +12,9 @@ import { makeStand, one, placed, stand, until } from "./working.ts"
 
 const numbersOf = (length: number, from = 1) => Array.from({ length }, (_, at) => at + from)
 
-describe("the worker, for some time", () => {
+describe("the inbox worker over several seconds", () => {
   layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
-    it.effect("gives every resource its turn, and reads children meanwhile", () =>
+    it.effect("processes every resource in a fair share, and reads children in between", () =>
       Effect.gen(function* () {
         const fed = ["vendors", "salesmen", "customers", "items"]
         const others = ["carriers", "taxclasses"]
@@ -49,7 +49,7 @@ describe("the worker, for some time", () => {
       })
     )
 
-    it.effect("reads the children that somebody else's run asks for", () =>
+    it.effect("reads children for refetch requests from another run", () =>
       Effect.gen(function* () {
         const { put, sync, rows, options, requests } = yield* makeStand(["vendors", "vendororderfroms"])
         yield* put("vendors", [one(1, "v1"), one(2, "v2")])
@@ -69,7 +69,7 @@ describe("the worker, for some time", () => {
       })
     )
 
-    it.effect("reads every child at most once a minute where many parents are named", () =>
+    it.effect("reads a child resource in full at most once a minute when many parents are named", () =>
       Effect.gen(function* () {
         const { id, put, sync, accept, inbox, sql, options } = yield* makeStand(["vendors", "vendororderfroms"])
         const children = numbersOf(120).map((number) => ({ ...placed(number, "a"), vendorid: number }))
@@ -102,7 +102,7 @@ describe("the worker, for some time", () => {
       })
     )
 
-    it.effect("scans at most once for events that a scan does not answer", () =>
+    it.effect("scans at most once for events that the scan does not resolve", () =>
       Effect.gen(function* () {
         const { id, put, sync, accept, drain, requests, sql, name } = yield* makeStand(["salesmen"])
         const numbers = numbersOf(700)
@@ -125,7 +125,7 @@ describe("the worker, for some time", () => {
       })
     )
 
-    it.effect("goes on with records while an event that names none waits", () =>
+    it.effect("processes events of records while an event without a record number waits", () =>
       Effect.gen(function* () {
         const { id, put, sync, accept, inbox, sql, options } = yield* makeStand(["salesmen"])
         yield* put(
@@ -151,7 +151,7 @@ describe("the worker, for some time", () => {
       })
     )
 
-    it.effect("tells once of a resource on which the work fails", () =>
+    it.effect("logs once that the events of a resource fail", () =>
       Effect.gen(function* () {
         const { put, accept, inbox, options } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])

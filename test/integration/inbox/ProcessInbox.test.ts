@@ -13,9 +13,9 @@ import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { makeStand, one, placed, stand, states, until } from "./working.ts"
 
-describe("the worker", () => {
+describe("the inbox worker", () => {
   layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
-    it.effect("answers all events of a record by one read, and loads nothing of their bodies", () =>
+    it.effect("resolves all events of a record with one read, and loads no value from their bodies", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, requests, rows, sql, company } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "as the source has it"), one(2, "other")])
@@ -42,7 +42,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("asks nothing for what the warehouse holds in a newer version, and reads what is as new", () =>
+    it.effect("makes no request when the row is newer than the event, and reads when equally new", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, inbox, requests } = yield* makeStand(["salesmen"])
         const [stored] = yield* put("salesmen", [one(1, "a")])
@@ -63,7 +63,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("reads again what is replayed", () =>
+    it.effect("reads the record of a replayed event again", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests, name, inbox } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -84,7 +84,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("answers many by one scan", () =>
+    it.effect("resolves many events with one scan", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -106,7 +106,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("knows of a scan by others how much the next one lists again", () =>
+    it.effect("estimates the length of its next scan from scans of other runs", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -126,7 +126,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("reads one by one while a full scan is under way", () =>
+    it.effect("reads records one by one while a full scan is unfinished", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests, control, sql, id } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -150,7 +150,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("asks urgently for what changed, and for every record only like a scheduled run", () =>
+    it.effect("reads changes with urgent priority and full scans with live priority", () =>
       Effect.gen(function* () {
         const { put, accept, company, options, inbox } = yield* makeStand(["orderdeposits"])
         const asked: Array<string> = []
@@ -181,7 +181,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("does not wait for a run of somebody else", () =>
+    it.effect("processes events while another run has the resource lock", () =>
       Effect.gen(function* () {
         const { id, put, sync, accept, drain, rows } = yield* makeStand(["salesmen"])
         const numbers = Array.from({ length: 30 }, (_, at) => at + 1)
@@ -199,7 +199,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("scans where records cannot be asked for by number", () =>
+    it.effect("scans a resource whose records cannot be read by number", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["orderdeposits"])
         yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
@@ -226,7 +226,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("scans again at once for what came meanwhile, within a third of the request budget", () =>
+    it.effect("scans again at once for new events, within a third of the rate budget", () =>
       Effect.gen(function* () {
         const { id, put, sync, accept, control, options, sql, name } = yield* makeStand(["orderdeposits"])
         yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
@@ -259,7 +259,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("reads every record where there is neither number nor cursor, but only once a minute", () =>
+    it.effect("scans a resource without number and cursor in full at most once a minute", () =>
       Effect.gen(function* () {
         const { put, sync, accept, requests, inbox, rows, options, drain } = yield* makeStand(["assetcategories"])
         yield* put("assetcategories", [one(1, "a")])
@@ -282,7 +282,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("reads only the records of the parent that the event names", () =>
+    it.effect("reads only the children of the parent that the event names", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["vendors", "vendororderfroms"])
         yield* put("vendors", [one(1, "v1"), one(2, "v2")])
@@ -304,7 +304,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("reads all of a child resource that was never loaded, once", () =>
+    it.effect("loads a child resource in full once when it was never synced", () =>
       Effect.gen(function* () {
         const { put, accept, drain, requests, inbox, rows } = yield* makeStand(["vendors", "vendororderfroms"])
         yield* put("vendors", [one(1, "v1")])
@@ -317,7 +317,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("reads the children of parents that changed", () =>
+    it.effect("reads the children of changed parents", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests, rows } = yield* makeStand(["vendors", "vendororderfroms"])
         yield* put("vendors", [one(1, "v1"), one(2, "v2")])
@@ -337,7 +337,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("reads the resource for an event without a number, and ignores what is not synced", () =>
+    it.effect("scans the resource for an event without a number, and skips events of unsynced resources", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, requests, inbox, rows } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -360,7 +360,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("waits for a record that cannot be seen yet, and buries one that is gone", () =>
+    it.effect("postpones an event of a record that is not visible yet, and soft-deletes a missing record", () =>
       Effect.gen(function* () {
         const { put, sync, accept, drain, inbox, rows, makeDue, control, id, sql } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a"), one(2, "b")])
@@ -402,7 +402,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("lets nothing wait for a record that is slow, and leaves what it had in hand when it ends", () =>
+    it.effect("processes other records while one read is slow, and releases events in flight at shutdown", () =>
       Effect.gen(function* () {
         const { put, accept, inbox, control, options, sql, name } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a"), one(2, "b"), one(3, "c")])
@@ -427,7 +427,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("gives up a record that always fails, and goes on with the others", () =>
+    it.effect("makes a dead letter of an event that always fails, and processes the others", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, rows, makeDue, control, name } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a"), one(2, "b"), one(3, "c")])
@@ -453,30 +453,32 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("waits for a source that is away without counting attempts, and goes on when it is back", () =>
-      Effect.gen(function* () {
-        const { put, accept, drain, inbox, rows, control, makeDue } = yield* makeStand(["salesmen"])
-        yield* put("salesmen", [one(1, "a"), one(2, "b")])
-        yield* control("POST", "/faults", { rules: [{ kind: "status", status: 503 }] })
-        yield* accept("salesmen.updated", one(1, "x"))
-        yield* accept("salesmen.updated", one(2, "x"))
-        const away = yield* drain
-        yield* control("DELETE", "/faults")
-        assert.include(away.stopped!, "503")
-        assert.deepStrictEqual(
-          (yield* inbox).map(({ state, attempts }) => [state, attempts]),
-          [
-            ["pending", 0],
-            ["pending", 0]
-          ]
-        )
-        yield* makeDue
-        assert.strictEqual((yield* drain).done, 2)
-        assert.lengthOf(yield* rows("salesmen"), 2)
-      })
+    it.effect(
+      "postpones events without counting attempts while the source is unreachable, and resumes afterwards",
+      () =>
+        Effect.gen(function* () {
+          const { put, accept, drain, inbox, rows, control, makeDue } = yield* makeStand(["salesmen"])
+          yield* put("salesmen", [one(1, "a"), one(2, "b")])
+          yield* control("POST", "/faults", { rules: [{ kind: "status", status: 503 }] })
+          yield* accept("salesmen.updated", one(1, "x"))
+          yield* accept("salesmen.updated", one(2, "x"))
+          const away = yield* drain
+          yield* control("DELETE", "/faults")
+          assert.include(away.stopped!, "503")
+          assert.deepStrictEqual(
+            (yield* inbox).map(({ state, attempts }) => [state, attempts]),
+            [
+              ["pending", 0],
+              ["pending", 0]
+            ]
+          )
+          yield* makeDue
+          assert.strictEqual((yield* drain).done, 2)
+          assert.lengthOf(yield* rows("salesmen"), 2)
+        })
     )
 
-    it.effect("waits for the version that the event shows", () =>
+    it.effect("postpones an event until the source returns the version of the event", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, rows, makeDue } = yield* makeStand(["salesmen"])
         const [stored] = yield* put("salesmen", [one(1, "old")])
@@ -494,7 +496,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("gives up with a remedy what the token may not read, so that it can be replayed", () =>
+    it.effect("makes dead letters with a remedy of events that the token may not read", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, control, name, requests } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -519,7 +521,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("gives up what belongs to another company", () =>
+    it.effect("makes a dead letter of an event of another company", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, requests } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -531,7 +533,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("sets a record aside that does not fit, and is done with its event", () =>
+    it.effect("quarantines a record that does not fit, and marks its event done", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, control, sql, id } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -557,7 +559,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("settles with the landing or not at all", () =>
+    it.effect("marks events done in the transaction that lands their records", () =>
       Effect.gen(function* () {
         const { put, accept, drain, inbox, rows, sql, name } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
@@ -586,7 +588,7 @@ describe("the worker", () => {
       })
     )
 
-    it.effect("shares an inbox between processes, and takes over from one that is gone", () =>
+    it.effect("shares an inbox between processes, and acquires expired leases of a stopped process", () =>
       Effect.gen(function* () {
         const { id, put, accept, inbox, requests, rows, sql, name, options } = yield* makeStand(["salesmen", "vendors"])
         const numbers = Array.from({ length: 20 }, (_, at) => at + 1)

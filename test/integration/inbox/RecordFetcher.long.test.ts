@@ -120,9 +120,9 @@ const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boole
     Effect.tap((value) => Effect.sync(() => assert.isTrue(holds(value), JSON.stringify(value))))
   )
 
-describe("reading one by one, and its queue", () => {
+describe("RecordFetcher and the inbox queue", () => {
   layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
-    it.effect("goes on beside reads that hang, and gives those up for now", () =>
+    it.effect("reads other records while some reads hang, and postpones the hanging ones", () =>
       Effect.gen(function* () {
         const { control, accept, inbox, read, runs } = yield* makeStand(6)
         const rules = [1, 2, 3, 4].map((id) => ({ path: `/${path}/${id}`, kind: "delay", ms: 20_000 }))
@@ -146,7 +146,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("leaves what it has not begun when it ends, and waits a moment for the rest", () =>
+    it.effect("releases the records it has not started when another resource waits", () =>
       Effect.gen(function* () {
         const { control, accept, inbox, read, asked } = yield* makeStand(30)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}`, kind: "delay", ms: 20_000 }] })
@@ -161,7 +161,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("comes to the end of what is tried again, whoever waits for the resource", () =>
+    it.effect("completes the retries of a record when another resource waits", () =>
       Effect.gen(function* () {
         const retry = { attemptsMax: 4, backoffBaseMs: 400, backoffMaxMs: 400 }
         const { control, accept, inbox, read } = yield* makeStand(1, undefined, retry)
@@ -176,7 +176,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("blames no record while the source answers nothing at all", () =>
+    it.effect("counts no attempt while the source does not respond at all", () =>
       Effect.gen(function* () {
         const { control, accept, inbox, read } = yield* makeStand(2)
         yield* control("POST", "/faults", { rules: [{ kind: "delay", ms: 20_000 }] })
@@ -191,7 +191,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("does not count the time that a request waits for the budget", () =>
+    it.effect("excludes the wait for the rate budget from its timeouts", () =>
       Effect.gen(function* () {
         const budget = yield* Budget.pipe(Effect.provide(Layer.fresh(Budget.layerUnlimited)))
         const { accept, inbox, read, runs } = yield* makeStand(1, budget)
@@ -208,7 +208,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("says of a run that was told to stop that it was", () =>
+    it.effect("records an interrupted run as abandoned with the kind Interrupted", () =>
       Effect.gen(function* () {
         const { control, accept, inbox, read, runs } = yield* makeStand(1)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}/1`, kind: "delay", ms: 20_000 }] })
@@ -225,7 +225,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("takes a resource from a process that let its claim pass and still has the lock", () =>
+    it.effect("acquires a resource whose lease has expired while the old process still has the lock", () =>
       Effect.gen(function* () {
         const { id, name, sql, accept, drain, inbox } = yield* makeStand(1)
         yield* accept(1)
@@ -240,7 +240,7 @@ describe("reading one by one, and its queue", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("waits out the pause of what has failed, however many events follow", () =>
+    it.effect("keeps the backoff of a failed record when more events of it arrive", () =>
       Effect.gen(function* () {
         const { control, accept, inbox, drain } = yield* makeStand(2)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}/2`, kind: "status", status: 500 }] })
@@ -264,7 +264,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("takes some of what was put off along with what is due of the same record", () =>
+    it.effect("claims some postponed events together with due events of the same record", () =>
       Effect.gen(function* () {
         const { sql, name, accept, take } = yield* makeStand(0)
         yield* sql`
@@ -300,7 +300,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("takes so many bytes together, and one event however large", () =>
+    it.effect("claims events up to a byte limit, and at least one event of any size", () =>
       Effect.gen(function* () {
         const { accept, take } = yield* makeStand(0)
         const mebibyte = 1024 * 1024
@@ -319,7 +319,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("answers an event by a newer row only where no digit of its stamp leaves that open", () =>
+    it.effect("skips an event only if the row's timestamp is newer in every digit", () =>
       Effect.gen(function* () {
         const { id, sql, accept, take } = yield* makeStand(0)
         yield* sql`insert into erp.salesmen (_company_id, id, lastchangedate, _origin, _observed_at)
@@ -346,7 +346,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("does not answer an event by a read from before the warehouse's clock was set back", () =>
+    it.effect("ignores a row read before the warehouse clock was set back when it resolves an event", () =>
       Effect.gen(function* () {
         const { id, sql, accept, take } = yield* makeStand(0)
         yield* accept(1)
@@ -363,7 +363,7 @@ describe("reading one by one, and its queue", () => {
       })
     )
 
-    it.effect("finds the resources with something due, the one that has waited longest first", () =>
+    it.effect("lists resources with due events, longest waiting first", () =>
       Effect.gen(function* () {
         const { sql, name } = yield* makeStand(0)
         const put = (resource: string | null, ageSeconds: number) =>

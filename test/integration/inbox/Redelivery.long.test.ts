@@ -12,9 +12,9 @@ import { makeStand, one, stand, states } from "./working.ts"
 const t = 1_800_000_000
 const secret = "whsec_redelivered"
 
-describe("a delivery", () => {
-  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("after the purge", (it) => {
-    it.effect("is stored and acted on again, and changes nothing", () =>
+describe("a repeated delivery", () => {
+  layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("after the retention of its event", (it) => {
+    it.effect("is stored and processed again without changing a row", () =>
       Effect.gen(function* () {
         const { id, name, sql, put, drain, inbox, requests } = yield* makeStand(["salesmen"])
         const store = yield* InboxWriter.make()

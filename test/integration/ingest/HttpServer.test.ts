@@ -169,9 +169,9 @@ const tlsFiles = Effect.gen(function* () {
   return { folder, files, first, write }
 })
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the listener", (it) => {
-  describe("answers", () => {
-    it.effect("every status", () =>
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webhook HTTP server", (it) => {
+  describe("responses", () => {
+    it.effect("have the documented status for every kind of request", () =>
       Effect.gen(function* () {
         const { listener, count, receiver } = yield* receiving()
         const { url } = listener
@@ -212,7 +212,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("what others serve on the same address", () =>
+    it.effect("come from the additional handler for its own paths", () =>
       Effect.gen(function* () {
         const { listener } = yield* receiving({
           more: (request, response) => {
@@ -226,7 +226,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("forgeries with 401, and nothing of them stays", () =>
+    it.effect("reject forgeries with one identical 401 and store nothing", () =>
       Effect.gen(function* () {
         const { listener, count } = yield* receiving()
         yield* sendGood(listener.url, "evt_0")
@@ -247,8 +247,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
     )
   })
 
-  describe("bodies", () => {
-    it.effect("too large are refused before they were read, however they come", () =>
+  describe("request bodies", () => {
+    it.effect("that are too large are rejected before they are read completely", () =>
       Effect.gen(function* () {
         const { listener, count, receiver } = yield* receiving()
         const large = bodyOf("evt_large", { memo: "x".repeat(bodyBytesMax) })
@@ -297,7 +297,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("compressed are refused, and never opened", () =>
+    it.effect("that are compressed are rejected without decompression", () =>
       Effect.gen(function* () {
         const { listener, count } = yield* receiving()
         const zipped = gzipSync(bodyOf("evt_zip"))
@@ -326,7 +326,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("may come in any pieces", () =>
+    it.effect("are accepted in pieces of any size", () =>
       Effect.gen(function* () {
         const { listener, count } = yield* receiving()
         const body = bodyOf("evt_pieces")
@@ -352,8 +352,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
     )
   })
 
-  describe("peers", () => {
-    it.effect("that are slow are cut in bounded time, and others are served meanwhile", () =>
+  describe("connections", () => {
+    it.effect("that are slow are closed in limited time while others are served", () =>
       Effect.gen(function* () {
         const { listener, count } = yield* receiving({ requestMaxMs: 400 })
         const body = bodyOf("evt_slow")
@@ -394,7 +394,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("that are slow over TLS are cut too, before and after they said who they are", () =>
+    it.effect("that are slow over TLS are closed, before and after the handshake", () =>
       Effect.gen(function* () {
         const { files, first } = yield* tlsFiles
         const { listener } = yield* receiving({ requestMaxMs: 400, tls: files })
@@ -426,7 +426,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("that leave large bodies unended keep no event of the usual size out, and are counted", () =>
+    it.effect("with unfinished large bodies never block events of usual size, and are counted", () =>
       Effect.gen(function* () {
         const large = bodyOf("evt_large", { memo: "x".repeat(300_000) })
         const { listener, count } = yield* receiving({ bodyBytesMax: 512 * 1024, readingBytesMax: 512 * 1024 })
@@ -451,7 +451,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("that ask for health and metrics have a listener of their own where one is set", () =>
+    it.effect("for health and metrics use a separate listener when one is configured", () =>
       Effect.gen(function* () {
         const { listener } = yield* receiving({
           monitoring: { host: "127.0.0.1", port: 0 },
@@ -475,7 +475,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("that hold every place are cut for deliveries, and counted", () =>
+    it.effect("that occupy all slots are closed in favour of deliveries, and counted", () =>
       Effect.gen(function* () {
         const { listener, receiver } = yield* receiving({ connectionsMax: 3 })
         const slow = yield* Effect.forEach([1, 2, 3], (id) =>
@@ -491,7 +491,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("that speak no HTTP are told so", () =>
+    it.effect("that send no valid HTTP get 400 or 431", () =>
       Effect.gen(function* () {
         const { listener } = yield* receiving()
         assert.deepStrictEqual(
@@ -507,7 +507,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("may send requests ahead, or go away in the middle", () =>
+    it.effect("may pipeline requests or close in the middle of one", () =>
       Effect.gen(function* () {
         const { listener, count, inbox } = yield* receiving()
         const pipelined = yield* exchange(listener.port, [
@@ -537,8 +537,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
     )
   })
 
-  describe("trouble", () => {
-    it.effect("is answered 503 while the warehouse is away, and is over by itself", () =>
+  describe("the webhook HTTP server in trouble", () => {
+    it.effect("answers 503 while the warehouse is unreachable, and recovers automatically", () =>
       Effect.gen(function* () {
         const { listener, gate, count } = yield* receiving()
         assert.strictEqual((yield* sendGood(listener.url, "evt_1")).status, 204)
@@ -560,7 +560,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("is answered 503 while the table cannot grow, and is over by itself", () =>
+    it.effect("answers 503 while the inbox table cannot grow, and recovers automatically", () =>
       Effect.gen(function* () {
         const { listener, count } = yield* receiving()
         const sql = yield* SqlClient.SqlClient
@@ -587,7 +587,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("with the address is said in a sentence", () =>
+    it.effect("reports an address that is in use", () =>
       Effect.gen(function* () {
         const { listener, receiver, inbox } = yield* receiving()
         const error = yield* HttpServer.listen({
@@ -606,7 +606,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       })
     )
 
-    it.effect("at the end: what is in hand is finished, idle connections are closed, none is taken", () =>
+    it.effect("finishes requests in flight at shutdown, closes idle connections and accepts no new ones", () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         let release: (() => void) | null = null
@@ -658,72 +658,70 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
   })
 
   describe("TLS", () => {
-    it.effect(
-      "follows a renewed certificate, keeps the old one where the new one is broken, and refuses old versions",
-      () =>
-        Effect.gen(function* () {
-          const { folder, files: paths, first, write } = yield* tlsFiles
-          const second = certificate(["localhost"])
-          const lines: Array<string> = []
-          const { listener, count } = yield* receiving({ tls: paths, certificateEveryMs: 20 }).pipe(
-            Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]))
-          )
-          const post = (ca: string, id: string) =>
-            Effect.callback<number | string>((resume) => {
-              const body = bodyOf(id)
-              const headers = { "svc-signature": signatureOf(secret, now(), body), "content-length": body.length }
-              const request = httpsRequest(
-                {
-                  port: listener.port,
-                  path: "/hooks/acme",
-                  method: "POST",
-                  ca,
-                  headers,
-                  agent: false,
-                  servername: "localhost"
-                },
-                (response) => {
-                  response.resume()
-                  resume(Effect.succeed(response.statusCode!))
-                }
-              )
-              request.on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message)))
-              request.end(body)
-            })
-          assert.strictEqual(yield* post(first.cert, "evt_1"), 204)
-          assert.isString(yield* post(second.cert, "evt_2"))
-          // A key that does not fit: nothing changes.
-          writeFileSync(paths.certificate, second.cert)
-          yield* until(
-            "the warning",
-            Effect.sync(() => lines.some((line) => line.startsWith("The renewed certificate is not used")))
-          )
-          assert.strictEqual(yield* post(first.cert, "evt_3"), 204)
-          assert.isFalse(lines.some((line) => line.includes("PRIVATE KEY")))
-          write(second)
-          yield* until(
-            "the new certificate",
-            Effect.map(post(second.cert, "evt_4"), (status) => status === 204)
-          )
-          assert.isString(yield* post(first.cert, "evt_5"))
-          const old = yield* Effect.callback<string>((resume) => {
-            const socket = tlsConnect(
+    it.effect("loads a renewed certificate, keeps the old one if it is invalid, and rejects old versions", () =>
+      Effect.gen(function* () {
+        const { folder, files: paths, first, write } = yield* tlsFiles
+        const second = certificate(["localhost"])
+        const lines: Array<string> = []
+        const { listener, count } = yield* receiving({ tls: paths, certificateEveryMs: 20 }).pipe(
+          Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]))
+        )
+        const post = (ca: string, id: string) =>
+          Effect.callback<number | string>((resume) => {
+            const body = bodyOf(id)
+            const headers = { "svc-signature": signatureOf(secret, now(), body), "content-length": body.length }
+            const request = httpsRequest(
               {
                 port: listener.port,
-                ca: second.cert,
-                servername: "localhost",
-                minVersion: "TLSv1",
-                maxVersion: "TLSv1.1"
+                path: "/hooks/acme",
+                method: "POST",
+                ca,
+                headers,
+                agent: false,
+                servername: "localhost"
               },
-              () => resume(Effect.succeed("connected"))
+              (response) => {
+                response.resume()
+                resume(Effect.succeed(response.statusCode!))
+              }
             )
-            socket.on("error", () => resume(Effect.succeed("refused")))
+            request.on("error", (error: NodeJS.ErrnoException) => resume(Effect.succeed(error.code ?? error.message)))
+            request.end(body)
           })
-          assert.strictEqual(old, "refused")
-          assert.strictEqual(yield* count, 3)
-          const broken = yield* Effect.flip(receiving({ tls: { ...paths, key: join(folder, "none.pem") } }))
-          assert.match(String(broken), /none\.pem.*cannot be used/)
+        assert.strictEqual(yield* post(first.cert, "evt_1"), 204)
+        assert.isString(yield* post(second.cert, "evt_2"))
+        // A key that does not fit: nothing changes.
+        writeFileSync(paths.certificate, second.cert)
+        yield* until(
+          "the warning",
+          Effect.sync(() => lines.some((line) => line.startsWith("The renewed certificate is not used")))
+        )
+        assert.strictEqual(yield* post(first.cert, "evt_3"), 204)
+        assert.isFalse(lines.some((line) => line.includes("PRIVATE KEY")))
+        write(second)
+        yield* until(
+          "the new certificate",
+          Effect.map(post(second.cert, "evt_4"), (status) => status === 204)
+        )
+        assert.isString(yield* post(first.cert, "evt_5"))
+        const old = yield* Effect.callback<string>((resume) => {
+          const socket = tlsConnect(
+            {
+              port: listener.port,
+              ca: second.cert,
+              servername: "localhost",
+              minVersion: "TLSv1",
+              maxVersion: "TLSv1.1"
+            },
+            () => resume(Effect.succeed("connected"))
+          )
+          socket.on("error", () => resume(Effect.succeed("refused")))
         })
+        assert.strictEqual(old, "refused")
+        assert.strictEqual(yield* count, 3)
+        const broken = yield* Effect.flip(receiving({ tls: { ...paths, key: join(folder, "none.pem") } }))
+        assert.match(String(broken), /none\.pem.*cannot be used/)
+      })
     )
   })
 })

@@ -82,8 +82,8 @@ const draws = (seed: number) => {
   }
 }
 
-describe("a killed receiver", () => {
-  it.live("between storing and answering: the event stands once, and the sender's next attempt is acknowledged", () =>
+describe("a killed webhook receiver", () => {
+  it.live("stores an event once when it was killed between the commit and the response", () =>
     Effect.gen(function* () {
       const { url, ids } = yield* warehouse
       const agent = new Agent({ keepAlive: false })
@@ -103,7 +103,7 @@ describe("a killed receiver", () => {
   )
 
   it.live(
-    "at 50 random moments under load: whatever it acknowledged stands exactly once",
+    "keeps every acknowledged event exactly once after 50 kills at random moments",
     () =>
       Effect.gen(function* () {
         const { url, ids } = yield* warehouse

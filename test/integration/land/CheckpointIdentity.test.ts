@@ -108,7 +108,7 @@ const restore = Effect.fnUntraced(function* (table: string, copy: string) {
 
 describe("a checkpoint", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("reads what changed only, as long as nothing differs", () =>
+    it.effect("reads only changes while table, source and settings are unchanged", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()
         put(3, "changed")
@@ -116,7 +116,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("does not speak for a table that was dropped, and versions go on where the history ended", () =>
+    it.effect("is discarded after its table was dropped, and row versions continue from the history", () =>
       Effect.gen(function* () {
         const { companyId, put, checked } = yield* synced()
         put(3, "second")
@@ -138,7 +138,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("does not speak for a table that was truncated", () =>
+    it.effect("is discarded after its table was truncated", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()
         put(3, "second")
@@ -151,7 +151,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("does not speak for another dataset, nor for the first one after that", () =>
+    it.effect("is valid for one dataset only, and a switch of datasets reads every record", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()
         const datasets = { current: "erp_prod", history: "erp_prod_history" }
@@ -162,7 +162,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a table restored from an older copy becomes equal, its rows with later versions", () =>
+    it.effect("of a table restored from an older copy leads to equal rows with later versions", () =>
       Effect.gen(function* () {
         const { companyId, rows, put, checked } = yield* synced()
         yield* copyOf("erp.things", "public.older")
@@ -186,7 +186,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a checkpoint restored from an older copy reads every record", () =>
+    it.effect("restored from an older copy is discarded, and every record is read", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()
         yield* copyOf("tributary.checkpoints", "public.older")
@@ -199,7 +199,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a changed setting reads every record once, and says which", () =>
+    it.effect("reads every record once after a changed setting, and reports the setting", () =>
       Effect.gen(function* () {
         const description = (custom: string) => ({ address: "https://one/api", settings: { custom_fields: custom } })
         const { checked } = yield* synced({ description: description("false") })
@@ -210,7 +210,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("what a program without this check has written is read again, in whichever lane it wrote", () =>
+    it.effect("reads every record after a write by an older program version in any lane", () =>
       Effect.gen(function* () {
         const { companyId, checked } = yield* synced()
         yield* execute(
@@ -233,7 +233,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("an upgraded installation reads every record once", () =>
+    it.effect("without an identity, as after an upgrade, reads every record once", () =>
       Effect.gen(function* () {
         const { companyId, checked } = yield* synced()
         yield* execute(
@@ -244,7 +244,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a run whose table is truncated under it begins again, and ends equal", () =>
+    it.effect("restarts a run whose table is truncated during the run", () =>
       Effect.gen(function* () {
         const { rows, source, checked } = yield* synced()
         const listed = source.script
@@ -292,7 +292,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a column dropped while a first scan is interrupted is filled in every row", () =>
+    it.effect("fills a dropped column in every row when the first full scan was interrupted", () =>
       Effect.gen(function* () {
         const { companyId, source, run, checked } = yield* synced()
         // As when the first scan was interrupted after a page of five.
@@ -313,7 +313,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a row whose version was lost with the column goes on where its history ended", () =>
+    it.effect("continues from the version in the history for a row that lost its version column", () =>
       Effect.gen(function* () {
         const { companyId, put, checked } = yield* synced()
         put(3, "second")
@@ -330,7 +330,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("rows of an older copy that were put into the same table become equal by a full scan", () =>
+    it.effect("of a table with rows from an older copy leads to equal rows after a full scan", () =>
       Effect.gen(function* () {
         const { companyId, put, checked } = yield* synced()
         yield* copyOf("erp.things", "public.older")
@@ -345,7 +345,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a table that was restored without its primary key gets one", () =>
+    it.effect("creates the primary key of a table that was restored without it", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()
         yield* copyOf("erp.things", "public.older")
@@ -364,7 +364,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a clock that was set back is told, and rows from its future lose to every read", () =>
+    it.effect("reports a clock that was set back, and later reads replace rows with future times", () =>
       Effect.gen(function* () {
         const { companyId, rows, put, run, checked } = yield* synced()
         const later = yield* synced()
@@ -390,7 +390,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("after a clock was set back, a full scan resolves the quarantine of records that it does not meet", () =>
+    it.effect("resolves quarantined records that a full scan misses after the clock was set back", () =>
       Effect.gen(function* () {
         const { companyId, rows, rejected, run, checked } = yield* synced()
         const open = execute<{ id: string | null }>(
@@ -408,7 +408,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a clock that goes back by less than a minute during a run resolves no quarantine of that run", () =>
+    it.effect("resolves no quarantine of its own run when the clock goes back by under a minute", () =>
       Effect.gen(function* () {
         const { companyId, rows, rejected, run } = yield* synced()
         rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
@@ -426,7 +426,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("a full scan answers questions that were asked before the clock was set back", () =>
+    it.effect("deletes refetch requests from before the clock was set back after a full scan", () =>
       Effect.gen(function* () {
         const { companyId, checked } = yield* synced()
         yield* execute(
@@ -444,7 +444,7 @@ describe("a checkpoint", () => {
     it.effect.each([
       { direction: "back", sign: "-" },
       { direction: "forward", sign: "+" }
-    ])("a run that reads while the clock is set $direction begins again", ({ sign }) =>
+    ])("restarts a run during which the clock is set $direction", ({ sign }) =>
       Effect.gen(function* () {
         const { rows, source, connectorOf, assertEqual } = yield* synced()
         const sql = yield* SqlClient.SqlClient
@@ -475,7 +475,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("an older catalogue refuses rows of a newer one, unless everything is read again on purpose", () =>
+    it.effect("of a newer catalogue generation is refused, unless a full scan is requested", () =>
       Effect.gen(function* () {
         const { run, checked } = yield* synced({ generation: 2 })
         const report = yield* run({ generation: 1 })
@@ -492,7 +492,7 @@ describe("a checkpoint", () => {
       })
     )
 
-    it.effect("another source is refused in every lane before anything is written", () =>
+    it.effect("of another source is refused in every lane before anything is written", () =>
       Effect.gen(function* () {
         const here = { address: "https://one/api", settings: {} }
         const there = { address: "https://two/api", settings: {} }

@@ -63,11 +63,11 @@ const prepared = (table: Table): ReadonlyArray<string> => {
   ]
 }
 
-describe("merging", () => {
+describe("the merge", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
     for (const [name, table] of Object.entries(tables)) {
       for (const authority of ["newer", "source"] as const satisfies ReadonlyArray<ConflictPolicy>) {
-        it.effect(`${name}, ${authority}: in one statement as in two`, () =>
+        it.effect(`\`${name}, ${authority}: gives the same rows with one statement as with two\``, () =>
           Effect.gen(function* () {
             const client = yield* (yield* Database).connect
             const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>
@@ -106,7 +106,7 @@ describe("merging", () => {
       }
     }
 
-    it.effect("is never compiled, and leaves the session as it was", () =>
+    it.effect("runs without JIT compilation and leaves the session setting unchanged", () =>
       Effect.gen(function* () {
         const client = yield* (yield* Database).connect
         const jit = Effect.map(
@@ -123,7 +123,7 @@ describe("merging", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("looks up keys, also in a table of which Postgres knows nothing yet", () =>
+    it.effect("uses the primary key index, also for a table without statistics", () =>
       Effect.gen(function* () {
         const client = yield* (yield* Database).connect
         const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>

@@ -105,8 +105,8 @@ const adoptAll = Effect.fnUntraced(function* (base: Catalogue, path: string) {
   return { ...done, resource: (yield* WarehouseCatalogue.load(base)).resources.get(path)! }
 })
 
-layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", (it) => {
-  it.effect("notes unknown fields with what their values look like, and announces each once", () =>
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema drift", (it) => {
+  it.effect("records unknown fields with the types of their values, and reports each field once", () =>
     Effect.gen(function* () {
       const base = catalogueOf("noted")
       const resource = base.resources.get("noted")!
@@ -149,7 +149,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("costs no statement while there is nothing new, and writes the counts at the end", () =>
+  it.effect("runs no statement while there is no new field, and writes the counts at the end", () =>
     Effect.gen(function* () {
       const resource = catalogueOf("counted").resources.get("counted")!
       const statements: Array<string> = []
@@ -185,7 +185,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     }).pipe(Effect.scoped)
   )
 
-  it.effect("makes columns that hold every value exactly, and no version of any record", () =>
+  it.effect("promotion adds columns that contain every value exactly, and creates no row version", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = catalogueOf("adopted")
@@ -270,7 +270,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("keeps what does not fit an inferred column in _extra, and announces it", () =>
+  it.effect("keeps values that do not fit an inferred column in _extra, and reports them", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = catalogueOf("misfit")
@@ -306,7 +306,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("finds a column for names that no database could take, and keeps them", () =>
+  it.effect("promotion finds a valid column name for any field name, and keeps it", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = catalogueOf("named")
@@ -363,7 +363,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("reads a value by the same rules before and after it has a column", () =>
+  it.effect("converts a value in the same way before and after its column exists", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const types = ["integer", "number", "decimal", "boolean", "text", "date", "timestamp", "json"] as const
@@ -437,7 +437,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("takes the last of two members with one name, also of the number", () =>
+  it.effect("uses the last of two members with the same name, also for the id", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = catalogueOf("twice")
@@ -447,7 +447,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("leaves a field alone while all its values are null", () =>
+  it.effect("promotion creates no column for a field while all its values are null", () =>
     Effect.gen(function* () {
       const base = catalogueOf("nulls")
       const resource = base.resources.get("nulls")!
@@ -460,7 +460,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("does not touch a resource that is being synced, and shuts out a run that began before", () =>
+  it.effect("promotion refuses a resource with an active run, and fences off older runs", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = catalogueOf("busy")
@@ -482,7 +482,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("undoes everything when a trigger of somebody raises", () =>
+  it.effect("promotion rolls back when a trigger of the user raises an error", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = catalogueOf("raising")
@@ -500,7 +500,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("learns the columns of a resource that only the configuration names by itself, as they appear", () =>
+  it.effect("adds the columns of a resource that only the configuration defines as they appear", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = yield* configuredOf("Sales/Work-Orders", { modifiedSince: true, key: "code" })
@@ -544,7 +544,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("drift", 
     })
   )
 
-  it.effect("leaves what the connector states as it is: the overlay of nothing is the catalogue itself", () =>
+  it.effect("leaves the fields of the connector unchanged, and an empty overlay returns the catalogue", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* WarehouseCatalogue.addConfigured(tiny, []), tiny)
       const base = catalogueOf("plain")

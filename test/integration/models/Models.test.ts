@@ -85,7 +85,7 @@ const one = (resource: string, fits: (record: Json) => boolean): Json => {
 const openOf = (invoice: Json) => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
 
 layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the models", (it) => {
-  it.effect("are the figures that the server's own records give", () =>
+  it.effect("contain the same figures as the records of the server", () =>
     Effect.gen(function* () {
       yield* TablePlan.apply(resources.map((resource) => tableOf(serviceV2.resources.get(resource)!, datasets)))
       const report = yield* Views.apply(models, datasets)
@@ -104,7 +104,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
-  it.effect("document every column, and say what Postgres has", () =>
+  it.effect("document every column with its Postgres type", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const told = yield* sql<{ view: string; name: string; type: string; comment: string | null }>`
@@ -129,7 +129,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
-  it.effect("name facts that the ledger has, fields that the catalogue has, and index references only", () =>
+  it.effect("name only existing facts and fields, and index only reference fields", () =>
     Effect.sync(() => {
       const ledger = new Set(
         (
@@ -157,7 +157,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
-  it.effect("agree with the balance that the service itself tells of a customer", () =>
+  it.effect("agree with the customer balance that the service computes", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rows = yield* sql<{ customer_id: bigint; balance: string; open_invoices: bigint }>`
@@ -171,7 +171,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
-  it.effect("follow what happens: payments, cancellations, shipments, deposits, a removed line", () =>
+  it.effect("follow payments, cancellations, shipments, deposits and removed lines", () =>
     Effect.gen(function* () {
       const unpaid = (least: bigint) => (invoice: Json) =>
         (invoice["voucherid"] ?? null) !== null && openOf(invoice) > least * 10n ** 12n
@@ -261,7 +261,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
-  it.effect("hold with odd records: credits, overpaid, bounced, nothing where something should be, huge amounts", () =>
+  it.effect("are correct for credits, overpaid and bounced payments, missing values and huge amounts", () =>
     Effect.gen(function* () {
       const customer = one("customers", (record) => (record["invoicetermid"] ?? null) !== null)
       const voucherid = one("invoices", (record) => (record["voucherid"] ?? null) !== null)["voucherid"]
@@ -423,7 +423,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
-  it.effect("age from one bucket to the next on the day, not before and not after", () =>
+  it.effect("move an invoice to the next ageing bucket exactly on its day", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const customer = one("customers", (record) => (record["invoicetermid"] ?? null) !== null)
@@ -467,7 +467,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
-  it.effect("answer the questions of their page", () =>
+  it.effect("return results for every query of their README page", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const page = readFileSync(new URL("../../../connectors/service-v2/models/README.md", import.meta.url), "utf8")

@@ -32,9 +32,9 @@ const refusalOf = (statement: string) =>
     Effect.map((error) => DatabaseError.from("try")(error).code)
   )
 
-describe("the roles", () => {
+describe("the database roles", () => {
   it.live(
-    "let the loader sync and nothing else, and the reader ask and nothing else",
+    "allow the loader only to sync, and the reader only to read",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -166,7 +166,7 @@ describe("the roles", () => {
     60_000
   )
 
-  it("refuse names that are none", () => {
+  it("reject role and schema names that are no valid identifiers", () => {
     for (const names of [
       { loader: 'l"; drop table x; --', reader: "r" },
       { loader: "l", reader: "r'||'" },

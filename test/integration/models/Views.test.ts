@@ -54,38 +54,36 @@ const columnsOf = (view: string) =>
     )
   )
 
-layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views", (it) => {
-  it.effect(
-    "stand in whatever datasets the configuration names, and cost one query when they are as they should be",
-    () =>
-      Effect.gen(function* () {
-        const models = readModels()
-        const datasets = { current: "mill", history: "mill_history", models: "mill_views" }
-        const resources = resourcesOf(models)
-        yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
-        const first = yield* Views.apply(models, datasets)
-        assert.deepStrictEqual([first.refused, first.skipped], [[], []])
-        assert.isAbove(first.done.length, 200)
+layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model views", (it) => {
+  it.effect("are created in the configured datasets, and cost one query when they are current", () =>
+    Effect.gen(function* () {
+      const models = readModels()
+      const datasets = { current: "mill", history: "mill_history", models: "mill_views" }
+      const resources = resourcesOf(models)
+      yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
+      const first = yield* Views.apply(models, datasets)
+      assert.deepStrictEqual([first.refused, first.skipped], [[], []])
+      assert.isAbove(first.done.length, 200)
 
-        let statements = 0
-        const tracer = Tracer.make({
-          span: (options) => {
-            if (options.kind === "client") statements += 1
-            return new Tracer.NativeSpan(options)
-          }
-        })
-        const second = yield* Views.apply(models, datasets).pipe(Effect.withTracer(tracer))
-        assert.deepStrictEqual(second, { done: [], skipped: [], refused: [] })
-        assert.strictEqual(statements, 1)
-        assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
-        const sql = yield* SqlClient.SqlClient
-        for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
-        const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
-        assert.strictEqual(elsewhere.length, 0)
+      let statements = 0
+      const tracer = Tracer.make({
+        span: (options) => {
+          if (options.kind === "client") statements += 1
+          return new Tracer.NativeSpan(options)
+        }
       })
+      const second = yield* Views.apply(models, datasets).pipe(Effect.withTracer(tracer))
+      assert.deepStrictEqual(second, { done: [], skipped: [], refused: [] })
+      assert.strictEqual(statements, 1)
+      assert.deepStrictEqual((yield* Views.planFor(models, datasets)).steps, [])
+      const sql = yield* SqlClient.SqlClient
+      for (const { name } of models) yield* sql.unsafe(`select * from mill_views.${name} limit 0`)
+      const elsewhere = yield* sql`select from pg_namespace where nspname in ('erp', 'erp_models')`
+      assert.strictEqual(elsewhere.length, 0)
+    })
   )
 
-  it.effect("are left out while a table that they read is not there", () =>
+  it.effect("are skipped while a table that they read is missing", () =>
     Effect.gen(function* () {
       const { sql, datasets, view } = yield* library
       const other = modelOf(
@@ -108,7 +106,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
     })
   )
 
-  it.effect("grow in place, under whatever rests on them", () =>
+  it.effect("get new columns in place when other views depend on them", () =>
     Effect.gen(function* () {
       const { sql, datasets, view } = yield* library
       yield* Views.apply([model([company])], datasets)
@@ -127,7 +125,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
     })
   )
 
-  it.effect("are never dropped with what rests on them, and keep their grants when they are made anew", () =>
+  it.effect("are never dropped with their dependants, and keep their grants when they are recreated", () =>
     Effect.gen(function* () {
       const { sql, datasets, view } = yield* library
       yield* Views.apply([model([company, book]), model([company], "calm")], datasets)
@@ -159,7 +157,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
     })
   )
 
-  it.effect("do not replace what somebody else made, and one that fails stops no other", () =>
+  it.effect("never replace objects of other owners, and a failing view does not stop the others", () =>
     Effect.gen(function* () {
       const { sql, datasets, view } = yield* library
       yield* sql.unsafe(`create schema ${datasets.models}`)
@@ -182,7 +180,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
     })
   )
 
-  it.effect("wait for no reader for long, and are made once when two programs start together", () =>
+  it.effect("wait briefly for locks of readers, and are created once by concurrent programs", () =>
     Effect.gen(function* () {
       const { sql, datasets, view } = yield* library
       const reports = yield* Effect.all(
@@ -211,7 +209,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
     })
   )
 
-  it.effect("bring an index once the table is known to be large", () =>
+  it.effect("create an index once the table is known to be large", () =>
     Effect.gen(function* () {
       const { sql, datasets } = yield* library
       const shelves = `${datasets.current}.shelves`
@@ -242,8 +240,8 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the views
   )
 })
 
-describe("a model", () => {
-  test("is refused when its file leaves out what it promises", () => {
+describe("a model file", () => {
+  test("is rejected when its question, columns or indexes are missing or malformed", () => {
     const file = (text: string) => () => modelOf("bad", text)
     const columns = "-- Columns:\n--   id bigint: number\n"
     assert.throws(file("select 1 as id"), /which columns/)
@@ -255,7 +253,7 @@ describe("a model", () => {
     assert.throws(file(`-- What?\n--\n-- Indexes: shelves bookid\n${columns}select 1 as id`), /is no index/)
   })
 
-  test("asks for few indexes, each once", () => {
+  test("requests few indexes, each once", () => {
     const names = indexesOf(readModels()).map(({ name }) => name)
     assert.deepStrictEqual(names, [...new Set(names)])
     assert.isAtMost(names.length, 10)

@@ -69,9 +69,9 @@ const refusedOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return error
   })
 
-describe("the intake", () => {
+describe("enqueue", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("refuses records whose externalids a source may take for one", () =>
+    it.effect("rejects externalids that differ only in case or Unicode form", () =>
       Effect.gen(function* () {
         const { give, problems, rows } = yield* world("alike")
         yield* refusedOf(give([person("Shop-1"), person("b"), person("SHOP-1")]))
@@ -87,7 +87,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("stores what was given in its order, as it will be sent", () =>
+    it.effect("stores records in the given order, exactly as they will be sent", () =>
       Effect.gen(function* () {
         const { give, rows, pushes } = yield* world("order")
         const taken = yield* give([person("B", "tab\tand\nline\\"), person("A")])
@@ -104,7 +104,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("stores nothing when there is any problem, and tells them all", () =>
+    it.effect("stores no record when one is invalid, and reports all problems", () =>
       Effect.gen(function* () {
         const { give, rows, pushes, problems } = yield* world("problems")
         const error = yield* refusedOf(give([person("A"), { name: 1 }, person("B"), person("A", "other"), person("A")]))
@@ -119,7 +119,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("refuses nothing at all, and what the API does not offer", () =>
+    it.effect("rejects empty input and operations that the API does not offer", () =>
       Effect.gen(function* () {
         const { give, options, problems } = yield* world("nothing")
         assert.strictEqual((yield* refusedOf(give([]))).message, "nothing was given")
@@ -130,7 +130,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("goes on with what is not finished, and begins anew when it is", () =>
+    it.effect("resumes an unfinished push of the same records, and starts a new one otherwise", () =>
       Effect.gen(function* () {
         const { give, rows, pushes, sql, company, set } = yield* world("resume")
         const records = [person("A"), person("B"), person("C")]
@@ -164,7 +164,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("finishes an earlier push that has nothing left to wait for", () =>
+    it.effect("finishes an earlier push whose last rows moved to a newer push", () =>
       Effect.gen(function* () {
         const { give, pushes } = yield* world("emptied")
         yield* give([person("A")])
@@ -179,7 +179,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("takes other values for what was not pushed yet, and refuses them for what was", () =>
+    it.effect("replaces the values of unsent records, and rejects other values for sent ones", () =>
       Effect.gen(function* () {
         const { give, rows, set, problems, pushes, sql, company } = yield* world("other")
         const first = yield* give([person("waits"), person("refused"), person("kept"), person("done"), person("sent")])
@@ -223,7 +223,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("says what stands of records that are known and not simply done", () =>
+    it.effect("reports known records that are in flight or different", () =>
       Effect.gen(function* () {
         const { give, set, sql, company } = yield* world("known")
         const first = yield* give([person("done"), person("sent"), person("differs")])
@@ -244,7 +244,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("makes rows that were inserted by SQL its own", () =>
+    it.effect("adds rows that were inserted by SQL to the push", () =>
       Effect.gen(function* () {
         const { give, rows, sql, company } = yield* world("sql")
         yield* sql`insert into tributary.outbox (company, resource, record)
@@ -258,7 +258,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("takes changes as often as they are given in different pushes, and once in the same", () =>
+    it.effect("accepts the same change again in a later push, and once in the same push", () =>
       Effect.gen(function* () {
         const { give, rows, sql, company } = yield* world("changes")
         const changes = [
@@ -286,7 +286,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("lets programs that give the same at the same moment join one push", () =>
+    it.effect("lets concurrent programs with the same records join one push", () =>
       Effect.gen(function* () {
         const { give, rows, pushes, sql, company, problems } = yield* world("race")
         const records = Array.from({ length: 200 }, (_, index) => person(`R${index}`))
@@ -320,7 +320,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("gives way to whoever locks the same rows in another order", () =>
+    it.effect("retries after a deadlock with a transaction that locks rows in another order", () =>
       Effect.gen(function* () {
         const { give, sql, company, rows } = yield* world("deadlock")
         yield* give([person("A"), person("B")])
@@ -351,7 +351,7 @@ describe("the intake", () => {
       })
     )
 
-    it.effect("leaves nothing behind when what is given breaks off", () =>
+    it.effect("stores nothing when its input fails midway", () =>
       Effect.gen(function* () {
         const { options, rows, pushes } = yield* world("broken")
         const broken = new InputError({ message: "the disk is gone", remedy: "" })
@@ -363,11 +363,11 @@ describe("the intake", () => {
   })
 })
 
-describe("a query", () => {
+describe("the input query of a push", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
     const read = (statement: string) => Stream.runCollect(QueryInput.read(statement))
 
-    it.effect("gives its rows with all their digits; null is not given", () =>
+    it.effect("returns its rows with all digits, and null counts as absent", () =>
       Effect.gen(function* () {
         const given =
           yield* read(`select 9007199254740993 as id, 1.10::numeric(20,4) as amount, null as nothing, 'a"\n' as text,
@@ -383,7 +383,7 @@ describe("a query", () => {
       })
     )
 
-    it.effect("is read in pieces, all of it", () =>
+    it.effect("reads all rows in batches", () =>
       Effect.gen(function* () {
         for (const count of [0, 1, 999, 1000, 1001, 2500]) {
           const given = yield* read(`with n as (select * from generate_series(1, ${count}) as id) select id from n;`)
@@ -393,7 +393,7 @@ describe("a query", () => {
       })
     )
 
-    it.effect("only reads, and is one statement", () =>
+    it.effect("rejects writes, several statements and failing queries", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const refused: ReadonlyArray<readonly [string, RegExp]> = [

@@ -6,8 +6,8 @@ import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
 import { settingsDefault } from "../../../src/outbox/PushSession.ts"
 import { makeStand, people, stand, tables } from "./stand.ts"
 
-layer(stand, { timeout: 60_000, excludeTestServices: true })("keep", (it) => {
-  it.effect("sends what is inserted, many rows together, and a resource that cannot go on holds no other up", () =>
+layer(stand, { timeout: 60_000, excludeTestServices: true })("the outbox poller", (it) => {
+  it.effect("pushes inserted rows in batches, and a blocked resource does not delay the others", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
       const { sql, name } = one

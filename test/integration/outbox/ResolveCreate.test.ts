@@ -25,9 +25,9 @@ const timesHeld = (held: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   return times
 }
 
-layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => {
-  describe("what goes well", () => {
-    it.effect("600 records take three calls, and the warehouse shows them at once", () =>
+layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the outbox", (it) => {
+  describe("without problems", () => {
+    it.effect("write 600 records with three push requests, and the warehouse has them at once", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.insert(people(600))
@@ -52,7 +52,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("one record goes alone, and without batches all of them do", () =>
+    it.effect("send one record alone, and each record alone when batches are disabled", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.insert(people(1))
@@ -65,8 +65,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
     )
   })
 
-  describe("what the source has already", () => {
-    it.effect("is adopted and compared, few by looking each up, many by a scan; a cancelled one is for a person", () =>
+  describe("of records that the source already has", () => {
+    it.effect("adopt and compare existing records, and reject cancelled and ambiguous ones", () =>
       Effect.gen(function* () {
         for (const more of [3, 60]) {
           const one = yield* makeStand()
@@ -98,7 +98,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("under another spelling is for a person, never created again", () =>
+    it.effect("reject a record whose externalid exists in another spelling", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.put([
@@ -119,7 +119,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("a key that another record has is refused with what the source says", () =>
+    it.effect("reject a record whose unique key another record has, with the message of the source", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.put([{ name: "Person 1", externalid: "somebody else" }])
@@ -132,8 +132,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
     )
   })
 
-  describe("what is refused", () => {
-    it.effect("is kept with code and field, and nothing beside it is held up", () =>
+  describe("with rejected records", () => {
+    it.effect("store code and field of each rejection, and create the other records", () =>
       Effect.gen(function* () {
         const one = yield* makeStand("areas")
         const records = Array.from({ length: 40 }, (_, at) => ({ name: `Area ${at % 39}`, externalid: `a-${at}` }))
@@ -147,7 +147,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("a call that is refused as a whole is halved until each record is answered", () =>
+    it.effect("split a rejected batch in halves until each record has an outcome", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.faults({
@@ -175,7 +175,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("where batches are not offered, the records go one by one", () =>
+    it.effect("send records one by one when the source does not offer batches", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.faults({
@@ -194,8 +194,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
     )
   })
 
-  describe("what is not known", () => {
-    it.effect("an answer that is lost has the call sent again with its key, and nothing is created twice", () =>
+  describe("with uncertain outcomes", () => {
+    it.effect("retry a request without response under its key, and create nothing twice", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.faults(
@@ -212,7 +212,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("an answer that says nothing of its records has them looked up", () =>
+    it.effect("look records up when the batch response contains no result", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.faults({
@@ -233,7 +233,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("items that are missing, named twice, unclear or failed for now are looked up, each alone", () =>
+    it.effect("look up records whose results are missing, duplicated, unclear or transient errors", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         const { connector } = one.company
@@ -261,7 +261,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("a source that keeps its 500 for the key, having stored the records or not: once, under a new key", () =>
+    it.effect("use a new key when the source repeats its 500 for the old one", () =>
       Effect.gen(function* () {
         for (const isStored of [false, true]) {
           const one = yield* makeStand()
@@ -288,7 +288,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
       })
     )
 
-    it.effect("where the source fails at a call again and again, its records are looked up and go in halves", () =>
+    it.effect("look records up and split the batch when the source fails repeatedly", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.faults({ kind: "status", status: 500, method: "POST", path: "/salesmen/batch", times: 6 })
@@ -312,8 +312,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
     )
   })
 
-  describe("a push", () => {
-    it.effect("sends its own rows, and those of others that stand in their way, and is finished", () =>
+  describe("a push from the outbox", () => {
+    it.effect("sends its own rows and earlier rows of the same records, and finishes", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         const { sql, name } = one
@@ -355,8 +355,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates", (it) => 
     )
   })
 
-  describe("what stops", () => {
-    it.effect("a source that is away, and one that does not let us: rows keep their state and their key", () =>
+  describe("creates that cannot continue", () => {
+    it.effect("keep state and key of the rows while the source is unreachable or forbids writing", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.insert(people(30))

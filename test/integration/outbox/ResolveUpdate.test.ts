@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeStand, people, stand } from "./stand.ts"
 
-layer(stand, { timeout: 60_000, excludeTestServices: true })("changes", (it) => {
-  it.effect("updates what differs, by number or by externalid, and leaves alone what is so already", () =>
+layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancels from the outbox", (it) => {
+  it.effect("send only fields that differ, and leave equal records unchanged", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
       const held = yield* one.put(people(3))
@@ -38,7 +38,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("changes", (it) => 
     })
   )
 
-  it.effect("a record that changed meanwhile is merged; a field that somebody else has changed is a conflict", () =>
+  it.effect("merge a concurrent change of other fields, and reject a change of the same field", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
       const held = yield* one.put(people(2))
@@ -89,7 +89,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("changes", (it) => 
     })
   )
 
-  it.effect("cancels, once, whatever is lost on the way", () =>
+  it.effect("cancel each record once when responses are lost", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
       yield* one.put([...people(2), { name: "gone", externalid: "p-gone", cancel: true }])
@@ -113,7 +113,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("changes", (it) => 
     })
   )
 
-  it.effect("rows of one record go in their order, whatever is done to it", () =>
+  it.effect("send several rows of one record in their order", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
       const [first] = yield* one.put([{ name: "First", externalid: "f" }])

@@ -5,8 +5,8 @@ import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import { everyoneOnce, makeStand, people, stand } from "./stand.ts"
 
-layer(stand, { timeout: 120_000, excludeTestServices: true })("going on", (it) => {
-  it.effect("a source that fails every write stops the turn, and the next one goes on", () =>
+layer(stand, { timeout: 120_000, excludeTestServices: true })("a push", (it) => {
+  it.effect("stops when the source fails every write, and the next push resumes it", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
       yield* one.insert(people(40))
@@ -21,7 +21,7 @@ layer(stand, { timeout: 120_000, excludeTestServices: true })("going on", (it) =
     })
   )
 
-  it.effect("a database that goes away in the middle loses and doubles nothing", () =>
+  it.effect("loses and duplicates no record when database connections are terminated", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
       yield* one.insert(people(1_500))

@@ -28,9 +28,9 @@ const dieAt = Effect.fnUntraced(function* (one: Stand, calls: number, point: "be
   yield* Fiber.interrupt(fiber)
 })
 
-layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) => {
-  describe("after a process that died", () => {
-    it.effect("before it sent, or before it heard the answer: the same key and the same bytes", () =>
+layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", (it) => {
+  describe("after its process died", () => {
+    it.effect("sends the same key and bytes again, whether the source received them or not", () =>
       Effect.gen(function* () {
         for (const point of ["before", "after"] as const) {
           const one = yield* makeStand()
@@ -47,7 +47,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
       })
     )
 
-    it.effect("so long ago that the source has forgotten the key: every record is looked up", () =>
+    it.effect("looks every record up when the source has forgotten the idempotency key", () =>
       Effect.gen(function* () {
         for (const point of ["before", "after"] as const) {
           const one = yield* makeStand()
@@ -67,7 +67,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
       })
     )
 
-    it.effect("and the token was replaced, whose keys the source does not know: every record is looked up", () =>
+    it.effect("looks every record up when the token and its keys were replaced", () =>
       Effect.gen(function* () {
         for (const point of ["before", "after"] as const) {
           const one = yield* makeStand("estquotepricelists")
@@ -88,7 +88,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
       })
     )
 
-    it.effect("in the middle of a change", () =>
+    it.effect("reads the record again after an update with an expired key", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.put(people(1))
@@ -103,8 +103,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
     )
   })
 
-  describe("beside another process", () => {
-    it.effect("two at once: one works, the other waits and finds it done", () =>
+  describe("while another process pushes", () => {
+    it.effect("waits for the first process and finds all records written", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.insert(people(700))
@@ -118,7 +118,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("going on", (it) =>
       })
     )
 
-    it.effect("one that was taken over writes nothing more, and says so", () =>
+    it.effect("stops with FenceLost and writes nothing when its fence was lost", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
         yield* one.insert(people(10))
