@@ -16,8 +16,8 @@ const brief = async (text: string | Uint8Array, delimiter?: Delimiter, size?: nu
       : [one.line, one._tag === "Unreadable" ? one.message : one._tag]
   })
 
-describe("CSV", () => {
-  it("tells the line in which a record begins, whatever its cells hold and wherever the pieces end", async () => {
+describe("the CSV parser", () => {
+  it("returns the first line of each record for any cells and chunk sizes", async () => {
     const text = '\uFEFF a , b\n1,"x\r\ny"\n\n\n"2\n\n",ü😀\n3,""'
     const expected = [
       [1, "#a", "#b"],
@@ -37,7 +37,7 @@ describe("CSV", () => {
     assert.deepStrictEqual(await brief(""), [])
   })
 
-  it("goes on behind a row of another length", async () => {
+  it("continues after a row with a wrong number of cells", async () => {
     assert.deepStrictEqual(await brief("a,b\n1\n1,2,3\n1,2"), [
       [1, "#a", "#b"],
       [2, "has 1 cells where the header names 2 columns"],
@@ -46,7 +46,7 @@ describe("CSV", () => {
     ])
   })
 
-  it("keeps what came before a quote that does not fit, and says where it ended", async () => {
+  it("keeps rows before a malformed quote and reports its line", async () => {
     const before = [
       [1, "#a", "#b"],
       [2, "1", "2"]
@@ -76,7 +76,7 @@ describe("CSV", () => {
     assert.match(String(last?.[1]), /^is longer than/)
   })
 
-  it("says where the text is no text", async () => {
+  it("reports the line with invalid UTF-8", async () => {
     const bad = Buffer.concat([Buffer.from('a,b\n1,"\n"\n3,'), Buffer.from([0xc3, 0x28]), Buffer.from("\n5,6\n")])
     const cut = Buffer.concat([Buffer.from('a,b\n1,"\n"\n3,'), Buffer.from([0xf0, 0x9f])])
     for (const bytes of [bad, cut]) {
@@ -89,7 +89,7 @@ describe("CSV", () => {
     }
   })
 
-  it("reads back what was written, with the right lines, for any cells and any pieces", async () => {
+  it("returns the written cells and lines for random input", async () => {
     const cell = fc.string({ unit: fc.constantFrom("a", '"', ",", "\n", "\r\n", "é", "😀", " "), maxLength: 6 })
     await fc.assert(
       fc.asyncProperty(
@@ -119,13 +119,13 @@ describe("CSV", () => {
   })
 })
 
-describe("cells", () => {
+describe("a CSV record", () => {
   const of = async (path: string, csv: string) =>
     answers(checkerOf(path), await fromCsv(csv)).map((answer) =>
       isInvalid(answer) ? answer.map(({ line, field, message }) => `${line} ${field}: ${message}`) : answer.text
     )
 
-  it("become what their field says", async () => {
+  it("converts cells to the types of their fields", async () => {
     assert.deepStrictEqual(
       await of(
         "salesmen",
@@ -149,7 +149,7 @@ describe("cells", () => {
     )
   })
 
-  it("of a header that does not fit are told once", async () => {
+  it("reports invalid header names once", async () => {
     assert.deepStrictEqual(
       await of("salesmen", "externalid,name,name,,nome,id,_line\n1,A,B,C,D,5,6\n2,A,B,C,D,5,6\n,A,B,C,D,5,6"),
       [
@@ -166,7 +166,7 @@ describe("cells", () => {
     )
   })
 
-  it("that no row has are told once, too", async () => {
+  it("reports missing required columns once", async () => {
     assert.deepStrictEqual(await of("apbilllines", "externalid,jobid\n1,2\n3,x\n5,6"), [
       [
         "1 apbillid: has no column, and is required",
@@ -181,7 +181,7 @@ describe("cells", () => {
     ])
   })
 
-  it("name the record to change", async () => {
+  it("identifies the record to update by its id column", async () => {
     const answer = answers(checkerOf("payments", "update"), await fromCsv("id,method\n17,3\nx,3"))
     assert.deepStrictEqual(answer.map(told), [
       { externalid: null, recordId: "17", text: '{"method":3}' },

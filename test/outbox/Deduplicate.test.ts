@@ -36,8 +36,8 @@ const idsOf = (externalid: string, ...records: ReadonlyArray<SourceRecord>) =>
     found.map((one) => one.record?.id)
   )
 
-describe("a look-up", () => {
-  it.effect("answers the record with exactly that externalid, or those that differ in spelling alone", () =>
+describe("the lookup by externalid", () => {
+  it.effect("returns exact matches, else records that differ only in case, blanks or Unicode form", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* idsOf("crm-1", record("1", "CRM-1"), record("2", "crm-1")), ["2"])
       assert.deepStrictEqual(

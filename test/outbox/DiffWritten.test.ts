@@ -19,8 +19,8 @@ const held = (path: string, values: Readonly<Record<string, string | null>>): So
 const compare = (path: string, given: string, values: Readonly<Record<string, string | null>>) =>
   differences(resourceOf(path), "create", (checkerOf(path).validateJson(given) as ValidRecord).text, held(path, values))
 
-describe("the echo of a write", () => {
-  it("is compared by the fields that the write sets", () => {
+describe("the comparison of a write with its response", () => {
+  it("covers the fields that the write sets", () => {
     const given = '{"invoiceid":1,"quantity":"2.5","price":3,"taxable":true,"description":"A","externalid":"E"}'
     const same = {
       invoiceid: "1",
@@ -45,7 +45,7 @@ describe("the echo of a write", () => {
     assert.lengthOf(compare("invoicelines", untaxed, same), 1)
   })
 
-  it("is compared at the scale that the source shows", () => {
+  it("rounds decimals to the scale of the source", () => {
     const fee = (given: string, applicationfee: string) =>
       compare("areas", `{"name":"A","externalid":"E","applicationfee":"${given}"}`, { applicationfee })
     assert.deepStrictEqual(fee("1.23445", "1.2345"), [])
@@ -56,7 +56,7 @@ describe("the echo of a write", () => {
     assert.deepStrictEqual(fee("0.99999", "1.0000"), [])
   })
 
-  it("never differs for zeros, and always for another value", () => {
+  it("ignores padding zeros and reports every other value", () => {
     fc.assert(
       fc.property(decimalOf(4), fc.integer({ min: 1, max: 9 }), (amount, digit) => {
         const [whole = "", fraction = ""] = amount.split(".")
@@ -69,7 +69,7 @@ describe("the echo of a write", () => {
     )
   })
 
-  it("takes a day for the day of an instant", () => {
+  it("compares a date with the day of a timestamp", () => {
     const date = (given: string, datereceived: string) =>
       compare("payments", `{"invoiceid":1,"amount":"1","externalid":"E","date":"${given}"}`, { datereceived })
     assert.deepStrictEqual(date("2026-03-16", "2026-03-16"), [])
@@ -83,7 +83,7 @@ describe("the echo of a write", () => {
     assert.lengthOf(closed("2026-03-16T10:00:00Z", "2026-03-16T10:00:00.000001Z"), 1)
   })
 
-  it("leaves out what the record does not show", () => {
+  it("ignores fields that the response does not contain", () => {
     assert.deepStrictEqual(
       compare("apbilllines", '{"apbillid":1,"glaccount":"Sales","amount":"1","externalid":"E"}', {
         apbillid: "1",
@@ -104,7 +104,7 @@ describe("the echo of a write", () => {
     assert.deepStrictEqual(differences(resourceOf("payments"), "cancel", "{}", held("payments", {})), [])
   })
 
-  it("finds what an update did not empty", () => {
+  it("reports a field that an update did not clear", () => {
     const found = differences(
       resourceOf("payments"),
       "update",

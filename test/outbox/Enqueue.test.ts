@@ -39,7 +39,7 @@ const looking = (
 }
 
 describe("a dry run", () => {
-  it.effect("says what would be sent", () =>
+  it.effect("returns what would be sent", () =>
     Effect.gen(function* () {
       const { calls, given, problems, bytes, first, told } = yield* looking(people(5), { max: 2 })
       assert.deepStrictEqual(
@@ -58,7 +58,7 @@ describe("a dry run", () => {
     })
   )
 
-  it.effect("counts the calls as they would be made", () =>
+  it.effect("counts the requests that would be made", () =>
     Effect.gen(function* () {
       const callsOf = (count: number, options: Parameters<typeof looking>[1]) =>
         Effect.map(looking(people(count), options), ({ calls }) => [calls.batch, calls.single])
@@ -72,7 +72,7 @@ describe("a dry run", () => {
     })
   )
 
-  it.effect("tells every problem, and which lines give the same", () =>
+  it.effect("reports every problem and the lines with the same externalid", () =>
     Effect.gen(function* () {
       const { given, problems, told } = yield* looking(
         '{"externalid":"A","name":"1"}\n{"externalid":"B"}\n\n?\n{"externalid":"A","name":"2"}\n'
@@ -89,7 +89,7 @@ describe("a dry run", () => {
     })
   )
 
-  it.effect("of nothing, or of what is not offered, is refused", () =>
+  it.effect("rejects empty input and unsupported operations", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flip(looking("\n"))).message, "nothing was given")
       const error = yield* Effect.flip(looking('{"id":1}', { path: "emailtemplates", operation: "cancel" }))
@@ -99,14 +99,14 @@ describe("a dry run", () => {
   )
 })
 
-describe("what --from names", () => {
+describe("the --from option", () => {
   const stdin = () => bytesOf("{}\n")
   const read = (text: string, options: Partial<InputOptions> = {}) =>
     Effect.flatMap(openInput(text, { stdin, ...options }), (found) =>
       found._tag === "File" ? Stream.runCollect(found.records) : Effect.succeed([])
     )
 
-  it.effect("is read as its name or the format says", () =>
+  it.effect("reads a file in the format of its name or of --format", () =>
     Effect.acquireUseRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "push-"))),
       (folder) =>
@@ -139,7 +139,7 @@ describe("what --from names", () => {
     )
   )
 
-  it.effect("is a query when it begins like one", () =>
+  it.effect("is a query when it begins with select or with", () =>
     Effect.gen(function* () {
       for (const text of ["select 1", " SELECT\n1", "with a as (select 1) select * from a"]) {
         assert.strictEqual((yield* openInput(text, { stdin }))._tag, "Query")

@@ -15,8 +15,8 @@ const brief = async (text: string | Uint8Array, size?: number) =>
     one._tag === "Json" ? one.json : one._tag === "Unreadable" ? one.message : one._tag
   ])
 
-describe("lines of JSON", () => {
-  it("are told with their places, whatever ends them and wherever the pieces end", async () => {
+describe("the NDJSON parser", () => {
+  it("returns lines with their numbers for any line ending and chunk size", async () => {
     const text = '\uFEFF{"a":1}\r\n\n  \n{"a":"ü😀"}\n{"a":3}'
     const expected = [
       [1, '{"a":1}'],
@@ -29,7 +29,7 @@ describe("lines of JSON", () => {
     assert.deepStrictEqual(await brief("\uFEFF\r\n"), [])
   })
 
-  it("hide no other when one is bad", async () => {
+  it("reports an invalid line and returns the others", async () => {
     const bytes = Buffer.concat([
       Buffer.from('{"a":1}\n'),
       Buffer.from([0x22, 0xff, 0x22, 10]),
@@ -43,7 +43,7 @@ describe("lines of JSON", () => {
     ])
   })
 
-  it("are bounded, and the rest of a line without an end is not kept", async () => {
+  it("rejects a line above the size limit without buffering it", async () => {
     const message = `is longer than ${recordBytesMax} bytes; no record is`
     const long = "x".repeat(recordBytesMax + 1)
     for (const [size, line] of [
@@ -61,7 +61,7 @@ describe("lines of JSON", () => {
     assert.deepStrictEqual(await brief(`${long}${long}${long}`, 65_536), [[1, message]])
   })
 
-  it("are all there, for any text and any pieces", async () => {
+  it("returns all lines for random text and chunks", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.string({ unit: anyUnit, maxLength: 20 }), { maxLength: 10 }),
@@ -77,7 +77,7 @@ describe("lines of JSON", () => {
     )
   })
 
-  it("come in pieces: the first are there before the last are read", async () => {
+  it("returns the first lines before the last are read", async () => {
     let read = 0
     const bytes = (async function* () {
       for await (const piece of bytesOf("{}\n".repeat(1000), 300)) {

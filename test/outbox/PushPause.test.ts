@@ -4,22 +4,22 @@ import { reasonOf } from "../../src/outbox/PushPause.ts"
 const identity = "database=5 installation=16400 system=77 timeline=00000001"
 const reason = (current: string, because: string | null = null) => reasonOf({ identity, current, because })
 
-it("pushes go on in the database that was confirmed", () => {
+it("pushes continue in a database with the confirmed identity", () => {
   assert.isNull(reason(identity))
 })
 
-it("a restored or copied database holds them, and so does a failover, which looks like a restore to an earlier time", () => {
+it("pushes are paused in a restored or copied database and after a failover", () => {
   for (const other of ["database=6 installation=16400 system=77", "database=5 installation=2 system=77", "system=78"]) {
     assert.match(reason(other)!, /restored or copied/)
   }
   assert.match(reason(identity.replace("00000001", "00000002"))!, /earlier time or failed over to a standby/)
 })
 
-it("what a role may not ask is not compared", () => {
+it("the push pause ignores an identity that the role may not read", () => {
   assert.isNull(reason("database=5 installation=16400"))
 })
 
-it("a missing row, or a reason of its own, holds them", () => {
+it("pushes are paused when the identity is missing or a pause reason is stored", () => {
   assert.isNotNull(reasonOf(undefined))
   assert.strictEqual(reason(identity, "the source is a new one"), "the source is a new one")
 })

@@ -34,8 +34,8 @@ const textOf = (answer: ReturnType<typeof told>): string => {
 const problem = (path: string, json: string, operation: "create" | "update" | "cancel" = "create") =>
   told(checkerOf(path, operation).validateJson(json))
 
-describe("an externalid that the source could store as another one", () => {
-  it("is refused for a create, and taken where it names a record that stands there", () => {
+describe("an externalid that the source could store differently", () => {
+  it("is rejected for a create and accepted for an update", () => {
     const nfd = "Cafe\u0301"
     for (const [externalid, message] of [
       [" P-1", /begins or ends with a blank/],
@@ -52,8 +52,8 @@ describe("an externalid that the source could store as another one", () => {
   })
 })
 
-describe("the check of a record", () => {
-  it("sends the fields in the order of the shape, without spaces, whatever the order given", () => {
+describe("the validator of a record", () => {
+  it("writes fields in catalogue order without spaces", () => {
     const { validateJson } = checkerOf("payments")
     const one = validateJson('{"externalid":"P-1","amount":"12.50","invoiceid":7,"reference":null,"date":"2026-03-16"}')
     const two = validateJson('{ "date": "2026-03-16", "invoiceid": 7 , "amount":12.50, "externalid" : "P-1"}')
@@ -65,7 +65,7 @@ describe("the check of a record", () => {
     assert.deepStrictEqual(two, one)
   })
 
-  it("finds every problem of a record", () => {
+  it("reports every problem of a record", () => {
     assert.deepStrictEqual(
       problem(
         "payments",
@@ -83,7 +83,7 @@ describe("the check of a record", () => {
     )
   })
 
-  it("names what the write calls a field first, then what is spelt alike", () => {
+  it("suggests the write name of a field first, then similar names", () => {
     const [said] = problem("invoicelines", '{"externalid":"1","invoiceid":1,"quantity":"1","price":"1","qty":"1"}') as [
       string
     ]
@@ -92,7 +92,7 @@ describe("the check of a record", () => {
     assert.match(misspelt, /these are: commissionrate, /)
   })
 
-  it("says of what the service sets that it does", () => {
+  it("reports fields that only the service sets", () => {
     assert.deepStrictEqual(
       problem("salesmen", '{"externalid":"1","name":"A","id":4,"lastchangedate":"x","cancel":true}'),
       [
@@ -103,7 +103,7 @@ describe("the check of a record", () => {
     )
   })
 
-  it("takes either half of a required reference", () => {
+  it("accepts either half of a required reference", () => {
     const line = (more: string) => problem("apbilllines", `{"apbillid":1,"amount":"1","externalid":"1"${more}}`)
     assert.strictEqual(
       textOf(line(',"glaccount":"Sales"')),
@@ -114,7 +114,7 @@ describe("the check of a record", () => {
     assert.deepStrictEqual(line(',"glaccount":""'), ["glaccountid: is required: give glaccountid or glaccount"])
   })
 
-  it("checks each line", () => {
+  it("validates each line of a record", () => {
     assert.deepStrictEqual(
       problem(
         "shipments",
@@ -136,7 +136,7 @@ describe("the check of a record", () => {
     )
   })
 
-  it("holds every bound to the digit", () => {
+  it("enforces every length and number limit exactly", () => {
     const rate = (value: string) => problem("salesmen", `{"externalid":"1","name":"A","commissionrate":${value}}`)
     assert.include(textOf(rate('"0.100"')), '"commissionrate":"0.100"')
     assert.deepStrictEqual(rate("0.1000"), [
@@ -162,7 +162,7 @@ describe("the check of a record", () => {
     assert.deepStrictEqual(key(""), ["externalid: has 1 to 100 characters; this has 0"])
   })
 
-  it("knows the calendar", () => {
+  it("accepts only dates that exist in the calendar", () => {
     const date = (value: string) => {
       const answer = problem("payments", `{"externalid":"1","amount":"1","invoiceid":1,"date":"${value}"}`)
       return !Array.isArray(answer)
@@ -189,7 +189,7 @@ describe("the check of a record", () => {
     assert.deepStrictEqual([days.filter((text) => !date(text)), others.filter(date)], [[], []])
   })
 
-  it("writes lines whole, in an update, too", () => {
+  it("requires complete lines also in an update", () => {
     const { create, ...shipments } = resourceOf("shipments")
     const made = makeValidator({ ...shipments, create, update: create }, "update")
     assert.isTrue(isSupported(made))
@@ -200,7 +200,7 @@ describe("the check of a record", () => {
     assert.deepStrictEqual(told(made.validateJson('{"id":1,"lines":[]}')), ["lines: must have at least one line"])
   })
 
-  it("refuses what is given twice, and what is no record", () => {
+  it("rejects duplicate members and values that are no record", () => {
     assert.deepStrictEqual(problem("salesmen", '{"externalid":"1","name":"A","name":"A"}'), ["name: is given twice"])
     assert.deepStrictEqual(problem("salesmen", "[1]"), ["record: must be a JSON object, not [1]"])
     assert.deepStrictEqual(problem("salesmen", '{"name":}'), ["record: is no JSON: expected a value at character 9"])
@@ -211,7 +211,7 @@ describe("the check of a record", () => {
     )
   })
 
-  it("passes custom fields on as they are, in one order", () => {
+  it("keeps custom fields unchanged in a stable order", () => {
     const given = '{"custom_fields":{"b":1.50,"a":{"y":null,"x":"é"}},"externalid":"1","name":"A"}'
     assert.strictEqual(
       textOf(problem("salesmen", given)),
@@ -222,7 +222,7 @@ describe("the check of a record", () => {
     ])
   })
 
-  it("takes the externalid from where it is said to be", () => {
+  it("uses the configured field as externalid", () => {
     const { validateJson } = checkerOf("payments", "create", { externalidFrom: "number" })
     assert.deepStrictEqual(told(validateJson('{"number":9007199254740993,"invoiceid":1,"amount":"1"}')), {
       externalid: "9007199254740993",
@@ -255,7 +255,7 @@ describe("the check of a record", () => {
     )
   })
 
-  it("tells the record to change from what is to change", () => {
+  it("separates the id of a record from its changed fields", () => {
     const { validateJson } = checkerOf("payments", "update")
     assert.deepStrictEqual(validateJson('{"id":5,"externalid":"new","reference":null}'), {
       externalid: null,
@@ -292,7 +292,7 @@ describe("the check of a record", () => {
     assert.deepStrictEqual(problem("salesmen", '{"id":5,"name":null}', "update"), ["name: is required"])
   })
 
-  it("cancels by what names the record alone, where the API cancels at all", () => {
+  it("accepts only an id or externalid for a cancel, if the API supports cancelling", () => {
     assert.deepStrictEqual(problem("payments", '{"externalid":"P-1"}', "cancel"), {
       externalid: "P-1",
       recordId: null,
@@ -319,8 +319,8 @@ describe("the check of a record", () => {
   })
 })
 
-describe("anything at all", () => {
-  it("is answered, with fields that can be stored", () => {
+describe("the validator with random input", () => {
+  it("always returns an answer, with field names that can be stored", () => {
     const made = (["create", "update", "cancel"] as const).map((operation) => checkerOf("shipments", operation))
     const name = fc.constantFrom(
       "id",
@@ -365,8 +365,8 @@ describe("anything at all", () => {
   })
 })
 
-describe("what the check accepts", () => {
-  it("is sent digit for digit", () => {
+describe("the validator against the reference server", () => {
+  it("keeps every digit of a decimal", () => {
     const { validateJson } = checkerOf("invoicelines")
     fc.assert(
       fc.property(decimalOf(6), decimalOf(6), (quantity, price) => {
@@ -382,7 +382,7 @@ describe("what the check accepts", () => {
     )
   })
 
-  it("is the same from CSV and from NDJSON", async () => {
+  it("gives the same result for CSV and NDJSON", async () => {
     const quoted = (value: unknown) => {
       const cell = typeof value === "string" ? value : JSON.stringify(value)
       return `"${cell.replaceAll('"', '""')}"`
@@ -415,7 +415,7 @@ describe("what the check accepts", () => {
     }
   })
 
-  it("is never refused for its form, and what it refuses is", () => {
+  it("accepts only creates with a valid form for the server, and rejects only invalid ones", () => {
     const { call } = server()
     let [accepted, refused] = [0, 0]
     for (const path of [
@@ -458,7 +458,7 @@ describe("what the check accepts", () => {
     assert.isAbove(refused, 100)
   })
 
-  it("holds for updates, too", () => {
+  it("accepts only updates with a valid form for the server, and rejects only invalid ones", () => {
     const { call } = server()
     let [accepted, refused] = [0, 0]
     for (const path of ["salesmen", "customers", "areas"]) {

@@ -32,14 +32,14 @@ const supervised = Effect.fnUntraced(function* (
 const fails = () => Effect.fail(new Failed({ message: "no" }))
 
 describe("the supervisor", () => {
-  it.effect("begins a part again after growing pauses, a minute at most", () =>
+  it.effect("restarts a failed part with growing delays up to one minute", () =>
     Effect.gen(function* () {
       const { counts } = yield* supervised(fails, [0, 1, 1, 1, 4, 8, 16, 32, 60, 59, 1])
       assert.deepStrictEqual(counts, [1, 2, 2, 3, 4, 5, 6, 7, 8, 8, 9])
     })
   )
 
-  it.effect("tells the first failure at once and no more than one a minute", () =>
+  it.effect("logs the first failure at once and at most one per minute", () =>
     Effect.gen(function* () {
       const { told } = yield* supervised(fails, [0, 1, 2, 4, 8, 16])
       assert.deepStrictEqual(told, ["the part: no; again in 1 s"])
@@ -49,7 +49,7 @@ describe("the supervisor", () => {
     })
   )
 
-  it.effect("survives a defect and an end, and is quick again after a good minute", () =>
+  it.effect("restarts after a defect and after an end, and resets its delay after a good minute", () =>
     Effect.gen(function* () {
       const { counts } = yield* supervised(
         (begun) =>

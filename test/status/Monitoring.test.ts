@@ -57,15 +57,15 @@ const wrongIn = (expression: string): ReadonlyArray<string> => {
 /** Metrics that are named in the text. */
 const namedIn = (text: string) => [...listed().keys()].filter((name) => new RegExp(`\\b${name}\\b`).test(text))
 
-describe("monitoring", () => {
-  it("finds what is not listed", () => {
+describe("the monitoring configuration", () => {
+  it("is checked for unlisted metrics and labels", () => {
     assert.deepStrictEqual(wrongIn("sum by (company) (tributary_rows)"), [])
     assert.deepStrictEqual(wrongIn("tributary_nothing > 0"), ["tributary_nothing is not listed"])
     assert.deepStrictEqual(wrongIn('tributary_rows{colour="red"}'), ["tributary_rows has no label colour"])
     assert.lengthOf(wrongIn("max by (colour) (tributary_rows)"), 1)
   })
 
-  it("has alerts about listed metrics, each with a summary and what to do", () => {
+  it("has alerts on listed metrics, each with a summary, a remedy and a test", () => {
     const rules = under("rules", parse(textOf("prometheus/alerts.yml"))).flat()
     assert.isAtLeast(rules.length, 10)
     for (const rule of rules) {
@@ -87,7 +87,7 @@ describe("monitoring", () => {
     )
   })
 
-  it("has a dashboard of listed metrics, with every one of them that the tables call bad at times", () => {
+  it("has a dashboard that uses only listed metrics and covers the important ones", () => {
     const text = textOf("grafana/tributary.json")
     const dashboard: unknown = JSON.parse(text)
     const expressions = under("expr", dashboard).map(String)

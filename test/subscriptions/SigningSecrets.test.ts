@@ -14,15 +14,15 @@ const opened = (company: string, key: Redacted.Redacted, sealed: Uint8Array) => 
   return found === null ? null : Redacted.value(found)
 }
 
-describe("a sealed secret", () => {
-  it("is opened with the token and for the company that it was sealed with, and by nothing else", () => {
+describe("an encrypted signing secret", () => {
+  it("decrypts only with its own token and company", () => {
     const sealed = encrypt("main", token, secret, bytes(1))
     assert.strictEqual(opened("main", token, sealed), Redacted.value(secret))
     assert.isNull(opened("other", token, sealed))
     assert.isNull(opened("main", Redacted.make("svc_tok_9b1f0c33ab55"), sealed))
   })
 
-  it("is not opened when any of its bytes was changed, or when it is cut", () => {
+  it("does not decrypt when any byte is changed or missing", () => {
     const sealed = encrypt("main", token, secret, bytes(1))
     for (let index = 0; index < sealed.length; index += 1) {
       const changed = Uint8Array.from(sealed)
@@ -32,7 +32,7 @@ describe("a sealed secret", () => {
     }
   })
 
-  it("shows neither the secret nor the token, and looks different each time", () => {
+  it("shows neither secret nor token, and differs each time", () => {
     const sealed = [encrypt("main", token, secret, bytes(1)), encrypt("main", token, secret, bytes(2))]
     for (const one of sealed) {
       for (const form of ["utf8", "base64", "hex"] as const) {
@@ -45,7 +45,7 @@ describe("a sealed secret", () => {
     assert.notDeepEqual(sealed[0]!.subarray(45), sealed[1]!.subarray(45))
   })
 
-  it("keeps its secret from whoever prints it", () => {
+  it("is redacted when printed after decryption", () => {
     const found = decrypt("main", token, encrypt("main", token, secret, bytes(1)))
     assert.notInclude(`${JSON.stringify({ found })} ${inspect(found)}`, "whsec_")
   })

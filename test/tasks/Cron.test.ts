@@ -25,24 +25,24 @@ const series = (of: ResourceSchedule, from: string, count: number): ReadonlyArra
   return times
 }
 
-describe("a timetable", () => {
-  it("answers nothing where the schedule is off", () => {
+describe("the schedule calculation", () => {
+  it("returns null when the schedule is off", () => {
     assert.isNull(next(schedule({ kind: "off" }), 0, "k", null))
     assert.isNull(next(schedule({ kind: "off" }), 0, "k", 5))
   })
 
-  it("has what never ran begin at once by an interval, and at its next time by cron", () => {
+  it("starts a first run at once for an interval and at the next time for cron", () => {
     const now = at("2026-05-01T10:20:00Z")
     assert.strictEqual(next(every(10 * minute, { jitterMs: null }), now, "k", null), now)
     assert.strictEqual(next(cron("0 * * * *"), now, "k", null), at("2026-05-01T11:00:00Z"))
   })
 
-  it("counts an interval from when the last run began", () => {
+  it("measures an interval from the start of the last run", () => {
     const began = at("2026-05-01T10:00:00Z")
     assert.strictEqual(next(every(10 * minute), began + minute, "k", began), began + 10 * minute)
   })
 
-  it("makes up for times that passed by one run, or leaves them out", () => {
+  it("runs missed times once or skips them, as configured", () => {
     const began = at("2026-05-01T10:00:00Z")
     const now = at("2026-05-01T13:25:00Z")
     assert.strictEqual(next(every(10 * minute), now, "k", began), now)
@@ -51,7 +51,7 @@ describe("a timetable", () => {
     assert.strictEqual(next(cron("0 * * * *", "UTC", { missed: "skip" }), now, "k", began), at("2026-05-01T14:00:00Z"))
   })
 
-  it("keeps the wall clock's time through the year", () => {
+  it("keeps the local time across daylight saving changes", () => {
     assert.deepStrictEqual(series(cron("0 3 * * *", "America/New_York"), "2026-03-06T12:00:00Z", 3), [
       "2026-03-07T08:00Z",
       "2026-03-08T07:00Z",
@@ -59,14 +59,14 @@ describe("a timetable", () => {
     ])
   })
 
-  it("keeps a time that daylight saving skips an hour later, once", () => {
+  it("runs once, an hour later, when daylight saving skips the time", () => {
     assert.deepStrictEqual(series(cron("30 2 * * *", "Europe/Berlin"), "2026-03-28T12:00:00Z", 2), [
       "2026-03-29T01:30Z",
       "2026-03-30T00:30Z"
     ])
   })
 
-  it("keeps a time that comes twice once, and every hour in both hours", () => {
+  it("runs a repeated daily time once and an hourly time in both hours", () => {
     assert.deepStrictEqual(series(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00:00Z", 2), [
       "2026-10-25T00:30Z",
       "2026-10-26T01:30Z"
@@ -79,7 +79,7 @@ describe("a timetable", () => {
     ])
   })
 
-  it("tells what is no cron expression, and what never comes", () => {
+  it("rejects invalid cron expressions and dates that never occur", () => {
     assert.isUndefined(wrongCron("*/5 6-22 * * 1-5"))
     assert.isUndefined(wrongCron("0 0 29 2 *"))
     assert.match(wrongCron("61 * * * *") ?? "", /is no cron expression/)
@@ -87,7 +87,7 @@ describe("a timetable", () => {
     assert.match(wrongCron("0 0 30 2 *") ?? "", /names no time that ever comes/)
   })
 
-  it("spreads what shares a schedule over the jitter, the same each time", () => {
+  it("spreads resources over the jitter, identically each time", () => {
     const began = at("2026-05-01T10:00:00Z")
     const of = every(10 * minute, { jitterMs: null })
     const times = Array.from({ length: 200 }, (_, index) => next(of, began, `company resource${index}`, began)!)
@@ -118,7 +118,7 @@ describe("a timetable", () => {
   const instant = fc.integer({ min: at("2024-01-01T00:00:00Z"), max: at("2032-01-01T00:00:00Z") })
   const since = fc.option(fc.integer({ min: 0, max: 5 * 86_400_000 }), { nil: null })
 
-  it("never answers a time before the instant, nor an earlier time for a later instant", () => {
+  it("never returns a time in the past, nor an earlier time for a later instant", () => {
     fc.assert(
       fc.property(schedules, instant, since, fc.integer({ min: 0, max: 86_400_000 }), (of, now, age, later) => {
         const began = age === null ? null : now - age
@@ -132,7 +132,7 @@ describe("a timetable", () => {
     )
   })
 
-  it("what never ran may begin at the very instant at which it is looked for", () => {
+  it("returns the current instant for a first run that is due now", () => {
     const of: ResourceSchedule = {
       timing: { kind: "cron", expression: "*/5 * * * *", timeZone: "UTC" },
       missed: "once",
@@ -143,7 +143,7 @@ describe("a timetable", () => {
     assert.strictEqual(next(of, due + 1, "k", null), due + 5 * minute)
   })
 
-  it("never begins before its time, nor later than the jitter says", () => {
+  it("never returns a time before the schedule or beyond the jitter", () => {
     fc.assert(
       fc.property(schedules, instant, fc.integer({ min: 0, max: 5 * 86_400_000 }), fc.string(), (of, now, age, key) => {
         const began = now - age

@@ -8,8 +8,8 @@ import { Database } from "../../../src/postgres/Database.ts"
 import { layerDatabase, otherProcess } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
 
-describe("the budget", () => {
-  it("is a third of the server, with room for other clients", () => {
+describe("the connection budget", () => {
+  it("is a third of the server's connections, with a reserve for other clients", () => {
     const { connections, ordinary, pages, landings } = budgetOf(97, null)
     assert.deepStrictEqual(
       { connections, ordinary, pages, landings },
@@ -24,7 +24,7 @@ describe("the budget", () => {
     }
   })
 
-  it("follows its setting", () => {
+  it("follows the connections setting up to the maximum of 28", () => {
     assert.strictEqual(budgetOf(97, 12).connections, 12)
     assert.strictEqual(budgetOf(17, 20).connections, 20)
     assert.strictEqual(budgetOf(1000, 1000).connections, 28)
@@ -33,7 +33,7 @@ describe("the budget", () => {
 
 const urgency = (party: string, dueAt: number, of = 1): ConnectionPool.Urgency => ({ class: of, party, dueAt })
 
-layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("connections", (it) => {
+layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the connection pool", (it) => {
   const pool = (capacity: number) =>
     Effect.flatMap(Database, ({ connect }) => ConnectionPool.make({ connect, capacity: () => capacity }))
 
@@ -55,7 +55,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("conn
     return served
   })
 
-  it.effect("go by class, then to what is due first", () =>
+  it.effect("lends connections by class, then by due time", () =>
     Effect.gen(function* () {
       const served = yield* order([
         ["backfill", urgency("a", 1, 2)],
@@ -68,7 +68,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("conn
     }).pipe(Effect.scoped)
   )
 
-  it.effect("never leave a waiter without one, however many come that are more urgent", () =>
+  it.effect("lends a connection to the longest waiter despite a stream of more urgent work", () =>
     Effect.gen(function* () {
       const { use, stats } = yield* pool(1)
       let urgent = 0
@@ -84,7 +84,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("conn
     }).pipe(Effect.scoped)
   )
 
-  it.effect("are no more than the capacity, and reused", () =>
+  it.effect("opens no more connections than its capacity and reuses them", () =>
     Effect.gen(function* () {
       const { use, stats } = yield* pool(3)
       let most = 0
@@ -104,7 +104,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("conn
     }).pipe(Effect.scoped)
   )
 
-  it.effect("whose work was interrupted are rolled back and not lent again", () =>
+  it.effect("rolls back and discards a connection whose work was interrupted", () =>
     Effect.gen(function* () {
       const { use } = yield* pool(1)
       const begun = Latch.makeUnsafe()
@@ -131,8 +131,8 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("conn
   )
 })
 
-layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("locks", (it) => {
-  it.effect("exclude the process itself and other processes, until their scope ends", () =>
+layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the advisory locks", (it) => {
+  it.effect("exclude the same process and other processes until their scope ends", () =>
     Effect.gen(function* () {
       const { locks } = yield* Database
       const other = (yield* otherProcess).locks
@@ -148,7 +148,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("lock
     }).pipe(Effect.scoped)
   )
 
-  it.effect("are taken again where their connection was lost", () =>
+  it.effect("are acquired again after their connection was lost", () =>
     Effect.gen(function* () {
       const database = yield* Database
       const { locks } = database

@@ -41,7 +41,7 @@ function* endless(seen: { chunks: number; ended: boolean }) {
 const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient>) => test.pipe(Effect.provide(layerSql))
 
 describe("copyIn", () => {
-  it.live("loads rows: text and bytes, whole and torn", () =>
+  it.live("loads rows from text and bytes, with rows split across chunks", () =>
     run(
       Effect.gen(function* () {
         const { client, sql } = yield* table
@@ -61,7 +61,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("many small chunks, and large ones", () =>
+  it.live("loads many small chunks and large chunks", () =>
     run(
       Effect.gen(function* () {
         const { client, count } = yield* table
@@ -77,7 +77,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("in a transaction, with what is around it", () =>
+  it.live("takes part in the transaction around it", () =>
     run(
       Effect.gen(function* () {
         const { client, count } = yield* table
@@ -90,7 +90,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("refused before it begins: an unknown table, an aborted transaction, a statement that is no COPY", () =>
+  it.live("rejects an unknown table, an aborted transaction and invalid syntax before it sends data", () =>
     run(
       Effect.gen(function* () {
         const { client } = yield* table
@@ -111,7 +111,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("a statement that needs no input is an error, not a hang", () =>
+  it.live("rejects a statement that reads no input instead of hanging", () =>
     run(
       Effect.gen(function* () {
         const { client } = yield* table
@@ -129,7 +129,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("a bad row, early or late: the server's reason, with the place, and a client that can go on", () =>
+  it.live("reports the server's reason and line for a bad row, and the client stays usable", () =>
     run(
       Effect.gen(function* () {
         const { client, count } = yield* table
@@ -156,7 +156,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("reads no further than the server has come", () =>
+  it.live("reads chunks only as fast as the server accepts them", () =>
     run(
       Effect.gen(function* () {
         const { client, sql } = yield* table
@@ -185,7 +185,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("interrupted in the middle: no row, a closed connection, no session left on the server", () =>
+  it.live("writes no row and closes connection and session when it is interrupted", () =>
     run(
       Effect.gen(function* () {
         const { client, count, sql } = yield* table
@@ -208,7 +208,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("does not keep other work of the process from running", () =>
+  it.live("lets other work of the process run", () =>
     run(
       Effect.gen(function* () {
         const { client } = yield* table
@@ -221,7 +221,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("the connection is lost in the middle", () =>
+  it.live("fails with a retryable error when the connection is lost midway", () =>
     run(
       Effect.gen(function* () {
         const { client, count, sql } = yield* table
@@ -243,7 +243,7 @@ describe("copyIn", () => {
     )
   )
 
-  it.live("chunks that throw: the defect comes out, no row stays", () =>
+  it.live("rethrows an exception of the chunk source and writes no row", () =>
     run(
       Effect.gen(function* () {
         const { client, count } = yield* table
@@ -266,14 +266,14 @@ describe("copyIn", () => {
 })
 
 describe("escapeCopyText", () => {
-  it("escapes what COPY gives a meaning, and nothing else", () => {
+  it("escapes the special characters of COPY and no others", () => {
     assert.strictEqual(escapeCopyText("a\\b\tc\nd\re"), "a\\\\b\\tc\\nd\\re")
     assert.strictEqual(escapeCopyText("\\N"), "\\\\N")
     assert.strictEqual(escapeCopyText("\\."), "\\\\.")
     for (const plain of ["", "plain", "ü€𝄞", "'\"\b\f\v\u2028", "N"]) assert.strictEqual(escapeCopyText(plain), plain)
   })
 
-  it.live("what goes in comes out", () =>
+  it.live("writes text that COPY reads back unchanged", () =>
     run(
       Effect.gen(function* () {
         const { client, sql } = yield* table

@@ -32,8 +32,8 @@ const refused = (url: Redacted.Redacted) =>
     return dedicated
   })
 
-describe("connect", () => {
-  it.live("gives a session in UTC, with the types of the SqlClient", () =>
+describe("a database connection", () => {
+  it.live("has a session in UTC and the types of the SqlClient", () =>
     Effect.gen(function* () {
       const text = `select current_setting('TimeZone') as zone, current_setting('application_name') as name, 9007199254740993::int8 as big,
                            '2026-01-31'::date as day, 1.10::numeric as money, '2026-01-31T10:00:00Z'::timestamptz as at`
@@ -53,22 +53,20 @@ describe("connect", () => {
     }).pipe(Effect.scoped, Effect.provide(layerSql))
   )
 
-  it.live(
-    "asks a silent client whether it still stands, so that the locks of a vanished machine do not outlive it",
-    () =>
-      Effect.gen(function* () {
-        const client = yield* (yield* Database).connect
-        const settings = ["idle", "interval", "count"].map(
-          (name) => `current_setting('tcp_keepalives_${name}') as ${name}`
-        )
-        const looks = "current_setting('client_connection_check_interval') as looks"
-        assert.deepStrictEqual(yield* query(client, "ask", `select ${[...settings, looks].join(", ")}`), [
-          { idle: "30", interval: "10", count: "3", looks: "2s" }
-        ])
-      }).pipe(Effect.scoped, Effect.provide(layerDatabase))
+  it.live("has TCP keepalive and connection checks, which release the locks of a lost machine", () =>
+    Effect.gen(function* () {
+      const client = yield* (yield* Database).connect
+      const settings = ["idle", "interval", "count"].map(
+        (name) => `current_setting('tcp_keepalives_${name}') as ${name}`
+      )
+      const looks = "current_setting('client_connection_check_interval') as looks"
+      assert.deepStrictEqual(yield* query(client, "ask", `select ${[...settings, looks].join(", ")}`), [
+        { idle: "30", interval: "10", count: "3", looks: "2s" }
+      ])
+    }).pipe(Effect.scoped, Effect.provide(layerDatabase))
   )
 
-  it.live("a lost connection fails the next query and nothing else", () =>
+  it.live("that is lost fails only its next query", () =>
     Effect.gen(function* () {
       const database = yield* Database
       const client = yield* database.connect
@@ -83,7 +81,7 @@ describe("connect", () => {
     }).pipe(Effect.scoped, Effect.provide(layerDatabase))
   )
 
-  it.live("a failed scope rolls back and ends the statement that runs", () =>
+  it.live("rolls back and cancels the running statement when its scope fails", () =>
     Effect.gen(function* () {
       const database = yield* Database
       const sql = yield* SqlClient
@@ -126,8 +124,8 @@ describe("connect", () => {
   )
 })
 
-describe("who cannot connect is told why", () => {
-  it.live("nobody listens", () =>
+describe("a failed database connection", () => {
+  it.live("reports the address and a hint when the port is closed", () =>
     Effect.gen(function* () {
       const closed = createServer().listen(0, "127.0.0.1")
       yield* Effect.promise(() => once(closed, "listening"))
@@ -142,7 +140,7 @@ describe("who cannot connect is told why", () => {
     })
   )
 
-  it.live("a server that never answers", () =>
+  it.live("reports a server that never answers as retryable", () =>
     Effect.gen(function* () {
       const sockets = new Set<Socket>()
       const silent = createServer((socket) => sockets.add(socket)).listen(0, "127.0.0.1")
@@ -160,7 +158,7 @@ describe("who cannot connect is told why", () => {
     })
   )
 
-  it.live("a wrong password, which is not shown", () =>
+  it.live("reports a wrong password without showing it", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.password = "hunter2")))
       assert.match(error.message, /refused the password of user "tributary" \(28P01\): check DATABASE_URL$/)
@@ -169,7 +167,7 @@ describe("who cannot connect is told why", () => {
     })
   )
 
-  it.live("no password", () =>
+  it.live("reports a missing password", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.password = "")))
       assert.match(error.message, /password/)
@@ -177,7 +175,7 @@ describe("who cannot connect is told why", () => {
     })
   )
 
-  it.live("a server that asks for the password in clear text does not get it", () =>
+  it.live("never sends the password in clear text", () =>
     Effect.gen(function* () {
       const received: Array<string> = []
       const asking = createServer((socket) => {
@@ -197,14 +195,14 @@ describe("who cannot connect is told why", () => {
     })
   )
 
-  it.live("no such database", () =>
+  it.live("reports a missing database", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.pathname = "/nowhere")))
       assert.include(error.message, 'has no database "nowhere" (3D000): create it')
     })
   )
 
-  it.live("a limit of connections, with the limit that is reached", () =>
+  it.live("reports which connection limit is reached", () =>
     Effect.gen(function* () {
       const reached = Object.assign(new Error('too many connections for role "app"'), { code: "53300" })
       const endpoint = yield* parseUrl(yield* serverUrl)
@@ -216,14 +214,14 @@ describe("who cannot connect is told why", () => {
     })
   )
 
-  it.live("TLS asked of a server that has none", () =>
+  it.live("reports a server without TLS when TLS is required", () =>
     Effect.gen(function* () {
       const error = yield* refused(yield* changed((url) => (url.search = "?sslmode=require")))
       assert.include(error.message, "does not speak TLS")
     })
   )
 
-  it.live("a unix socket that is not there", () =>
+  it.live("reports a missing unix socket", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "tributary-socket-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
@@ -236,7 +234,7 @@ describe("who cannot connect is told why", () => {
 describe("DATABASE_URL", () => {
   const parse = (url: string) => parseUrl(Redacted.make(url))
 
-  it.effect("is read as libpq reads it", () =>
+  it.effect("is parsed like libpq does", () =>
     Effect.gen(function* () {
       const endpoint = yield* parse(
         "postgresql://a%40b:p%2Fw@db.example:6000/some%20name?connect_timeout=3&sslmode=disable&options=-c%20work_mem%3D8MB&application_name=mine"
@@ -266,7 +264,7 @@ describe("DATABASE_URL", () => {
     })
   )
 
-  it.effect("TLS", () =>
+  it.effect("sets TLS options from the sslmode parameters", () =>
     Effect.gen(function* () {
       // What Node programs write must not be less than it says.
       assert.deepStrictEqual((yield* parse("postgres://me@db/x?ssl=true")).ssl, {})
@@ -321,7 +319,7 @@ describe("DATABASE_URL", () => {
     ["postgres://me@/x?host=/run/pg&sslmode=verify-full&password=hunter2", "TLS on a unix socket"],
     ["postgres://me:hunter2@db/x#hunter2", "contains a #"]
   ] as const
-  it.effect.each(mistakes)("%s is refused", ([url, part]) =>
+  it.effect.each(mistakes)("is rejected when it is %s", ([url, part]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(parse(url))
       assert.include(error.message, part)
@@ -331,7 +329,7 @@ describe("DATABASE_URL", () => {
 })
 
 describe("target_session_attrs", () => {
-  it.live("is looked at by each connection and by the pool, once they are open", () =>
+  it.live("is checked by each new connection and by the pool", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const url = yield* freshDatabase
@@ -372,8 +370,8 @@ describe("target_session_attrs", () => {
   )
 })
 
-describe("fresh databases", () => {
-  it.live("are apart, and go with their scope", () =>
+describe("the databases of tests", () => {
+  it.live("are separate and are dropped with their scope", () =>
     Effect.gen(function* () {
       const kept = yield* Effect.scoped(
         Effect.gen(function* () {

@@ -7,16 +7,16 @@ import { layerSql } from "../../support/postgres.ts"
 const coded = (code: string, message = "as the server says") => Object.assign(new Error(message), { code })
 const from = DatabaseError.from("test")
 
-describe("classification", () => {
+describe("DatabaseError", () => {
   const retryable =
     "08000 08003 08006 08P01 57P01 57P02 57P03 40001 40P01 53300 55P03 ECONNREFUSED ECONNRESET EPIPE ETIMEDOUT EAI_AGAIN ENOENT"
   const permanent =
     "22P02 22003 22001 23505 23503 23502 42P01 42601 42501 28P01 3D000 57014 ENOTFOUND EACCES ERR_TLS_CERT_ALTNAME_INVALID DEPTH_ZERO_SELF_SIGNED_CERT"
-  it.each(retryable.split(" "))("%s may succeed on a new attempt", (code) => {
+  it.each(retryable.split(" "))("classifies %s as retryable", (code) => {
     const error = from(coded(code))
     assert.deepInclude(error, { operation: "test", code, isRetryable: true, message: "as the server says" })
   })
-  it.each(permanent.split(" "))("%s will not", (code) => {
+  it.each(permanent.split(" "))("classifies %s as permanent", (code) => {
     assert.deepInclude(from(coded(code)), { code, isRetryable: false })
   })
 
@@ -29,11 +29,11 @@ describe("classification", () => {
     "PgConnection: Connection is closed",
     "Connection closed unexpectedly"
   ]
-  it.each(lost)("%s is a lost connection", (message) => {
+  it.each(lost)("classifies %s as a lost connection", (message) => {
     assert.deepInclude(from(new Error(message)), { code: undefined, isRetryable: true })
   })
 
-  it("anything else is not", () => {
+  it("classifies any other error as permanent", () => {
     assert.deepInclude(from(new TypeError("x is not a function")), { code: undefined, isRetryable: false })
     assert.strictEqual(from("text").message, "text")
     assert.strictEqual(from(undefined).isRetryable, false)
@@ -42,19 +42,19 @@ describe("classification", () => {
     assert.strictEqual(from(loop).message, "loop")
   })
 
-  it("keeps an error that is classified already", () => {
+  it("keeps an error that is already classified", () => {
     const error = DatabaseError.from("first")(coded("40001"))
     assert.strictEqual(from(error), error)
   })
 
-  it("says where in the data a COPY failed", () => {
+  it("includes the line and column at which a COPY failed", () => {
     const cause = Object.assign(coded("22P02", "invalid input"), { where: 'COPY stage, line 2, column id: "x"\nmore' })
     assert.strictEqual(from(cause).message, 'invalid input (COPY stage, line 2, column id: "x")')
   })
 })
 
-describe("errors of the SqlClient", () => {
-  it.live("have the server's code and sentence", () =>
+describe("DatabaseError of the SqlClient", () => {
+  it.live("has the code and message of the server", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const missing = from(yield* Effect.flip(sql`select * from nowhere`))
@@ -70,7 +70,7 @@ describe("errors of the SqlClient", () => {
     }).pipe(Effect.provide(layerSql))
   )
 
-  it.live("do not show the parameter that could not be sent", () =>
+  it.live("shows no parameter that could not be sent", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const secret = "hunter2-hunter2"

@@ -11,8 +11,8 @@ import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
 import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { ask, emptyRoot, eventually, isAlive, program, serverPid, temporaryRoot, user } from "./embedded.ts"
 
-describe("several users", () => {
-  it.live("an adopter that leaves last stops the server", () =>
+describe("embedded Postgres with several processes", () => {
+  it.live("is stopped by the last process, also when that one adopted it", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const owner = yield* user(root, 0)
@@ -26,7 +26,7 @@ describe("several users", () => {
     })
   )
 
-  it.live("processes that start at once share one server, and the last one stops it", () =>
+  it.live("is started once by concurrent processes and stopped by the last", () =>
     Effect.gen(function* () {
       const root = yield* emptyRoot
       const users = yield* Effect.all(
@@ -44,7 +44,7 @@ describe("several users", () => {
     })
   )
 
-  it.live("many come and go at the same time, and nothing is left", () =>
+  it.live("is stopped and cleaned up after 30 concurrent starts", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const visit = Effect.scoped(
@@ -59,7 +59,7 @@ describe("several users", () => {
     })
   )
 
-  it.live("a client that is no user of ours does not keep the server up", () =>
+  it.live("is stopped although a foreign client is connected", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const visitor = yield* user(root, 0)
@@ -75,8 +75,8 @@ describe("several users", () => {
   )
 })
 
-describe("kills", () => {
-  it.live("kill -9 of the owner: the next user adopts the server and stops it", () =>
+describe("embedded Postgres after a kill", () => {
+  it.live("is adopted and stopped by the next process when its owner was killed", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const owner = yield* user(root, 0)
@@ -89,7 +89,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("kill -9 of the owner while an adopter stays: the adopter stops it", () =>
+  it.live("is stopped by the remaining adopter when its owner was killed", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const owner = yield* user(root, 0)
@@ -100,7 +100,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("kill -9 of owner and server: the next start recovers what was committed", () =>
+  it.live("recovers committed rows when owner and server were killed", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const owner = yield* user(root, 0)
@@ -121,7 +121,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("SIGTERM runs the finalizers: the server is stopped", () =>
+  it.live("is stopped by the finalizers of a process that gets SIGTERM", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const owner = yield* user(root, 0)
@@ -130,7 +130,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("a server that is killed under its users is started again on the same port", () =>
+  it.live("is started again on the same port when only the server was killed", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const server = yield* start({ root, port: 0, durable: false })
@@ -141,7 +141,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("the port that everybody knows is waited for, when it is taken for a moment", () =>
+  it.live("waits for its configured port while another program uses it briefly", () =>
     Effect.gen(function* () {
       // As by what a server had just begun to serve when it was killed.
       const other = createServer().listen(0, "127.0.0.1")
@@ -156,7 +156,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("a crash of a session does not lose our place among the users", () =>
+  it.live("keeps a process registered as user when one of its sessions crashes", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const server = yield* start({ root, port: 0, durable: false })
@@ -176,21 +176,23 @@ describe("kills", () => {
     })
   )
 
-  it.live.runIf(process.platform === "linux")("a stale postmaster.pid of a living stranger does not matter", () =>
-    Effect.gen(function* () {
-      const root = yield* temporaryRoot
-      const file = join(root, "pg18", "postmaster.pid")
-      writeFileSync(file, `${process.pid}\n${join(root, "pg18")}\n0\n54329\n\n127.0.0.1\n0 0\nready   \n`, {
-        mode: 0o600
+  it.live.runIf(process.platform === "linux")(
+    "starts despite a stale postmaster.pid with the pid of a running process",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* temporaryRoot
+        const file = join(root, "pg18", "postmaster.pid")
+        writeFileSync(file, `${process.pid}\n${join(root, "pg18")}\n0\n54329\n\n127.0.0.1\n0 0\nready   \n`, {
+          mode: 0o600
+        })
+        const server = yield* start({ root, port: 0, durable: false })
+        assert.isFalse(server.adopted)
+        assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
       })
-      const server = yield* start({ root, port: 0, durable: false })
-      assert.isFalse(server.adopted)
-      assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
-    })
   )
 
   it.live.runIf(process.platform === "linux")(
-    "a stale postmaster.pid of another cluster's server does not matter",
+    "starts despite a stale postmaster.pid with the pid of another cluster's server",
     () =>
       Effect.gen(function* () {
         const other = yield* start({ root: yield* temporaryRoot, port: 0, durable: false })
@@ -219,7 +221,7 @@ describe("kills", () => {
       })
   )
 
-  it.live("a server whose connections are all in use is not stopped by a user that lost its own", () =>
+  it.live("keeps running when a process cannot check for users because all connections are used", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       // A durable server has 100 connections.
@@ -249,7 +251,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("the log of a running server stays within bounds", () =>
+  it.live("truncates the log of a running server", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const server = yield* start({ root, port: 0, durable: false })
@@ -265,7 +267,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("sweeps the folders of starts that were killed, and no others", () =>
+  it.live("deletes the folders of killed starts and no others", () =>
     Effect.gen(function* () {
       const root = yield* emptyRoot
       const living = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] })
@@ -288,7 +290,7 @@ describe("kills", () => {
     })
   )
 
-  it.live("kill -9 during initdb: the next start makes the cluster anew", () =>
+  it.live("creates the cluster again when initdb was killed", () =>
     Effect.gen(function* () {
       const root = yield* emptyRoot
       const child = spawn(process.execPath, [program, root, "0"], { stdio: ["pipe", "ignore", "ignore"] })

@@ -10,8 +10,8 @@ import { start } from "../../../src/postgres/EmbeddedPostgres.ts"
 import { SqlClient } from "effect/sql/SqlClient"
 import { ask, emptyRoot, eventually, isAlive, isRoot, serverPid, temporaryRoot, user } from "./embedded.ts"
 
-describe("start and stop", () => {
-  it.live("makes a cluster, starts it, stops it, and starts it again", () =>
+describe("embedded Postgres", () => {
+  it.live("creates a cluster, starts it, stops it and starts it again", () =>
     Effect.gen(function* () {
       const root = yield* emptyRoot
       const first = yield* Effect.scoped(
@@ -51,7 +51,7 @@ describe("start and stop", () => {
     })
   )
 
-  it.live.runIf(isRoot && process.platform === "linux")("as root, under a private home too", () =>
+  it.live.runIf(isRoot && process.platform === "linux")("runs for root below a private home folder", () =>
     Effect.gen(function* () {
       const folder = yield* emptyRoot
       const home = join(folder, "..", "home")
@@ -64,7 +64,7 @@ describe("start and stop", () => {
     })
   )
 
-  it.live("keeps its folder and password to itself", () =>
+  it.live("makes its folder and password readable for its user only", () =>
     Effect.gen(function* () {
       const root = yield* emptyRoot
       const server = yield* start({ root, port: 0, durable: false })
@@ -77,7 +77,7 @@ describe("start and stop", () => {
     })
   )
 
-  it.live("takes a free port when the wanted one is taken", () =>
+  it.live("uses a free port when the configured one is in use", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const other = createServer().listen(0, "127.0.0.1")
@@ -90,7 +90,7 @@ describe("start and stop", () => {
     })
   )
 
-  it.live("stops a server whose start is interrupted", () =>
+  it.live("stops the server when its start is interrupted", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const fiber = yield* Effect.forkChild(Effect.scoped(start({ root, port: 0, durable: false })))
@@ -102,8 +102,8 @@ describe("start and stop", () => {
   )
 })
 
-describe("errors say what to do", () => {
-  it.live("a file where the folder should be", () =>
+describe("a failed start of embedded Postgres", () => {
+  it.live("reports a file in place of the data directory", () =>
     Effect.gen(function* () {
       const root = yield* emptyRoot
       writeFileSync(root, "")
@@ -113,7 +113,7 @@ describe("errors say what to do", () => {
     })
   )
 
-  it.live("a password that is not the cluster's", () =>
+  it.live("reports a password that does not fit the cluster, with safe remedies", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const owner = yield* user(root, 0)
@@ -128,7 +128,7 @@ describe("errors say what to do", () => {
     })
   )
 
-  it.live("a cluster that cannot be started says why", () =>
+  it.live("reports the reason from the server log", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       writeFileSync(join(root, "pg18", "postgresql.conf"), "nonsense = 1\n")
@@ -139,8 +139,8 @@ describe("errors say what to do", () => {
   )
 })
 
-describe("as a layer", () => {
-  it.live("gives the database and its pool, and stops with the layer", () =>
+describe("the embedded Postgres layer", () => {
+  it.live("provides the database and its pool, and stops the server with the layer", () =>
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const exit = yield* Effect.gen(function* () {

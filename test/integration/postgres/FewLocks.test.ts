@@ -13,7 +13,7 @@ import * as Migrations from "../../../src/postgres/Migrations.ts"
 
 describe("a server with max_locks_per_transaction = 10", () => {
   it.live(
-    "holds the tables of every resource",
+    "accepts the tables of every resource",
     () =>
       Effect.gen(function* () {
         const path = yield* Effect.acquireRelease(

@@ -79,8 +79,8 @@ const longest = (statement: string, isOver: () => boolean) =>
 
 const boundMs = 2_500
 
-describe.concurrent("a migration behind a reader", () => {
-  it.live("keeps others waiting for two seconds at most, and is done when the reader ends", () =>
+describe.concurrent("a migration behind an open transaction", () => {
+  it.live("blocks other statements for at most two seconds, and succeeds when the transaction ends", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -114,7 +114,7 @@ describe.concurrent("a migration behind a reader", () => {
     )
   )
 
-  it.live("that does not end gives up, names it and says what to do", () =>
+  it.live("fails after its attempts, with the blocking session and the command to end it", () =>
     run(
       Effect.gen(function* () {
         yield* migrate()
@@ -130,7 +130,7 @@ describe.concurrent("a migration behind a reader", () => {
     )
   )
 
-  it.live("counts all waits of an attempt together", () =>
+  it.live("limits the total lock wait of one attempt", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -155,7 +155,7 @@ describe.concurrent("a migration behind a reader", () => {
     )
   )
 
-  it.live("is made by one program; the others wait and say so", () =>
+  it.live("runs in one program while the others wait and log that they wait", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -176,8 +176,8 @@ describe.concurrent("a migration behind a reader", () => {
   )
 })
 
-describe("a change of the dataset's tables behind a reader", () => {
-  it.live("is tried again, and names the session", () =>
+describe("a table change behind an open transaction", () => {
+  it.live("is retried and logs the blocking session", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient

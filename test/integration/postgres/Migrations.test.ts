@@ -46,7 +46,7 @@ const run = <A, E>(test: Effect.Effect<A, E, Database | SqlClient | Scope.Scope>
   test.pipe(Effect.scoped, Effect.provide(layerSql))
 
 describe("migrate", () => {
-  it.live("through a pool does the same, and asks one question when there is nothing to do", () =>
+  it.live("gives the same result through a pool, with one query when the database is current", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -68,7 +68,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("applies files of many statements in order, once, and records them", () =>
+  it.live("applies files with many statements in order, once, and records them", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -94,7 +94,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("nothing to do on an empty folder, and no trace", () =>
+  it.live("does nothing for an empty folder and creates no schema", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -105,7 +105,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("programs that start at once take turns", () =>
+  it.live("applies each file once when programs start concurrently", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -123,7 +123,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("an error names file and line, and nothing of any file stays", () =>
+  it.live("reports file and line of an error, and rolls back every file", () =>
     run(
       Effect.gen(function* () {
         const sql = yield* SqlClient
@@ -142,7 +142,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("a changed file is refused, but not for its line ends", () =>
+  it.live("rejects a file that changed after it was applied, except for line endings", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_first.sql": first })
@@ -159,7 +159,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("a file behind a later one is refused", () =>
+  it.live("rejects a new file with a lower number than an applied one", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0002_first.sql": first })
@@ -174,7 +174,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("a database that a newer program has migrated is refused", () =>
+  it.live("rejects a database that a newer program has migrated", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
@@ -187,7 +187,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("an applied file that is missing is refused", () =>
+  it.live("rejects an installation that lacks an applied file", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_first.sql": first, "0002_second.sql": second })
@@ -199,7 +199,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("a file that ends the transaction is refused", () =>
+  it.live("rejects a file that ends the transaction", () =>
     run(
       Effect.gen(function* () {
         const error = yield* refused(yield* folderOf({ "0001_commit.sql": "commit; begin" }))
@@ -208,7 +208,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("a lost connection is an error of the database, to be tried again", () =>
+  it.live("reports a lost connection as a retryable database error", () =>
     run(
       Effect.gen(function* () {
         const folder = yield* folderOf({ "0001_end.sql": "select pg_terminate_backend(pg_backend_pid())" })
@@ -218,7 +218,7 @@ describe("migrate", () => {
     )
   )
 
-  it.live("waits for a program that is migrating", () =>
+  it.live("waits for another program that is migrating", () =>
     run(
       Effect.gen(function* () {
         const database = yield* Database
@@ -274,8 +274,8 @@ const longHeld = (sql: string): ReadonlyArray<string> => {
     )
 }
 
-describe("the files", () => {
-  it.effect("hold no lock for as long as a table is large", () =>
+describe("the migration files", () => {
+  it.effect("contain no statement that locks a table while it scans it", () =>
     Effect.gen(function* () {
       const files = yield* readMigrations(folderDefault)
       for (const { file, sql } of files) {
@@ -299,11 +299,11 @@ describe("the files", () => {
     })
   )
 
-  it.effect("are found in this package, wherever the program was started", () =>
+  it.effect("are found in the package from any working directory", () =>
     Effect.sync(() => assert.strictEqual(folderDefault, join(import.meta.dirname, "../../../migrations")))
   )
 
-  it.effect("must be named and numbered", () =>
+  it.effect("are rejected without a unique number and a valid name", () =>
     Effect.gen(function* () {
       const twice = yield* Effect.flip(readMigrations(yield* folderOf({ "0001_a.sql": "", "0001_b.sql": "" })))
       assert.strictEqual(

@@ -19,10 +19,10 @@ const connecting = (url: Redacted.Redacted) =>
     return { one: row!.one, isLocked, rows: seen.rowCount, connections: (yield* budget).connections }
   }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, Database.layerUrl(url))), Effect.scoped)
 
-describe.skipIf(pgbouncer.absent !== null)("behind PgBouncer", () => {
+describe.skipIf(pgbouncer.absent !== null)("a database connection through PgBouncer", () => {
   for (const mode of ["transaction", "statement"] as const) {
     for (const poolSize of [1, 6]) {
-      it.live(`in ${mode} mode with ${poolSize} sessions nothing is done`, () =>
+      it.live(`\`is refused in ${mode} mode with ${poolSize} sessions\``, () =>
         Effect.gen(function* () {
           const url = yield* pgbouncer.pooled(yield* freshDatabase, mode, poolSize)
           const error = yield* Effect.flip(connecting(url))
@@ -35,7 +35,7 @@ describe.skipIf(pgbouncer.absent !== null)("behind PgBouncer", () => {
     }
   }
 
-  it.live("in session mode everything works", () =>
+  it.live("supports locks, queries and the pool in session mode", () =>
     Effect.gen(function* () {
       const url = yield* pgbouncer.pooled(yield* freshDatabase, "session", 40)
       const { one, isLocked, rows, connections } = yield* connecting(url)

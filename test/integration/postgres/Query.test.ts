@@ -21,7 +21,7 @@ const table = Effect.gen(function* () {
   return sql
 })
 
-it.live("runs typed queries through the SqlClient", () =>
+it.live("a Kysely query runs through the SqlClient with typed rows", () =>
   Effect.gen(function* () {
     yield* table
     const inserted = yield* run(
@@ -42,7 +42,7 @@ it.live("runs typed queries through the SqlClient", () =>
   }).pipe(Effect.provide(layerSql))
 )
 
-it.live("takes part in the transaction around it", () =>
+it.live("a Kysely query takes part in the transaction around it", () =>
   Effect.gen(function* () {
     const sql = yield* table
     const insert = run(build.insertInto("tributary.checkpoints").values({ resource: "a", amount: null }))
@@ -52,7 +52,7 @@ it.live("takes part in the transaction around it", () =>
   }).pipe(Effect.provide(layerSql))
 )
 
-it.live("fails with a typed error", () =>
+it.live("a Kysely query fails with a typed error", () =>
   Effect.gen(function* () {
     const error = yield* Effect.flip(run(build.selectFrom("tributary.checkpoints").selectAll()))
     assert.strictEqual(error.reason._tag, "SqlSyntaxError")

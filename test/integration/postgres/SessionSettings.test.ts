@@ -57,9 +57,9 @@ const prepared = Effect.fnUntraced(function* (settings: Readonly<Record<string, 
   return { ...world, administer, database }
 })
 
-describe("a database with odd settings", () => {
+describe("a database with unusual default settings", () => {
   it.live(
-    "has equal rows",
+    "has correct rows after a sync",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -87,7 +87,7 @@ describe("a database with odd settings", () => {
   )
 
   it.live(
-    "has equal rows, also where they are settings of a role that is no superuser",
+    "has correct rows when the settings belong to a role without superuser rights",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -126,7 +126,7 @@ describe("a database with odd settings", () => {
   )
 
   it.live(
-    "that lets nobody write says so, with code 2",
+    "makes sync end with code 2 when it is read-only",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

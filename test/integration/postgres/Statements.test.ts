@@ -87,8 +87,8 @@ const describeStatement = (client: pg.Client, text: string): Promise<Described> 
     client.query(query as unknown as pg.Submittable)
   })
 
-describe("a named statement", () => {
-  it.effect("has the parameters and columns that it declares", () =>
+describe("every named SQL statement", () => {
+  it.effect("has the declared parameters and columns", () =>
     Effect.gen(function* () {
       const client = yield* (yield* Database).connect
       const rows = <Row extends pg.QueryResultRow>(text: string) =>

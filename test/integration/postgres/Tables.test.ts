@@ -58,8 +58,8 @@ const textOf = (columns: ReadonlyArray<Column>): string => {
 /** The formatter breaks long lines. */
 const withoutLayout = (text: string) => text.replace(/[\s|]+/g, "")
 
-describe("the types of the control plane's tables", () => {
-  it.effect("are those of the migrated database", () =>
+describe("the generated types in src/postgres/Tables.ts", () => {
+  it.effect("match the migrated database", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const columns = yield* sql.unsafe<Column>(

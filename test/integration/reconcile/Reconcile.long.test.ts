@@ -13,9 +13,9 @@ import * as Subscribe from "../../../src/subscriptions/Subscriptions.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { customers, endlessLog, events, settled, warehouse, withSubscriptions, world } from "./healing.ts"
 
-describe("healing, seldom", () => {
+describe("reconcile in rare cases", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("reads everything once that fired before the subscription was there", () =>
+    it.effect("reads every resource once for events from before the first subscription", () =>
       Effect.gen(function* () {
         const { check, customer, call, equal, gaps, sql, name } = yield* world()
         const [fresh] = yield* sql<{
@@ -38,7 +38,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("sees a 410 as what it is: disabled at once, the rest dropped", () =>
+    it.effect("detects a subscription that a 410 disabled, and reads the dropped events", () =>
       Effect.gen(function* () {
         const { check, customer, item, cycles, server, equal, receives } = yield* settled()
         server.reply(() => 410)
@@ -53,7 +53,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("counts a pause between two looks that a command made", () =>
+    it.effect("detects a pause between two checks made by a command", () =>
       Effect.gen(function* () {
         const { check, customer, equal, company, id } = yield* settled()
         const wanted = { url: receiver, events }
@@ -74,7 +74,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("misses a subscription that somebody cancelled, until there is one again", () =>
+    it.effect("keeps the gap of a cancelled subscription open until there is a new one", () =>
       Effect.gen(function* () {
         const { check, customer, equal, gaps, call, id } = yield* settled()
         assert.strictEqual(call("DELETE", `/webhooks/${id}`).status, 200)
@@ -95,7 +95,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("misses only the resource whose events somebody took out", () =>
+    it.effect("opens a gap only for the resource whose events were removed from the subscription", () =>
       Effect.gen(function* () {
         const { check, item, equal, gaps, call, id, asked, sql, name } = yield* settled()
         call("PATCH", `/webhooks/${id}`, { events: customers })
@@ -117,7 +117,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("misses the resource of which one event is not delivered", () =>
+    it.effect("opens a gap for a resource of which one event type is not delivered", () =>
       Effect.gen(function* () {
         const { check, gaps } = yield* world({ events: ["customers.created", "items.created", "items.updated"] })
         const checked = yield* check
@@ -129,7 +129,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("does not revive what a person paused as well", () =>
+    it.effect("re-enables no subscription that a person has paused", () =>
       Effect.gen(function* () {
         const { check, call, id, requests, gaps } = yield* settled()
         call("PATCH", `/webhooks/${id}`, { paused: true, enabled: false })
@@ -142,7 +142,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("reads nothing again for a second subscription beside one that delivers everything", () =>
+    it.effect("opens no gap for a second subscription beside a complete one", () =>
       Effect.gen(function* () {
         const { check, call } = yield* settled()
         subscribe(call, customers)
@@ -151,7 +151,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("counts a pause once where the subscription comes back with fewer events", () =>
+    it.effect("closes the gap of a pause once when the subscription returns with fewer events", () =>
       Effect.gen(function* () {
         const { check, gaps, call, id } = yield* settled()
         call("PATCH", `/webhooks/${id}`, { paused: true })
@@ -167,7 +167,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("counts a pause between two looks also of one that delivers a part of what is wanted", () =>
+    it.effect("detects a pause between two checks of a subscription that delivers only some events", () =>
       Effect.gen(function* () {
         const { check, customer, equal, call, connector, id, name } = yield* world({ events: customers })
         subscribe(call, ["items.created", "items.updated"])
@@ -188,7 +188,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("reads everything that could have been missing where somebody else looked meanwhile", () =>
+    it.effect("reads every possibly missed resource when another program saved a snapshot in between", () =>
       Effect.gen(function* () {
         const { check, item, customer, equal, call, connector, id, name } = yield* settled()
         call("PATCH", `/webhooks/${id}`, { events: customers })
@@ -210,7 +210,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("takes no other receiver's subscription for ours where nobody said our address", () =>
+    it.effect("ignores subscriptions of other receivers when public_url is not set", () =>
       Effect.gen(function* () {
         const { company, customer, cycles, call, gaps, name } = yield* settled()
         const check = Reconcile.reconcile(company, { url: null })
@@ -226,7 +226,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("reads every resource when nobody looked for longer than the log remembers", () =>
+    it.effect("reads every resource after no check for longer than the delivery log keeps", () =>
       Effect.gen(function* () {
         const { check, customer, cycles, server, equal, advance, sql, name, receives } = yield* settled()
         customer("LOST LONG AGO")
@@ -248,7 +248,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("reads every resource when the log has more than is read of it", () =>
+    it.effect("reads every resource when the delivery log exceeds the page limit", () =>
       Effect.gen(function* () {
         const { check, company } = yield* settled()
         const { endless, pages } = endlessLog(company)
@@ -259,7 +259,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("believes no run that began before the gap had ended, nor one that was resumed", () =>
+    it.effect("closes a gap only with a complete live run that began after the gap", () =>
       Effect.gen(function* () {
         const { gaps, sql, name, companyId, sync } = yield* settled()
         const { runId } = yield* sync("customers")
@@ -293,7 +293,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("is finished by the next check wherever it is killed", () =>
+    it.effect("is completed by the next check after a kill at any step", () =>
       Effect.gen(function* () {
         const { company, customer, cycles, server, receives, equal, gaps, check, sql, name, call, id } =
           yield* settled()
@@ -329,7 +329,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("leaves the first load to a sync, and forgets what is synced no more", () =>
+    it.effect("leaves a first load to the sync, and closes gaps of resources no longer synced", () =>
       Effect.gen(function* () {
         const { check, gaps, sql, name, companyId, requests, company, sync } = yield* settled()
         const one = {
@@ -357,7 +357,7 @@ describe("healing, seldom", () => {
       })
     )
 
-    it.effect("goes on for ever, whatever fails, until it is told to stop", () =>
+    it.effect("continues after any failure until it is interrupted", () =>
       Effect.gen(function* () {
         const { company } = yield* settled()
         let asked = 0

@@ -10,9 +10,9 @@ import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import { receiver, subscribe } from "../../reference-server/eventsSupport.ts"
 import { customers, settled, warehouse, withSubscriptions, world } from "./healing.ts"
 
-describe("healing", () => {
+describe("reconcile", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("asks three times and changes nothing when nothing was lost", () =>
+    it.effect("makes three requests and no change when no event is missing", () =>
       Effect.gen(function* () {
         const { check, customer, cycles, asked, id, advance } = yield* settled()
         customer("TWO")
@@ -37,7 +37,7 @@ describe("healing", () => {
       })
     )
 
-    it.effect("finds an abandoned event, reads its resource once, and closes the gap", () =>
+    it.effect("detects an abandoned event, reads its resource once and closes the gap", () =>
       Effect.gen(function* () {
         const { check, customer, cycles, asked, server, equal, gaps, advance, receives, sql, name } = yield* settled()
         yield* advance(600)
@@ -74,7 +74,7 @@ describe("healing", () => {
       })
     )
 
-    it.effect("does not count an abandoned event that is in the inbox", () =>
+    it.effect("opens no gap for an abandoned event that is in the inbox", () =>
       Effect.gen(function* () {
         const { check, customer, cycles, server, store, sql, name } = yield* settled()
         // Stored, and the answer lost, three times.
@@ -91,7 +91,7 @@ describe("healing", () => {
       })
     )
 
-    it.effect("finds an event that was acknowledged and is not in the inbox any more", () =>
+    it.effect("detects an acknowledged event that is missing from the inbox", () =>
       Effect.gen(function* () {
         const { check, customer, item, cycles, equal, sql, name } = yield* settled()
         customer("LOST")
@@ -108,73 +108,71 @@ describe("healing", () => {
       })
     )
 
-    it.effect(
-      "revives a disabled subscription when a test delivery arrives, not before, and reads what was dropped",
-      () =>
-        Effect.gen(function* () {
-          const { check, customer, cycles, server, equal, gaps, advance, receives, call, id, sql, name, requests } =
-            yield* settled()
-          server.reply(() => ({ status: 502, body: "no such tunnel" }))
-          for (let n = 0; n < 9; n += 1) customer(`MANY${n}`)
-          yield* cycles(24)
-          assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
-          customer("DROPPED")
+    it.effect("re-enables a disabled subscription after a successful test delivery, and reads dropped events", () =>
+      Effect.gen(function* () {
+        const { check, customer, cycles, server, equal, gaps, advance, receives, call, id, sql, name, requests } =
+          yield* settled()
+        server.reply(() => ({ status: 502, body: "no such tunnel" }))
+        for (let n = 0; n < 9; n += 1) customer(`MANY${n}`)
+        yield* cycles(24)
+        assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
+        customer("DROPPED")
 
-          const away = yield* check
-          assert.deepStrictEqual(away.reenabled, [])
-          const [first] = (yield* gaps).filter(({ cause }) => cause === "disabled")
-          assert.deepStrictEqual(
-            [first!.resource, first!.lasts, first!.reason],
-            ["customers", true, "a test delivery was answered 502: no such tunnel"]
-          )
-          // The dropped events' own gap, of those that were abandoned, is closed meanwhile.
-          assert.deepStrictEqual(
-            (yield* gaps).map(({ resource, cause }) => [resource, cause]),
-            [
-              ["customers", "disabled"],
-              ["items", "disabled"]
-            ]
-          )
-          // Not tested again at once.
-          const tests = () => requests.filter((request) => request.endsWith("/test")).length
-          assert.strictEqual(tests(), 1)
-          yield* check
-          assert.strictEqual(tests(), 1)
+        const away = yield* check
+        assert.deepStrictEqual(away.reenabled, [])
+        const [first] = (yield* gaps).filter(({ cause }) => cause === "disabled")
+        assert.deepStrictEqual(
+          [first!.resource, first!.lasts, first!.reason],
+          ["customers", true, "a test delivery was answered 502: no such tunnel"]
+        )
+        // The dropped events' own gap, of those that were abandoned, is closed meanwhile.
+        assert.deepStrictEqual(
+          (yield* gaps).map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "disabled"],
+            ["items", "disabled"]
+          ]
+        )
+        // Not tested again at once.
+        const tests = () => requests.filter((request) => request.endsWith("/test")).length
+        assert.strictEqual(tests(), 1)
+        yield* check
+        assert.strictEqual(tests(), 1)
 
-          // Somebody answers, and it is not us.
-          server.reply(() => 200)
-          yield* advance(3600)
-          assert.deepStrictEqual((yield* check).reenabled, [])
-          assert.match((yield* gaps)[0]!.reason!, /did not arrive here/)
-          assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
+        // Somebody answers, and it is not us.
+        server.reply(() => 200)
+        yield* advance(3600)
+        assert.deepStrictEqual((yield* check).reenabled, [])
+        assert.match((yield* gaps)[0]!.reason!, /did not arrive here/)
+        assert.isString(call("GET", `/webhooks/${id}`).body["disableddate"])
 
-          receives()
-          customer("DROPPED TOO")
-          yield* check
-          assert.strictEqual(tests(), 2)
-          // A receiver that has just begun is a reason to try before the pause is over.
-          yield* Processes.heartbeat(`receiver of ${name}`, [name])
-          const back = yield* check
-          assert.strictEqual(tests(), 3)
-          assert.deepStrictEqual([back.reenabled, back.open], [[id], 0])
-          assert.deepStrictEqual(
-            back.closed.map(({ resource, cause }) => [resource, cause]),
-            [
-              ["customers", "disabled"],
-              ["items", "disabled"]
-            ]
-          )
-          assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
-          assert.isTrue(yield* equal("customers"))
-          const after = yield* check
-          assert.deepStrictEqual([after.opened, after.needsEarlyCheck], [0, false])
-          const [row] = yield* sql<{ unsound: string | null; sound: boolean }>`
+        receives()
+        customer("DROPPED TOO")
+        yield* check
+        assert.strictEqual(tests(), 2)
+        // A receiver that has just begun is a reason to try before the pause is over.
+        yield* Processes.heartbeat(`receiver of ${name}`, [name])
+        const back = yield* check
+        assert.strictEqual(tests(), 3)
+        assert.deepStrictEqual([back.reenabled, back.open], [[id], 0])
+        assert.deepStrictEqual(
+          back.closed.map(({ resource, cause }) => [resource, cause]),
+          [
+            ["customers", "disabled"],
+            ["items", "disabled"]
+          ]
+        )
+        assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
+        assert.isTrue(yield* equal("customers"))
+        const after = yield* check
+        assert.deepStrictEqual([after.opened, after.needsEarlyCheck], [0, false])
+        const [row] = yield* sql<{ unsound: string | null; sound: boolean }>`
           select unhealthy_reason as unsound, healthy_at = checked_at as sound from tributary.subscriptions where company = ${name}`
-          assert.deepStrictEqual(row, { unsound: null, sound: true })
-        })
+        assert.deepStrictEqual(row, { unsound: null, sound: true })
+      })
     )
 
-    it.effect("leaves paused what a person paused, and closes the gap after it was resumed", () =>
+    it.effect("leaves a paused subscription paused, and closes the gap after it was resumed", () =>
       Effect.gen(function* () {
         const { check, customer, equal, gaps, call, id } = yield* settled()
         assert.strictEqual(call("PATCH", `/webhooks/${id}`, { paused: true }).status, 200)
@@ -194,7 +192,7 @@ describe("healing", () => {
       })
     )
 
-    it.effect("accepts that two subscriptions deliver what is wanted together", () =>
+    it.effect("accepts two subscriptions that together deliver all events", () =>
       Effect.gen(function* () {
         const { check, call, gaps, id } = yield* world({ events: customers })
         yield* check
@@ -215,7 +213,7 @@ describe("healing", () => {
       })
     )
 
-    it.effect("makes no request for what a scheduled run has read already", () =>
+    it.effect("makes no request when a scheduled run has already covered the gap", () =>
       Effect.gen(function* () {
         const { check, customer, cycles, server, asked, gaps, company, receives, sync, requests } = yield* settled()
         server.reply(() => 500)
@@ -241,7 +239,7 @@ describe("healing", () => {
       })
     )
 
-    it.effect("lets one of two checks at once do the work", () =>
+    it.effect("lets only one of two concurrent checks work", () =>
       Effect.gen(function* () {
         const { company, customer, cycles, server, receives, equal } = yield* settled()
         server.reply(() => 500)

@@ -22,9 +22,9 @@ const noLog = new SourceError({
   request: { method: "GET", path: "/webhooks/1/deliveries", requestId: null }
 })
 
-describe("healing what does not show", () => {
+describe("reconcile of unobserved delivery gaps", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "120 seconds" })("against Postgres", (it) => {
-    it.effect("reads a log once, however much was delivered in one go", () =>
+    it.effect("reads each entry of the delivery log once, also after thousands of deliveries", () =>
       Effect.gen(function* () {
         const { check, cycles, asked, server, companyId, sql, name } = yield* settled()
         server.reply(() => 204)
@@ -50,7 +50,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("calls more than it looks through by its name, and reads for that once an hour at most", () =>
+    it.effect("reports an overflowing delivery log as overflow, and reads for it at most once an hour", () =>
       Effect.gen(function* () {
         const { company, gaps, advance, requests, check } = yield* settled()
         const { endless, pages } = endlessLog(company)
@@ -82,7 +82,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("believes of a dropped removal only a run that read every record", () =>
+    it.effect("closes the gap of a dropped cancellation only after a full scan", () =>
       Effect.gen(function* () {
         const names = ["orderlines.created", "orderlines.updated", "orderlines.cancelled"]
         const { call, advance, cycles, server, receives, check, sync, equal, gaps, asked, company, companyId, sql } =
@@ -129,7 +129,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("counts what was disabled, and enabled again before anybody looked", () =>
+    it.effect("detects a subscription that was disabled and re-enabled between two checks", () =>
       Effect.gen(function* () {
         const { checkOften, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
         server.reply(() => 503)
@@ -149,7 +149,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("counts failures that are forgotten without a delivery", () =>
+    it.effect("opens a gap when the failure count was reset without a delivery", () =>
       Effect.gen(function* () {
         const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
         server.reply(() => 503)
@@ -175,7 +175,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("takes a 410 in the log for what it is, although the subscription delivers again", () =>
+    it.effect("opens a gap for a 410 in the delivery log although the subscription is active again", () =>
       Effect.gen(function* () {
         const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
         yield* advance(60)
@@ -195,7 +195,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("sees that an event was dropped when a later one is sent, or when it is tried no more", () =>
+    it.effect("opens a gap for a dropped event after a later event or after the last retry", () =>
       Effect.gen(function* () {
         for (const isFollowed of [true, false]) {
           const { check, customer, item, cycles, server, advance, call, id, receives, equal } = yield* settled()
@@ -233,7 +233,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("tells of a time in which nobody could look, and reads what may have been dropped in it", () =>
+    it.effect("reports a period without readable subscriptions, and reads what may have been dropped", () =>
       Effect.gen(function* () {
         const { checkOften, company, customer, server, advance, gaps, equal, receives, call, id, name } =
           yield* settled()
@@ -279,7 +279,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("tells of a scope that is lost, until it is given back", () =>
+    it.effect("reports a missing scope until the token has it again", () =>
       Effect.gen(function* () {
         const { company, gaps, check } = yield* settled()
         const scopes = ["setup:read", "setup:write", "customers:read"]
@@ -300,7 +300,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("reads at once and believes only what was read when everything had to be visible", () =>
+    it.effect("reads at once after a pause, and closes the gap after a second read past the overlap", () =>
       Effect.gen(function* () {
         const { check, customer, equal, gaps, call, id, advance, asked, sync } = yield* world({ overlapMs: 300_000 })
         yield* check
@@ -327,7 +327,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("goes on looking, and reading others, while a resource is read again", () =>
+    it.effect("continues checks and other reads while the read of one resource hangs", () =>
       Effect.gen(function* () {
         const { company, name, sql } = yield* settled()
         yield* DeliveryGaps.open(name, [
@@ -389,7 +389,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("leaves a gap that grows its pause, and the whole of a resource its share", () =>
+    it.effect("keeps the backoff of a growing gap, and limits the share of full scans", () =>
       Effect.gen(function* () {
         const { name, companyId, sql, sync } = yield* settled()
         const gap = {
@@ -432,7 +432,7 @@ describe("healing what does not show", () => {
       })
     )
 
-    it.effect("revives what another delivers for meanwhile, and what is here although nobody says so", () =>
+    it.effect("re-enables a subscription whose test event reached the inbox, and waits after a failure", () =>
       Effect.gen(function* () {
         const { check, company, call, id, requests, gaps } = yield* world({ events: customers })
         subscribe(call, events)

@@ -191,7 +191,7 @@ const statusOf = (attempts: ReadonlyArray<Attempt>) => attempts.map(({ responsec
 
 describe("tributary serve", () => {
   it.live(
-    "brings changes over, is killed at the worst moments and goes on, and ends when it is told to",
+    "lands changes from webhooks, resumes after kills at the worst moments, and stops on SIGTERM",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -264,7 +264,7 @@ describe("tributary serve", () => {
   )
 
   it.live(
-    "answers 503 while the warehouse is away, at its start and later, and recovers by itself",
+    "answers 503 while the warehouse is unreachable, at start and later, and recovers automatically",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

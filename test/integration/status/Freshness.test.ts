@@ -21,8 +21,8 @@ const statements = [
      (1, 'command', 'live', 'full', 'done', 1, ${minutes(60)})`
 ]
 
-layer(layerWarehouse, { timeout: "30 seconds" })("the freshness of a resource", (it) => {
-  it.effect("is the start of the last run that read every change and landed every record", () =>
+layer(layerWarehouse, { timeout: "30 seconds" })("the view tributary.freshness", (it) => {
+  it.effect("counts from the start of the last run that read and landed everything", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
       yield* Effect.forEach(statements, (statement) => sql.unsafe(statement))

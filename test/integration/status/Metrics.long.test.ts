@@ -54,9 +54,9 @@ const worldOf = Effect.gen(function* () {
 const form = (metrics: ReadonlyMap<string, { readonly type: string; readonly labels: ReadonlyArray<string> }>) =>
   [...metrics].map(([name, { type, labels }]) => `${name} ${type} ${labels.join(",")}`).toSorted()
 
-describe("for machines", () => {
+describe("the metrics, traces and logs", () => {
   it.live(
-    "/metrics of a running serve says what config/metrics.md lists, and nothing else",
+    "of a running serve have exactly the metrics of config/metrics.md",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -135,7 +135,7 @@ describe("for machines", () => {
   )
 
   it.live(
-    "a sync is told over OTLP: runs, their requests and landings, and the log, without a secret",
+    "of a sync contain runs, requests and landings over OTLP, without a secret",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -266,7 +266,7 @@ describe("for machines", () => {
   )
 
   it.live(
-    "a collector that is away costs a command little time and makes no noise; the log is an object a line",
+    "delay a command little when the collector is unreachable, and the log stays JSON lines",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

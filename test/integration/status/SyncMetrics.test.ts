@@ -33,8 +33,8 @@ const told = (figures: Effect.Success<Effect.Success<ReturnType<typeof SyncMetri
   )
 }
 
-layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
-  it.effect("tell what is late, due, paused, failed, held and counted", () =>
+layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
+  it.effect("counts late, due, paused and failed tasks, and reports the rate budget", () =>
     Effect.gen(function* () {
       const schedule = (resource: string, columns: string, values: string) =>
         `insert into tributary.tasks (company, resource, kind${columns}) values ('north', '${resource}', 'sync'${values})`
@@ -106,7 +106,7 @@ layer(warehouse, { timeout: "30 seconds" })("figures", (it) => {
     })
   )
 
-  it.effect("count each run once as it ends, whatever is removed meanwhile, and ask once in five seconds", () =>
+  it.effect("counts each ended run once despite retention, and queries at most every five seconds", () =>
     Effect.gen(function* () {
       const clock = (at: string) =>
         tell(

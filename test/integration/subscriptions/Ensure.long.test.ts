@@ -8,7 +8,7 @@ import { answerOf, hooked, signed } from "./commandSupport.ts"
 
 describe("tributary webhooks", () => {
   it.live(
-    "makes, tests and shows the subscription, and keeps its secret",
+    "creates, tests and lists the subscription, and keeps its secret",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

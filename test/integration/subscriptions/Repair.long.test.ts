@@ -26,9 +26,9 @@ const backUp = Effect.fnUntraced(function* (company: string) {
   })
 })
 
-describe("subscriptions", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("where something is amiss", (it) => {
-    it.effect("of another receiver are left alone where nobody said our address", () =>
+describe("a subscription", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("in trouble", (it) => {
+    it.effect("of another receiver stays unchanged when public_url is not set", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const wanted = { ...at.wanted, url: null }
@@ -48,7 +48,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("keep the secret in use through any number of rotations that fail", () =>
+    it.effect("keeps its current secret through any number of failed rotations", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         yield* at.ensure()
@@ -74,7 +74,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("are rotated where the secret that is held is not what the source signs with", () =>
+    it.effect("is rotated when the stored secret does not match the signatures of the source", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         at.running.control("PUT", "/limits", { rotationHours: 0 })
@@ -94,7 +94,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("that go on signing with another secret whatever they are told: that is said", () =>
+    it.effect("leads to a warning when the source keeps signing with another secret", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const { subscription } = yield* at.ensure()
@@ -112,7 +112,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("whose making was not heard of are ours, also beside secrets of the configuration", () =>
+    it.effect("is adopted after a lost create response, also with configured secrets", () =>
       Effect.gen(function* () {
         const at = yield* stand({ configured: [Redacted.make("a secret of another subscription")] })
         at.state.trouble = (request) => (request === "POST /webhooks" ? "after" : undefined)
@@ -124,7 +124,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("keep a secret that the source took and refuses the second time", () =>
+    it.effect("keeps a new secret that the source accepted first and rejected on retry", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         at.running.control("PUT", "/limits", { rotationHours: 0 })
@@ -151,7 +151,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("that cannot be cancelled are paused once, and nobody means them any more", () =>
+    it.effect("is paused once when it cannot be cancelled, and later commands ignore it", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
@@ -171,7 +171,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("come along when our address changes, as the same subscription", () =>
+    it.effect("keeps its id when the address of the receiver changes", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
@@ -192,7 +192,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("at an address of before that cannot come along are told of", () =>
+    it.effect("at an old address leads to a warning with the command to delete it", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
@@ -207,7 +207,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("of a company that is called otherwise now are told of", () =>
+    it.effect("of a renamed company leads to a warning with the command to delete it", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
@@ -222,7 +222,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("of two tokens that are both in use: neither takes the other's secret away", () =>
+    it.effect("keeps both secrets while two tokens of one company are in use", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         yield* at.ensure()
@@ -242,7 +242,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("that take a new secret in another field: the setting is named", () =>
+    it.effect("leads to the setting webhooks.rotate_field when the source names another field", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         yield* at.ensure()
@@ -259,7 +259,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("that were changed are changed, though the source cannot be looked at afterwards", () =>
+    it.effect("is changed successfully although the list fails afterwards", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         let isDone = false
@@ -282,7 +282,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("have a log in which what failed is found without reading all that was delivered", () =>
+    it.effect("has a delivery log whose failures are found without reading all deliveries", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         yield* at.ensure()

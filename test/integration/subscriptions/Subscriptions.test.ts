@@ -15,9 +15,9 @@ import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, stand, type Trouble, warehouse } from "./subscribing.ts"
 
-describe("subscriptions", () => {
+describe("a subscription", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("at the reference server", (it) => {
-    it.effect("are made once, with a secret that deliveries are accepted with; the second time nothing is done", () =>
+    it.effect("is created once with a working secret, and a second ensure changes nothing", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const made = yield* at.ensure()
@@ -35,92 +35,80 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect(
-      "are made what the configuration says: events, pause, disabled; and it is remembered what was not sound",
-      () =>
-        Effect.gen(function* () {
-          const at = yield* stand()
-          const { id } = (yield* at.ensure()).subscription
-          const sound = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!.soundAt
-          at.call("PATCH", `/webhooks/${id}`, { paused: true, events: ["salesmen.created", "areas.created"] })
-          at.call("PATCH", `/webhooks/${id}`, { enabled: false })
+    it.effect("is corrected to the configured events and state, and its unhealthy period is recorded", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { id } = (yield* at.ensure()).subscription
+        const sound = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!.soundAt
+        at.call("PATCH", `/webhooks/${id}`, { paused: true, events: ["salesmen.created", "areas.created"] })
+        at.call("PATCH", `/webhooks/${id}`, { enabled: false })
 
-          const mended = yield* at.ensure()
-          assert.deepStrictEqual(did(mended), ["changed"])
-          assert.include(
-            mended.deeds[0]!.detail,
-            "salesmen.updated added, areas.created removed, was paused and goes on"
-          )
-          const { subscription } = mended
-          assert.deepStrictEqual(
-            [subscription.paused, subscription.disabledAt, [...subscription.events].sort()],
-            [false, null, ["salesmen.created", "salesmen.updated"]]
-          )
-          const seen = mended.seen[0]!
-          assert.deepStrictEqual(
-            [seen.state, seen.unsound, seen.soundAt, seen.lacks],
-            ["active", "disabled", sound, []]
-          )
-          assert.isTrue(SubscriptionStore.isHealthy(seen))
+        const mended = yield* at.ensure()
+        assert.deepStrictEqual(did(mended), ["changed"])
+        assert.include(mended.deeds[0]!.detail, "salesmen.updated added, areas.created removed, was paused and goes on")
+        const { subscription } = mended
+        assert.deepStrictEqual(
+          [subscription.paused, subscription.disabledAt, [...subscription.events].sort()],
+          [false, null, ["salesmen.created", "salesmen.updated"]]
+        )
+        const seen = mended.seen[0]!
+        assert.deepStrictEqual([seen.state, seen.unsound, seen.soundAt, seen.lacks], ["active", "disabled", sound, []])
+        assert.isTrue(SubscriptionStore.isHealthy(seen))
 
-          // Only whoever has written the gap down says that it is over.
-          yield* SubscriptionStore.markHealthy(at.name, id, seen.checkedAt)
-          const after = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
-          assert.deepStrictEqual([after.unsound, after.soundAt], [null, seen.checkedAt])
-          assert.deepStrictEqual((yield* at.ensure()).deeds, [])
-        })
+        // Only whoever has written the gap down says that it is over.
+        yield* SubscriptionStore.markHealthy(at.name, id, seen.checkedAt)
+        const after = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
+        assert.deepStrictEqual([after.unsound, after.soundAt], [null, seen.checkedAt])
+        assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+      })
     )
 
-    it.effect(
-      "are one at our address: the one whose secret is held stays, others and foreign addresses are left right",
-      () =>
-        Effect.gen(function* () {
-          const at = yield* stand()
-          const events = at.wanted.events
-          const post = (url: string) => String(at.call("POST", "/webhooks", { url, events }).body["id"])
-          const [first, foreign] = [post(at.url), post("https://elsewhere.example.com/x")]
-          const made = yield* at.ensure()
-          assert.deepStrictEqual([did(made), made.subscription.id], [["rotated"], first])
-          const second = post(at.url)
-          const third = yield* at.act(
-            Effect.flatMap(
-              at.company.connector.subscriptions!.create({ url: at.url, events, description: "" }),
-              (one) =>
-                Effect.as(at.secrets.store(at.name, one.subscription.id, one.secret, "current"), one.subscription.id)
-            )
+    it.effect("is the only active one at its address, and foreign subscriptions stay unchanged", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const events = at.wanted.events
+        const post = (url: string) => String(at.call("POST", "/webhooks", { url, events }).body["id"])
+        const [first, foreign] = [post(at.url), post("https://elsewhere.example.com/x")]
+        const made = yield* at.ensure()
+        assert.deepStrictEqual([did(made), made.subscription.id], [["rotated"], first])
+        const second = post(at.url)
+        const third = yield* at.act(
+          Effect.flatMap(at.company.connector.subscriptions!.create({ url: at.url, events, description: "" }), (one) =>
+            Effect.as(at.secrets.store(at.name, one.subscription.id, one.secret, "current"), one.subscription.id)
           )
-          yield* at.secrets.forget(at.name, first)
-          const again = yield* at.ensure()
-          assert.strictEqual(again.subscription.id, third)
-          assert.deepStrictEqual(
-            again.deeds.map((deed) => [deed.did, deed.id]),
-            [
-              ["cancelled", first],
-              ["cancelled", second]
-            ]
-          )
-          assert.deepStrictEqual(
-            at
-              .listed()
-              .map((one) => String(one["id"]))
-              .sort(),
-            [foreign, third].sort()
-          )
-          assert.deepStrictEqual(yield* at.deliver(), [true])
-          assert.deepStrictEqual((yield* at.ensure()).deeds, [])
-          const states = (yield* SubscriptionStore.read(at.name, events)).map(({ id, state }) => [id, state] as const)
-          assert.deepStrictEqual(
-            new Map(states),
-            new Map([
-              [first, "deleted"],
-              [second, "deleted"],
-              [third, "active"]
-            ])
-          )
-        })
+        )
+        yield* at.secrets.forget(at.name, first)
+        const again = yield* at.ensure()
+        assert.strictEqual(again.subscription.id, third)
+        assert.deepStrictEqual(
+          again.deeds.map((deed) => [deed.did, deed.id]),
+          [
+            ["cancelled", first],
+            ["cancelled", second]
+          ]
+        )
+        assert.deepStrictEqual(
+          at
+            .listed()
+            .map((one) => String(one["id"]))
+            .sort(),
+          [foreign, third].sort()
+        )
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+        assert.deepStrictEqual((yield* at.ensure()).deeds, [])
+        const states = (yield* SubscriptionStore.read(at.name, events)).map(({ id, state }) => [id, state] as const)
+        assert.deepStrictEqual(
+          new Map(states),
+          new Map([
+            [first, "deleted"],
+            [second, "deleted"],
+            [third, "active"]
+          ])
+        )
+      })
     )
 
-    it.effect("leave out events that the source does not know, and warn of those that the token may not read", () =>
+    it.effect("omits unknown events, and warns of events that the token may not read", () =>
       Effect.gen(function* () {
         const at = yield* stand({ scopes: ["setup:read", "setup:write", "setup:cancel"] })
         const events = ["salesmen.created", "nothings.created", "salesmen.sold", "orders.created"]
@@ -141,7 +129,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("made by two processes at once are one", () =>
+    it.effect("is created once by concurrent processes", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const all = yield* Effect.all([at.ensure(), at.ensure(), at.ensure()], { concurrency: 3 })
@@ -150,7 +138,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("whose making was not heard of, or whose secret could not be kept, work after the next ensure", () =>
+    it.effect("works after the next ensure when the create response or the secret was lost", () =>
       Effect.gen(function* () {
         const lost = yield* stand()
         lost.state.trouble = (request) => (request === "POST /webhooks" ? "after" : undefined)
@@ -176,7 +164,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("with secrets of the configuration are not rotated by themselves", () =>
+    it.effect("with configured secrets is not rotated automatically", () =>
       Effect.gen(function* () {
         const own = Redacted.make("a secret of the operator's own choice")
         const at = yield* stand({ configured: [own] })
@@ -188,107 +176,101 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect(
-      "of a token that was replaced: the old secret is told and left out, and another subscription is made",
-      () =>
-        Effect.gen(function* () {
-          const at = yield* stand()
+    it.effect("is created again after the token was replaced, without the old secret", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        yield* at.ensure()
+        const token = at.running.token({ scopes: ["*"] })
+        const keys = [{ name: at.name, token: Redacted.make(token), configured: [] }]
+        const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(
+          Effect.provide(Secrets.layer(keys))
+        )
+        assert.deepStrictEqual(secrets.keyring.of(at.name), [])
+        const made = yield* Subscriptions.ensure(
+          { name: at.name, connector: yield* at.connect(token) },
+          at.wanted
+        ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))
+        assert.deepStrictEqual(did(made), ["created"])
+        assert.lengthOf(secrets.keyring.of(at.name), 1)
+        assert.deepStrictEqual(
+          made.seen.map(({ state }) => state),
+          ["deleted", "active"]
+        )
+      })
+    )
+    it.effect("accepts every delivery during a rotation, with both signatures or the new one only", () =>
+      Effect.gen(function* () {
+        const rotating = Effect.fnUntraced(function* (rotationHours: number) {
+          const at = yield* stand({ apart: true })
+          at.running.control("PUT", "/limits", { rotationHours })
           yield* at.ensure()
-          const token = at.running.token({ scopes: ["*"] })
-          const keys = [{ name: at.name, token: Redacted.make(token), configured: [] }]
-          const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(
-            Effect.provide(Secrets.layer(keys))
+          yield* at.deliver()
+          const done = yield* Deferred.make<void>()
+          const delivering = yield* Effect.forkChild(
+            Effect.gen(function* () {
+              while (!(yield* Deferred.isDone(done))) {
+                yield* at.deliver()
+                yield* Effect.yieldNow
+              }
+            })
           )
-          assert.deepStrictEqual(secrets.keyring.of(at.name), [])
-          const made = yield* Subscriptions.ensure(
-            { name: at.name, connector: yield* at.connect(token) },
-            at.wanted
-          ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))
-          assert.deepStrictEqual(did(made), ["created"])
-          assert.lengthOf(secrets.keyring.of(at.name), 1)
-          assert.deepStrictEqual(
-            made.seen.map(({ state }) => state),
-            ["deleted", "active"]
-          )
-        })
-    )
-    it.effect(
-      "while a secret is rotated no delivery is refused, whether the source signs with both secrets or with the new one alone",
-      () =>
-        Effect.gen(function* () {
-          const rotating = Effect.fnUntraced(function* (rotationHours: number) {
-            const at = yield* stand({ apart: true })
-            at.running.control("PUT", "/limits", { rotationHours })
-            yield* at.ensure()
+          // A delivery at the worst moment too: when the source is about to be told, and when it just was.
+          at.state.before = Effect.asVoid(at.deliver())
+          for (let round = 0; round < 2; round += 1) {
+            yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
             yield* at.deliver()
-            const done = yield* Deferred.make<void>()
-            const delivering = yield* Effect.forkChild(
-              Effect.gen(function* () {
-                while (!(yield* Deferred.isDone(done))) {
-                  yield* at.deliver()
-                  yield* Effect.yieldNow
-                }
-              })
-            )
-            // A delivery at the worst moment too: when the source is about to be told, and when it just was.
-            at.state.before = Effect.asVoid(at.deliver())
-            for (let round = 0; round < 2; round += 1) {
-              yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
-              yield* at.deliver()
-            }
-            at.state.before = Effect.void
-            yield* Deferred.succeed(done, undefined)
-            yield* Fiber.join(delivering)
-            assert.isAbove(at.judged.length, 6)
-            assert.deepStrictEqual(
-              at.judged.filter(({ accepted }) => !accepted),
-              []
-            )
-            if (rotationHours > 0) assert.isTrue(at.judged.some(({ signatures }) => signatures === 2))
-            assert.deepStrictEqual(
-              (yield* at.rows).map(({ state, hours }) => [state, hours]),
-              [
-                ["previous", 25],
-                ["previous", 25],
-                ["current", null]
-              ]
-            )
-          })
-          yield* Effect.forEach([24, 0], rotating, { concurrency: 2 })
+          }
+          at.state.before = Effect.void
+          yield* Deferred.succeed(done, undefined)
+          yield* Fiber.join(delivering)
+          assert.isAbove(at.judged.length, 6)
+          assert.deepStrictEqual(
+            at.judged.filter(({ accepted }) => !accepted),
+            []
+          )
+          if (rotationHours > 0) assert.isTrue(at.judged.some(({ signatures }) => signatures === 2))
+          assert.deepStrictEqual(
+            (yield* at.rows).map(({ state, hours }) => [state, hours]),
+            [
+              ["previous", 25],
+              ["previous", 25],
+              ["current", null]
+            ]
+          )
         })
+        yield* Effect.forEach([24, 0], rotating, { concurrency: 2 })
+      })
     )
 
-    it.effect(
-      "whose rotation was killed or not heard of: both secrets stay accepted, the next ensure finishes it",
-      () =>
-        Effect.gen(function* () {
-          const rotating = Effect.fnUntraced(function* (trouble: Trouble) {
-            const at = yield* stand({ apart: true })
-            at.running.control("PUT", "/limits", { rotationHours: 0 })
-            const { id } = (yield* at.ensure()).subscription
-            at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? trouble : undefined)
-            const rotation = yield* Effect.forkChild(
-              Effect.exit(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
-            )
-            yield* Deferred.await(at.troubled)
-            // With its connections gone at once, as if the process had been killed.
-            if (trouble === "never") yield* Fiber.interrupt(rotation)
-            else assert.isTrue(Exit.isFailure(yield* Fiber.join(rotation)))
-            const states = Effect.map(at.rows, (rows) => rows.map(({ state }) => state))
-            assert.deepStrictEqual(yield* states, ["current", "next"])
-            assert.deepStrictEqual(yield* at.deliver(), [true])
-            at.state.trouble = () => undefined
-            const finished = yield* at.ensure()
-            assert.include(finished.deeds[0]!.detail, "finished")
-            assert.deepStrictEqual(yield* states, ["previous", "current"])
-            assert.deepStrictEqual(yield* at.deliver(), [true])
-            assert.deepStrictEqual((yield* at.ensure()).deeds, [])
-          })
-          yield* Effect.forEach(["before", "after", "never"] as const, rotating, { concurrency: 3 })
+    it.effect("accepts both secrets after an interrupted rotation, and the next ensure completes it", () =>
+      Effect.gen(function* () {
+        const rotating = Effect.fnUntraced(function* (trouble: Trouble) {
+          const at = yield* stand({ apart: true })
+          at.running.control("PUT", "/limits", { rotationHours: 0 })
+          const { id } = (yield* at.ensure()).subscription
+          at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? trouble : undefined)
+          const rotation = yield* Effect.forkChild(
+            Effect.exit(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
+          )
+          yield* Deferred.await(at.troubled)
+          // With its connections gone at once, as if the process had been killed.
+          if (trouble === "never") yield* Fiber.interrupt(rotation)
+          else assert.isTrue(Exit.isFailure(yield* Fiber.join(rotation)))
+          const states = Effect.map(at.rows, (rows) => rows.map(({ state }) => state))
+          assert.deepStrictEqual(yield* states, ["current", "next"])
+          assert.deepStrictEqual(yield* at.deliver(), [true])
+          at.state.trouble = () => undefined
+          const finished = yield* at.ensure()
+          assert.include(finished.deeds[0]!.detail, "finished")
+          assert.deepStrictEqual(yield* states, ["previous", "current"])
+          assert.deepStrictEqual(yield* at.deliver(), [true])
+          assert.deepStrictEqual((yield* at.ensure()).deeds, [])
         })
+        yield* Effect.forEach(["before", "after", "never"] as const, rotating, { concurrency: 3 })
+      })
     )
 
-    it.effect("whose new secret the source refuses: it is forgotten and nothing has changed", () =>
+    it.effect("stays unchanged when the source rejects the new secret", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         yield* at.ensure()
@@ -304,59 +286,55 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect(
-      "have old secrets that are accepted for their time, forgotten after it, and never more than a bounded number",
-      () =>
-        Effect.gen(function* () {
-          const at = yield* stand()
-          const { id } = (yield* at.ensure()).subscription
-          const sql = yield* SqlClient.SqlClient
-          for (let round = 0; round < 3; round += 1) yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
-          assert.lengthOf(at.secrets.keyring.of(at.name), 4)
-          const [oldest] = yield* at.rows
-          yield* sql`update tributary.webhook_secrets set accepted_until = tributary.now() where id = ${oldest!.id}::bigint`
-          assert.isTrue(yield* at.secrets.keyring.refresh)
-          assert.lengthOf(at.secrets.keyring.of(at.name), 3)
-          for (let round = 0; round < 16; round += 1) {
-            yield* at.secrets.store(at.name, id, yield* at.secrets.draw, "current")
-          }
-          yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
-          assert.isFalse((yield* at.rows).some((row) => row.id === oldest!.id))
-          assert.lengthOf(at.secrets.keyring.of(at.name), 16)
-          assert.deepStrictEqual(yield* at.deliver(), [true])
-        })
+    it.effect("accepts old secrets for a limited time and in a limited number", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const { id } = (yield* at.ensure()).subscription
+        const sql = yield* SqlClient.SqlClient
+        for (let round = 0; round < 3; round += 1) yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
+        assert.lengthOf(at.secrets.keyring.of(at.name), 4)
+        const [oldest] = yield* at.rows
+        yield* sql`update tributary.webhook_secrets set accepted_until = tributary.now() where id = ${oldest!.id}::bigint`
+        assert.isTrue(yield* at.secrets.keyring.refresh)
+        assert.lengthOf(at.secrets.keyring.of(at.name), 3)
+        for (let round = 0; round < 16; round += 1) {
+          yield* at.secrets.store(at.name, id, yield* at.secrets.draw, "current")
+        }
+        yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
+        assert.isFalse((yield* at.rows).some((row) => row.id === oldest!.id))
+        assert.lengthOf(at.secrets.keyring.of(at.name), 16)
+        assert.deepStrictEqual(yield* at.deliver(), [true])
+      })
     )
 
-    it.effect(
-      "have secrets whose reading is shared by all who ask, repeated when it may have seen too little, and bounded",
-      () =>
-        Effect.gen(function* () {
-          const at = yield* stand()
-          const sql = yield* SqlClient.SqlClient
-          yield* at.ensure()
-          const held = at.held()
-          yield* held.refresh
-          // Just read; whoever asks now waits for the next read, which all share.
-          const waiting = yield* Effect.forkChild(
-            Effect.all(
-              Array.from({ length: 200 }, () => held.refresh),
-              { concurrency: "unbounded" }
-            )
+    it.effect("reads its secrets once for concurrent requests, again if needed, and within a limit", () =>
+      Effect.gen(function* () {
+        const at = yield* stand()
+        const sql = yield* SqlClient.SqlClient
+        yield* at.ensure()
+        const held = at.held()
+        yield* held.refresh
+        // Just read; whoever asks now waits for the next read, which all share.
+        const waiting = yield* Effect.forkChild(
+          Effect.all(
+            Array.from({ length: 200 }, () => held.refresh),
+            { concurrency: "unbounded" }
           )
-          yield* Effect.yieldNow
-          yield* at.secrets.store(at.name, "77", Redacted.make("another secret altogether"), "current")
-          const answers = yield* Fiber.join(waiting)
-          assert.strictEqual(answers.filter((changed) => changed).length, 64)
-          assert.lengthOf(held.of(at.name), 2)
-          assert.deepStrictEqual(held.of("nobody"), [])
-          // The database is away: what is known stays.
-          yield* sql`alter table tributary.webhook_secrets rename to hidden`
-          assert.isFalse(yield* held.refresh)
-          yield* sql`alter table tributary.hidden rename to webhook_secrets`
-          assert.lengthOf(held.of(at.name), 2)
-        })
+        )
+        yield* Effect.yieldNow
+        yield* at.secrets.store(at.name, "77", Redacted.make("another secret altogether"), "current")
+        const answers = yield* Fiber.join(waiting)
+        assert.strictEqual(answers.filter((changed) => changed).length, 64)
+        assert.lengthOf(held.of(at.name), 2)
+        assert.deepStrictEqual(held.of("nobody"), [])
+        // The database is away: what is known stays.
+        yield* sql`alter table tributary.webhook_secrets rename to hidden`
+        assert.isFalse(yield* held.refresh)
+        yield* sql`alter table tributary.hidden rename to webhook_secrets`
+        assert.lengthOf(held.of(at.name), 2)
+      })
     )
-    it.effect("are paused, resumed, tested, listed and deleted", () =>
+    it.effect("is paused, resumed, tested, listed and deleted by the commands", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
@@ -405,7 +383,7 @@ describe("subscriptions", () => {
       })
     )
 
-    it.effect("have a delivery log that is read event by event", () =>
+    it.effect("has a delivery log with one line per event", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         yield* at.ensure()

@@ -9,7 +9,7 @@ import { answerOf, hooked, ownSecret, signed } from "./commandSupport.ts"
 
 describe("tributary webhooks", () => {
   it.live(
-    "rotates, pauses, resumes, shows, creates, deletes and replays, and prints no secret",
+    "rotates, pauses, resumes, lists, creates, deletes and replays, and prints no secret",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -108,7 +108,7 @@ const failingAt =
 
 describe("a backfill", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("goes on where it was interrupted, at whichever page, and lands each page once", () =>
+    it.effect("resumes from any interrupted page and lands each page once", () =>
       Effect.gen(function* () {
         for (const token of [null, "p1", "p2", "p3", "p4"]) {
           const companyId = company()
@@ -129,7 +129,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("of another range begins anew, and of the same one does not", () =>
+    it.effect("of another range starts again, and of the same range resumes", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, failingAt("p2", pages(...five)))
@@ -146,7 +146,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("repeated rewrites nothing", () =>
+    it.effect("that is repeated changes no row", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(...five))
@@ -159,7 +159,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("keeps what live syncing brings in newer between its pages, and all versions in order", () =>
+    it.effect("keeps newer versions that a live run lands between its pages", () =>
       Effect.gen(function* () {
         const companyId = company()
         const old = scripted(companyId, pages(...five))
@@ -200,7 +200,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("lands what changed at its bounds and between them, and nothing else", () =>
+    it.effect("lands changes within its range including both bounds, and no others", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(
@@ -223,7 +223,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("of a resource without modifiedsince reads every record, whatever the range", () =>
+    it.effect("of a resource without modifiedsince reads every record for any range", () =>
       Effect.gen(function* () {
         const companyId = company()
         const rows = [1, 2, 3].map((n) => record(plain, { id: String(n), name: `p${n}` }))
@@ -239,7 +239,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("of everything into an empty warehouse is what the next sync goes on from", () =>
+    it.effect("of all records into an empty warehouse sets the live cursor", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(...five))
@@ -257,7 +257,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("waits for another one of the same resource that is just ending", () =>
+    it.effect("waits briefly for another backfill of the same resource", () =>
       Effect.gen(function* () {
         const companyId = company()
         const reached = yield* Deferred.make<void>()
@@ -282,7 +282,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("says so when another one of the same resource goes on for long", () =>
+    it.effect("fails with AlreadyRunning when another backfill of the resource takes long", () =>
       Effect.gen(function* () {
         const companyId = company()
         const reached = yield* Deferred.make<void>()
@@ -311,7 +311,7 @@ describe("a backfill", () => {
       })
     )
 
-    it.effect("and a live full scan at once each find what is gone, and nothing that is there", () =>
+    it.effect("and a concurrent live full scan delete exactly the missing rows", () =>
       Effect.gen(function* () {
         const companyId = company()
         const all = [1, 2, 3, 4, 5, 6].map((n) => thing(n, `n${n}`, n))

@@ -107,9 +107,9 @@ const page = (syncedThrough: string | null, ...records: ReadonlyArray<ReturnType
   syncedThrough
 })
 
-describe("the engine", () => {
+describe("the sync engine", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("meets rows that become visible late, and begins earlier from then on", () =>
+    it.effect("detects rows that become visible late, and increases the overlap", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(page(at(20), thing(1, "a", 1))))
@@ -126,7 +126,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("forgets by half each week how late a row was, and at once when told to", () =>
+    it.effect("halves the learned overlap each week, and resets it on request", () =>
       Effect.gen(function* () {
         const companyId = company()
         const sql = yield* SqlClient.SqlClient
@@ -172,7 +172,7 @@ describe("the engine", () => {
       { what: "are empty", records: [] },
       { what: "repeat two pages", records: [thing(1, "a", 1), thing(2, "b", 1)] }
     ]) {
-      it.effect(`ends a scan whose pages ${what} and always name a fresh next page`, () =>
+      it.effect(`\`ends a scan whose pages ${what} and always name a fresh next page\``, () =>
         Effect.gen(function* () {
           const companyId = company()
           let asked = 0
@@ -192,7 +192,7 @@ describe("the engine", () => {
       )
     }
 
-    it.effect("reports once a field that no record of a full scan carries any more, and keeps its values", () =>
+    it.effect("reports once a field that is missing from every record, and keeps its values", () =>
       Effect.gen(function* () {
         const companyId = company()
         const sql = yield* SqlClient.SqlClient
@@ -220,7 +220,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("reports a field that changes with every read, and makes no versions for it once it is ignored", () =>
+    it.effect("reports a field that changes with every read, and makes no versions once it is ignored", () =>
       Effect.gen(function* () {
         const companyId = company()
         const sql = yield* SqlClient.SqlClient
@@ -274,7 +274,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("finds by a full scan what was later than that, and says so", () =>
+    it.effect("finds rows beyond the overlap with a full scan, and reports them as late", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(page(at(30), thing(1, "a", 1))))
@@ -286,7 +286,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("reads everything when the source's time goes back, and stores what it says", () =>
+    it.effect("reads every record when synced_through of the source goes back", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(page(at(40), thing(1, "a", 1))))
@@ -305,7 +305,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("keeps newer versions of a restored source and is not green until a person has decided", () =>
+    it.effect("keeps newer versions after a restore of the source until a person accepts the restore", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(page(at(30), thing(1, "new", 25), thing(2, "b", 1))))
@@ -322,7 +322,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("an older version is reported for a row that was read before the clock was set back, too", () =>
+    it.effect("reports an older version also for a row with a future read time", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(page(at(30), thing(1, "new", 25))))
@@ -339,7 +339,7 @@ describe("the engine", () => {
       [null, "is missing"],
       ["2031-01-01T00:00:00Z", "lies in the future of its answer"]
     ] as const)
-      it.effect(`takes the time of the answer less the overlap where synced_through ${title}`, () =>
+      it.effect(`\`uses the time of the response less the overlap when synced_through ${title}\``, () =>
         Effect.gen(function* () {
           const companyId = company()
           const source = scripted(companyId, pages(page(syncedThrough, thing(1, "a", 1))))
@@ -356,7 +356,7 @@ describe("the engine", () => {
         })
       )
 
-    it.effect("reads in full while records carry no time of change", () =>
+    it.effect("repeats full scans while records have no time of change", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(page(at(10), thing(1, "a", 1), thing(2, "unstamped", null))))
@@ -370,7 +370,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("keeps a row that changed after the position of the full scan, and reads everything again", () =>
+    it.effect("keeps a row newer than the position of a full scan, and scans in full again", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages(page(at(10), thing(1, "one", 1))))
@@ -391,7 +391,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("believes no absence that only another lane's rows suggest", () =>
+    it.effect("keeps rows of another lane that an interrupted full scan has not seen", () =>
       Effect.gen(function* () {
         const companyId = company()
         const all = [page(at(10), thing(1, "a", 1)), page(at(10), thing(2, "b", 1)), page(at(10), thing(3, "c", 1))]
@@ -431,7 +431,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("lets live syncing go on from a backfill of everything, with what the backfill could not settle", () =>
+    it.effect("continues live from a full backfill, with a full scan if records have no timestamp", () =>
       Effect.gen(function* () {
         const backfill = { since: null, until: null }
         const stamped = company()
@@ -445,7 +445,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("begins again when pages drift, and not in their middle when it gives up", () =>
+    it.effect("restarts when pages drift, and starts from the first page after it failed", () =>
       Effect.gen(function* () {
         const companyId = company()
         let drifts = 1
@@ -531,7 +531,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("reads single records, buries those that are gone, and lets a repair go back in time", () =>
+    it.effect("fetches single records, soft-deletes missing ones, and accepts older versions for a repair", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(
@@ -572,7 +572,7 @@ describe("the engine", () => {
       })
     )
 
-    it.effect("holds a resource only while single records land, and waits for others once it has begun", () =>
+    it.effect("locks a resource only while fetched records land, and waits for the lock then", () =>
       Effect.gen(function* () {
         const companyId = company()
         const isAsked = yield* Latch.make()
@@ -624,7 +624,7 @@ describe("the engine", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("skips what the token may not read, in one line, unless it was asked for by name", () =>
+    it.effect("skips resources that the token may not read, unless the command names them", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, () => {

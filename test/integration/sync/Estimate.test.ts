@@ -99,9 +99,9 @@ const everything = Effect.gen(function* () {
   return rows[0]!.xml
 })
 
-describe("a gallop", () => {
+describe("an exponential search", () => {
   for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
-    test.effect(`finds that ids go to ${highest}`, () =>
+    test.effect(`\`finds that ids go to ${highest}\``, () =>
       Effect.gen(function* () {
         const found = yield* exponentialSearch((one) => Effect.succeed(one <= BigInt(highest)), {
           first: 1n,
@@ -116,7 +116,7 @@ describe("a gallop", () => {
     )
   }
 
-  test.effect("is not deceived by gaps, and ends where there is no end", () =>
+  test.effect("tolerates gaps between ids, and stops after 40 requests", () =>
     Effect.gen(function* () {
       const sparse = yield* exponentialSearch((one) => Effect.succeed(one <= 9_000n && one % 3n === 0n), {
         first: 3n,
@@ -133,7 +133,7 @@ describe("a gallop", () => {
 
 describe("a plan", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("asks for the first page of what was never read, and is exact when that is all", () =>
+    it.effect("requests the first page of an unread resource, and is exact when there is only one", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [thing(1), thing(2)], syncedThrough: at(9) }))
@@ -153,7 +153,7 @@ describe("a plan", () => {
       })
     )
 
-    it.effect("bounds what has more pages by how far its ids go, or says at least", () =>
+    it.effect("estimates the further pages from the highest id, or reports a minimum", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, () => ({
@@ -181,7 +181,7 @@ describe("a plan", () => {
       })
     )
 
-    it.effect("goes by a filter that rises with the ids where single records are not offered", () =>
+    it.effect("searches with a filter when single records cannot be requested", () =>
       Effect.gen(function* () {
         const companyId = company()
         // Ten lines an order, 300 orders.
@@ -205,7 +205,7 @@ describe("a plan", () => {
       })
     )
 
-    it.effect("knows from runs what a full and an incremental one read, and changes nothing", () =>
+    it.effect("estimates full and incremental scans from earlier runs, and changes nothing", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(
@@ -252,7 +252,7 @@ describe("a plan", () => {
       })
     )
 
-    it.effect("does not take the rows of a range for all there are", () =>
+    it.effect("ignores the row count of a partial backfill", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [thing(1)], syncedThrough: at(50) }))
@@ -270,7 +270,7 @@ describe("a plan", () => {
       })
     )
 
-    it.effect("goes on where a scan was interrupted", () =>
+    it.effect("counts only the remaining pages of an interrupted scan", () =>
       Effect.gen(function* () {
         const companyId = company()
         const all = [1, 2, 3, 4].map((one) => ({ records: [thing(one)], syncedThrough: at(50) }))
@@ -309,7 +309,7 @@ describe("a plan", () => {
       })
     )
 
-    it.effect("counts children that wait, and says what is passed over", () =>
+    it.effect("counts pending refetch requests of children, and reports skipped resources", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [record(kids, { id: "1", thingid: "1" })] }))
@@ -341,7 +341,7 @@ describe("a plan", () => {
       })
     )
 
-    it.effect("does not guess which company it is", () =>
+    it.effect("fails without a probe when the company number is unknown", () =>
       Effect.gen(function* () {
         const source = scripted(company(), pages({ records: [] }))
         const one = yield* planned(source, [things], { probe: false })

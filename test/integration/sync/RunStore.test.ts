@@ -61,9 +61,9 @@ const told = Effect.fnUntraced(function* (companyId: bigint) {
 
 describe("a run whose process is gone", () => {
   layer(Layer.provideMerge(migrated, layerWarehouse), { excludeTestServices: true, timeout: "60 seconds" })(
-    "in the ledger",
+    "in RunStore",
     (it) => {
-      it.effect("is ended by whoever looks, in every lane, and none that goes on", () =>
+      it.effect("is marked abandoned in every lane, while active runs stay running", () =>
         Effect.gen(function* () {
           const [companyId, other] = [1n, 2n]
           const live = yield* begin(companyId, "live")
@@ -84,7 +84,7 @@ describe("a run whose process is gone", () => {
         })
       )
 
-      it.effect("is believed when it says later how it ended, unless the next run of its lane has ended it", () =>
+      it.effect("is corrected by its own late outcome, unless the next run has marked it abandoned", () =>
         Effect.gen(function* () {
           const companyId = 3n
           const late = yield* begin(companyId, "records")
@@ -104,7 +104,7 @@ describe("a run whose process is gone", () => {
         })
       )
 
-      it.effect("is not ended by a run of another resource, company or lane that had its id before a restore", () =>
+      it.effect("is not ended by another run that had its id before a restore", () =>
         Effect.gen(function* () {
           const companyId = 4n
           const run = yield* begin(companyId, "live")

@@ -95,7 +95,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("keeps the earliest synced_through when pages differ", () =>
+    it.effect("stores the earliest synced_through when pages differ", () =>
       Effect.gen(function* () {
         const companyId = company()
         yield* run(
@@ -113,7 +113,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("reads from its cursor next time, rewrites what changed and leaves the rest untouched", () =>
+    it.effect("reads from its cursor next time, updates changed rows and leaves others untouched", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(
@@ -147,7 +147,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("never goes back to an older version", () =>
+    it.effect("never replaces a row with an older version", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [thing(1, "new", 9)], syncedThrough: at(10) }))
@@ -183,7 +183,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("holds odd values exactly", () =>
+    it.effect("stores unusual values exactly", () =>
       Effect.gen(function* () {
         const companyId = company()
         const odd = [
@@ -250,7 +250,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("keeps what a record did not carry", () =>
+    it.effect("keeps the value of a field that a record omits", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(
@@ -280,30 +280,28 @@ describe("a run", () => {
       })
     )
 
-    it.effect(
-      "puts a record that does not fit into quarantine, once, and lands the rest; and lets it out when it fits",
-      () =>
-        Effect.gen(function* () {
-          const companyId = company()
-          const bad = { id: "7", field: "name", reason: "holds a NUL character", bytes: '{"id":7,"name":"\\u0000"}' }
-          const source = scripted(
-            companyId,
-            pages({ records: [thing(1, "one", 1)], rejected: [bad], syncedThrough: at(10) })
-          )
-          const outcome = yield* run(source, companyId)
-          assert.deepStrictEqual([outcome.status, outcome.totals.quarantined], ["quarantined", 1])
-          yield* run(source, companyId)
-          const sql = yield* SqlClient.SqlClient
-          const open = sql<{ bytes: string; reason: string; times: bigint }>`
+    it.effect("quarantines a record that does not fit once, and resolves it when it fits", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const bad = { id: "7", field: "name", reason: "holds a NUL character", bytes: '{"id":7,"name":"\\u0000"}' }
+        const source = scripted(
+          companyId,
+          pages({ records: [thing(1, "one", 1)], rejected: [bad], syncedThrough: at(10) })
+        )
+        const outcome = yield* run(source, companyId)
+        assert.deepStrictEqual([outcome.status, outcome.totals.quarantined], ["quarantined", 1])
+        yield* run(source, companyId)
+        const sql = yield* SqlClient.SqlClient
+        const open = sql<{ bytes: string; reason: string; times: bigint }>`
           select bytes, reason, times from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
-          assert.deepStrictEqual(yield* open, [{ bytes: bad.bytes, reason: bad.reason, times: 2n }])
-          source.script = pages({ records: [thing(7, "mended", 20)], syncedThrough: at(30) })
-          assert.strictEqual((yield* run(source, companyId)).status, "done")
-          assert.deepStrictEqual(yield* open, [])
-        })
+        assert.deepStrictEqual(yield* open, [{ bytes: bad.bytes, reason: bad.reason, times: 2n }])
+        source.script = pages({ records: [thing(7, "mended", 20)], syncedThrough: at(30) })
+        assert.strictEqual((yield* run(source, companyId)).status, "done")
+        assert.deepStrictEqual(yield* open, [])
+      })
     )
 
-    it.effect("finds the one row that Postgres refuses and lands the others", () =>
+    it.effect("quarantines the one row that Postgres rejects and lands the others", () =>
       Effect.gen(function* () {
         const companyId = company()
         const records = Array.from({ length: 100 }, (_, index) =>
@@ -323,7 +321,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("fails and sets nothing aside where the refusal is not about a value", () =>
+    it.effect("fails without quarantine when the rejection does not concern a value", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const set = (companyId: bigint, code: string, id: string) =>
@@ -383,7 +381,7 @@ describe("a run", () => {
       )
     )
 
-    it.effect("goes on at the page where it stopped, without reading what was landed", () =>
+    it.effect("resumes at the failed page without reading landed pages again", () =>
       Effect.gen(function* () {
         const companyId = company()
         const all = [1, 2, 3, 4].map((n) => ({ records: [thing(n, `n${n}`, n)], syncedThrough: at(10 + n) }))
@@ -421,7 +419,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("begins the scan again when its page token is refused", () =>
+    it.effect("restarts the scan when its page token is rejected", () =>
       Effect.gen(function* () {
         const companyId = company()
         let refused = false
@@ -445,7 +443,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("stops when pages lead in a circle", () =>
+    it.effect("fails with PagingBroken when page tokens form a cycle", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, ({ token }) => ({
@@ -459,7 +457,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("marks as deleted what a full scan does not meet, and brings back what is met again", () =>
+    it.effect("soft-deletes rows that a full scan misses, and restores rows that return", () =>
       Effect.gen(function* () {
         const companyId = company()
         const table = tables.plain
@@ -483,7 +481,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("does not believe that most of a table is gone, unless told to", () =>
+    it.effect("blocks a mass delete unless deletions are accepted", () =>
       Effect.gen(function* () {
         const companyId = company()
         const table = tables.plain
@@ -501,7 +499,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("believes a list to be empty, or to end at an announced page, only when it says so twice", () =>
+    it.effect("reads an empty or unexpectedly last page a second time before it deletes", () =>
       Effect.gen(function* () {
         const companyId = company()
         const table = tables.plain
@@ -531,7 +529,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("does not claim to have read what a scan that is not believed has shown", () =>
+    it.effect("keeps its cursor when the mass-delete guard blocks the scan", () =>
       Effect.gen(function* () {
         const companyId = company()
         const rows = Array.from({ length: 30 }, (_, index) => record(things, { id: String(index + 1), name: "x" }))
@@ -555,7 +553,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("deletes no record that a push created while the full scan read", () =>
+    it.effect("deletes no record that a push created during the full scan", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [thing(1, "one", 1)], syncedThrough: at(10) }))
@@ -618,7 +616,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("deletes nothing while a record of unknown number is in quarantine", () =>
+    it.effect("deletes nothing while a record without a number is in quarantine", () =>
       Effect.gen(function* () {
         const companyId = company()
         const table = tables.plain
@@ -641,7 +639,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("keeps in quarantine what was not met by a scan that is not believed", () =>
+    it.effect("keeps quarantined records that a blocked full scan did not return", () =>
       Effect.gen(function* () {
         const companyId = company()
         const table = tables.plain
@@ -660,7 +658,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("shuts out a run that was taken over", () =>
+    it.effect("lands nothing after its fence was lost", () =>
       Effect.gen(function* () {
         const companyId = company()
         const page = {
@@ -710,7 +708,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("lands nothing of a batch whose checkpoint cannot move", () =>
+    it.effect("lands no row of a batch whose checkpoint cannot be updated", () =>
       Effect.gen(function* () {
         const companyId = company()
         const sql = yield* SqlClient.SqlClient
@@ -758,7 +756,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("goes on by itself when its connection is cut", () =>
+    it.effect("continues automatically after its database connection was lost", () =>
       Effect.gen(function* () {
         const companyId = company()
         const sql = yield* SqlClient.SqlClient
@@ -797,7 +795,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("says what to fix when the source refuses", () =>
+    it.effect("reports a remedy when the source refuses its request", () =>
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, () => {

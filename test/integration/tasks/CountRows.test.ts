@@ -39,51 +39,49 @@ const until = (count: number) =>
   )
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row counts", (it) => {
-  it.effect(
-    "are taken at once, of every company, under the name that the table has, and again only after a change",
-    () =>
-      Effect.gen(function* () {
-        yield* tell(table("things") + ";" + rows("things", 1, 1, 100) + ";" + run("things", 1, 100))
-        yield* ask(
-          `insert into tributary.sql_names (scope, api_name, sql_name) values ('', 'odd/things', 'odd_things_1')`
-        )
-        yield* tell(
-          table("odd_things_1").replace(/'odd_things_1'/g, "'odd/things'") +
-            ";" +
-            rows("odd_things_1", 2, 1, 30) +
-            ";" +
-            run("odd/things", 2, 30)
-        )
-        // A resource whose table is not there yet, and one that has no rows.
-        yield* tell(run("nothing", 1, 5) + ";" + table("still") + ";" + run("still", 1, 0))
-        const expected = [
-          ["1 odd/things", 0, 0, true],
-          ["1 still", 0, 0, true],
-          ["1 things", 90, 10, true],
-          ["2 odd/things", 27, 3, true],
-          ["2 still", 0, 0, true],
-          ["2 things", 0, 0, true]
-        ]
-        const first = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), until(6))
-        assert.deepStrictEqual<unknown>(first, expected)
-        const before = yield* CountRows.read
+  it.effect("cover every company at first, and are repeated only for changed resources", () =>
+    Effect.gen(function* () {
+      yield* tell(table("things") + ";" + rows("things", 1, 1, 100) + ";" + run("things", 1, 100))
+      yield* ask(
+        `insert into tributary.sql_names (scope, api_name, sql_name) values ('', 'odd/things', 'odd_things_1')`
+      )
+      yield* tell(
+        table("odd_things_1").replace(/'odd_things_1'/g, "'odd/things'") +
+          ";" +
+          rows("odd_things_1", 2, 1, 30) +
+          ";" +
+          run("odd/things", 2, 30)
+      )
+      // A resource whose table is not there yet, and one that has no rows.
+      yield* tell(run("nothing", 1, 5) + ";" + table("still") + ";" + run("still", 1, 0))
+      const expected = [
+        ["1 odd/things", 0, 0, true],
+        ["1 still", 0, 0, true],
+        ["1 things", 90, 10, true],
+        ["2 odd/things", 27, 3, true],
+        ["2 still", 0, 0, true],
+        ["2 things", 0, 0, true]
+      ]
+      const first = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), until(6))
+      assert.deepStrictEqual<unknown>(first, expected)
+      const before = yield* CountRows.read
 
-        // Who begins later counts only what was changed since.
-        yield* tell(rows("things", 1, 101, 110) + ";" + run("things", 1, 10))
-        const next = CountRows.read.pipe(
-          Effect.repeat({
-            until: (counts) => counts.get("1 things")?.rows === 99,
-            schedule: Schedule.spaced("10 millis"),
-            times: 1_000
-          })
-        )
-        const second = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), next)
-        assert.strictEqual(second.get("1 things")?.deleted, 11)
-        assert.deepStrictEqual(second.get("2 odd/things"), before.get("2 odd/things"), "it was not counted again")
-      })
+      // Who begins later counts only what was changed since.
+      yield* tell(rows("things", 1, 101, 110) + ";" + run("things", 1, 10))
+      const next = CountRows.read.pipe(
+        Effect.repeat({
+          until: (counts) => counts.get("1 things")?.rows === 99,
+          schedule: Schedule.spaced("10 millis"),
+          times: 1_000
+        })
+      )
+      const second = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault), next)
+      assert.strictEqual(second.get("1 things")?.deleted, 11)
+      assert.deepStrictEqual(second.get("2 odd/things"), before.get("2 odd/things"), "it was not counted again")
+    })
   )
 
-  it.effect("are what Postgres thinks, and say so, where counting takes too long", () =>
+  it.effect("are marked as estimates from Postgres when counting exceeds its time limit", () =>
     Effect.gen(function* () {
       yield* tell(
         `truncate tributary.row_counts, tributary.runs;` +

@@ -22,7 +22,7 @@ const ids = (text: string) => Effect.map(ask<{ id: string }>(text), (rows) => ro
 const ago = (days: number | string) => `(tributary.now() - make_interval(days => ${days}))`
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention", (it) => {
-  it.effect("leaves of 100,000 runs what status, explain and open quarantine need", () =>
+  it.effect("keeps of 100,000 runs those that status, explain and open quarantine need", () =>
     Effect.gen(function* () {
       // Resource a: 90,000 incremental runs, every day a thousand, none near the limit; every 10,000th is a full scan.
       // Resource b fails always.
@@ -89,7 +89,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
     })
   )
 
-  it.effect("leaves of 100,000 pushed records those that are refused, open or young", () =>
+  it.effect("keeps of 100,000 pushed records those that are rejected, open or young", () =>
     Effect.gen(function* () {
       // Pushes 1 to 5 hold 10,000 records each: 1 is done with, 2 holds a refused one, 3 is not finished, 4 is young,
       // 5 was finished long ago with one record that was settled lately.
@@ -156,7 +156,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
     })
   )
 
-  it.effect("removes samples of the day before and backfills that ended, and no other task", () =>
+  it.effect("deletes old budget samples and completed backfill tasks, and no other task", () =>
     Effect.gen(function* () {
       const fingerprint = "a".repeat(64)
       yield* tell(

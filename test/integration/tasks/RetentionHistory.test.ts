@@ -14,7 +14,7 @@ const warehouse = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provi
 const dayMs = 86_400_000
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention of the history", (it) => {
-  it.effect("removes versions that were replaced long ago, never the current one, and nothing unless it is set", () =>
+  it.effect("deletes versions replaced before the limit, never the current one, and nothing without a limit", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       // 6,000 records with three earlier versions each, more than a batch: replaced 300, 200 and 10 days ago.

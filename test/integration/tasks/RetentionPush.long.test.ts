@@ -19,9 +19,9 @@ interface Told {
   readonly counts: Readonly<Record<string, number>>
 }
 
-describe("retention of what was pushed", () => {
+describe("a push after outbox retention", () => {
   it.live(
-    "the same file is adopted from the source, not created a second time",
+    "adopts the records of the same file and creates none again",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

@@ -28,8 +28,8 @@ const until = (count: number) =>
     Effect.repeat({ until: (found) => found.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
   )
 
-layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("samples of the budget", (it) => {
-  it.effect("count live permits, at full quarters of a minute, once however many processes there are", () =>
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate budget samples", (it) => {
+  it.effect("record live permits every 15 seconds, once for all processes", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const lease = (fingerprint: string, live: number) =>

@@ -121,9 +121,9 @@ const takenOver = Effect.fnUntraced(function* (task: Effect.Effect<TaskRow | und
   assert.isBelow(ms, takeOverMaxMs)
 })
 
-describe("two serve", () => {
+describe("two serve processes", () => {
   it.live(
-    "a column and a table that are dropped while it runs are made anew, and filled",
+    "recreate a dropped column or table while they run, and fill it",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -152,7 +152,7 @@ describe("two serve", () => {
   )
 
   it.live(
-    "take over what a killed one leaves, within fifteen seconds, and go on where it was",
+    "acquire the tasks of a killed process within 15 s and resume its run",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -185,7 +185,7 @@ describe("two serve", () => {
   )
 
   it.live(
-    "fence off one that was stopped for a while, whatever it held",
+    "fence off a process that was suspended and continues later",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -216,7 +216,7 @@ describe("two serve", () => {
   )
 
   it.live(
-    "end within seconds when they are told to, leave nothing open, and at once when they are told twice",
+    "stop within seconds on SIGTERM with no open run, and at once on a second one",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -273,7 +273,7 @@ describe("two serve", () => {
   )
 
   it.live(
-    "go on when the warehouse drops every connection in the middle of a run",
+    "resume a run after the warehouse drops every connection",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -301,7 +301,7 @@ describe("two serve", () => {
   )
 
   it.live(
-    "let a sync run beside them, and count what it did",
+    "run beside a sync command and count its run",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

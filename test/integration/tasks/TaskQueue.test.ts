@@ -47,9 +47,9 @@ const done: TaskLeases.TaskResult = { status: "done", runId: 7n, error: null, re
 const namesOf = (claims: ReadonlyArray<TaskLeases.ClaimedTask>) =>
   claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
 
-describe("tasks", () => {
-  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of a schedule", (it) => {
-    it.effect("are due at once while nothing was ever synced, and are taken by one process", () =>
+describe("the task queue", () => {
+  layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("in Postgres", (it) => {
+    it.effect("makes a never synced task due at once, and lets one process claim it", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([
@@ -79,7 +79,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("wait for their time once something was synced, whoever did it", () =>
+    it.effect("makes a synced task due at its next scheduled time, whichever process synced it", () =>
       Effect.gen(function* () {
         const company = newCompany()
         const sql = yield* SqlClient.SqlClient
@@ -102,7 +102,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("pass to another process when the lease has run out, and the former one no longer has a say", () =>
+    it.effect("moves a task with an expired lease to another process and ignores the former one", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a")])
@@ -124,7 +124,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("are let go of in the middle, and go on with what was asked for", () =>
+    it.effect("returns an interrupted task to the queue with its request", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
@@ -140,7 +140,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("run once more when somebody asks while they run, and no more often", () =>
+    it.effect("runs a task once more after any number of requests during its run", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
@@ -160,7 +160,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("rest while they are paused, except when somebody asks", () =>
+    it.effect("claims no paused task, except for an explicit request", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b")])
@@ -178,7 +178,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("are taken in order, children after parents, and no more of a company than may run", () =>
+    it.effect("claims tasks in order, children after parents, within the limit of each company", () =>
       Effect.gen(function* () {
         const company = newCompany()
         const other = newCompany()
@@ -217,7 +217,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("are taken up to a limit, what is due longest first, over all companies", () =>
+    it.effect("claims up to the limit, longest due first across all companies", () =>
       Effect.gen(function* () {
         const companies = [newCompany(), newCompany(), newCompany()]
         yield* TaskSchedules.upsertSchedules(companies.map((company) => plan(company, "a")))
@@ -235,7 +235,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("backfill one range at a time, beside the syncing", () =>
+    it.effect("accepts one backfill per resource at a time, in parallel with its sync", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a")])
@@ -256,7 +256,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("that were missed are made up for once or left out, and those that are late are neither", () =>
+    it.effect("runs missed tasks once or skips them as configured, and keeps late ones due", () =>
       Effect.gen(function* () {
         const company = newCompany()
         const sql = yield* SqlClient.SqlClient
@@ -294,7 +294,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("follow the configuration: another schedule, another promise, and what is gone goes", () =>
+    it.effect("follows the configuration: changed schedules, changed freshness targets and removed resources", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
@@ -313,7 +313,7 @@ describe("tasks", () => {
       })
     )
 
-    it.effect("say why their company rests, and count what was asked for as answered", () =>
+    it.effect("stores why a company is blocked, and clears its requests", () =>
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a")])

@@ -111,9 +111,9 @@ const runsOf = (companyId: bigint) =>
       select id, resource, lane, kind, status, error from tributary.runs where company_id = ${companyId} order by id`
   )
 
-describe("a scheduler", () => {
+describe("the task worker", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("on a warehouse", (it) => {
-    it.effect("shares the work with another one, and nothing is run twice at the same time", () =>
+    it.effect("shares tasks with another worker, and no task runs twice at the same time", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const atWork = new Map<string, number>()
@@ -169,7 +169,7 @@ describe("a scheduler", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("counts a run that somebody else has made", () =>
+    it.effect("counts a run that another command has made", () =>
       Effect.gen(function* () {
         const { company, companyId, name, source } = makeCompany()
         const outcome = yield* syncResource({
@@ -195,7 +195,7 @@ describe("a scheduler", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("tries again what failed, says why, and reads a range that was asked for", () =>
+    it.effect("retries a failed task with its reason, and runs a requested backfill", () =>
       Effect.gen(function* () {
         const one = makeCompany()
         const good = one.source.script
@@ -223,7 +223,7 @@ describe("a scheduler", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("rests a company whose token is refused, and skips what it may not read", () =>
+    it.effect("blocks a company whose token is refused, and skips resources without scope", () =>
       Effect.gen(function* () {
         const identity = yield* Ref.make<Effect.Effect<Identity, SourceError>>(
           Effect.fail(failing(new Unauthorized({ kind: "unknown", code: "invalid_token" })))
@@ -254,7 +254,7 @@ describe("a scheduler", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("lets go of everything when it is stopped, and another one goes on at once", () =>
+    it.effect("releases its tasks when it is stopped, and another worker continues at once", () =>
       Effect.gen(function* () {
         const one = makeCompany()
         const reading = yield* Deferred.make<void>()
@@ -284,7 +284,7 @@ describe("a scheduler", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("takes over from a process that gives no sign of life, whatever it holds", () =>
+    it.effect("acquires the task of an unresponsive process and ends its session", () =>
       Effect.gen(function* () {
         const one = makeCompany()
         yield* Effect.scoped(
@@ -325,7 +325,7 @@ describe("a scheduler", () => {
       })
     )
 
-    it.effect("makes columns of fields that it met, and knows them from then on", () =>
+    it.effect("promotes unknown fields to columns, and fills them in later runs", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const one = makeCompany()

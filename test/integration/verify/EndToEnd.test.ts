@@ -91,9 +91,9 @@ const briefly = (report: Verify.VerifyReport): ReadonlyArray<string> =>
     )
   )
 
-describe("verify over the whole catalogue", () => {
+describe("verify of the whole catalogue", () => {
   it.live(
-    "is equal after a sync, finds what is tampered with, and mends exactly that",
+    "finds no difference after a sync, then finds and repairs exactly the altered rows",
     () =>
       Effect.gen(function* () {
         const { control, companies, only, bringOver, state } = yield* makeInstallation
@@ -197,7 +197,7 @@ describe("verify over the whole catalogue", () => {
   )
 
   it.live(
-    "tells apart what the source changed since, and explains what a sync brought",
+    "distinguishes later changes of the source from differences, and explain shows their runs",
     () =>
       Effect.gen(function* () {
         const { control, only, bringOver } = yield* makeInstallation

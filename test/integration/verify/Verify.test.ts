@@ -149,7 +149,7 @@ const once = (source: MemorySource, when: string, change: () => void) => {
 
 describe("verify", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("calls equal what is equal, in every form that the wire has", () =>
+    it.effect("reports equal records as equal in every form of the wire format", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair([
           ...gaugesUpTo(9),
@@ -169,7 +169,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("tells JSON apart exactly where jsonb does", () =>
+    it.effect("compares JSON values exactly like jsonb", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const numbersSent = ["0", "-0", "-0.0", "0.00", "1.10", "1.1", "1e2", "100", "1.5e3", "1.50e1", "15", "15.0"]
@@ -209,7 +209,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("finds and names whatever is tampered with", () =>
+    it.effect("reports the field of every altered value", () =>
       Effect.gen(function* () {
         const tamper: ReadonlyArray<readonly [set: string, found: string]> = [
           [`"price" = 1.5001`, "different price"],
@@ -265,7 +265,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("finds digits that are gone from a column although _extra still tells them", () =>
+    it.effect("reports lost digits in a column although _extra still contains them", () =>
       Effect.gen(function* () {
         const fine = gauge(1).replace("10:00:00.123456Z", "10:00:00.123456789Z")
         const pair = yield* equalPair([fine])
@@ -286,7 +286,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("finds rows that are gone, invented or in another company", () =>
+    it.effect("reports rows that are missing, invented or moved to another company", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(10))
         const other = yield* equalPair([])
@@ -321,7 +321,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("compares a record that is shown twice twice, and tells one that has no number", () =>
+    it.effect("compares every copy of a repeated record, and reports records without a number", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(6))
         pair.source.records.set("again", gauge(2))
@@ -339,7 +339,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("never calls equal what a column could not hold, and says what stands in quarantine", () =>
+    it.effect("reports values that do not fit their column as different, and counts quarantined records", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(5))
         const send = (number: number, from: string, to: string) =>
@@ -371,7 +371,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("takes a field that was not sent as equal to nothing but an empty one", () =>
+    it.effect("treats an omitted field as equal only to an empty column", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(2))
         pair.source.records.set("1", gauge(1).replace(`"memo":null,`, ""))
@@ -414,7 +414,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("ends where the source repeats a page under fresh page tokens", () =>
+    it.effect("ends when the source repeats a page under new page tokens", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(12))
         const { rawPage } = pair.source.connector
@@ -432,7 +432,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("believes a difference only after a second look", () =>
+    it.effect("reports a difference only after a second comparison", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(12))
         const { source, companyId } = pair
@@ -483,7 +483,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("tells apart what is not yet synced, and only by the source's own stamp or an open question", () =>
+    it.effect("reports changes as not yet synced only by timestamp or open refetch request", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(6))
         const change = (number: number, at: string) =>
@@ -518,7 +518,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("goes on where tokens are refused or pages drift, and tells every other failure", () =>
+    it.effect("continues after rejected page tokens and page drift, and reports other failures", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(10))
         const { source } = pair
@@ -552,7 +552,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("keeps a bounded number of differences and counts the others", () =>
+    it.effect("keeps a limited number of differences and counts the others", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(30))
         yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1`, [pair.companyId])
@@ -562,7 +562,7 @@ describe("verify", () => {
       })
     )
 
-    it.effect("compares everything of a table that was never made", () =>
+    it.effect("reports every record as missing when the table does not exist", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(3))
         const table = tableOf(gauges, { current: "nowhere", history: "nowhere_history" })
@@ -575,7 +575,7 @@ describe("verify", () => {
 
 describe("verify --repair", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("reads exactly what differs again, and compares it once more", () =>
+    it.effect("reads exactly the different records again and compares them once more", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(12))
         yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (2, 9)`, [pair.companyId])
@@ -606,7 +606,7 @@ describe("verify --repair", () => {
 
 describe("verify --sample", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
-    it.effect("draws the same by the same seed, each row alike, and finds with the chance that it states", () =>
+    it.effect("draws the same rows for the same seed, uniformly, with the stated detection chance", () =>
       Effect.gen(function* () {
         const rows = 200
         const wrong = 10
@@ -637,7 +637,7 @@ describe("verify --sample", () => {
       })
     )
 
-    it.effect("finds rows that were never landed, deleted wrongly, or are gone at the source", () =>
+    it.effect("reports rows that are missing, wrongly deleted or gone at the source", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(20))
         yield* execute(`delete from erp.gauges where _company_id = $1 and id = 4`, [pair.companyId])
@@ -657,7 +657,7 @@ describe("verify --sample", () => {
       })
     )
 
-    it.effect("samples a resource that is only listed by its filter, neighbours included", () =>
+    it.effect("samples a resource without single requests by its filter, including neighbours", () =>
       Effect.gen(function* () {
         const texts = numbers(60).map((number) => label(number, Math.ceil(number / 3)))
         const pair = yield* equalPair(texts, tables.labels, 10)
@@ -677,7 +677,7 @@ describe("verify --sample", () => {
       })
     )
 
-    it.effect("compares everything where nothing can be drawn", () =>
+    it.effect("compares all rows when no sample can be drawn", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair([], tables.labels)
         pair.source.records.set("1", label(1, 1))

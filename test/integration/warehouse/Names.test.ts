@@ -14,8 +14,8 @@ const given = (...names: ReadonlyArray<string>): ReadonlyArray<string> => {
   })
 }
 
-describe("a name in the database", () => {
-  it("is the API's own where that is plain", () => {
+describe("the SQL name of a field", () => {
+  it("equals the API name when that is a plain name", () => {
     assert.deepStrictEqual(given("colour", "unitPrice", "select", "user", "x_1"), [
       "colour",
       "unitPrice",
@@ -25,7 +25,7 @@ describe("a name in the database", () => {
     ])
   })
 
-  it("is never cut: two names with the same first 63 bytes stay two", () => {
+  it("is unique when two long names share their first 63 bytes", () => {
     const long = "a".repeat(63)
     const [one, two] = given(`${long}xxxxxxx`, `${long}yyyyyyy`)
     assert.notStrictEqual(one, two)
@@ -38,14 +38,14 @@ describe("a name in the database", () => {
     assert.notStrictEqual(given(`${long}a`)[0], `${long}a`)
   })
 
-  it("differs from every other one also when case is ignored", () => {
+  it("is unique also when case is ignored", () => {
     const [lower, upper, mixed, number] = given("price", "PRICE", "Price", "ID")
     assert.strictEqual(lower, "price")
     assert.strictEqual(new Set([lower, upper, mixed].map((name) => name!.toLowerCase())).size, 3)
     assert.match(number!, /^ID_[0-9a-f]{8}$/)
   })
 
-  it("is none of ours, nor of Postgres' own", () => {
+  it("never equals a system column of Postgres or Tributary", () => {
     for (const name of ["_version", "_company_id", "_extra", "_deleted_at", "_valid_to"]) {
       assert.match(given(name)[0]!, /^[a-z_]+_[0-9a-f]{8}$/)
       assert.notStrictEqual(given(name)[0]![0], "_")
@@ -55,7 +55,7 @@ describe("a name in the database", () => {
     }
   })
 
-  it("says where it comes from, whatever characters that has", () => {
+  it("is derived from a name with any characters", () => {
     assert.match(given('a "quoted" name')[0]!, /^a_quoted_name_[0-9a-f]{8}$/)
     assert.match(given("Größe")[0]!, /^Gro_e_[0-9a-f]{8}$/)
     assert.match(given("été")[0]!, /^ete_[0-9a-f]{8}$/)
@@ -66,19 +66,19 @@ describe("a name in the database", () => {
     for (const name of given("\\", "'", "a.b", "a\nb", "\u202e")) assert.doesNotThrow(() => identifier(name))
   })
 
-  it("is told apart also from a field that is called like a mapped one", () => {
+  it("differs from a field that has the name of another mapped field", () => {
     const [mapped] = given("a b")
     const [taken, other] = given(mapped!, "a b")
     assert.strictEqual(taken, mapped)
     assert.match(other!, /^a_b_[0-9a-f]{12}$/)
   })
 
-  it("is refused to what is no text", () => {
+  it("is rejected when it contains a NUL or a lone surrogate", () => {
     assert.throws(() => nameFor("a\0b", new Set()), /NUL/)
     assert.throws(() => nameFor("\ud800", new Set()), /surrogate/)
   })
 
-  it("does not depend on when or where it is given", () => {
+  it("does not depend on other existing names", () => {
     assert.strictEqual(nameFor("a b", new Set()), nameFor("a b", new Set(["price"])))
   })
 })

@@ -112,7 +112,7 @@ const refused: ReadonlyArray<readonly [statement: string, problem: RegExp]> = [
 ]
 
 const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
-  it.effect("what is not reading is refused, and changes nothing", () =>
+  it.effect("the reader rejects statements that write, and they change nothing", () =>
     Effect.gen(function* () {
       const version = Number((yield* read("show server_version_num")).rows[0]?.[0])
       const before = yield* fingerprint
@@ -131,7 +131,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
     })
   )
 
-  it.effect("the sessions of the program cannot be ended", () =>
+  it.effect("the reader cannot end the sessions of the program", () =>
     Effect.gen(function* () {
       const client = yield* (yield* Database).connect
       const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
@@ -144,7 +144,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the records and what is no secret of the control plane are read, also of tables made later", () =>
+  it.effect("the reader reads records and control plane tables without secrets, also new tables", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const count = (from: string) => Effect.map(read(`select count(*) as n from ${from};`), ({ rows }) => rows[0]?.[0])
@@ -167,7 +167,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
     })
   )
 
-  it.effect("a large answer comes in parts, and no statement changes the limit of the next part", () =>
+  it.effect("the reader returns a large result in parts and keeps its statement timeout", () =>
     Effect.gen(function* () {
       const parts: Array<QueryResult> = []
       const take = (part: QueryResult) => Effect.sync(() => void parts.push(part))
@@ -190,7 +190,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
     })
   )
 
-  it.effect("no table that may hold a secret is among them", () =>
+  it.effect("the reader has access to no table or column that may contain a secret", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* read("select 1")
@@ -223,11 +223,11 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
   )
 }
 
-describe("SQL that a person wrote", () => {
+describe("SQL of a user", () => {
   layer(embedded, { excludeTestServices: true, timeout: "60 seconds" })("on the embedded server", (it) => {
     behaves(it)
 
-    it.effect("cannot take the locks that a sync waits for", () =>
+    it.effect("cannot acquire the advisory locks of a sync", () =>
       Effect.gen(function* () {
         for (const name of ["pg_advisory_lock", "pg_try_advisory_lock", "pg_advisory_xact_lock_shared"]) {
           const error = yield* Effect.flip(read(`select ${name}(1)`))
@@ -237,70 +237,65 @@ describe("SQL that a person wrote", () => {
     )
   })
 
-  layer(superuser, { excludeTestServices: true, timeout: "60 seconds" })(
-    "on a server of which we are superuser",
-    (it) => {
-      behaves(it)
+  layer(superuser, { excludeTestServices: true, timeout: "60 seconds" })("on a server with a superuser role", (it) => {
+    behaves(it)
 
-      it.effect("is not run where a superuser cannot lay down its rights", () =>
-        Effect.gen(function* () {
-          const { endpoint, describe: name } = yield* Database
-          const without = Database.of({
-            ...(yield* Database),
-            endpoint: { ...endpoint, password: Redacted.make("") },
-            describe: name
-          })
-          const error = yield* Effect.flip(Effect.provideService(read("select 1"), Database, without))
-          assert.match(error.message, /superuser without a password.*schema grants.*DATABASE_READER_URL/)
-          const { host, port, user, password, database } = endpoint
-          const url = Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
-          const named = yield* Effect.flip(
-            Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
-          )
-          assert.match(
-            named.message,
-            /DATABASE_READER_URL names a role that can take the rights of .*; name one that may only read/
-          )
+    it.effect("is refused when the superuser role cannot drop its rights", () =>
+      Effect.gen(function* () {
+        const { endpoint, describe: name } = yield* Database
+        const without = Database.of({
+          ...(yield* Database),
+          endpoint: { ...endpoint, password: Redacted.make("") },
+          describe: name
         })
-      )
+        const error = yield* Effect.flip(Effect.provideService(read("select 1"), Database, without))
+        assert.match(error.message, /superuser without a password.*schema grants.*DATABASE_READER_URL/)
+        const { host, port, user, password, database } = endpoint
+        const url = Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
+        const named = yield* Effect.flip(
+          Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
+        )
+        assert.match(
+          named.message,
+          /DATABASE_READER_URL names a role that can take the rights of .*; name one that may only read/
+        )
+      })
+    )
 
-      it.effect(
-        "is not run by a role that a statement could exchange for a superuser, or for files of the server",
-        () =>
-          Effect.gen(function* () {
-            const database = yield* Database
-            const sql = yield* SqlClient.SqlClient
-            const { host, port, database: name } = database.endpoint
-            const user = "tributary_test_climber"
-            const password = Redacted.make("climb")
-            const owner = Database.of({ ...database, endpoint: { ...database.endpoint, user, password } })
-            for (const power of ["tributary_test_boss", "pg_read_server_files"]) {
-              yield* Effect.acquireUseRelease(
-                Effect.gen(function* () {
-                  if (power === "tributary_test_boss") yield* sql.unsafe(`create role ${power} superuser`)
-                  yield* sql.unsafe(`create role ${user} login password 'climb' noinherit`)
-                  yield* sql.unsafe(`grant ${power} to ${user}`)
-                }),
-                () =>
-                  Effect.gen(function* () {
-                    const connected = Database.of({ ...owner, connect: connect(owner) })
-                    const asOwner = yield* Effect.flip(Effect.provideService(read("select 1"), Database, connected))
-                    assert.match(asOwner.message, new RegExp(`can take the rights of .*${power}.*DATABASE_READER_URL`))
-                    const url = Redacted.make(`postgres://${user}:climb@${host}:${port}/${name}`)
-                    const named = yield* Effect.flip(
-                      Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
-                    )
-                    assert.match(named.message, new RegExp(`DATABASE_READER_URL names .*${power}`))
-                  }),
-                () =>
-                  Effect.gen(function* () {
-                    yield* sql.unsafe(`drop role ${user}`)
-                    if (power === "tributary_test_boss") yield* sql.unsafe(`drop role ${power}`)
-                  })
-              )
-            }
-          })
-      )
-    }
-  )
+    it.effect("is refused for a role that can become superuser or read server files", () =>
+      Effect.gen(function* () {
+        const database = yield* Database
+        const sql = yield* SqlClient.SqlClient
+        const { host, port, database: name } = database.endpoint
+        const user = "tributary_test_climber"
+        const password = Redacted.make("climb")
+        const owner = Database.of({ ...database, endpoint: { ...database.endpoint, user, password } })
+        for (const power of ["tributary_test_boss", "pg_read_server_files"]) {
+          yield* Effect.acquireUseRelease(
+            Effect.gen(function* () {
+              if (power === "tributary_test_boss") yield* sql.unsafe(`create role ${power} superuser`)
+              yield* sql.unsafe(`create role ${user} login password 'climb' noinherit`)
+              yield* sql.unsafe(`grant ${power} to ${user}`)
+            }),
+            () =>
+              Effect.gen(function* () {
+                const connected = Database.of({ ...owner, connect: connect(owner) })
+                const asOwner = yield* Effect.flip(Effect.provideService(read("select 1"), Database, connected))
+                assert.match(asOwner.message, new RegExp(`can take the rights of .*${power}.*DATABASE_READER_URL`))
+                const url = Redacted.make(`postgres://${user}:climb@${host}:${port}/${name}`)
+                const named = yield* Effect.flip(
+                  Effect.provideService(read("select 1"), Reader.ReaderOptions, { url, datasets: datasetsDefault })
+                )
+                assert.match(named.message, new RegExp(`DATABASE_READER_URL names .*${power}`))
+              }),
+            () =>
+              Effect.gen(function* () {
+                yield* sql.unsafe(`drop role ${user}`)
+                if (power === "tributary_test_boss") yield* sql.unsafe(`drop role ${power}`)
+              })
+          )
+        }
+      })
+    )
+  })
 })

@@ -22,8 +22,8 @@ const grown = (base: Resource, fields: Resource["fields"]): Resource =>
     modifiedSince: base.modifiedSince
   })
 
-layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the warehouse's tables", (it) => {
-  it.effect("are made for the whole catalogue, and then there is nothing left to do", () =>
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the table plan", (it) => {
+  it.effect("creates the tables of the whole catalogue and is empty afterwards", () =>
     Effect.gen(function* () {
       const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
       const done = yield* TablePlan.apply(tables)
@@ -48,7 +48,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
     })
   )
 
-  it.effect("grow by a column, keep what is there, and show it in the history", () =>
+  it.effect("adds a column, keeps existing rows and includes the column in the history", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* TablePlan.apply([tableOf(things)])
@@ -68,7 +68,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
     })
   )
 
-  it.effect("are left alone when somebody changed a column's type, and the conflict is named", () =>
+  it.effect("refuses a table whose column type was changed, and reports the conflict", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const table = tableOf({ ...things, path: "touched" })
@@ -81,7 +81,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
     })
   )
 
-  it.effect("heal when somebody dropped a column: it is made again, and the next run reads every record", () =>
+  it.effect("recreates a dropped column and requests a full scan", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const table = tableOf({ ...things, path: "dropped" })
@@ -103,7 +103,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
     })
   )
 
-  it.effect("grow although views of other people rest on them", () =>
+  it.effect("adds a column to a table on which other views depend", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = { ...things, path: "rested" }
@@ -117,7 +117,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
     })
   )
 
-  it.effect("are left alone when Postgres refuses a statement: the message says what, and nothing was changed", () =>
+  it.effect("rolls back and reports the reason when Postgres rejects a statement", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = { ...things, path: "refused" }
@@ -136,7 +136,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
     })
   )
 
-  it.effect("do not make readers wait behind somebody who holds a table, and say so in the end", () =>
+  it.effect("does not block readers while it waits for a lock on the table", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const base = { ...things, path: "held" }
@@ -158,7 +158,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the ware
     }).pipe(Effect.scoped)
   )
 
-  it.effect("are made once by programs that start together", () =>
+  it.effect("runs once when programs start concurrently", () =>
     Effect.gen(function* () {
       const table = tableOf({ ...things, path: "together" })
       const results = yield* Effect.forEach([1, 2, 3, 4], () => TablePlan.apply([table]), { concurrency: "unbounded" })
