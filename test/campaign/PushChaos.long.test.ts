@@ -1,4 +1,4 @@
-/** The campaign of pushes judges itself: its chaos and its comparison, with pushers made for it. */
+/** A test of the push campaign itself: its proxy and its comparison, with test clients in place of pushes. */
 import { randomUUID } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"

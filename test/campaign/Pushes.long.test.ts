@@ -1,4 +1,4 @@
-/** A small campaign of pushes, and a large file when nothing fails. */
+/** A small push campaign, and a push of a large file without faults. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { pushOnce, wishOf } from "../bench/pushes.ts"
 import * as Bench from "../bench/Stand.ts"

@@ -1,4 +1,4 @@
-/** A small campaign of deliveries: chaos on the way, forgeries, the receiver and Postgres killed, one heal. */
+/** A small webhook campaign: a chaos proxy, forgeries, kills of the receiver and of Postgres, one reconcile. */
 import { assert, describe, it } from "vitest"
 import { weaknesses, webhookCampaign } from "./WebhookCampaign.ts"
 

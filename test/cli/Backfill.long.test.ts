@@ -1,6 +1,4 @@
-/**
- * `tributary backfill` as anybody runs it: what it takes, what it says, and what live syncing makes of it.
- */
+/** `tributary backfill`: its arguments, its output, and its effect on the live cursor. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -1,6 +1,4 @@
-/**
- * The commands as anybody runs them: exit codes, what goes to which stream, and that no secret leaves.
- */
+/** The commands: exit codes, stdout and stderr, and no secret in any output. */
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"

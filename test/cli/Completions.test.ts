@@ -1,4 +1,4 @@
-/** What `tributary completions` prints for bash, read by bash. (zsh and fish are not everywhere.) */
+/** The output of `tributary completions` for bash, evaluated by bash. zsh and fish are not installed everywhere. */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"

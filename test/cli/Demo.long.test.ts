@@ -1,4 +1,4 @@
-/** What `npm start` runs, from an empty folder: it ends well only if everything that it tells of really happened. */
+/** `npm start` in an empty folder. It exits with 0 only if every step that it prints has happened. */
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

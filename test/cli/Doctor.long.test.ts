@@ -1,7 +1,4 @@
-/**
- * `tributary doctor` on installations in which something is really wrong: what it says, what is to be done about it, and
- * the code that it ends with.
- */
+/** `tributary doctor` on installations with real faults: its findings, remedies and exit codes. */
 import { chmodSync, readdirSync, writeFileSync } from "node:fs"
 import { type AddressInfo, connect, createServer as createSilent, type Socket } from "node:net"
 import { join } from "node:path"

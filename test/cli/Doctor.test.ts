@@ -1,4 +1,4 @@
-/** What the findings of `tributary doctor` come to. Everything that can be wrong is made wrong in `Doctor.long.test.ts`. */
+/** The findings of `tributary doctor` and their exit code. `Doctor.long.test.ts` tests each finding on a real fault. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

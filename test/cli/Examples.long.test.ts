@@ -1,6 +1,6 @@
 /**
- * Every example that a command's help shows, run as it stands there in a folder that was prepared for it. What stands for
- * something else (RESOURCE, a number) is filled in; an example that nobody has prepared for fails.
+ * Every example in the help of a command, run in a prepared folder. Placeholders such as RESOURCE or a number are
+ * filled in. An example without preparation fails.
  */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"

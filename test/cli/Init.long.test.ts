@@ -1,4 +1,4 @@
-/** `tributary init` as scripts run it: what it writes, what it never overwrites, and the codes that it ends with. */
+/** `tributary init` in scripts: the files that it writes, the files that it never overwrites, and its exit codes. */
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"

@@ -1,6 +1,6 @@
 /**
- * `tributary init`: what it makes of an address and of an `.env`, and a whole conversation at a terminal with a real
- * source. What scripts see of it is tried in `Init.long.test.ts`.
+ * `tributary init`: its correction of addresses, its `.env` file, and its prompts at a terminal with a real source.
+ * `Init.long.test.ts` tests it in scripts.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,4 +1,4 @@
-/** The log in JSON: one object a line, whatever is logged, and no secret in it. */
+/** The JSON log: one object per line, without secrets. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,6 @@
-/** Hundreds of companies on a Postgres with a hundred connections: steady progress, and room for other programs. */
+/**
+ * Hundreds of companies on a Postgres with 100 connections: steady progress, and connections left for other programs.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

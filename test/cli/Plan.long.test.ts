@@ -1,6 +1,4 @@
-/**
- * `tributary plan` as anybody runs it, judged by the server's own journal of requests: what is predicted is what happens.
- */
+/** `tributary plan`, compared with the number of requests that the server then records. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld, type World } from "../support/world.ts"

@@ -1,4 +1,4 @@
-/** Commands behind a PgBouncer: in transaction mode they end with code 2 and change nothing, in session mode they work. */
+/** Commands behind PgBouncer. Transaction mode: exit code 2 and no change. Session mode: commands work. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -1,4 +1,4 @@
-/** The list of commands that the help of the program prints without loading them. */
+/** The list of commands that `tributary --help` prints without loading them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { rootFor } from "../../src/cli/Program.ts"

@@ -1,6 +1,6 @@
 /**
- * `tributary push` at length: every subcommand, updates, cancels, queries, being stopped and going on, and `serve` that
- * sends what stands in the outbox.
+ * `tributary push` in full: every subcommand, updates, cancels, queries, interruptions, and `serve` that pushes the
+ * rows of the outbox.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

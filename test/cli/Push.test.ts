@@ -1,6 +1,6 @@
 /**
- * `tributary push` as anybody runs it: what it says, what it writes, and the code it ends with. How it keeps its promises
- * when things go wrong is tried in `test/integration/outbox` and `test/simulation`.
+ * `tributary push`: its output, its effect on the source, and its exit code. `test/integration/outbox` and
+ * `test/simulation` test its guarantees under faults.
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"

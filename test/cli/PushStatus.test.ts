@@ -1,4 +1,4 @@
-/** What `push status`, `status` and `/metrics` tell of pushes, and what `push export-refused` writes. */
+/** The pushes in `push status`, `status` and `/metrics`, and the file of `push export-refused`. */
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"

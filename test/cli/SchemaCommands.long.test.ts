@@ -1,6 +1,6 @@
 /**
- * `tributary schema` as anybody runs it, against a server that sends fields which no catalogue states, and with a resource
- * that only the configuration names.
+ * `tributary schema` against a server that sends fields outside the catalogue, with a resource that only the
+ * configuration defines.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Resources that only the configuration names, as its file says them. */
+/** Resources that only the configuration file defines. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

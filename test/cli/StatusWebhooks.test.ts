@@ -1,4 +1,4 @@
-/** What `tributary status` tells of events. */
+/** The webhooks in `tributary status`. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

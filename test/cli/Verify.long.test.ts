@@ -1,6 +1,6 @@
 /**
- * `tributary verify` and `tributary explain` as anybody runs them: help, streams, JSON and the codes they end with.
- * What they find is tried in `test/integration/verify`.
+ * `tributary verify` and `tributary explain`: help, streams, JSON and exit codes. `test/integration/verify` tests what
+ * they find.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Whose turn it is, with a clock that is moved by hand. */
+/** The order in which resources get slots, with a clock that the test advances. */
 import { assert, describe, it } from "@effect/vitest"
 import * as FairShare from "../../src/inbox/FairShare.ts"
 

@@ -1,6 +1,4 @@
-/**
- * CSV as people's programs write it, well and badly.
- */
+/** The CSV parser, for valid and malformed files. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { recordBytesMax } from "../../src/outbox/input/InputRecord.ts"

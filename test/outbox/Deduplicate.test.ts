@@ -1,4 +1,4 @@
-/** What a look-up means where the source compares otherwise than we do. */
+/** The lookup by externalid at a source that compares texts loosely. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, SourceRecord } from "../../src/connector/Connector.ts"

@@ -1,6 +1,4 @@
-/**
- * What the source holds is compared by what it means, not by how it is written.
- */
+/** The comparison of a write with the record of the source: by value, not by notation. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { SourceRecord } from "../../src/connector/Connector.ts"

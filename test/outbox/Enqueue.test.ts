@@ -1,6 +1,4 @@
-/**
- * What a dry run says: the same as the intake, without a warehouse.
- */
+/** A dry run of a push: the same checks as a push, without a warehouse. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

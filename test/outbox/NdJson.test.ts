@@ -1,6 +1,4 @@
-/**
- * Lines of JSON as people's programs write them, well and badly.
- */
+/** The NDJSON parser, for valid and malformed files. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { recordBytesMax } from "../../src/outbox/input/InputRecord.ts"

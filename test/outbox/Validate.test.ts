@@ -1,6 +1,4 @@
-/**
- * What may be pushed: exactly what the source takes, sent digit for digit.
- */
+/** The validator of pushed records: it accepts exactly what the source accepts, and keeps every digit. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { type ValidRecord, makeValidator, isSupported, isInvalid } from "../../src/outbox/Validate.ts"

@@ -1,4 +1,4 @@
-/** Records to push: resources of the catalogue, and values for their fields. */
+/** Helpers for tests of pushes: resources of the catalogue, and values for their fields. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as fc from "fast-check"

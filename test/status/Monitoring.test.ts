@@ -1,6 +1,4 @@
-/**
- * The dashboard and the alerts ask for nothing that is not listed in `config/metrics.md`, by no label that it does not have.
- */
+/** A check of the dashboard and the alerts: they use only metrics and labels that `config/metrics.md` lists. */
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { parse } from "yaml"

@@ -1,6 +1,4 @@
-/**
- * Sealing: who cannot open a secret, and that nothing of it shows in what is stored.
- */
+/** Encryption of signing secrets: who can decrypt one, and that the stored form shows nothing of it. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"

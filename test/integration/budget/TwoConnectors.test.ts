@@ -1,6 +1,6 @@
 /**
- * Two connectors with one token in two processes' place, the reference server with a small limit, one Postgres: minutes
- * of it in virtual time. Only the database's answers are waited for; time goes on when nobody has anything to do.
+ * Two connectors with one token, as in two processes, on a reference server with a small limit and one Postgres.
+ * Minutes pass in virtual time: the clock advances when only timers are left to wait for.
  */
 import { assert, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"

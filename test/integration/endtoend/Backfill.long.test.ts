@@ -1,6 +1,4 @@
-/**
- * Backfills killed with -9 while syncs run beside them and records change: the warehouse ends equal to the source.
- */
+/** Backfills killed with -9 while syncs run and records change: the warehouse ends equal to the source. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../../support/world.ts"

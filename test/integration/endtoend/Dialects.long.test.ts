@@ -1,6 +1,6 @@
 /**
- * The same pipeline against servers that read the documents differently where they leave something open: by itself where
- * it can tell, by configuration where it cannot, and never short of a record.
+ * Syncs against servers that interpret open points of the documentation differently. The sync detects the dialect or is
+ * configured for it, and loses no record.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * A source that misbehaves: whatever it answers in between, a sync is delayed and nothing else; what it refuses stops
- * what it concerns, with a sentence that says what to fix.
+ * Syncs from a faulty source. Transient faults only delay a sync. A refusal stops the resources that it concerns, with
+ * a message that says what to fix.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** A Retry-After that cannot be meant, on real processes: what is shown of it, and the command that ends it. */
+/** An excessive Retry-After with real processes: its display, and the command that ends the pause. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../../support/world.ts"

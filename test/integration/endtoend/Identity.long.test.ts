@@ -1,5 +1,5 @@
 /**
- * A warehouse whose tables, settings or source change between two commands: the next sync makes it equal to the source,
+ * A warehouse whose tables, settings or source change between two commands. The next sync makes it equal to the source,
  * or ends with code 2 and says what to do.
  */
 import { assert, describe, it } from "@effect/vitest"

@@ -1,6 +1,7 @@
 /**
- * `sync` killed with -9 at drawn places, while records change at the source: the warehouse ends equal, and no page of
- * the first load is landed twice. A place is a request or a landing, never a time, so that every machine tries the same.
+ * `sync` killed with -9 at random places while records change at the source. The warehouse ends equal, and no page of
+ * the first load is landed twice. A place is a request or a landing, never a time, so that every machine tests the
+ * same.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,4 @@
-/**
- * Odd values, from the source's wire to the warehouse's rows.
- */
+/** Unusual values, from the response of the source to the rows of the warehouse. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../../support/world.ts"

@@ -1,6 +1,6 @@
 /**
- * Bursts: ten thousand events at once cost the source about what reading its pages costs, and more than may wait are told
- * so at once.
+ * Bursts of ten thousand events: they cost about as many requests as a scan, and events above the limit are rejected at
+ * once.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"

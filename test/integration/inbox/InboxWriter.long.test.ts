@@ -1,4 +1,4 @@
-/** Whatever becomes of the warehouse, each event is told about while its sender still listens (DLV-01: 15 s). */
+/** The time limit of InboxWriter: each event has its outcome within the sender's timeout (DLV-01: 15 s). */
 import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Redacted } from "effect"
 import { Database } from "../../../src/postgres/Database.ts"

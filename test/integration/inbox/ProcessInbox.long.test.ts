@@ -1,4 +1,4 @@
-/** What a worker does over some seconds: whose turn it is, and what it does not do again and again. */
+/** The inbox worker over several seconds: fair shares of resources, and work that it does not repeat. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

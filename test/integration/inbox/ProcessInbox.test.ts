@@ -1,6 +1,6 @@
 /**
- * The worker against the reference server and Postgres: what is asked of the source for which events, and what becomes
- * of the events, whatever fails meanwhile.
+ * The inbox worker against the reference server and Postgres: its requests for each kind of event, and the outcome of
+ * the events under faults.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"

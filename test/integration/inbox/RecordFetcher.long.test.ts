@@ -1,6 +1,6 @@
 /**
- * Reading records one by one, and the queue of events: what takes its time, what fails, what is taken over and what is
- * taken together, against the reference server and Postgres.
+ * Reads of single records and the inbox queue: slow and failing reads, expired leases and claimed batches, against the
+ * reference server and Postgres.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"

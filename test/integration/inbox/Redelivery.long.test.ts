@@ -1,4 +1,4 @@
-/** An event that is delivered once more after the inbox has forgotten it (R8): acted on again, and nothing comes of it. */
+/** A repeated delivery of an event that retention has deleted (R8): it is processed again and changes no row. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

@@ -1,5 +1,6 @@
 /**
- * A company with a source, a warehouse and an inbox of its own, for tests of the worker: the reference server and Postgres.
+ * A company with its own source, warehouse and inbox, on the reference server and Postgres, for tests of the inbox
+ * worker.
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** A receiver that is killed loses no event that it acknowledged, and stores none twice. */
+/** Kills of the webhook receiver: it loses no acknowledged event and stores none twice. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { Agent, request } from "node:http"

@@ -1,6 +1,6 @@
 /**
- * What a checkpoint belongs to: a cursor is used only for the table that it filled, from the source that gave it, under
- * the settings that shaped the rows.
+ * The identity of a checkpoint: a cursor is valid only for the table that it filled, its source, and the settings that
+ * shaped the rows.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** The two ways to merge, by the age of Postgres, do the same to every pair of a row that is kept and one that is sent. */
+/** The merge for new and for old Postgres versions: both give the same rows for every pair of a kept and a new row. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

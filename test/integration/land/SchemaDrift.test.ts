@@ -1,6 +1,4 @@
-/**
- * What records carry beyond the catalogue: noted, announced once, and made into columns without a version of any record.
- */
+/** Unknown fields of records: recorded, reported once, and promoted to columns without a new row version. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

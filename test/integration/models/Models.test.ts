@@ -1,6 +1,6 @@
 /**
- * What the views say against figures computed from the server's own records without SQL: for the demo's two companies,
- * after changes through the API, with odd records, and on the days around every boundary.
+ * The model views against figures computed without SQL from the records of the server: for both demo companies, after
+ * changes through the API, with unusual records, and on the days around every boundary.
  */
 import { readFileSync } from "node:fs"
 import { assert, layer } from "@effect/vitest"

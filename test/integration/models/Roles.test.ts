@@ -1,5 +1,6 @@
 /**
- * The roles on a real warehouse: the owner makes it, the loader syncs it, the reader asks it, and neither can do more.
+ * The database roles on a real warehouse: the owner creates it, the loader syncs it, the reader queries it, and neither
+ * may do more.
  */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"

@@ -1,6 +1,6 @@
 /**
- * Every row of every view against {@link figures}, both ways; and the records of a server brought into the warehouse
- * without the pipeline, for tests that are about the views alone.
+ * A comparison of every row of every view with {@link figures}, both ways; and a loader of server records for tests of
+ * the views alone.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

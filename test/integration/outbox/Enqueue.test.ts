@@ -1,6 +1,4 @@
-/**
- * All of what was given is taken once, or nothing of it.
- */
+/** The transaction that stores the records of a push: all of them once, or none. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

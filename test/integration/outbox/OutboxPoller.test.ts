@@ -1,4 +1,4 @@
-/** What a service does with rows that are inserted by SQL. */
+/** The outbox poller of `serve`, for rows that are inserted by SQL. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

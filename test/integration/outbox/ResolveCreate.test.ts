@@ -1,6 +1,6 @@
 /**
- * Creating records from the outbox, against the reference server and Postgres: what is sent, what is believed of the
- * answers, and what stands in the warehouse afterwards.
+ * Creates from the outbox against the reference server and Postgres: the requests, the outcomes of the rows, and the
+ * rows of the warehouse.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Updating and cancelling records from the outbox, against the reference server and Postgres. */
+/** Updates and cancels from the outbox against the reference server and Postgres. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeStand, people, stand } from "./stand.ts"

@@ -1,4 +1,4 @@
-/** Pushing while the database comes and goes, and into a source that fails every write. */
+/** Pushes while database connections are lost, and to a source that fails every write. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,7 +1,4 @@
-/**
- * Going on where another one stopped: what a process leaves that dies, that loses its database or that is taken over, and
- * what the next one makes of it.
- */
+/** Pushes that resume after a process died, lost its database or lost its fence. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

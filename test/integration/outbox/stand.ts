@@ -1,4 +1,4 @@
-/** A company of its own on a reference server and an empty warehouse, with what tests of pushing ask of them. */
+/** A company of its own on a reference server and an empty warehouse, for tests of pushes. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

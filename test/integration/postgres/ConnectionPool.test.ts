@@ -1,4 +1,7 @@
-/** Connections within a budget: how many, for whom next, and what a lost one costs. */
+/**
+ * The connection budget and its pool: the number of connections, the order of waiters, and the effect of a lost
+ * connection.
+ */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Latch } from "effect"
 import { query } from "../../../src/postgres/Connection.ts"

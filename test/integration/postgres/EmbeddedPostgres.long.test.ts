@@ -1,4 +1,4 @@
-/** Several processes that use one embedded Postgres, and kills of them and of the server. */
+/** Several processes on one embedded Postgres, and kills of the processes and of the server. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs"

@@ -1,6 +1,4 @@
-/**
- * Changes of tables that others use: who is kept waiting, for how long, and what is said.
- */
+/** Table changes while other sessions hold locks: the wait of other statements, and the messages. */
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

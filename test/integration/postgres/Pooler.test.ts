@@ -1,4 +1,6 @@
-/** A transaction pooler is refused when the first connection is made; a pooler in session mode is as good as the server. */
+/**
+ * Connections through PgBouncer: refused at the first connection in transaction mode, fully supported in session mode.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"

@@ -1,6 +1,4 @@
-/**
- * Settings that people give to a database or a role: each gives equal rows, or an error that names it.
- */
+/** Settings of a database or a role: each gives correct rows or an error that names the setting. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Each named statement is prepared against the migrated database and answers the types that it declares. */
+/** A check of each named statement: the database prepares it with the parameter and column types that it declares. */
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"

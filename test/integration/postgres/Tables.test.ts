@@ -1,4 +1,4 @@
-/** `src/postgres/Tables.ts` is generated from the migrated database: `npm run tables` writes it, this test compares. */
+/** A check that `src/postgres/Tables.ts` matches the migrated database. `npm run tables` writes that file. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"

@@ -1,4 +1,4 @@
-/** What tests of the embedded Postgres use: folders for clusters, and other processes that use the server. */
+/** Helpers for tests of the embedded Postgres: folders for clusters, and other processes that use the server. */
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"

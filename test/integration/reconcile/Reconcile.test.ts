@@ -1,6 +1,4 @@
-/**
- * What the source drops and what the warehouse loses is found and read again, and nothing else is.
- */
+/** Delivery gaps: reconcile detects dropped and lost events, and reads their resources again and no others. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

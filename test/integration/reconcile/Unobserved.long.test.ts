@@ -1,5 +1,6 @@
 /**
- * What was dropped and mended again between two looks, what a cursor cannot show, and looks that fail or find too much.
+ * Delivery gaps that the state of a subscription does not show: changes between two checks, gaps beyond a cursor, and
+ * checks that fail or overflow.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"

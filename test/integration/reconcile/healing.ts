@@ -1,6 +1,6 @@
 /**
- * A company with its server for the tests of healing: the reference server in process with receivers that do as told, the
- * real client, the real inbox, a real Postgres.
+ * A company with its server for tests of reconcile: the reference server in process with scripted receivers, the real
+ * client, the real inbox, a real Postgres.
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * `tributary serve` as it is run: real processes, real HTTPS, real signatures. It is killed, its warehouse goes away and
- * comes back, it is told to stop; every change arrives, and no secret leaves.
+ * `tributary serve` with real processes, HTTPS and signatures. It is killed, loses its warehouse and is stopped. Every
+ * change arrives, and no secret is printed.
  */
 import { writeFileSync } from "node:fs"
 import { request } from "node:https"

@@ -1,6 +1,6 @@
 /**
- * What real commands tell machines: `/metrics` of a running `serve` against its list, traces and logs over OTLP, and the
- * log in JSON; and that no secret is in any of it.
+ * The metrics, traces and logs of real commands: `/metrics` of `serve` against its list, OTLP, and the JSON log; none
+ * contains a secret.
  */
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"

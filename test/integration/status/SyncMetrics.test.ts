@@ -1,4 +1,4 @@
-/** Figures of schedules, runs and budgets: what they call late, due and failed, and what retention does to counters. */
+/** Metrics of tasks, runs and rate budgets: when tasks are late, due or failed, and counters that survive retention. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

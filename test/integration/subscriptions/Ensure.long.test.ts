@@ -1,6 +1,6 @@
 /**
- * `tributary webhooks` as anybody runs it: making the subscription, testing and seeing it; exit codes; and that no
- * signing secret is printed or stands in the database.
+ * `tributary webhooks`: creating, testing and listing the subscription, its exit codes, and no signing secret in output
+ * or database.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * What goes wrong between us and the subscriptions, and how it is mended: an address that nobody said or that has
- * changed, secrets of a restored warehouse, rotations that fail, and a source that offers less than is hoped for.
+ * Subscriptions in trouble: an unknown or changed address, secrets of a restored warehouse, failed rotations, and a
+ * source that lacks operations.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * Subscriptions and their secrets against the reference server in process and Postgres: what `ensure` makes of anything
- * it finds, and rotations that are killed, lost and repeated while deliveries are running.
+ * Subscriptions and their secrets against the reference server in process and Postgres: `ensure` from any state, and
+ * rotations that are killed, lost and repeated during deliveries.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"

@@ -1,6 +1,4 @@
-/**
- * Every command of `tributary webhooks` as anybody runs it, one after the other in one installation.
- */
+/** Every command of `tributary webhooks`, one after the other in one installation. */
 import { appendFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"

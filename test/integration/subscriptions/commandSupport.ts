@@ -1,6 +1,6 @@
 /**
- * An installation whose subscriptions deliver to a real HTTPS receiver, and `tributary webhooks` within it; with the
- * search for signing secrets in everything that was printed or stored.
+ * An installation with `tributary webhooks` whose subscriptions deliver to a real HTTPS receiver, and a search for
+ * signing secrets in everything that is printed or stored.
  */
 import { createHmac } from "node:crypto"
 import { createServer } from "node:https"

@@ -1,6 +1,6 @@
 /**
- * A company on a reference server in process with a receiver that judges its deliveries, over a real Postgres: for the
- * tests of subscriptions and their secrets.
+ * A company on a reference server in process, a receiver that checks signatures, and a real Postgres, for tests of
+ * subscriptions and their secrets.
  */
 import { assert } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"

@@ -1,5 +1,6 @@
 /**
- * Backfills beside live syncing: interrupted and resumed, repeated, bounded, two at once, and never lowering a row.
+ * Backfills beside live runs: interrupted and resumed, repeated, with a range, two at once, and never with an older row
+ * version.
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"

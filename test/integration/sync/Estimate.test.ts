@@ -1,6 +1,4 @@
-/**
- * Plans against what is known, and against sources that tell little.
- */
+/** Plans from earlier runs, and from sources that reveal little. */
 import { assert, describe, it as test, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

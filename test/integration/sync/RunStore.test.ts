@@ -1,4 +1,4 @@
-/** The ledger of runs, where processes end without a word. */
+/** RunStore, for runs whose processes end without closing them. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

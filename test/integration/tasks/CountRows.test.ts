@@ -1,6 +1,4 @@
-/**
- * Counting rows: when, of whom, and what stands in where it takes too long.
- */
+/** Row counts: their time, their companies, and the estimates that replace them when counting is slow. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

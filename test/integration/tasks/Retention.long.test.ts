@@ -1,6 +1,4 @@
-/**
- * What retention removes and what it leaves, on a ledger and an outbox of a hundred thousand rows each.
- */
+/** Retention on 100,000 runs and 100,000 outbox rows: the rows that it deletes and keeps. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

@@ -1,4 +1,4 @@
-/** What retention removes of the history. */
+/** Retention of the history. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,4 +1,4 @@
-/** A push whose rows have been removed is given again: nothing is doubled at the source. */
+/** A repeated push of a file whose outbox rows were deleted: the source gets no duplicate. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"

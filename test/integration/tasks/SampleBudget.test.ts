@@ -1,6 +1,4 @@
-/**
- * Samples of the budget: what they say, when they are taken, and that several processes take one of them.
- */
+/** Samples of the rate budget: their values, their times, and one sample for several processes. */
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"

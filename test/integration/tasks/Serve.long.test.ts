@@ -1,6 +1,6 @@
 /**
- * Two `tributary serve` on one warehouse, as they are run: one is killed, one is stopped and goes on, one is told to end,
- * one loses its connections, a `sync` runs beside them. What one leaves the other takes up within fifteen seconds, and the warehouse is equal.
+ * Two `tributary serve` on one warehouse: one is killed, suspended or stopped, or loses its connections, or a `sync`
+ * runs beside them. The other one acquires its tasks within fifteen seconds, and the warehouse ends equal.
  */
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** What is due, who has it, and who may still say something of it. */
+/** The task queue in Postgres: due tasks, their leases, and calls of processes that lost a lease. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

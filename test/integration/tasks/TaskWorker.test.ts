@@ -1,4 +1,4 @@
-/** Syncing by schedule against a source in memory: who runs what, what counts, and what is left when it is stopped. */
+/** The task worker against a source in memory: shared tasks, counted runs, and what it leaves when it is stopped. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * Verify, repair and explain over the reference server's whole catalogue: synced by the real pipeline, compared over HTTP,
- * tampered with in SQL.
+ * Verify, repair and explain over the whole catalogue of the reference server: synced by the real pipeline, compared
+ * over HTTP, altered in SQL.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * The verification against a real Postgres: whatever is tampered with is found and named, nothing is called equal that
- * is not, and a source that moves is no fault.
+ * Verify against a real Postgres: it reports every altered value, calls only equal rows equal, and tolerates a source
+ * that changes meanwhile.
  */
 import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { assert, describe, layer } from "@effect/vitest"

@@ -1,6 +1,6 @@
 /**
- * What the verification is tried with: a source in memory that sends bytes, and a loading of the warehouse in plain SQL
- * that shares nothing with the sync.
+ * A source in memory that sends bytes, and a loader in plain SQL that shares no code with the sync, for tests of
+ * verify.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"

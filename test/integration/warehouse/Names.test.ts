@@ -1,6 +1,4 @@
-/**
- * Names of the API in the database: whatever they are, no two share a column, none is cut, and none is one of ours.
- */
+/** SQL names of API names: unique, never truncated, and never a system column. */
 import { assert, describe, it } from "vitest"
 import { identifier, nameFor } from "../../../src/warehouse/Identifier.ts"
 

@@ -1,6 +1,4 @@
-/**
- * SQL that a person wrote, on a real Postgres whose owner is a superuser: what it may not do is refused, by Postgres.
- */
+/** SQL of a user on a real Postgres whose owner is a superuser: Postgres rejects everything except reading. */
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
