@@ -108,26 +108,30 @@ describe("a catalogue", () => {
     ["an unknown module", /needs the module "magic"/, { ...shelf, feature: "magic" }],
     ["an unknown operation", /the operation "X"/, { ...shelf, operations: "L X" }],
     ["a resource that cannot be listed", /cannot be listed/, { ...shelf, operations: "C R" }],
-    ["a field that only answers carry", /only answers to writes carry "code"/, { ...shelf, answers: ["code"] }],
-    ["a record without a number", /must begin with the field "id"/, { ...thing, fields: [money("price")] }],
+    [
+      "a field that only responses to writes have",
+      /only answers to writes carry "code"/,
+      { ...shelf, answers: ["code"] }
+    ],
+    ["a record without an id", /must begin with the field "id"/, { ...thing, fields: [money("price")] }],
     [
       "modifiedsince without a time of change",
       /modifiedsince without a lastchangedate/,
       { ...thing, fields: [id()], modifiedSince: true }
     ],
-    ["a filter on no field", /filter "colour": is no field/, { ...shelf, filters: [exact("colour")] }],
+    ["a filter on an unknown field", /filter "colour": is no field/, { ...shelf, filters: [exact("colour")] }],
     [
       "a partial filter on a number",
       /filter "rank": is partial but no text/,
       { ...shelf, fields: [...shelf.fields, integer("rank")], filters: [partial("rank")] }
     ],
     [
-      "a filter that all have",
+      "a common filter stated again",
       /filter "externalid": is common/,
       { ...shelf, fields: [...shelf.fields, string("externalid", 100)], filters: [exact("externalid")] }
     ],
     ["too many decimals", /holds 21 decimals/, { ...thing, fields: [id(), money("price", { dp: 21 })] }],
-    ["a length of nothing", /has the length 0/, { ...thing, fields: [id(), string("name", 0)] }],
+    ["a length of zero", /has the length 0/, { ...thing, fields: [id(), string("name", 0)] }],
     [
       "a wrong type inside lines",
       /line field "price"/,
@@ -139,7 +143,7 @@ describe("a catalogue", () => {
       { ...thing, fields: [id(), integer("rank", { values: [{ value: "red", meaning: "" }] })] }
     ],
     [
-      "a name that is no column",
+      "a name that is no column name",
       /field "Bad Name": is no usable name/,
       { ...thing, fields: [id(), money("Bad Name")] }
     ],
@@ -149,8 +153,8 @@ describe("a catalogue", () => {
       { ...thing, fields: [id(), string("custom_fields", 9)] }
     ],
     ["a name longer than a column", /longer than 63 bytes/, { ...thing, fields: [id(), money("a".repeat(64))] }],
-    ["a key that is no field", /has the key "label"/, { ...shelf, key: { field: "label" } }],
-    ["a required field that is none", /requires "label"/, { ...shelf, required: ["label"] }],
+    ["an unknown key field", /has the key "label"/, { ...shelf, key: { field: "label" } }],
+    ["an unknown required field", /requires "label"/, { ...shelf, required: ["label"] }],
     [
       "a write that sets no field",
       /create field "cost": sets "costs"/,
@@ -162,7 +166,7 @@ describe("a catalogue", () => {
       { ...thing, fields: [id(), integer("boxid")], create: [write(ref("boxid", "boxes"))] }
     ],
     [
-      "a parent that is not there",
+      "an unknown parent",
       /things, parent "boxes": is not in the catalogue/,
       shelf,
       { ...child, parent: { resource: "boxes", field: "shelfid" } }

@@ -276,7 +276,7 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
     })
   )
 
-  it.effect("stops with PageDrift if next links that count move", () =>
+  it.effect("stops with PageDrift after a move, also if next links count the records", () =>
     Effect.gen(function* () {
       const dialect = { itemsKey: "bare" }
       const opened = yield* open({ paging, mode: "auto", dialect })

@@ -196,7 +196,7 @@ describe("a request that is not retried", () => {
     })
   )
 
-  it.effect("fails with its own reason if the source rejects the page token", () =>
+  it.effect("fails with PageTokenRefused only if the source rejects the page token", () =>
     Effect.gen(function* () {
       for (const step of [
         refuses(400, "invalid_request", { field: "cursor" }),

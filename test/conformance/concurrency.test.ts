@@ -21,7 +21,7 @@ useServer()
 for (const { path, ops, make, change } of RESOURCES) {
   if (!ops.includes("U")) continue
   describe(`${path} with If-Match`, () => {
-    it("[B-01][EP-03] returns the ETag of the last write on a retrieve, and a new one after a change", async () => {
+    it("[B-01][EP-03] returns the ETag of the last write on a retrieve, and another after a change", async () => {
       const c = await newCompany()
       const id = idOf(await make(c))
       const first = etagOf(await c.get(`/${path}/${id}`))

@@ -242,7 +242,7 @@ for (const each of WRITABLE) {
         }
       })
     } else {
-      it(`[${each.facts.ops}][I-01][EP-23][CODE-10] does not change an existing record`, async () => {
+      it(`[${each.facts.ops}][I-01][EP-23][CODE-10] is not offered by PATCH for an existing record`, async () => {
         const c = await newCompany()
         const id = idOf(await each.make(c))
         assert.notInclude(allowed(await c.patch(`/${path}/${id}`, { externalid: "x" })), "PATCH")
@@ -267,7 +267,7 @@ for (const each of WRITABLE) {
     }
 
     if (!each.ops.includes("D")) {
-      it(`[${each.facts.ops}][X-06][I-01][EP-23] does not cancel by DELETE`, async () => {
+      it(`[${each.facts.ops}][X-06][I-01][EP-23] is not offered by DELETE`, async () => {
         const c = await newCompany()
         const id = idOf(await each.make(c))
         assert.notInclude(allowed(await c.del(`/${path}/${id}`)), "DELETE")

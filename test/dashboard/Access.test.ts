@@ -307,7 +307,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
       })
     )
 
-    it.effect("sets Secure cookies if the public URL is https", () =>
+    it.effect("sets Secure cookies behind an https public URL or proxy", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies, { ...withPassword, publicUrl: "https://tributary.example.com" })
         const form = yield* ask(`${url}/login`)
@@ -504,7 +504,7 @@ describe("the dashboard password", () => {
     return outcome._tag === "Open" ? outcome.cookie : assert.fail(outcome._tag)
   })
 
-  it.effect("has a limit of guesses per minute and works again afterwards", () =>
+  it.effect("has a limit of guesses per minute, and is accepted again afterwards", () =>
     Effect.gen(function* () {
       const access = yield* made
       yield* guessed(access, stranger("203.0.113.1"), 10)
@@ -532,7 +532,7 @@ describe("the dashboard password", () => {
     })
   )
 
-  it.effect("remains usable in a browser with an earlier login during distributed guesses", () =>
+  it.effect("is still accepted from a browser with an earlier login during distributed guesses", () =>
     Effect.gen(function* () {
       const access = yield* made
       const cookie = yield* opened(access)
