@@ -172,13 +172,13 @@ describe("a catalogue", () => {
       { ...child, parent: { resource: "boxes", field: "shelfid" } }
     ],
     [
-      "a parent that nobody sees change",
+      "a parent without modifiedsince",
       /things, parent "shelves": offers no modifiedsince/,
       { ...shelf, modifiedSince: false },
       child
     ],
     [
-      "a parent of a resource that tells its changes itself",
+      "a parent of a resource with modifiedsince",
       /things, parent "shelves": is of no use/,
       shelf,
       { ...child, fields: [...child.fields, lastchangedate()], modifiedSince: true }
