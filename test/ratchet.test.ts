@@ -1,6 +1,6 @@
 /**
  * What is to become less: long files, long functions, files that import each other in a circle, SQL that is no named
- * statement, and words that `src/GLOSSARY.md` replaces.
+ * statement, tables that several folders write, and words that `src/GLOSSARY.md` replaces.
  *
  * `ratchet.json` holds the counts of each file. A count may fall and never rise; `npm run ratchet` writes the
  * counts that were reached.
@@ -15,7 +15,9 @@ const root = fileURLToPath(new URL("..", import.meta.url))
 const recordFile = fileURLToPath(new URL("ratchet.json", import.meta.url))
 
 type Counts = Readonly<Record<string, number>>
-type Ratchet = Readonly<Record<"longFiles" | "longFunctions" | "circles" | "unnamedSql" | "words", Counts>>
+type Ratchet = Readonly<
+  Record<"longFiles" | "longFunctions" | "circles" | "unnamedSql" | "sharedTables" | "words", Counts>
+>
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "src", "connectors"], {
   cwd: root,
@@ -91,6 +93,17 @@ const unnamedSql = (): Counts => {
   )
 }
 
+/** Tables that more than one folder writes, and how many of them do; retention may delete from each. */
+const sharedTables = (): Counts => {
+  const writers = new Map<string, Set<string>>()
+  for (const [path, text] of texts) {
+    if (!path.startsWith("src/") || path.endsWith("Retention.ts")) continue
+    for (const [, table] of text.matchAll(/(?:insert into|update|delete from)\s+tributary\.(\w+)/g))
+      writers.set(table!, (writers.get(table!) ?? new Set()).add(path.split("/")[1]!))
+  }
+  return sorted(Object.fromEntries([...writers].flatMap(([table, { size }]) => (size > 1 ? [[table, size]] : []))))
+}
+
 /** The words of the glossary's last table, with how often `src` and the client use each. */
 const replacedWords = (): Counts => {
   const glossary = readFileSync(join(root, "src/GLOSSARY.md"), "utf8")
@@ -110,6 +123,7 @@ const actual: Ratchet = {
   longFunctions: tooLong("max-lines-per-function"),
   circles: inCircles(),
   unnamedSql: unnamedSql(),
+  sharedTables: sharedTables(),
   words: replacedWords()
 }
 
@@ -118,7 +132,7 @@ if (process.env["RATCHET"] === "write") writeFileSync(recordFile, `${JSON.string
 const recorded = JSON.parse(readFileSync(recordFile, "utf8")) as Ratchet
 
 describe("what is to become less", () => {
-  for (const kind of ["longFiles", "longFunctions", "circles", "unnamedSql", "words"] as const)
+  for (const kind of ["longFiles", "longFunctions", "circles", "unnamedSql", "sharedTables", "words"] as const)
     it(`does not become more: ${kind}`, () => {
       const grown = Object.entries(actual[kind]).filter(([name, count]) => count > (recorded[kind][name] ?? 0))
       assert.deepStrictEqual(grown, [], "split it, name its SQL, or use the words of src/GLOSSARY.md")
