@@ -1,6 +1,6 @@
 /** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
 import { visible } from "./Escape.ts"
-import { html, type Html, type FormAccess } from "./Page.ts"
+import { html, type Html, type FormAccess, page, type Page, type PageRequest, type Section } from "./Page.ts"
 
 /** A judgement of a state, shown by a word and a sign, never by colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
@@ -9,12 +9,13 @@ export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
 export const badge = (tone: Tone, text: string): Html => html`<span class="badge ${tone}">${text}</span>`
 
 /** An instant as "3 min ago", with the instant as a title. */
-export const ago = (at: Date | null, now: Date, never = "never"): Html =>
-  at === null
-    ? html`<span class="none">${never}</span>`
-    : html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
-        >${span(now.getTime() - at.getTime())}</time
-      >`
+export const ago = (instant: Date | string | null, now: Date, never = "never"): Html => {
+  if (instant === null) return html`<span class="none">${never}</span>`
+  const at = new Date(instant)
+  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
+    >${span(now.getTime() - at.getTime())}</time
+  >`
+}
 
 /** `12 min ago`, or `in 12 min`. */
 const span = (ms: number): string => {
@@ -48,22 +49,26 @@ export interface Confirmation {
   readonly back: string
 }
 
-export const confirmation = (access: FormAccess, ask: Confirmation): Html => html`
-  <h1>${ask.title}</h1>
-  ${ask.consequences.map((sentence) => html`<p>${sentence}</p>`)}
-  ${form(
-    access,
-    ask.action,
-    html`
-      ${Object.entries(ask.fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
-      ${ask.inputs ?? ""}
-      <p class="buttons">
-        <button type="submit" class="primary">${ask.button}</button> <a class="button" href="${ask.back}">Cancel</a>
-      </p>
-    `
-  )}
-  ${access._tag === "Reading" ? html`<p class="buttons"><a class="button" href="${ask.back}">Back</a></p>` : ""}
-`
+export const confirmation = ({ formAccess }: PageRequest, section: Section, title: string, ask: Confirmation): Page => {
+  const hidden = Object.entries(ask.fields)
+  const body = html`
+    <h1>${ask.title}</h1>
+    ${ask.consequences.map((sentence) => html`<p>${sentence}</p>`)}
+    ${form(
+      formAccess,
+      ask.action,
+      html`
+        ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
+        ${ask.inputs ?? ""}
+        <p class="buttons">
+          <button type="submit" class="primary">${ask.button}</button> <a class="button" href="${ask.back}">Cancel</a>
+        </p>
+      `
+    )}
+    ${formAccess._tag === "Reading" ? html`<p class="buttons"><a class="button" href="${ask.back}">Back</a></p>` : ""}
+  `
+  return page({ title, section, isLive: false, body })
+}
 
 /** A form that changes something, or the reason why there is none. */
 export const form = (access: FormAccess, action: string, fields: Html): Html =>

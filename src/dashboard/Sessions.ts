@@ -73,19 +73,14 @@ const key = Effect.gen(function* () {
   return row!.key
 })
 
-export const insertPasswordStatement = Statement.make({
-  name: "insert the password's hash",
-  params: ["text", "bytea", "bytea"],
+/** Writes nothing while the stored password is not of the generation `$4`. */
+export const savePasswordStatement = Statement.make({
+  name: "save the password's hash",
+  params: ["text", "bytea", "bytea", "text?"],
   columns: { generation: "text" },
-  text: `insert into tributary.dashboard_password (generation, salt, hash) values ($1, $2, $3)
-         on conflict do nothing returning generation`
-})
-export const replacePasswordStatement = Statement.make({
-  name: "replace the password's hash",
-  params: ["text", "bytea", "bytea", "text"],
-  columns: { generation: "text" },
-  text: `update tributary.dashboard_password set generation = $1, salt = $2, hash = $3, set_at = tributary.now()
-          where generation = $4 returning generation`
+  text: `insert into tributary.dashboard_password as p (generation, salt, hash) values ($1, $2, $3)
+         on conflict (single) do update set generation = $1, salt = $2, hash = $3, set_at = tributary.now()
+           where p.generation = $4 returning generation`
 })
 export const endOtherStatement = Statement.make({
   name: "end the sessions of other passwords",
@@ -98,9 +93,7 @@ const generationOf: InWarehouse["generation"] = Effect.fnUntraced(function* (pas
   const [before] = yield* Statement.run(passwordStatement)
   if (before !== undefined && (yield* isOf(before, password))) return before.generation
   const { generation, salt, hash } = yield* keptOf(password)
-  const written = yield* before === undefined
-    ? Statement.run(insertPasswordStatement, [generation, salt, hash])
-    : Statement.run(replacePasswordStatement, [generation, salt, hash, before.generation])
+  const written = yield* Statement.run(savePasswordStatement, [generation, salt, hash, before?.generation ?? null])
   if (written.length === 0) return yield* generationOf(password)
   yield* Statement.run(endOtherStatement, [generation])
   return generation

@@ -8,7 +8,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { isAfter } from "../../connector/Instant.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { html, page, PageError, redirect, type Html, type PageRequest, type Route } from "../Page.ts"
+import { html, PageError, redirect, type Html, type PageRequest, type Route } from "../Page.ts"
 import { confirmation } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
 import { plural, resourceAddress, visible } from "../Escape.ts"
@@ -227,19 +227,14 @@ export const routes: ReadonlyArray<Route> = actions.flatMap((action): ReadonlyAr
     path: `/confirm/${action.what}`,
     handle: (request) =>
       Effect.map(targetOf(action, request, request.query), (target) =>
-        page({
+        confirmation(request, "overview", action.title(named(target)), {
           title: action.title(named(target)),
-          section: "overview",
-          isLive: false,
-          body: confirmation(request.formAccess, {
-            title: action.title(named(target)),
-            consequences: action.consequences(target),
-            action: `/do/${action.what}`,
-            fields: { company: target.company, ...(target.resource === null ? {} : { resource: target.resource }) },
-            ...(action.inputs === undefined ? {} : { inputs: action.inputs }),
-            button: action.button,
-            back: backTo(target)
-          })
+          consequences: action.consequences(target),
+          action: `/do/${action.what}`,
+          fields: { company: target.company, ...(target.resource === null ? {} : { resource: target.resource }) },
+          ...(action.inputs === undefined ? {} : { inputs: action.inputs }),
+          button: action.button,
+          back: backTo(target)
         })
       )
   },

@@ -257,24 +257,19 @@ const entryOf = Effect.fnUntraced(function* (text: string | null) {
 const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageRequest) {
   const entry = yield* entryOf(ofQuery(request, "id"))
   const name = `${visible(entry.resource)} ${entry.recordId === null ? "without a number" : visible(entry.recordId)}`
-  return page({
-    title: "Retry",
-    section: "quarantine",
-    isLive: false,
-    body: confirmation(request.formAccess, {
-      title: `Read ${name} again?`,
-      consequences: [
-        entry.recordId === null
-          ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free."
-          : "It is requested from the source now, before everything else that waits for the rate budget. If the source offers no single records, every record of the resource is read again.",
-        "If it fits now, it is landed and leaves quarantine. If not, only the time when it was last seen changes.",
-        "This helps after the record was fixed at the source."
-      ],
-      action: "/do/retry",
-      fields: { id: String(entry.id) },
-      button: "Read it again",
-      back: entryAddress(entry.id)
-    })
+  return confirmation(request, "quarantine", "Retry", {
+    title: `Read ${name} again?`,
+    consequences: [
+      entry.recordId === null
+        ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free."
+        : "It is requested from the source now, before everything else that waits for the rate budget. If the source offers no single records, every record of the resource is read again.",
+      "If it fits now, it is landed and leaves quarantine. If not, only the time when it was last seen changes.",
+      "This helps after the record was fixed at the source."
+    ],
+    action: "/do/retry",
+    fields: { id: String(entry.id) },
+    button: "Read it again",
+    back: entryAddress(entry.id)
   })
 })
 

@@ -16,8 +16,6 @@ const valueMax = 120
 /** Versions that are shown. */
 const versionsShown = 100
 
-const instant = (text: string | null): Date | null => (text === null ? null : new Date(text))
-
 // ------------------------------------------------------------------------------------------------------------ the form
 
 interface Asked {
@@ -85,8 +83,8 @@ const versionCard = (version: Version, key: string, now: Date): Html => html`
   <article class="card">
     <h4>Version ${version.version} ${badge(tones[version.op] ?? "quiet", version.op)}</h4>
     ${facts([
-      ["Valid from", ago(instant(version.validFrom), now, "unknown")],
-      ["Valid until", version.validTo === null ? "now" : ago(instant(version.validTo), now)],
+      ["Valid from", ago(version.validFrom, now, "unknown")],
+      ["Valid until", version.validTo === null ? "now" : ago(version.validTo, now)],
       ["Origin", brought(version)]
     ])}
     ${version.changes.length === 0 ? "" : changes(version.changes, version.version)}
@@ -107,7 +105,7 @@ const lastScan = ({ fullScan, state }: Explanation, now: Date): Html =>
   fullScan === null
     ? html`none was completed yet`
     : html`${runLink(fullScan)}, ended
-      ${ago(instant(fullScan.endedAt), now)}${
+      ${ago(fullScan.endedAt, now)}${
         state === "unknown"
           ? ""
           : fullScan.confirmed
@@ -119,7 +117,7 @@ const refetches = (rereads: Explanation["rereads"], now: Date): Html =>
   html`${rereads.map(
     ({ field, value, askedAt }) =>
       html`<span class="line"
-        >because of <code>${visible(field)} ${visible(value)}</code>, asked ${ago(instant(askedAt), now)}</span
+        >because of <code>${visible(field)} ${visible(value)}</code>, asked ${ago(askedAt, now)}</span
       >`
   )}`
 
@@ -133,10 +131,10 @@ const quarantine = (one: Explanation, company: string, now: Date): Html =>
             html`${entry.field === null ? "" : html`<code>${visible(entry.field)}</code> `}${truncated(entry.reason, valueMax)}`,
             entry.resolvedAt === null
               ? badge("bad", "open")
-              : html`${badge("good", "resolved")} ${ago(instant(entry.resolvedAt), now)}`,
+              : html`${badge("good", "resolved")} ${ago(entry.resolvedAt, now)}`,
             count(entry.times),
-            ago(instant(entry.firstSeenAt), now),
-            ago(instant(entry.lastSeenAt), now),
+            ago(entry.firstSeenAt, now),
+            ago(entry.lastSeenAt, now),
             html`<code>${truncated(entry.bytes, valueMax)}</code>`
           ])
         )}
@@ -182,9 +180,9 @@ const history = (one: Explanation, company: string, index: number, now: Date): H
               checkpoints.map((checkpoint) => [
                 checkpoint.lane,
                 checkpoint.cursor === null ? none("none") : html`<code>${visible(checkpoint.cursor)}</code>`,
-                ago(instant(checkpoint.fullScanAt), now),
+                ago(checkpoint.fullScanAt, now),
                 checkpoint.scan ?? "none",
-                ago(instant(checkpoint.updatedAt), now)
+                ago(checkpoint.updatedAt, now)
               ])
             )
       }`

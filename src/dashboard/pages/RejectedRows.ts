@@ -148,22 +148,17 @@ const resourceOf = Effect.fnUntraced(function* (request: PageRequest, of: typeof
 
 const confirmRetry = Effect.fn("page.confirm.push-retry")(function* (request: PageRequest) {
   const { company, resource } = yield* resourceOf(request, ofQuery)
-  return page({
-    title: "Try again",
-    section: "outbox",
-    isLive: false,
-    body: confirmation(request.formAccess, {
-      title: `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
-      consequences: [
-        "Every row of this resource that was inserted by SQL and refused is checked again and sent as it stands now.",
-        "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
-        "A record that the source has by now is found there, and not created twice."
-      ],
-      action: "/do/push-retry",
-      fields: { company, resource },
-      button: "Send again",
-      back
-    })
+  return confirmation(request, "outbox", "Try again", {
+    title: `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
+    consequences: [
+      "Every row of this resource that was inserted by SQL and refused is checked again and sent as it stands now.",
+      "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
+      "A record that the source has by now is found there, and not created twice."
+    ],
+    action: "/do/push-retry",
+    fields: { company, resource },
+    button: "Send again",
+    back
   })
 })
 

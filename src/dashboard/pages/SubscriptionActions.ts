@@ -162,18 +162,13 @@ const actionRoutes = subscriptionActions.flatMap(({ name, title, consequences, b
     handle: Effect.fn("page.confirm.subscription")(function* (request) {
       const company = yield* companyNamed(request, ofQuery(request, "company"))
       const id = yield* subscriptionIdOf(ofQuery(request, "subscription"))
-      return page({
-        title: button,
-        section: "webhooks",
-        isLive: false,
-        body: confirmation(request.formAccess, {
-          title: title(visible(id), visible(company.name)),
-          consequences,
-          action: `/do/${name}`,
-          fields: { company: company.name, subscription: id },
-          button,
-          back
-        })
+      return confirmation(request, "webhooks", button, {
+        title: title(visible(id), visible(company.name)),
+        consequences,
+        action: `/do/${name}`,
+        fields: { company: company.name, subscription: id },
+        button,
+        back
       })
     })
   },

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as InboxStore from "../../inbox/InboxStore.ts"
 import { type EventSummary, searchLimit } from "../../status/WebhookDetails.ts"
 import { companyNamed, ofForm, ofQuery } from "../Params.ts"
-import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
+import { html, type Html, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
 import { ago, none, badge, confirmation, count, duration, table, type Tone } from "../Components.ts"
 import { actionLink } from "../Format.ts"
 import { plural, recordAddress, resourceAddress, runAddress, truncated, visible } from "../Escape.ts"
@@ -93,24 +93,19 @@ const eventsOf = Effect.fnUntraced(function* (request: PageRequest, name: string
 const confirmReplay = Effect.fn("page.confirm.replay")(function* (request: PageRequest) {
   const { company, event } = yield* eventsOf(request, ofQuery(request, "company"), ofQuery(request, "event"))
   const name = visible(company.name)
-  return page({
-    title: "Replay",
-    section: "webhooks",
-    isLive: false,
-    body: confirmation(request.formAccess, {
-      title: event === null ? `Replay the dead letters of company ${name}?` : "Replay this event?",
-      consequences: [
-        event === null
-          ? `Every dead letter of company ${name} is processed again.`
-          : `Event ${visible(event)} of company ${name} is processed again.`,
-        "tributary serve reads the records that they name from the source, within the rate budget.",
-        "The content of an event is never loaded, so that a second replay does no harm."
-      ],
-      action: "/do/replay",
-      fields: { company: company.name, ...(event === null ? {} : { event }) },
-      button: "Replay",
-      back
-    })
+  return confirmation(request, "webhooks", "Replay", {
+    title: event === null ? `Replay the dead letters of company ${name}?` : "Replay this event?",
+    consequences: [
+      event === null
+        ? `Every dead letter of company ${name} is processed again.`
+        : `Event ${visible(event)} of company ${name} is processed again.`,
+      "tributary serve reads the records that they name from the source, within the rate budget.",
+      "The content of an event is never loaded, so that a second replay does no harm."
+    ],
+    action: "/do/replay",
+    fields: { company: company.name, ...(event === null ? {} : { event }) },
+    button: "Replay",
+    back
   })
 })
 

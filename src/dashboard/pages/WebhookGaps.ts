@@ -8,8 +8,6 @@ import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
 const reasonMax = 240
 
 const before = (now: Date, ms: number): Date => new Date(now.getTime() - ms)
-const instant = (text: string | null): Date | null => (text === null ? null : new Date(text))
-
 const causes: Readonly<Record<Webhooks.GapStatus["cause"], string>> = {
   abandoned: "The source abandoned an event after its last attempt failed.",
   acknowledged_not_stored: "The source says that it delivered an event which is not in the inbox.",
@@ -48,8 +46,8 @@ export const gapTables = (
             html`<a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>`,
             html`${badge("warn", gap.cause.replaceAll("_", " "))} ${causes[gap.cause]}
               <span class="detail">${truncated(gap.detail, reasonMax)}</span>`,
-            ago(instant(gap.beganAt), now, "unknown"),
-            ago(instant(gap.endedAt), now, "still open"),
+            ago(gap.beganAt, now, "unknown"),
+            ago(gap.endedAt, now, "still open"),
             html`${gapNext(gap)}
             ${gap.reason === null ? "" : html`<span class="detail">Last try: ${truncated(gap.reason, reasonMax)}</span>`}`
           ])

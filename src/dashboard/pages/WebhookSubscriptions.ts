@@ -8,8 +8,6 @@ import { plural, truncated, visible } from "../Escape.ts"
 /** Characters of a problem. */
 const problemMax = 240
 
-const instant = (text: string | null): Date | null => (text === null ? null : new Date(text))
-
 const subscriptionTones: Readonly<Record<SubscriptionStore.SubscriptionState, Tone>> = {
   active: "good",
   paused: "warn",
@@ -41,10 +39,10 @@ export const subscriptionCards = (
       <h4>Subscription ${visible(one.id)} ${badge(subscriptionTones[one.state], one.state)}</h4>
       ${facts([
         ["Delivers to", html`<code>${visible(one.url)}</code>`],
-        ["Last delivery (the source’s clock)", ago(instant(one.lastDeliveryAt), now)],
+        ["Last delivery (the source’s clock)", ago(one.lastDeliveryAt, now)],
         ["Failed deliveries in a row", one.failCount === null ? "unknown" : count(one.failCount)],
-        ["Checked", ago(instant(one.checkedAt), now)],
-        ...(one.disabledAt === null ? [] : [["Disabled by the source", ago(instant(one.disabledAt), now)] as const])
+        ["Checked", ago(one.checkedAt, now)],
+        ...(one.disabledAt === null ? [] : [["Disabled by the source", ago(one.disabledAt, now)] as const])
       ])}
       ${
         one.lacks.length === 0
