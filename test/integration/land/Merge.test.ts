@@ -67,7 +67,7 @@ describe("the merge", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
     for (const [name, table] of Object.entries(tables)) {
       for (const authority of ["newer", "source"] as const satisfies ReadonlyArray<ConflictPolicy>) {
-        it.effect(`\`${name}, ${authority}: gives the same rows with one statement as with two\``, () =>
+        it.effect(`${name}, ${authority}: gives the same rows with one statement as with two`, () =>
           Effect.gen(function* () {
             const client = yield* (yield* Database).connect
             const run = <Row extends Record<string, unknown>>(text: string, values?: ReadonlyArray<unknown>) =>

@@ -24,7 +24,7 @@ const connecting = (url: Redacted.Redacted) =>
 describe.skipIf(pgbouncer.absent !== null)("a database connection through PgBouncer", () => {
   for (const mode of ["transaction", "statement"] as const) {
     for (const poolSize of [1, 6]) {
-      it.live(`\`is refused in ${mode} mode with ${poolSize} sessions\``, () =>
+      it.live(`is refused in ${mode} mode with ${poolSize} sessions`, () =>
         Effect.gen(function* () {
           const url = yield* pgbouncer.pooled(yield* freshDatabase, mode, poolSize)
           const error = yield* Effect.flip(connecting(url))

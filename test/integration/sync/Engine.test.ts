@@ -172,7 +172,7 @@ describe("the sync engine", () => {
       { what: "are empty", records: [] },
       { what: "repeat two pages", records: [thing(1, "a", 1), thing(2, "b", 1)] }
     ]) {
-      it.effect(`\`ends a scan whose pages ${what} and always name a fresh next page\``, () =>
+      it.effect(`ends a scan whose pages ${what} and always have a next page`, () =>
         Effect.gen(function* () {
           const companyId = company()
           let asked = 0
@@ -339,7 +339,7 @@ describe("the sync engine", () => {
       [null, "is missing"],
       ["2031-01-01T00:00:00Z", "lies in the future of its answer"]
     ] as const)
-      it.effect(`\`uses the time of the response less the overlap when synced_through ${title}\``, () =>
+      it.effect(`uses the time of the response less the overlap when synced_through ${title}`, () =>
         Effect.gen(function* () {
           const companyId = company()
           const source = scripted(companyId, pages(page(syncedThrough, thing(1, "a", 1))))

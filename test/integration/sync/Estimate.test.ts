@@ -99,7 +99,7 @@ const everything = Effect.gen(function* () {
 
 describe("an exponential search", () => {
   for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
-    test.effect(`\`finds that ids go to ${highest}\``, () =>
+    test.effect(`finds an upper bound close to ${highest}`, () =>
       Effect.gen(function* () {
         const found = yield* exponentialSearch((one) => Effect.succeed(one <= BigInt(highest)), {
           first: 1n,

@@ -321,7 +321,7 @@ describe("a run", () => {
       })
     )
 
-    it.effect("fails without quarantine when the rejection does not concern a value", () =>
+    it.effect("fails without quarantine when every row is rejected, or not for a value", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const set = (companyId: bigint, code: string, id: string) =>
