@@ -2,8 +2,8 @@
  * The campaign: real syncs against a real Postgres and a real server, killed again and again while records change.
  *
  * Promise: after each chapter (a fresh warehouse under drawn settings) the warehouse is compared with the source, first
- * after nothing but one more ordinary sync, so that no full read can mend what was lost; then, with full reads for what
- * was removed without trace, by `verify` and by plain SQL. Whatever is wrong is in the report with the seed.
+ * after one more ordinary sync only, so that no full scan repairs what was lost; then, with full scans for records that
+ * were removed without trace, by `verify` and by plain SQL. The report contains every problem and the seed.
  */
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { Chance } from "../fuzz/Chance.ts"
@@ -129,7 +129,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
   }
   const stand = await openStand(companies)
 
-  /** Starts a command behind a tap; at its place `strike` is called, with what it returns the command is held. */
+  /** Starts a command behind a tap. At its place it calls `strike`, and the command waits for the result. */
   const attempt = async (
     tap: Tap,
     args: ReadonlyArray<string>,
@@ -319,7 +319,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
           [company]
         )
       )
-    /** Of these runs those whose resource another run has taken over; a process may go on with the others. */
+    /** The ids of these runs whose resource another run has acquired; a process may continue with the others. */
     const takenOver = async (runs: ReadonlyArray<string>) =>
       idsOf(
         await ask<{ id: string }>(
@@ -346,7 +346,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       let verdict: string | null = null
       const other: { attempt: Promise<Attempt> | null } = { attempt: null }
 
-      /** The zombie stands still: somebody else takes its place, and then it goes on. */
+      /** Suspends a process, lets another one acquire its work, and resumes it. */
       const takeOver = async ({ child, done }: CommandRun, watched: Watched) => {
         await freeze(child.pid!)
         const runs = await running(company)

@@ -58,7 +58,7 @@ export interface Chaos {
   readonly calm: () => void
   /** Passes old deliveries on again, one after the other, until the work is done. */
   readonly replayDuring: (work: Promise<unknown>) => Promise<void>
-  /** Waits until nothing is held back any more. */
+  /** Waits until every delayed request has been passed on. */
   readonly flush: () => Promise<void>
   readonly close: () => Promise<void>
 }

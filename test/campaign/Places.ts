@@ -1,8 +1,8 @@
 /**
- * Where a process is killed.
+ * The places at which a process is killed.
  *
  * Promise: a place is a count of what the process does (messages, requests, landings) and never a time, so that the
- * same seed means the same on every machine. What a process was about when it died is told by what was seen of it.
+ * same seed means the same on every machine. The work of a killed process is inferred from the moments seen of it.
  */
 import type { Chance } from "../fuzz/Chance.ts"
 import type { Counts, Moment, Watched } from "../support/tap.ts"

@@ -61,7 +61,7 @@ const variants: ReadonlyArray<Variant> = [
 ]
 const companyOf = (chapter: number) => 11 + chapter
 
-/** How long the client waits for an answer, and how often it asks again; seconds are the least that can be configured. */
+/** Client timeout and number of attempts; one second is the smallest timeout that can be configured. */
 const patienceSeconds = 1
 const attemptsMax = 3
 const keyLifeSeconds = 25 * 3600
@@ -262,7 +262,7 @@ dashboard: { listen: off }
       return give(records, ["--cancel"])
     }
 
-    /** Somebody else changes a record, in another field, at the moment in which a push is about to. */
+    /** Another client changes another field of a record just before a push does. */
     const meddled = new Set<string>()
     const meddle = async (moment: Moment) => {
       if (moment.kind !== "request" || moment.stage !== "asked" || moment.method !== "PATCH") return
@@ -435,7 +435,7 @@ dashboard: { listen: off }
       return args
     }
 
-    /** What is at its end is given once more: nothing is sent, and what was refused is still told. */
+    /** Repeats a finished push: it sends nothing and still reports refused records. */
     const giveAgain = async (args: ReadonlyArray<string>) => {
       const run = await stand.start(args, direct).done
       const report = JSON.parse(run.stdout === "" ? "{}" : run.stdout) as { readonly calls?: { readonly sent: number } }
@@ -490,7 +490,7 @@ dashboard: { listen: off }
       judge(run)
       await finish(args)
     }
-    // Whoever comes next closes what the last one that was killed has left.
+    // The next push closes what the last killed one has left open.
     await finish(await giveCreates(10))
     await chaos.flush()
 
@@ -571,7 +571,7 @@ dashboard: { listen: off }
     if (shown.filter(({ origin }) => origin === "push").length < shown.length / 2)
       problem("most records came into the warehouse otherwise than by the push")
     await stand.withClient(databaseUrl, async (client) => {
-      // What somebody else changed after the answer is seen by the sync.
+      // The sync finds changes that another client made after the response.
       const apart = new Set([...meddled].map(Number))
       for (const { what, detail } of await compare(client, company, resource, state, apart))
         problem(`before the last sync: ${what}: ${detail}`)

@@ -1,6 +1,6 @@
 /**
- * A proxy between pushers and the source that does what networks and gateways do to writes: they are lost before the
- * work or after it, sent twice, held back beyond the client's patience, answered 500 in the place of the true answer,
+ * A proxy between pushes and the source with the faults of networks and gateways for writes: they are lost before the
+ * work or after it, sent twice, delayed beyond the client's timeout, answered 500 in the place of the true answer,
  * once or for that key for ever, and answered request_in_progress while the first is still under way.
  *
  * Promise: whatever is done is drawn from one chance and counted. It invents no work and takes none back: a request is
@@ -36,7 +36,7 @@ export interface PushChaos {
   readonly misused: ReadonlyArray<string>
   /** Draws from here on other probabilities for everything that it does. */
   readonly shuffle: () => void
-  /** Waits until nothing is held back any more. */
+  /** Waits until every delayed request has been passed on. */
   readonly flush: () => Promise<void>
   readonly close: () => Promise<void>
 }
@@ -118,7 +118,7 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
   const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
   const misused: Array<string> = []
   const underway = new Set<Promise<unknown>>()
-  /** What is known of a key: what it was for, whether a request is held back, and an answer that stands for ever. */
+  /** The state of a key: its request, the number of delayed requests, and a permanent answer if there is one. */
   const keys = new Map<string, { readonly print: string; held: number; stored: Answer | null }>()
 
   const weights = <F extends string>(of: Readonly<Record<F, number>>) =>

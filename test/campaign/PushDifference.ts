@@ -1,9 +1,9 @@
 /**
- * Looking for differences between what was pushed and what the source holds.
+ * The comparison of pushed records with the records of the source.
  *
  * Promise: written without `src/outbox` and without the client: the source's state and its whole history come from the
- * control plane, and every record is counted by its externalid. What was written twice and taken away again is found,
- * too, and so is a record that nobody gave.
+ * control plane, and every record is counted by its externalid. A record that was written twice and removed again is
+ * found, too, and so is a record that no push has sent.
  */
 import type { Expected, Given } from "./PushFile.ts"
 
@@ -47,7 +47,7 @@ const count = <A>(items: Iterable<A>): Map<A, number> => {
 }
 
 /**
- * What is wrong, in sentences; `state` and `history` are the source's, as lines of JSON. `ours` tells whether an
+ * Problems as sentences; `state` and `history` are the source's, as lines of JSON. `ours` is true for an
  * externalid is one that a push could have brought.
  */
 export const differences = (

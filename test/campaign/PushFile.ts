@@ -46,7 +46,7 @@ const hours = (chance: Chance): string => {
   return digits === 0 ? String(whole) : `${whole}.${String(chance.below(10 ** digits)).padStart(digits, "0")}`
 }
 
-/** A record that nobody has given yet; `mark` makes its key its own. */
+/** A new record; `mark` makes its key unique. */
 export const draw = (chance: Chance, mark: string): Given => ({
   externalid: `push-${mark}`,
   title: `${mark} ${chance.pick(oddities)}`,

@@ -1,5 +1,5 @@
 /**
- * Where a push is killed, and what it was about then.
+ * The places at which a push is killed, and its work at that time.
  *
  * Promise: a place is a count of what the process does (messages to the database, requests, transactions of the
  * ledger), but for a few that are a moment like any other. Between them the places stand on both sides of everything that must not happen twice: a call that is
@@ -72,7 +72,7 @@ export const told = (place: Place): string => {
   }
 }
 
-/** Tells for each moment of one process whether it is the place; to be asked about every moment, once. */
+/** Returns for each moment of one process whether it is the place. The caller passes every moment once. */
 export const watchFor = (place: Place): ((moment: Moment) => boolean) => {
   const seen = { write: 0, read: 0 }
   /** Numbers of requests among their kind. */

@@ -14,7 +14,7 @@ import { engineDefault } from "../../src/sync/SyncResource.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import type { Company } from "../../src/sync/Company.ts"
 
-/** What a receiving process is told, as JSON in the environment variable {@link settingsVariable}. */
+/** The settings of a receiving process, as JSON in the environment variable {@link settingsVariable}. */
 export interface Settings {
   readonly databaseUrl: string
   readonly baseUrl: string

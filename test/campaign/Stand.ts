@@ -1,6 +1,6 @@
 /**
- * What a campaign stands on: a Postgres of its own at its default durability, a reference server, and the commands as
- * anybody would start them, each behind a tap.
+ * The servers and commands of a campaign: its own Postgres at default durability, a reference server, and the real
+ * commands, each behind a tap.
  *
  * Promise: everything that is started here ends with {@link Stand.close}; nothing else is ever killed.
  */

@@ -73,7 +73,7 @@ const healsMax = 3
 
 type Values = Readonly<Record<string, unknown>>
 
-/** An attempt as the control plane tells of it. */
+/** An attempt in the delivery log of the control plane. */
 interface Attempt {
   readonly webhookid: number
   readonly delivered: boolean
@@ -171,7 +171,7 @@ const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
   ] as const) {
     for (let made = 0; made < count; made += 1) await make(path)
   }
-  /** Somebody works through records of one kind, and makes some of another. */
+  /** Changes several records of one resource and creates some of another. */
   const writeSome = async () => {
     const [made, changed] = [chance.pick(Object.keys(bodyOf)), chance.pick(Object.keys(changeOf))]
     for (let times = writesPerTurn; times > 0; times -= 1) await write(made, changed)
@@ -480,7 +480,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
     }
 
-    /** Records that differ, as `resource id` of a company (null where only their number is told), and the differences. */
+    /** Records that differ, as `resource id` of a company (null if only a number is known), and the differences. */
     const differences = () =>
       stand.withClient(databaseUrl, async (client) => {
         const found: Array<{ readonly company: number; readonly record: string | null; readonly text: string }> = []

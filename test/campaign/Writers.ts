@@ -1,5 +1,5 @@
 /**
- * What happens at the source meanwhile: records change, are made, cancelled, removed without trace and made again.
+ * Writers at the source during a campaign: records are changed, created, cancelled, removed and created again.
  *
  * Promise: drawn from one chance, put in through the control plane; most records are written at most once, because a
  * record that changes again and again heals what was lost of it before.
@@ -53,7 +53,7 @@ export interface Writer {
   readonly write: () => Promise<void>
   /** Numbers of records that were removed without trace and not made again, by resource. */
   readonly removed: ReadonlyMap<string, ReadonlySet<number>>
-  /** Numbers of children that changed without a parent that could tell of it, by resource. */
+  /** Numbers of children that changed without a change of their parent, by resource. */
   readonly untold: ReadonlyMap<string, ReadonlySet<number>>
   readonly counts: Readonly<Record<"changed" | "made" | "cancelled" | "removed" | "remade", number>>
 }
@@ -179,7 +179,7 @@ export const writer = async (
     }
   }
 
-  /** One write at a time, whoever asks. */
+  /** One write at a time for all callers. */
   let line = Promise.resolve()
   return {
     company,

@@ -7,7 +7,7 @@
  *   npm run campaign -- --slice --from COMMIT   the same again for another commit
  *   npm run campaign -- --only pushes,planted   some of them
  *
- * A slice never asks less of a seed or a kill than the full campaign does: it only runs fewer of them. Its time is
+ * A slice uses seeds and kills of the same strength as the full campaign, only fewer of them. Its time is
  * bounded: real processes come first, then seeds and planted bugs for as long as there is time. A campaign that does not
  * end within its time has failed. Exit code 1 when one of them fails; the others are run all the same, and the last lines
  * of those that failed are shown again at the end. The last line counts the campaigns.

@@ -1,5 +1,5 @@
 /**
- * Kills real syncs with -9 at drawn places, the Postgres too, lets taken-over ones wake up, and looks for differences.
+ * Kills real syncs and Postgres with -9 at random places, resumes suspended processes, and looks for differences.
  *
  *   npm run campaign:kills -- --kills 200 --postgres-kills 20 --zombies 10 --seed 1
  *

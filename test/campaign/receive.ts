@@ -1,6 +1,6 @@
 /**
- * A receiving process for a campaign, to be killed: the webhook side of `tributary serve`, which nobody heals meanwhile,
- * so that what only healing mends shows. Says `{"port": n}` when events can be stored; ends with its input.
+ * A receiving process for a campaign, to be killed: the webhook side of `tributary serve` without reconcile, so that
+ * gaps that only reconcile closes stay visible. Prints `{"port": n}` when events can be stored; ends with its input.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Effect from "effect/Effect"

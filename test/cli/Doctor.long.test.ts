@@ -611,7 +611,7 @@ describe("tributary doctor", () => {
 
           yield* run(0, ["ensure"], { MAIN_TOKEN: token })
           const made = yield* examine(world, { MAIN_TOKEN: token }, ["--send-test"])
-          // That the source knows no nothings.created was told by ensure; nobody can change it.
+          // ensure has reported that the source does not know nothings.created, and no command can change that.
           assertFinding(made, "subscription", "ok", "delivers 1 kind of event, none so far", null)
           assertFinding(made, "signing secrets", "ok", "1 can be decrypted", null)
           assertFinding(made, "test delivery", "ok", "arrived, answered 200", null)

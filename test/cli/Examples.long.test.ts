@@ -22,7 +22,7 @@ interface Prepared {
   readonly says: RegExp
   /** It goes on until it is stopped, and says this once it is ready. */
   readonly serves?: true
-  /** It asks, and these are the answers by what is asked. */
+  /** Answers to the prompts of the command, by a pattern of the prompt. */
   readonly answers?: ReadonlyArray<readonly [RegExp, string]>
 }
 
@@ -328,7 +328,7 @@ budget: { requests_per_minute: 100000 }
               Effect.catchCause((cause) => Effect.succeed({ code: null, stdout: "", stderr: Cause.pretty(cause) }))
             )
             console.log(`${String(Math.round(performance.now() - began)).padStart(6)} ms  ${example}`)
-            // A server was told to stop by Ctrl-C.
+            // A server was stopped by Ctrl-C.
             const codes = serves === true ? [0, 130] : [code]
             if (ended === null || !codes.includes(ended) || !says.test(stdout)) {
               problems.push(`${example} ended with ${ended}\n${stdout.slice(-600)}\n${stderr.slice(-600)}`)

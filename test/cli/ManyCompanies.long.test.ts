@@ -95,7 +95,7 @@ const told = (looks: ReadonlyArray<Look>): string =>
     .map(({ atMs, connections, done }) => `${Math.round(atMs / 1000)} s: ${connections} connections, ${done} runs done`)
     .join("; ")
 
-/** Of 100 connections so many may be taken. */
+/** Maximum of used connections, of 100. */
 const connectionsMax = 60
 /** Without a run done for so long nothing makes progress. */
 const pauseMaxMs = 20_000

@@ -54,7 +54,7 @@ describe("tributary plan", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          // A limit that minutes are told by, and that nobody here waits for.
+          // A limit that gives a duration in minutes and delays no request of this test.
           world.configure("budget: { requests_per_minute: 100000 }\n")
           const blind = yield* requestsOf(world)
           const unknown = yield* planned(world, "--no-probe")

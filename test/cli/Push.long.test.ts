@@ -22,7 +22,7 @@ interface Told {
 
 const told = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as Told
 
-/** Customers that nobody has yet. */
+/** New customers. */
 const customers = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, at) =>
     JSON.stringify({ externalid: `${prefix}-${at}`, customercode: `${prefix}${at}`, name: `Number ${at}` })
@@ -139,7 +139,7 @@ describe("tributary push and its subcommands", () => {
               ["T-2", "2.0000", false]
             ]
           )
-          // A query of the warehouse; and what was refused once more, after somebody mended the source.
+          // A query of the warehouse, and refused records again after a repair at the source.
           const [selected, retried, status] = yield* Effect.all([
             world.run([
               "push",

@@ -147,7 +147,7 @@ describe("tributary schema", () => {
           const grants = yield* run("schema", "grants", "--reader", "analyst")
           assert.strictEqual(grants.code, 0, grants.stderr)
           assert.include(grants.stdout, 'to "analyst";')
-          // Somebody changed a type: told, and nothing is changed.
+          // A changed column type is reported, and nothing is changed.
           yield* world.query("drop view erp_history.items cascade")
           yield* world.query("alter table erp.items alter column x_flag type text")
           const conflict = yield* run("schema", "apply")

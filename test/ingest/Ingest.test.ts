@@ -336,7 +336,7 @@ describe("Ingest", () => {
         })
       )
       receiver.receive(forged, ({ status }) => statuses.push(status))
-      // Nobody looks for new secrets any longer, so that neither is called forged.
+      // The secrets are not read again, so neither delivery is rejected as forged.
       assert.deepStrictEqual(statuses, [503, 503])
     })
   )

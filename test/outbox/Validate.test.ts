@@ -270,7 +270,7 @@ describe("the validator of a record", () => {
       recordId: null,
       text: '{"externalid":"new"}'
     })
-    // As the outbox keeps it once it is taken.
+    // The form in which the outbox stores the record.
     assert.deepStrictEqual(validateJson('{"reference":"R"}', { externalid: "new", recordId: "5" }), {
       externalid: null,
       recordId: "5",
@@ -434,7 +434,7 @@ describe("the validator against the reference server", () => {
       fc.assert(
         fc.property(recordOf(slots, mixed), fc.integer({ min: 0, max: 20 }), (fields, chance) => {
           const record: Record<string, unknown> = { ...fields, externalid: `E${serial++}` }
-          // The server asks for a description where no item is named, which no shape can say.
+          // The server requires a description when no item is named, which no shape can express.
           if (path === "invoicelines") record["description"] ??= "Work"
           if (chance === 0) record["unheard"] = 1
           const json = JSON.stringify(record)

@@ -7,7 +7,7 @@ import * as Supervisor from "../../src/serve/Supervisor.ts"
 
 class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
-/** Runs a part under supervision; answers how often it was begun after each advance, and what was told. */
+/** Supervises a part; returns how often it was started after each advance of the clock, and the log lines. */
 const supervised = Effect.fnUntraced(function* (
   part: (begun: number) => Effect.Effect<unknown, Failed>,
   advances: ReadonlyArray<number>

@@ -212,7 +212,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const name = fingerprint()
-        // A minute of 1.2 seconds, so that nobody waits for minutes.
+        // A minute of 1.2 seconds, so that the test is short.
         const perMinute = 90
         const spanMs = 1_200
         const taken: Array<number> = []

@@ -160,7 +160,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     yield* sql`update public.test_clock set at = to_timestamp(${beganAt}::float8 / 1000)`
     yield* work
     for (;;) {
-      // Idle is: nobody asks the database, and some turns of the event loop bring nothing new.
+      // Idle means: no open query, and several turns of the event loop without new work.
       for (let quiet = 0; quiet < 6; quiet = asking > 0 ? 0 : quiet + 1) yield* turn
       const next = time.next()
       if (next > end) break

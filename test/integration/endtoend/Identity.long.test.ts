@@ -38,7 +38,7 @@ describe("a restored, copied or replaced warehouse", () => {
           yield* world.query("truncate erp.customers")
           assert.match(yield* syncAndVerify(), /customers: read in full: .*truncated/)
 
-          // By hand: verify sees it, a full scan puts it right; a stamp in the future is told, and never taken for equal.
+          // Manual changes: verify reports them and a full scan repairs them. A future timestamp counts as different.
           yield* world.query("update erp.customers set name = 'by hand' where id = (select min(id) from erp.customers)")
           assert.strictEqual((yield* world.run(["verify"])).code, 4)
           yield* ok(["sync", "--full"])

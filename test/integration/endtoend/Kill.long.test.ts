@@ -94,7 +94,7 @@ describe("a killed sync", () => {
           const [abandoned] = yield* world.query<{ n: number }>(
             `select count(*)::int as n from tributary.runs where status = 'abandoned'`
           )
-          // The first request asks who the company is; before the second one the run is opened.
+          // The first request identifies the company; the run is opened before the second one.
           assert.strictEqual(abandoned!.n, kills)
         })
       ),

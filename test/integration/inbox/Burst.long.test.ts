@@ -119,7 +119,7 @@ describe("a burst of events", () => {
         )
         const waitingMax = 20_000
         const offered = 25_000
-        // However slow this machine is, nobody is told that it took too long.
+        // Timeouts that even a slow machine never reaches.
         const inbox = yield* InboxWriter.make({ answerMaxMs: 120_000, waitMaxMs: 120_000 }).pipe(
           Effect.provide(Database.layerUrl(gate.url))
         )

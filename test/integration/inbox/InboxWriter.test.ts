@@ -367,7 +367,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         Effect.sync(() => told.length === 48)
       )
       for (const ms of told) assert.isBelow(ms, 600)
-      // By then nobody waits for what has failed already.
+      // By then the connection is known to have failed, so no event waits for it.
       for (const ms of told.slice(-10)) assert.isBelow(ms, 100)
       yield* gate.open
       yield* until("the warehouse", Effect.isSuccess(inbox.store(event(company, "after"))))

@@ -82,7 +82,7 @@ describe("the inbox worker over several seconds", () => {
         // Read in full so long ago that it may be read in full again.
         yield* sql`update tributary.checkpoints set full_scan_at = full_scan_at - interval '1 hour' where company_id = ${id}`
         const ask = Effect.forEach(children.slice(0, 60), (child) => accept("vendororderfroms.updated", child))
-        // Before anybody looks: of a few at a time each would be asked for by its parent.
+        // All events are stored before the worker starts: a few at a time would be read by their parents.
         yield* ask
         const worker = yield* Effect.forkChild(ProcessInbox.run(options))
         yield* until(inbox, (events) => events.every(({ state }) => state === "done"))
@@ -95,7 +95,7 @@ describe("the inbox worker over several seconds", () => {
         const full = yield* sql`
           select 1 from tributary.runs where company_id = ${id} and resource = 'vendororderfroms' and kind = 'full'`
         assert.lengthOf(full, 2, "the first load, and one for the events")
-        // What somebody else reads answers those that wait.
+        // The scan of another run resolves the pending events.
         yield* sync("vendororderfroms")
         yield* until(inbox, (events) => events.every(({ state }) => state !== "pending"))
         yield* Fiber.interrupt(worker)

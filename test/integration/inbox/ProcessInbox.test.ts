@@ -55,7 +55,7 @@ describe("the inbox worker", () => {
         yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: stored!["lastchangedate"] })
         yield* drain
         assert.deepStrictEqual(yield* requests, ["/salesmen/1"])
-        // What is no instant asks for a read.
+        // An invalid timestamp leads to a read.
         yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: "2020-02-30T00:00:00Z" })
         yield* drain
         assert.deepStrictEqual(yield* requests, ["/salesmen/1"])
@@ -268,7 +268,7 @@ describe("the inbox worker", () => {
         yield* requests
         yield* accept("assetcategories.created", one(2, "x"))
         const worker = yield* Effect.forkChild(ProcessInbox.run(options))
-        // It lets the event wait, and what somebody else reads meanwhile answers it.
+        // The event waits, and a read of another run in the meantime resolves it.
         yield* sync("assetcategories")
         yield* until(inbox, ([first]) => first!.state === "done")
         yield* Fiber.interrupt(worker)
@@ -629,7 +629,7 @@ describe("the inbox worker", () => {
         const secondFiber = yield* Effect.forkChild(second.run)
         yield* acceptAll(numbers.slice(0, 10))
         yield* allDone
-        // Whoever had a resource ends, and the other goes on with it.
+        // The worker that has the resource ends, and the other one acquires it.
         const isFirst = first.got.includes("salesmen")
         yield* Fiber.interrupt(isFirst ? firstFiber : secondFiber)
         yield* acceptAll(numbers.slice(10))

@@ -63,7 +63,7 @@ describe("a repeated delivery", () => {
         assert.deepStrictEqual(states(yield* inbox), ["pending"])
         yield* drain
         assert.deepStrictEqual(states(yield* inbox), ["done"])
-        // It is older than what the warehouse holds, which is why nobody was asked.
+        // The event is older than the row of the warehouse, so no request was made.
         assert.deepStrictEqual(yield* requests, [])
         assert.deepStrictEqual(yield* rows, landed)
       })

@@ -519,7 +519,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         yield* exchange(listener.port, [half.slice(0, -5)], { end: true })
         // Whole, and waits for its answer with its own side ended.
         assert.deepStrictEqual(statusesOf((yield* exchange(listener.port, [good("evt_3")], { end: true })).text), [204])
-        // Whole, but nobody waits for the answer: it is stored all the same.
+        // A complete delivery whose sender has closed the connection: it is stored all the same.
         yield* Effect.callback<void>((resume) => {
           const socket = connect(listener.port, "127.0.0.1", () =>
             socket.write(good("evt_5"), () => {

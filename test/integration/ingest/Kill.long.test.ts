@@ -91,7 +91,7 @@ describe("a killed webhook receiver", () => {
       const stored = once(gated.lines, "line")
       const first = send(gated.port, "evt_1", agent)
       yield* Effect.promise(() => stored)
-      // Stored, and nobody was told.
+      // Stored, and not acknowledged yet.
       assert.deepStrictEqual(yield* ids, ["evt_1"])
       yield* Effect.promise(gated.kill)
       assert.isNull(yield* Effect.promise(() => first))

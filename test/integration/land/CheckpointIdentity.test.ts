@@ -88,7 +88,7 @@ const synced = Effect.fnUntraced(function* (first: Options = {}) {
 const execute = <Row extends object>(statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
 
-/** Lets the warehouse's clock tell this, with quotes doubled. */
+/** Sets the clock of the warehouse to this expression, with quotes doubled. */
 const nowIs = (expression: string) =>
   execute(
     `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
@@ -414,7 +414,7 @@ describe("a checkpoint", () => {
         rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
         rows.delete(4)
         const [{ now }] = (yield* execute<{ now: string }>("select now()::text as now")) as [{ now: string }]
-        // Each look at the clock tells an earlier time than the one before.
+        // Each call of the clock returns an earlier time than the one before.
         yield* nowIs(`timestamptz ''${now}'' - (clock_timestamp() - timestamptz ''${now}'')`)
         const report = yield* run({ full: true }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
         const [outcome] = report.companies[0]!.outcomes

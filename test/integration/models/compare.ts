@@ -9,7 +9,7 @@ import type { Model } from "../../../src/warehouse/Model.ts"
 import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
 import { type Books, figures, type Json, plain, type Row } from "./figures.ts"
 
-/** A value of a view as the figures tell it. */
+/** A value of a view in the form of the figures. */
 const canonical = (type: string, value: string | null): string | null => (type === "numeric" ? plain(value) : value)
 
 const shownAs = (name: string, type: string): string => {

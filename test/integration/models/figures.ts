@@ -37,7 +37,7 @@ export const shown = (units: bigint): string => {
   return units < 0n ? `-${text}` : text
 }
 
-/** A decimal as SQL tells it, in its shortest text. */
+/** A decimal of SQL in its shortest text. */
 export const plain = (text: string | null): string | null => (text === null ? null : shown(exact(text)))
 
 /** Times, at 4 decimals, half away from zero. */

@@ -47,7 +47,7 @@ const world = (company: string) =>
     return { company, sql, problems, options, give, rows, pushes, set }
   })
 
-/** Asks until the answer is the expected one; answers the last. */
+/** Repeats a query until it returns the expected count; returns the last count. */
 const untilOne =
   (expected: number) =>
   <E, R>(ask: Effect.Effect<ReadonlyArray<{ readonly count: number }>, E, R>): Effect.Effect<number, E, R> =>
@@ -289,7 +289,7 @@ describe("enqueue", () => {
         const { give, rows, pushes, sql, company, problems } = yield* world("race")
         const records = Array.from({ length: 200 }, (_, index) => person(`R${index}`))
         const client = yield* (yield* Database).connect
-        // The turn is held until all of them wait for it.
+        // The lock is kept until all programs wait for it.
         yield* query(client, "hold", "begin")
         yield* query(
           client,

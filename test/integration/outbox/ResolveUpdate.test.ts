@@ -43,7 +43,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
       const one = yield* makeStand()
       const held = yield* one.put(people(2))
       const ids = held.map(({ id }) => id)
-      // The record changes between the reading and the writing: the first PATCH of each is held back.
+      // The record changes between read and write: the first PATCH of each record is delayed.
       const meddled = new Set<string | null>()
       const { connector } = one.company
       const meddling: typeof connector = {

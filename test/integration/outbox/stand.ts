@@ -84,7 +84,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     control,
     push: (settings: Partial<PushSettings> = {}, more: Partial<PushOptions> = {}) =>
       push({ ...options, ...more, settings: { ...settingsDefault, ...settings } }),
-    /** Inserts records as anybody would, by SQL. */
+    /** Inserts records by SQL, as a user does. */
     insert: (records: ReadonlyArray<object>, operation = "create") =>
       sql`insert into tributary.outbox (company, resource, operation, record)
           select ${name}, ${path}, ${operation}, r from jsonb_array_elements(${JSON.stringify(records)}::text::jsonb) r`,

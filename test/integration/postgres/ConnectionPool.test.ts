@@ -40,7 +40,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
   const pool = (capacity: number) =>
     Effect.flatMap(Database, ({ connect }) => ConnectionPool.make({ connect, capacity: () => capacity }))
 
-  /** Has the only connection taken while all of these come; answers the order in which they were served. */
+  /** Returns the order in which waiters are served after the only connection is returned. */
   const order = Effect.fnUntraced(function* (comers: ReadonlyArray<readonly [string, ConnectionPool.Urgency]>) {
     const { use, stats } = yield* pool(1)
     const held = yield* Deferred.make<void>()

@@ -54,7 +54,7 @@ describe("migrate", () => {
         assert.deepStrictEqual(names(yield* ensure({ folder })), ["0001_first.sql"])
         writeFileSync(join(folder, "0002_second.sql"), second)
         assert.deepStrictEqual(names(yield* ensure({ folder })), ["0002_second.sql"])
-        // Somebody else migrates: whoever is up to date does not stand in that line.
+        // While another program migrates, a program with a current database does not wait.
         yield* sql.withTransaction(
           Effect.gen(function* () {
             yield* sql`select pg_advisory_xact_lock(7305881473)`

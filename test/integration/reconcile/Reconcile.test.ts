@@ -137,7 +137,7 @@ describe("reconcile", () => {
         yield* check
         assert.strictEqual(tests(), 1)
 
-        // Somebody answers, and it is not us.
+        // Another server answers at the address.
         server.reply(() => 200)
         yield* advance(3600)
         assert.deepStrictEqual((yield* check).reenabled, [])

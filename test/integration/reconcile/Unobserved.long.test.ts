@@ -37,7 +37,7 @@ describe("reconcile of unobserved delivery gaps", () => {
           }
         }
         yield* cycles(1)
-        // As the inbox would have taken them one by one.
+        // Stored in the inbox one by one.
         const ids = JSON.stringify(server.sent.map(({ envelope }) => envelope["id"]))
         yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
           select ${name}, id, 'customers.created', tributary.now(), '', 'done', tributary.now()
@@ -98,7 +98,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         yield* cycles(3)
         receives()
         assert.isFalse(yield* equal("orderlines"))
-        // Somebody reads what changed, and nobody who reads everything is let in.
+        // Another run reads only changes, and the reads of reconcile fail.
         const blind = { ...company, connector: { ...company.connector, page: () => Effect.fail(noLog) } }
         yield* Reconcile.reconcile(blind, { url: receiver })
         yield* sync("orderlines")
@@ -112,7 +112,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         )
         assert.isTrue(reads(requests, "orderlines").every((request) => !request.includes("modifiedsince")))
         assert.isTrue(yield* equal("orderlines"))
-        // A window in which a removal may have fired asks for the same, and a run of changes proves nothing.
+        // A period in which a cancellation may have fired needs a full scan too; an incremental run does not close it.
         call(
           "PATCH",
           `/webhooks/${
@@ -255,7 +255,7 @@ describe("reconcile of unobserved delivery gaps", () => {
           ]
         )
         server.control("POST", "/faults", { rules: [] })
-        // What the source dropped meanwhile, and does not tell of.
+        // An event that the source has dropped without an entry in its log.
         call("PATCH", `/webhooks/${id}`, { paused: true })
         customer("DROPPED")
         call("PATCH", `/webhooks/${id}`, { paused: false })
@@ -319,7 +319,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         const early = yield* asked(check)
         assert.isEmpty(reads(early.requests, "customers"))
         yield* advance(101)
-        // Whoever reads it by then.
+        // Another run reads the resource after the overlap.
         yield* sync("customers")
         const late = yield* asked(check)
         assert.deepStrictEqual([late.result.closed.length, late.result.open], [2, 0])

@@ -56,9 +56,9 @@ interface OpenGap {
 
 export interface WorldOptions {
   readonly events?: ReadonlyArray<string>
-  /** What is synced; its customers and items if nobody says otherwise. */
+  /** The synced resources; by default customers and items. */
   readonly resources?: ReadonlyArray<string>
-  /** For so long the source may not show what it has; not at all if nobody says otherwise. */
+  /** How late the source may show a record; by default not at all. */
   readonly overlapMs?: number
 }
 
@@ -203,7 +203,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   }
 })
 
-/** The first look after the subscription was made has been taken, and everything is settled. */
+/** A world after the first check of its subscription, with every gap closed. */
 export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const made = yield* world(options)
   yield* made.check

@@ -31,7 +31,7 @@ const freePort = Effect.gen(function* () {
   return port
 })
 
-/** A way to the warehouse that can be cut: nobody answers at its address meanwhile. */
+/** A route to the warehouse that can be cut: its port refuses connections meanwhile. */
 const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
   const url = new URL(databaseUrl)
   const { hostname, port: realPort } = url
@@ -151,7 +151,7 @@ dashboard: { listen: off }
   const arrives = (id: number) =>
     until(`order ${id}`, world.query(`select 1 as one from erp.orders where id = ${id}`), (rows) => rows.length === 1)
 
-  /** Asks the receiver itself. */
+  /** Sends a request to the receiver directly. */
   const ask = (method: string, path: string, body?: string) =>
     Effect.callback<{ readonly status: number | null; readonly text: string; readonly retryAfter: string | undefined }>(
       (resume) => {
@@ -227,12 +227,12 @@ describe("tributary serve", () => {
           assert.match(metrics, /tributary_webhook_events_waiting\{company="north"\} 0\n/)
           assert.match(metrics, /tributary_webhook_events_dead\{company="north"\} 2\n/)
 
-          // Killed right after it has acknowledged: nobody will send that one again.
+          // Killed right after the acknowledgement: the sender does not repeat this event.
           const two = yield* order
           assert.deepStrictEqual(statusOf(yield* cycle), [204])
           first.child.kill("SIGKILL")
           yield* Effect.promise(() => first.done)
-          // Nobody is there for this one.
+          // No process receives this event.
           const three = yield* order
           assert.deepStrictEqual(statusOf(yield* cycle), [null])
 
@@ -285,7 +285,7 @@ describe("tributary serve", () => {
           assert.deepStrictEqual(statusOf(yield* cycle), [204])
           yield* arrives(one)
 
-          // Whoever reads its log has gone away: what it has to say from here on is lost, and nothing else is.
+          // The reader of the log has closed its pipe: later log lines are lost, and nothing else is.
           serving.child.stderr!.destroy()
           serving.child.stdout!.destroy()
           yield* way.cut

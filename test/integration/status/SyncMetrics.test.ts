@@ -47,7 +47,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
           schedule("barred", ", status, next_run_at", `, 'skipped', ${minutes(-5)}`),
           schedule("resting", ", paused_at, next_run_at", `, ${minutes(60)}, ${minutes(60)}`),
           schedule("busy", ", lease_expires_at, next_run_at", `, ${minutes(-1)}, ${minutes(30)}`),
-          // Of another company, and a backfill: neither is told by resource.
+          // Tasks of another company and of a backfill: the metrics by resource contain neither.
           "insert into tributary.tasks (company, resource, kind) values ('west', 'fresh', 'sync'), ('north', 'fresh', 'backfill')",
           run("fresh", "full", "done", 4),
           // What came with a parent, or one by one, says nothing of the other records.

@@ -11,7 +11,7 @@ import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, kindOf, refusal, stand, warehouse } from "./subscribing.ts"
 
-/** Puts back what the warehouse held of a company's secrets. */
+/** Returns an effect that restores the current secrets of a company. */
 const backUp = Effect.fnUntraced(function* (company: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ subscription: string; sealed: string; state: string }>`

@@ -55,7 +55,7 @@ describe("a subscription", () => {
         assert.deepStrictEqual([seen.state, seen.unsound, seen.soundAt, seen.lacks], ["active", "disabled", sound, []])
         assert.isTrue(SubscriptionStore.isHealthy(seen))
 
-        // Only whoever has written the gap down says that it is over.
+        // Only reconcile, after it has recorded the gap, marks the subscription healthy.
         yield* SubscriptionStore.markHealthy(at.name, id, seen.checkedAt)
         const after = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
         assert.deepStrictEqual([after.unsound, after.soundAt], [null, seen.checkedAt])
@@ -214,7 +214,7 @@ describe("a subscription", () => {
               }
             })
           )
-          // A delivery at the worst moment too: when the source is about to be told, and when it just was.
+          // A delivery at the worst moments too: just before and just after the request of the rotation.
           at.state.before = Effect.asVoid(at.deliver())
           for (let round = 0; round < 2; round += 1) {
             yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
@@ -314,7 +314,7 @@ describe("a subscription", () => {
         yield* at.ensure()
         const held = at.held()
         yield* held.refresh
-        // Just read; whoever asks now waits for the next read, which all share.
+        // The secrets were just read; callers now wait for the next read, which all share.
         const waiting = yield* Effect.forkChild(
           Effect.all(
             Array.from({ length: 200 }, () => held.refresh),

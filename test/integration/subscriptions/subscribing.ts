@@ -47,7 +47,7 @@ interface Options {
   readonly configured?: ReadonlyArray<Redacted.Redacted>
 }
 
-/** A company on a server of its own, and a receiver that judges its deliveries. */
+/** A company on a server of its own, and a receiver that checks the signatures of its deliveries. */
 export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured = [], apart = false }: Options = {}) {
   const name = `company-${(companies += 1)}`
   const url = `https://hooks.example.com/hooks/${name}`

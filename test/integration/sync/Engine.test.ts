@@ -142,7 +142,7 @@ describe("the sync engine", () => {
         yield* aged(14)
         yield* run(source, companyId)
         assert.strictEqual(begins(), "2026-01-01T18:00:00.000000Z", "six hours after two weeks")
-        // A row that is a little late does not make the day count again, and asks for no more than is left.
+        // A slightly late row neither renews the learned overlap nor raises what is left of it.
         source.script = pages(
           page(
             "2026-01-02T00:00:00.000000Z",
@@ -595,7 +595,7 @@ describe("the sync engine", () => {
           fetchRecords({ companyId, connector, table: tables.things, ids, authority: "source" })
         )
         yield* isAsked.await
-        // Nobody holds it now, although a read takes its time; meanwhile somebody else does.
+        // The lock is free while a read is in flight; another session acquires it meanwhile.
         const other = yield* (yield* Database).connect
         const lock = [`tributary:${companyId}:things:records`]
         const [taken] = yield* query<{ locked: boolean; pid: number }>(

@@ -18,7 +18,7 @@ import { things, tiny } from "../../support/tiny.ts"
 const table = tableOf(things)
 const migrated = Layer.effectDiscard(TablePlan.apply([table]))
 
-/** A run as its process has it while it works: whoever closes the scope lets go of the lock, as a death would. */
+/** An open run; closing its scope releases the lock, as the death of its process does. */
 const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
   const scope = yield* Scope.make()
   const { runId } = yield* Effect.gen(function* () {

@@ -749,7 +749,7 @@ describe("a run", () => {
         const outcome = yield* run({ ...source, connector }, companyId)
         assert.strictEqual(outcome.failure?.kind, "FenceLost")
         const asked = source.requests.length
-        // At most what fits in memory was read ahead, and nobody goes on reading afterwards.
+        // At most what fits in memory was read ahead, and no reads follow.
         assert.isBelow(asked, 300)
         yield* Effect.sleep("50 millis")
         assert.strictEqual(source.requests.length, asked)

@@ -53,7 +53,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
       })
       assert.deepStrictEqual(yield* SampleBudget.read(other, minuteMs), [], "nobody asked for it")
 
-      // A 429 with Retry-After, told by another process.
+      // A 429 with Retry-After, reported by another process.
       yield* setClock("2026-03-01T10:00:46Z")
       yield* PostgresPermitStore.make(sql, mine, { perMinute: 600 }).pause({
         origin: "source",

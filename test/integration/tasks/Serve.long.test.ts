@@ -248,7 +248,7 @@ describe("two serve processes", () => {
           yield* slowly(400)
           yield* ask
           yield* until("it reads everything again", runs, (all) => all.at(-1)!.status === "running")
-          // What it has to let go of is held, so that it does not come to its end.
+          // The rows of its tasks are locked, so that it cannot finish its shutdown.
           yield* Effect.forkScoped(world.query("select pg_sleep(20) from (select 1 from tributary.tasks for update) s"))
           yield* until(
             "it is held",

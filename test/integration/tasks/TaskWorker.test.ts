@@ -188,7 +188,7 @@ describe("the task worker", () => {
           source.requests.slice(asked).filter(({ resource }) => resource === "things"),
           0
         )
-        // Somebody who asks wants a run that begins after the asking.
+        // A request needs a run that begins after it.
         yield* TaskQueue.requestSync({ company: name, resource: "things", full: true, by: "Ann" })
         yield* until(taskOf(name, "things"), (task) => task?.runId !== outcome.runId && task?.isRunning === false)
         assert.strictEqual((yield* runsOf(companyId)).at(-1)!.kind, "full")

@@ -160,7 +160,7 @@ describe("verify", () => {
         assert.deepStrictEqual(briefly(report), [])
         assert.deepInclude(report, { status: "equal", source: 11, warehouse: 11, requests: 3, moved: 0, repeated: 0 })
         assert.deepStrictEqual(yield* differingIds(pair.table, pair.companyId, pair.source.records.values()), [])
-        // The same values told otherwise.
+        // The same values in another notation.
         pair.source.records.set(
           "1",
           `{ "lastchangedate":"2026-01-01T01:00:00+01:00", "parts" : [ {"no":1} ], "memo":null,"seen":"2026-03-01T10:00:00.123456000Z","day":"2026-02-28T00:00:00Z","flag":1,"rank":"7","weight":0.000001,"price":"01.5","name":"gauge 1","id":"1"}`
@@ -349,7 +349,7 @@ describe("verify", () => {
         send(3, `"flag":true`, `"flag":"yes"`)
         send(4, `"price":"4.5000"`, `"price":"4.50000001"`)
         send(5, `"name":"gauge 5"`, `"name":{"is":"gauge 5"}`)
-        // A text that reads like the list that is held.
+        // A text that looks like the stored list.
         yield* load(pair.table, pair.companyId, [gauge(6).replace(`[{"no":1}]`, "[]")])
         send(6, `"parts":[{"no":1}]`, `"parts":"[]"`)
         yield* execute(

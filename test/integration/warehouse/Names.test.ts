@@ -2,7 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { identifier, nameFor } from "../../../src/warehouse/Identifier.ts"
 
-/** Gives names in order, each one taken for those after it. */
+/** Assigns SQL names in order, each one different from those before it. */
 const given = (...names: ReadonlyArray<string>): ReadonlyArray<string> => {
   const taken = new Set<string>(["id"])
   return names.map((name) => {

@@ -146,7 +146,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
       const waiting = yield* Effect.forkChild(
         Effect.result(TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))]))
       )
-      // Somebody asks while the change waits: however long the holder takes, this one waits for one attempt at most.
+      // A query waits for at most one lock attempt of the change, however long the other session keeps its lock.
       yield* sql`select count(*) from pg_stat_activity where wait_event_type = 'Lock'`.pipe(
         Effect.repeat({ until: (rows) => Number((rows[0] as { count: bigint }).count) > 0 })
       )
