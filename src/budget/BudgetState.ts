@@ -26,9 +26,7 @@ export const readStatement = Statement.make({
     /** When a process last requested a permit. */
     askedAt: "timestamptz",
     /** Whether a request waits for a permit, by its priority. */
-    urgentWaits: "bool",
-    liveWaits: "bool",
-    backfillWaits: "bool"
+    ...Statement.columns("bool", "urgentWaits", "liveWaits", "backfillWaits")
   },
   text: `select b.fingerprint, l.used, b.requests_per_minute as configured,
               case when b.requests_per_minute is not null then

@@ -35,19 +35,14 @@ export const leaseStatement = Statement.make({
   params: ["text", "int4?", "float8", "float8", "int4", "int4", "int4", "int8?", "int4?", "float8?"],
   columns: {
     lease_id: "int8?",
-    granted_urgent: "int4",
-    granted_live: "int4",
-    granted_backfill: "int4",
-    wait_ms: "float8",
-    paused_ms: "float8",
-    effective: "float8",
+    ...Statement.columns("int4", "granted_urgent", "granted_live", "granted_backfill"),
+    ...Statement.columns("float8", "wait_ms", "paused_ms", "effective"),
     is_probe: "bool",
     release_count: "int8",
     by_origin: Statement.as<PauseOrigin | null>("text?"),
     by_status: "int4",
     by_request: "text?",
-    by_stated_ms: "float8",
-    by_ago_ms: "float8"
+    ...Statement.columns("float8", "by_stated_ms", "by_ago_ms")
   },
   text: "select * from tributary.lease_budget($1, $2, $3::float8, $4::float8, $5, $6, $7, $8, $9, $10::float8)"
 })

@@ -5,6 +5,8 @@
  * An event that is not due yet may be resolved as done. No failed attempt is counted before it is due.
  */
 import * as Effect from "effect/Effect"
+import type { InTransaction } from "../land/Landing.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { sanitizeText } from "../postgres/Text.ts"
 import { exactStamp } from "./ModifiedAt.ts"
@@ -171,15 +173,14 @@ export const resolve = (resolutions: ReadonlyArray<Resolution>, runId: bigint | 
     ? Effect.void
     : Effect.asVoid(Statement.runNamed(resolveStatement, resolveValues(resolutions, runId)))
 
-/** Resolves events within the transaction that `run` belongs to. */
-export const resolveIn = <A, E>(
-  run: (operation: string, text: string, values: ReadonlyArray<unknown>) => Effect.Effect<A, E>,
-  resolutions: ReadonlyArray<Resolution>,
-  runId: bigint
-): Effect.Effect<void, E> =>
+/** Resolves events within the transaction of a landing. */
+export const resolveIn = (
+  { runStatement, runId }: InTransaction,
+  resolutions: ReadonlyArray<Resolution>
+): Effect.Effect<void, DatabaseError> =>
   resolutions.length === 0
     ? Effect.void
-    : Effect.asVoid(run(resolveStatement.name, resolveStatement.text, resolveValues(resolutions, runId)))
+    : Effect.asVoid(runStatement(resolveStatement, resolveValues(resolutions, runId)))
 
 export const skipStatement = Statement.make({
   name: "skip events of resources that are not synced",

@@ -222,13 +222,13 @@ const landBatch = Effect.fnUntraced(function* (
     scan: null,
     complete: false,
     absent,
-    inTransaction: ({ run, runId, quarantined }) => {
+    inTransaction: (within) => {
       committed = resolutions.map((resolution) =>
-        resolution.state === "done" && quarantined.has(resolution.recordId)
+        resolution.state === "done" && within.quarantined.has(resolution.recordId)
           ? { ...resolution, reason: quarantinedReason }
           : resolution
       )
-      return InboxStore.resolveIn(run, committed, runId)
+      return InboxStore.resolveIn(within, committed)
     }
   })
   options.onResolved(committed, landed)

@@ -4,7 +4,7 @@
  * Promise: a checkpoint changes only in the transaction that landed what it covers, and only by the run that holds its
  * fence. Its cursor is the source's text, byte for byte.
  */
-import { as, type RowOf, type Statement } from "../postgres/Statement.ts"
+import { as, columns, type RowOf, type Statement } from "../postgres/Statement.ts"
 import { learnedOverlap } from "../warehouse/Overlap.ts"
 
 /**
@@ -63,9 +63,7 @@ export const checkpointColumnTypes = {
   learned_overlap_ms: "int8",
   full_scan_reason: "text?",
   scan_kind: as<ScanKind | null>("text?"),
-  scan_since: "text?",
-  scan_until: "text?",
-  scan_token: "text?",
+  ...columns("text?", "scan_since", "scan_until", "scan_token"),
   scan_pages: "int8?",
   scan_synced_through: "text?",
   scan_started_at: "timestamptz?",

@@ -40,8 +40,7 @@ export const saveStatement = Statement.make({
   text: `update tributary.checkpoints as c set
        cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
        scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
-       scan_synced_through = $14, scan_started_at = $15,
-       max_lateness_ms = greatest(max_lateness_ms, $16),
+       scan_synced_through = $14, scan_started_at = $15, max_lateness_ms = greatest(max_lateness_ms, $16),
        learned_overlap_ms = case when ${renews} then least(2 * $16, $17) else learned_overlap_ms end,
        overlap_learned_at = case when ${renews} then tributary.now() else overlap_learned_at end,
        full_scan_reason = case when not $18 then full_scan_reason when $19::text is not null then $19
@@ -90,8 +89,7 @@ export const seedStatement = Statement.make({
   name: "let live syncing begin after the backfill of",
   params: ["int8", "text", "text?", "timestamptz", "text?"],
   text: `update tributary.checkpoints set cursor = $3, cursor_read_at = $4, full_scan_at = $4, full_scan_reason = $5
-      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null
-        and scan_kind is null`
+      where company_id = $1 and resource = $2 and lane = 'live' and cursor is null and full_scan_at is null and scan_kind is null`
 })
 
 /** A backfill has read everything: live syncing that has not begun can begin from here. */
@@ -109,12 +107,20 @@ export const childScansStatement = Statement.make({
 })
 
 /** Requires a full scan of the children, which is cheaper than a refetch request for every parent. */
-export const requireChildScans = ({ lock, options }: SessionContext) =>
-  lock.runStatement(childScansStatement, [
-    lock.companyId,
-    options.children.map((child) => child.resource),
-    `${lock.resource} was loaded`
-  ])
+export const requireChildScans = ({ lock: { companyId, resource, runStatement }, options }: SessionContext) => {
+  const children = options.children.map((child) => child.resource)
+  return runStatement(childScansStatement, [companyId, children, `${resource} was loaded`])
+}
+
+export const resetOverlapStatement = Statement.make({
+  name: "reset the overlap of",
+  params: ["int8", "text"],
+  text: `update tributary.checkpoints set learned_overlap_ms = 0, max_lateness_ms = 0
+      where company_id = $1 and resource = $2 and lane = 'live'`
+})
+
+export const resetOverlap = ({ runStatement, companyId, resource }: ResourceLock) =>
+  runStatement(resetOverlapStatement, [companyId, resource])
 
 export const renumberStatement = Statement.make({
   name: "renumber later the rows of",
@@ -127,13 +133,8 @@ export const renumberStatement = Statement.make({
  * The history has versions that the row has not reached: a person put older rows back into the table. The next run gives
  * them later versions and reads every record. Fails with the reason.
  */
-export const renumberNextTime = ({
-  runStatement,
-  transaction,
-  companyId,
-  resource
-}: ResourceLock): Effect.Effect<never, LandingError> =>
+export const renumberNextTime = (lock: ResourceLock): Effect.Effect<never, LandingError> =>
   Effect.andThen(
-    transaction(runStatement(renumberStatement, [companyId, resource])),
-    Effect.fail(new TableReplaced({ resource }))
+    lock.transaction(lock.runStatement(renumberStatement, [lock.companyId, lock.resource])),
+    Effect.fail(new TableReplaced({ resource: lock.resource }))
   )

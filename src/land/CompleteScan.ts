@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import { requireChildScans, seedLiveCheckpoint } from "./CheckpointStore.ts"
+import { describeBlocked } from "./Landing.ts"
 import { releaseUnmet } from "./Quarantine.ts"
 import { deleteOlderThanScan } from "./Refetch.ts"
 import type { SessionContext } from "./SessionContext.ts"
@@ -40,10 +41,7 @@ export const completeFullScan = Effect.fnUntraced(function* (
   const result = yield* softDeleteMissing(context, scan)
   if (result.massDeleteBlocked === null) yield* releaseUnmet(context, scan)
   yield* deleteScanIds(lock)
-  if (result.massDeleteBlocked !== null) {
-    const { gone, live } = result.massDeleteBlocked
-    return { ...result, fullScanReason: `the mass-delete guard stopped the deletion of ${gone} of ${live} rows` }
-  }
+  if (result.massDeleteBlocked !== null) return { ...result, fullScanReason: describeBlocked(result.massDeleteBlocked) }
   yield* deleteOlderThanScan(lock, scan.beganAt)
   // A first load requests no children for its rows.
   if (options.children.length > 0 && context.wasNeverLoaded) yield* requireChildScans(context)

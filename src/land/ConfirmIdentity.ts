@@ -107,8 +107,8 @@ export const forgetIdsStatement = Statement.make({
 export const readStatement = Statement.make({
   name: "look at the checkpoints of",
   params: ["int8", "text", "text"],
-  columns: { lane: Statement.as<Lane>("text"), ...checkpointColumnTypes },
-  text: `select lane, ${checkpointColumns} from tributary.checkpoints c
+  columns: { lane: Statement.as<Lane>("text"), ...checkpointColumnTypes, ...identityColumnTypes },
+  text: `select lane, ${checkpointColumns}, ${identityColumns} from tributary.checkpoints c
       where company_id = $1 and resource = $2 and lane in ('live', $3)`
 })
 
@@ -120,10 +120,10 @@ export const confirmIdentity = Effect.fnUntraced(function* (
   { all, replaced }: IdentityDifferences
 ) {
   const { companyId, resource, lane } = key
-  const { tableIdentity, shape } = confirmed
+  const { tableIdentity, shape, renumberSql } = confirmed
   yield* runStatement(confirmStatement, [companyId, resource, lane, tableIdentity, shape, all.join("; ")])
   yield* runStatement(forgetIdsStatement, [companyId, resource])
-  if (replaced !== null) yield* run("renumber restored rows of", confirmed.renumberSql, [companyId])
+  if (replaced !== null) yield* run("renumber restored rows of", renumberSql, [companyId])
   const { rows } = yield* runStatement(readStatement, [companyId, resource, lane])
   return rows
 })

@@ -52,6 +52,9 @@ export interface MassDeleteBlocked {
   readonly gone: number
 }
 
+export const describeBlocked = ({ gone, live }: MassDeleteBlocked): string =>
+  `the mass-delete guard stopped the deletion of ${gone} of ${live} rows`
+
 /** What one landing did. */
 export interface LandingResult {
   readonly records: number

@@ -43,18 +43,10 @@ export const quarantine = Effect.fnUntraced(function* (
 ) {
   if (records.length === 0) return
   state.hasQuarantine = true
-  for (const { rejected: one, source } of records) {
-    const { id, field, reason, bytes } = one
-    yield* lock.runStatement(quarantineStatement, [
-      lock.companyId,
-      lock.resource,
-      id,
-      field,
-      reason,
-      bytes,
-      runId,
-      source
-    ])
+  const { companyId, resource, runStatement } = lock
+  for (const { rejected, source } of records) {
+    const { id, field, reason, bytes } = rejected
+    yield* runStatement(quarantineStatement, [companyId, resource, id, field, reason, bytes, runId, source])
   }
 })
 

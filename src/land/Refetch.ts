@@ -47,15 +47,13 @@ export const fulfilledStatement = Statement.make({
       where company_id = $1 and resource = $2 and field = $3 and value = $4 and generation = $5`
 })
 
-export const deleteFulfilled = (
+export const deleteFulfilled = Effect.fnUntraced(function* (
   { runStatement, companyId, resource }: RefetchScope,
   requests: ReadonlyArray<RefetchRequest>
-) =>
-  Effect.forEach(
-    requests,
-    ({ field, value, generation }) => runStatement(fulfilledStatement, [companyId, resource, field, value, generation]),
-    { discard: true }
-  )
+) {
+  for (const { field, value, generation } of requests)
+    yield* runStatement(fulfilledStatement, [companyId, resource, field, value, generation])
+})
 
 export const olderStatement = Statement.make({
   name: "delete fulfilled refetch requests of",

@@ -96,8 +96,7 @@ export const evictStatement = Statement.make({
   params: ["text", "text"],
   columns: { pg_terminate_backend: "bool" },
   text: `select pg_terminate_backend(pid) from (
-       ${LaneLock.holdersSql("hashtextextended($1, 0)")} union ${LaneLock.holdersSql("hashtextextended($2, 0)")}
-     ) holders
+       ${LaneLock.holdersSql("hashtextextended($1, 0)")} union ${LaneLock.holdersSql("hashtextextended($2, 0)")}) holders
       where pid <> pg_backend_pid()
         -- A role may not end the sessions of another role: those are waited for.
         and pid in (select pid from pg_stat_activity where usename = current_user)`
@@ -159,24 +158,9 @@ export const raiseStatement = Statement.make({
                  and o.identity_fence is distinct from o.fence) as unconfirmed`
 })
 
-export const readLiveStatement = Statement.make({
-  name: "look at the live checkpoint of",
-  params: ["int8", "text"],
-  columns: { ...checkpointColumnTypes, ...ConfirmIdentity.identityColumnTypes },
-  text: `select ${checkpointColumns}, ${ConfirmIdentity.identityColumns} from tributary.checkpoints c
-      where company_id = $1 and resource = $2 and lane = 'live'`
-})
-
 /** Raises the fence of the lane. Returns the lane's checkpoint and the live lane's. */
-const raiseFence = Effect.fnUntraced(function* ({
-  companyId,
-  resource,
-  lane,
-  table,
-  identity,
-  clock,
-  connection
-}: LockContext) {
+const raiseFence = Effect.fnUntraced(function* (context: LockContext) {
+  const { companyId, resource, lane, table, identity, clock, connection } = context
   const { runStatement } = connection
   yield* ConfirmIdentity.confirmSource(connection, companyId, identity.address)
   if (lane !== "live") yield* runStatement(prepareStatement, [companyId, resource, table, identity.shape])
@@ -186,7 +170,7 @@ const raiseFence = Effect.fnUntraced(function* ({
   if (lane === "live") return { own, live: own }
   // After the fence was raised: a newer release that confirms its catalogue later raises it again, and one that was
   // earlier is seen here.
-  const { rows } = yield* runStatement(readLiveStatement, [companyId, resource])
+  const { rows } = yield* runStatement(ConfirmIdentity.readStatement, [companyId, resource, "live"])
   return { own, live: rows[0]! }
 })
 

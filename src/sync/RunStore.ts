@@ -7,6 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { describeBlocked } from "../land/Landing.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
@@ -23,19 +24,15 @@ const isOwn = "id = $1 and company_id = $2 and resource = $3 and lane = $4"
 export const closeStatement = Statement.make({
   name: "close a run",
   params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8"],
-  text: `update tributary.runs
-       set status = $5, finished_at = tributary.now(), error_kind = $6, error = $7, note = $8, remedy = $9,
-           requests = requests + $10, retries = retries + greatest(0, $10 - 1)
+  text: `update tributary.runs set status = $5, finished_at = tributary.now(), error_kind = $6, error = $7, note = $8,
+           remedy = $9, requests = requests + $10, retries = retries + greatest(0, $10 - 1)
      where ${isOwn} and (status = 'running' or error_kind = '${processLost}')`
 })
 
 /** Closes a run. Best effort: when the database is gone, the outcome says so itself. */
 export const close = (runId: bigint, outcome: Outcome): Effect.Effect<void, never, SqlClient> => {
   const { companyId, resource, lane, failure, notes, massDeleteBlocked } = outcome
-  const blocked =
-    massDeleteBlocked === null
-      ? null
-      : `the mass-delete guard stopped the deletion of ${massDeleteBlocked.gone} of ${massDeleteBlocked.live} rows`
+  const blocked = massDeleteBlocked === null ? null : describeBlocked(massDeleteBlocked)
   return Effect.ignore(
     Statement.run(closeStatement, [
       runId,
@@ -58,8 +55,7 @@ const abandonTimeoutMs = 2_000
 export const abandonStatement = Statement.make({
   name: "close an interrupted run",
   params: ["int8", "int8", "text", "text"],
-  text: `update tributary.runs
-         set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
+  text: `update tributary.runs set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
              error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here'
        where ${isOwn} and status = 'running'`
 })
@@ -78,12 +74,10 @@ export const abandon = (
 export const markStatement = Statement.make({
   name: "close runs whose process is gone",
   columns: { id: "int8" },
-  text: `update tributary.runs r
-        set status = 'abandoned', finished_at = tributary.now(), error_kind = '${processLost}',
+  text: `update tributary.runs r set status = 'abandoned', finished_at = tributary.now(), error_kind = '${processLost}',
             error = 'its process is gone: it was killed, or lost the warehouse',
             remedy = 'nothing is lost: the next run goes on from here'
-      where r.status = 'running' and not ${LaneLock.isHeldSql("r")}
-      returning id`
+      where r.status = 'running' and not ${LaneLock.isHeldSql("r")} returning id`
 })
 
 /**
@@ -92,9 +86,7 @@ export const markStatement = Statement.make({
  */
 export const markAbandoned: Sql.Query<number> = Effect.map(Statement.run(markStatement), ({ length }) => length)
 
-const abandonedCheckMs = 15_000
-
-/** {@link markAbandoned} at once and then every {@link abandonedCheckMs}, for ever. */
+/** {@link markAbandoned} at once and then every 15 s, for ever. */
 export const watchAbandoned: Sql.Query<never> = Effect.forever(
-  Effect.andThen(markAbandoned, Effect.sleep(abandonedCheckMs))
+  Effect.andThen(markAbandoned, Effect.sleep("15 seconds"))
 )

@@ -73,32 +73,22 @@ export const runsStatement = Statement.make({
   params: ["int8"],
   columns: {
     resource: "text",
-    rows: "float8?",
-    per_page: "float8?",
-    pages: "float8?",
-    changes: "float8?",
-    hours: "float8?",
-    requests: "float8?"
+    ...Statement.columns("float8?", "rows", "per_page", "pages", "changes", "hours", "requests")
   },
   text: `with mine as (
       select r.*, row_number() over (partition by r.resource order by r.id desc) as back,
              r.started_at >= tributary.now() - make_interval(days => ${recentDays}) as is_recent
-        from tributary.runs r where r.company_id = $1
-    ), counted as (
-      select resource, (sum(inserted) - sum(deleted))::float8 as rows from mine group by resource
-    ), paged as (
+        from tributary.runs r where r.company_id = $1), counted as (
+      select resource, (sum(inserted) - sum(deleted))::float8 as rows from mine group by resource), paged as (
       select distinct on (resource) resource, ceil(records::float8 / pages) as per_page, pages::float8 as pages
         from mine where back <= ${recentRuns} and pages > 0 and kind in ('full', 'incremental')
-       order by resource, ceil(records::float8 / pages) desc, pages desc
-    ), followed as (
+       order by resource, ceil(records::float8 / pages) desc, pages desc), followed as (
       select resource,
              sum(inserted + updated + deleted) filter (where kind in ('incremental', 'children'))::float8 as changes,
              (extract(epoch from max(started_at) filter (where kind in ('incremental', 'children')) - min(started_at))
                / 3600)::float8 as hours
-        from mine where lane = 'live' and status in ('done', 'quarantined') and is_recent group by resource
-    ), pending as (
-      select resource, count(*)::float8 as requests from tributary.refetch_requests where company_id = $1 group by resource
-    )
+        from mine where lane = 'live' and status in ('done', 'quarantined') and is_recent group by resource), pending as (
+      select resource, count(*)::float8 as requests from tributary.refetch_requests where company_id = $1 group by resource)
     select resource, counted.rows, paged.per_page, paged.pages, followed.changes, followed.hours, pending.requests
       from counted full join paged using (resource) full join followed using (resource) full join pending using (resource)`
 })
@@ -118,7 +108,7 @@ export const readHistory = Effect.fnUntraced(function* (
   datasets: Datasets
 ) {
   const sql = yield* SqlClient.SqlClient
-  const gathered = yield* transaction(
+  const { checkpoints, rows, estimated, nowMs } = yield* transaction(
     Effect.gen(function* () {
       yield* sql`set transaction isolation level repeatable read, read only`
       const nowMs = yield* readNowMs
@@ -128,10 +118,9 @@ export const readHistory = Effect.fnUntraced(function* (
       return { nowMs, checkpoints, rows, estimated }
     })
   )
-  const { checkpoints, rows, nowMs } = gathered
   const lane = (which: Lane) =>
     new Map(checkpoints.filter((row) => row.lane === which).map((row) => [row.resource, fromRow(row)]))
-  const estimates = new Map(gathered.estimated.map((row) => [row.name, Math.round(row.rows)]))
+  const estimates = new Map(estimated.map((row) => [row.name, Math.round(row.rows)]))
   const histories = new Map(
     rows.map((row): readonly [string, ResourceHistory] => [
       row.resource,

@@ -13,6 +13,7 @@ import { SourceError } from "../connector/SourceError.ts"
 import { millisecondsOf } from "../connector/Instant.ts"
 import * as Scan from "../extract/Scan.ts"
 import type { Checkpoint, RunKind } from "../land/Checkpoint.ts"
+import { resetOverlap } from "../land/CheckpointStore.ts"
 import { countLive } from "../land/SoftDelete.ts"
 import * as Refetch from "../land/Refetch.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
@@ -104,16 +105,6 @@ const newRunOf = (plan: Scan.ScanPlan | Scan.ChildrenPlan, checkpoint: Checkpoin
         lateness: latenessOf(plan, checkpoint)
       }
 
-const resetOverlap = ({ companyId, resource }: ResourceLock.ResourceLock, session: WriteSession.WriteSession) =>
-  session.transaction((run) =>
-    run(
-      "reset the overlap of",
-      `update tributary.checkpoints set learned_overlap_ms = 0, max_lateness_ms = 0
-        where company_id = $1 and resource = $2 and lane = 'live'`,
-      [companyId, resource]
-    )
-  )
-
 /** How often a scan that failed begins again at its first page; null when it must not. */
 const restartsMaxOf = (error: unknown): number | null => {
   const tag = error instanceof SourceError ? error.reason._tag : null
@@ -171,7 +162,7 @@ const attemptRun = Effect.fnUntraced(function* (options: SyncResourceOptions, st
   })
   state.runId = session.runId
   state.cursor = session.checkpoint.cursor
-  if (options.resetOverlap === true) yield* resetOverlap(lock, session)
+  if (options.resetOverlap === true) yield* session.transaction(() => resetOverlap(lock))
   const attempt: Attempt = { connector, batchRecordsMax, lock, session, state }
   const begin = (kind: RunKind, resumed: boolean) => {
     state.began = { companyId, resource: lock.resource, kind, resumed }

@@ -63,8 +63,7 @@ export const uncountedStatement = Statement.make({
     select r.company_id, r.resource, max(r.finished_at) as at from tributary.runs r
      where r.finished_at is not null and ${didChange} group by 1, 2) changed
     left join tributary.row_counts c using (company_id, resource)
-   where c.counted_at is null or c.counted_at < changed.at
-   group by 1 order by 1`
+   where c.counted_at is null or c.counted_at < changed.at group by 1 order by 1`
 })
 
 /** Resources that finished or running runs changed. */
@@ -75,8 +74,7 @@ export const changedStatement = Statement.make({
   text: `select resource, max(at)::text as at from (
     select r.resource, r.finished_at as at from tributary.runs r where r.finished_at > $1::timestamptz and ${didChange}
     union all
-    select r.resource, tributary.now() from tributary.runs r where r.status = 'running' and ${didChange}) changed
-   group by 1 order by 1`
+    select r.resource, tributary.now() from tributary.runs r where r.status = 'running' and ${didChange}) changed group by 1 order by 1`
 })
 
 export const tableStatement = Statement.make({
@@ -88,11 +86,7 @@ export const tableStatement = Statement.make({
          and c.relname = coalesce((select sql_name from tributary.sql_names where scope = '' and api_name = $2), $2)`
 })
 
-interface Counted {
-  readonly company: bigint
-  readonly rows: number
-  readonly deleted: number
-}
+type Counted = Statement.RowOf<typeof estimateStatement>
 
 export const storeStatement = Statement.make({
   name: "store row counts",
@@ -105,8 +99,7 @@ export const storeStatement = Statement.make({
       from (select distinct company_id from tributary.checkpoints where resource = $1) k
       left join jsonb_to_recordset($4::text::jsonb) as v(company bigint, rows bigint, deleted bigint) on v.company = k.company_id
     on conflict (company_id, resource) do update
-       set rows = excluded.rows, deleted = excluded.deleted, is_exact = excluded.is_exact, run_id = excluded.run_id,
-           counted_at = excluded.counted_at
+       set rows = excluded.rows, deleted = excluded.deleted, is_exact = excluded.is_exact, run_id = excluded.run_id, counted_at = excluded.counted_at
      where c.counted_at <= excluded.counted_at`
 })
 

@@ -23,11 +23,9 @@ export const readStatement = Statement.make({
   name: "read the last syncs of a resource",
   params: ["int8", "text", "text", "timestamptz?"],
   columns: {
-    cursorMs: "float8?",
-    fullScanMs: "float8?",
+    ...Statement.columns("float8?", "cursorMs", "fullScanMs"),
     runId: "int8?",
-    kind: "text?",
-    status: "text?",
+    ...Statement.columns("text?", "kind", "status"),
     beganMs: "float8?",
     isRunning: "bool"
   },

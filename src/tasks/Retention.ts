@@ -65,12 +65,8 @@ const batches = Effect.fnUntraced(function* (batch: Sql.Query<ReadonlyArray<unkn
 export const runsNeededStatement = Statement.make({
   name: "find runs that are kept",
   columns: {
-    company_id: "text",
-    resource: "text",
-    lane: "text",
-    newest: "text?",
-    read_well: "text?",
-    read_whole: "text?"
+    ...Statement.columns("text", "company_id", "resource", "lane"),
+    ...Statement.columns("text?", "newest", "read_well", "read_whole")
   },
   text: `select company_id::text as company_id, resource, lane,
          max(id) filter (where place = ${runsKept})::text as newest,
@@ -159,7 +155,7 @@ export const removeFreeStatement = Statement.make({
      order by resolved_at limit ${batchRows} for update skip locked)) returning id`
 })
 
-/** Calls of refused records stay with them: they tell how it was asked. */
+/** Requests of rejected records stay with them. */
 export const removeCallsStatement = Statement.make({
   ...deletesOld,
   name: "delete old push requests",

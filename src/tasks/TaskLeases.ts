@@ -14,8 +14,7 @@ import * as Statement from "../postgres/Statement.ts"
 export const leaseMs = 10_000
 
 const leaseColumns = {
-  company: "text",
-  resource: "text",
+  ...Statement.columns("text", "company", "resource"),
   kind: Statement.as<TaskKind>("text"),
   owner: Statement.as<string>("text?"),
   fence: "int8"
@@ -71,8 +70,7 @@ export const claimStatement = Statement.make({
     /** When a person requested it; null when its schedule did. */
     requestedAt: "timestamptz?",
     full: "bool",
-    since: "text?",
-    until: "text?",
+    ...Statement.columns("text?", "since", "until"),
     failures: "int4",
     /** When the lease of a process that did not finish it expired; null for a task that was free. */
     leaseExpiredAt: "timestamptz?",

@@ -14,8 +14,7 @@ export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "interr
 export const readStatement = Statement.make({
   name: "read tasks",
   columns: {
-    company: "text",
-    resource: "text",
+    ...Statement.columns("text", "company", "resource"),
     kind: Statement.as<TaskKind>("text"),
     /** In words; null for a task that runs only on request. */
     schedule: "text?",
@@ -26,17 +25,14 @@ export const readStatement = Statement.make({
     askedAt: "timestamptz?",
     askedBy: "text?",
     askedFull: "bool",
-    since: "text?",
-    until: "text?",
+    ...Statement.columns("text?", "since", "until"),
     /** Whether a process runs it: its lease has not expired, by the warehouse's clock. */
     isRunning: "bool",
-    beganAt: "timestamptz?",
-    endedAt: "timestamptz?",
+    ...Statement.columns("timestamptz?", "beganAt", "endedAt"),
     status: Statement.as<TaskStatus | null>("text?"),
     runId: "int8?",
     failures: "int4",
-    error: "text?",
-    remedy: "text?"
+    ...Statement.columns("text?", "error", "remedy")
   },
   text: `select company, resource, kind, schedule, freshness_target_ms::float8 as "promiseMs", next_run_at as "nextAt", paused_at as "pausedAt",
               paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,

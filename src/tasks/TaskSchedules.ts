@@ -33,11 +33,9 @@ export const readSchedulesStatement = Statement.make({
   name: "read schedules",
   params: ["text[]"],
   columns: {
-    company: "text",
-    resource: "text",
+    ...Statement.columns("text", "company", "resource"),
     schedule: "text?",
-    nextMs: "float8?",
-    beganMs: "float8?",
+    ...Statement.columns("float8?", "nextMs", "beganMs"),
     isOwned: "bool",
     /** Whether a process that could run it was alive when it was due. */
     hadLiveProcess: "bool",
