@@ -82,7 +82,7 @@ const inCircles = (): Counts => {
 
 /** How often each file runs SQL that is no statement of `src/postgres/Statement.ts`. */
 const unnamedSql = (): Counts => {
-  const use = /\bsql\.unsafe\b|\bSql\.rows\b|\bsql(?:<[^`;]*>)?`|\b(?:inboxQuery|run)(?:<[^;]*?>)?\(\s*["`][a-z]/g
+  const use = /\bsql\.unsafe\b|\bSql\.rows\b|\bsql(?:<[^`]*?>)?`|\b(?:inboxQuery|run)(?:<[^;]*?>)?\(\s*["`][a-z]/g
   return sorted(
     Object.fromEntries(
       [...texts].flatMap(([path, text]) => {
