@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { Failure } from "../sync/Outcome.ts"
 import { parentsMax } from "../sync/SyncResource.ts"
 import * as CompareWithRow from "./CompareWithRow.ts"
@@ -140,14 +141,16 @@ export const readChildrenOf = Effect.fnUntraced(function* (
   const { companyId, table, path } = target
   const { field } = table.resource.parent!
   const events = candidates.filter(({ id }) => parents.has(id))
-  yield* RefetchRequests.requestRefetch(companyId, path, field, new Set(parents.values()))
+  const values = JSON.stringify([...new Set(parents.values())])
+  yield* Statement.runNamed(RefetchRequests.request, [companyId, path, field, values])
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", priority)
   if (!isComplete(outcome)) {
     if (outcome.failure !== null) yield* resolveFailedRead(worker, events, outcome.failure, startedAt)
     return false
   }
   yield* worker.breaker.succeed
-  const pending = yield* RefetchRequests.pendingRefetches(companyId, path, field)
+  const requests = yield* Statement.runNamed(RefetchRequests.pending, [companyId, path, field])
+  const pending = new Set(requests.map(({ value }) => value))
   const answered = events.filter(({ id }) => !pending.has(parents.get(id)!))
   const rows = yield* CompareWithRow.compareWithRow(table, companyId, answered)
   yield* resolveListed(worker, answered, rows, outcome.runId)

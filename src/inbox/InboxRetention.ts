@@ -21,16 +21,15 @@ export interface PurgeResult {
   readonly processes: number
 }
 
-const resolvedMaxDefault = 2_000_000
 /** Dead letters are kept longer than the source keeps events that it gave up (30 days). */
 export const deadDays = 90
-const deadMaxDefault = 100_000
 const purgeBatch = 5_000
 
 const isResolved = "state in ('done', 'skipped')"
 const isDead = "state = 'dead_letter'"
 /** SQL: so many milliseconds ago. */
 const ago = (ms: string) => `tributary.now() - ${ms}::float8 * interval '1 millisecond'`
+const count = { columns: { count: "int8" } } as const
 const countEvents = (which: string) => `select count(*) as count from tributary.inbox where ${which}`
 /** SQL: removes the $1 oldest events; where $2 is not null, only those resolved more than $2 ms ago. */
 const removeEvents = (which: string) =>
@@ -40,15 +39,11 @@ const removeEvents = (which: string) =>
 
 const removal = { params: ["int8", "float8?"], columns: { id: "int8" } } as const
 export const resolvedEvents = {
-  count: Statement.make({
-    name: "count resolved events",
-    columns: { count: "int8" },
-    text: countEvents(isResolved)
-  }),
+  count: Statement.make({ name: "count resolved events", ...count, text: countEvents(isResolved) }),
   remove: Statement.make({ name: "remove resolved events", ...removal, text: removeEvents(isResolved) })
 }
 export const deadLetters: typeof resolvedEvents = {
-  count: Statement.make({ name: "count dead letters", columns: { count: "int8" }, text: countEvents(isDead) }),
+  count: Statement.make({ name: "count dead letters", ...count, text: countEvents(isDead) }),
   remove: Statement.make({ name: "remove dead letters", ...removal, text: removeEvents(isDead) })
 }
 
@@ -95,8 +90,8 @@ export const removeProcessesStatement = Statement.make({
  */
 export const purge = Effect.fnUntraced(function* ({
   keepMs,
-  resolvedMax = resolvedMaxDefault,
-  deadMax = deadMaxDefault
+  resolvedMax = 2_000_000,
+  deadMax = 100_000
 }: PurgeOptions): Effect.fn.Return<PurgeResult, SqlError, SqlClient.SqlClient> {
   const events = yield* purgeEvents(resolvedEvents, keepMs, resolvedMax)
   const dead = yield* purgeEvents(deadLetters, Math.max(keepMs, deadDays * 86_400_000), deadMax)

@@ -18,6 +18,7 @@ import { Priority } from "../budget/Budget.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import type { Company } from "../sync/Company.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { childrenEveryMs, readForEvents, refetchChildren } from "./BulkReads.ts"
@@ -99,7 +100,8 @@ const listTasks = Effect.fnUntraced(function* (worker: InboxWorker.InboxWorker) 
   const companyId = yield* InboxWorker.identify(worker)
   if (companyId === null) return noTasks
   if (!areRefetchesListed(worker)) {
-    for (const path of yield* RefetchRequests.resourcesToRefetch(companyId)) worker.childrenToRefetch.add(path)
+    const requested = yield* Statement.runNamed(RefetchRequests.resources, [companyId])
+    for (const { resource } of requested) worker.childrenToRefetch.add(resource)
     worker.refetchesListedAt = worker.now()
   }
   const scans = scanTasks(worker, companyId, tables)

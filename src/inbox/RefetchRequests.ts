@@ -1,20 +1,17 @@
-/** Refetch requests: children of changed parents that are to be read again. */
-import * as Effect from "effect/Effect"
+/** Statements on refetch requests: children of changed parents that are to be read again. */
 import { requestSql } from "../land/Refetch.ts"
 import * as Statement from "../postgres/Statement.ts"
 
-export const resourcesStatement = Statement.make({
+/** Resources of the company with pending refetch requests. */
+export const resources = Statement.make({
   name: "list the resources with refetch requests",
   params: ["int8"],
   columns: { resource: "text" },
   text: "select distinct resource from tributary.refetch_requests where company_id = $1"
 })
 
-/** Resources of the company with pending refetch requests. */
-export const resourcesToRefetch = (companyId: bigint): Statement.Named<ReadonlyArray<string>> =>
-  Effect.map(Statement.runNamed(resourcesStatement, [companyId]), (rows) => rows.map(({ resource }) => resource))
-
-export const requestStatement = Statement.make({
+/** Requests the records whose field has one of these values, as a change of their parents does. */
+export const request = Statement.make({
   name: "request children of changed parents",
   params: ["int8", "text", "text", "text"],
   text: requestSql(
@@ -22,29 +19,10 @@ export const requestStatement = Statement.make({
   )
 })
 
-/** Requests the records whose field has one of these values, as a change of their parents does. */
-export const requestRefetch = (
-  companyId: bigint,
-  resource: string,
-  field: string,
-  values: Iterable<string>
-): Statement.Named<void> =>
-  Effect.asVoid(Statement.runNamed(requestStatement, [companyId, resource, field, JSON.stringify([...values])]))
-
-export const pendingStatement = Statement.make({
+/** The values whose requests are not fulfilled yet. */
+export const pending = Statement.make({
   name: "read the refetch requests of a field",
   params: ["int8", "text", "text"],
   columns: { value: "text" },
   text: "select value from tributary.refetch_requests where company_id = $1 and resource = $2 and field = $3"
 })
-
-/** The values whose requests are not fulfilled yet. */
-export const pendingRefetches = (
-  companyId: bigint,
-  resource: string,
-  field: string
-): Statement.Named<ReadonlySet<string>> =>
-  Effect.map(
-    Statement.runNamed(pendingStatement, [companyId, resource, field]),
-    (rows) => new Set(rows.map(({ value }) => value))
-  )

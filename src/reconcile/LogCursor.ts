@@ -4,29 +4,29 @@ import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 
-/** How far the delivery log of a subscription was read. */
-export interface LogCursor {
-  /** The newest entry, by the source's own time, byte for byte; null when there was none. */
-  readonly to: string | null
-  /** Age by the warehouse's clock; of the subscription's first snapshot where the log was never read. */
-  readonly ageMs: number
-  /** When the log was read; null when it never was. */
-  readonly at: string | null
-  /** The event of that entry; null where it is unknown. */
-  readonly event: string | null
-  /** How long that has been the newest entry, of an event with attempts to come; null when it was not. */
-  readonly waitsMs: number | null
-}
-
 export const readStatement = Statement.make({
   name: "read the position in a delivery log",
   params: ["text", "text"],
-  columns: { to: "text?", event: "text?", at: "text?", waitsMs: "float8?", ageMs: "float8" },
+  columns: {
+    /** The newest entry, by the source's own time, byte for byte; null when there was none. */
+    to: "text?",
+    /** The event of that entry; null where it is unknown. */
+    event: "text?",
+    /** When the log was read; null when it never was. */
+    at: "text?",
+    /** How long that has been the newest entry, of an event with attempts to come; null when it was not. */
+    waitsMs: "float8?",
+    /** Age by the warehouse's clock; of the subscription's first snapshot where the log was never read. */
+    ageMs: "float8"
+  },
   text: `select log_cursor_at as "to", log_cursor_event as event, log_read_at::text as at,
                 (extract(epoch from tributary.now() - log_head_pending_since) * 1000)::float8 as "waitsMs",
                 (extract(epoch from tributary.now() - coalesce(log_read_at, first_seen_at)) * 1000)::float8 as "ageMs"
            from tributary.subscriptions where company = $1 and subscription_id = $2`
 })
+
+/** How far the delivery log of a subscription was read. */
+export type LogCursor = Statement.RowOf<typeof readStatement>
 
 export const read = (company: string, subscriptionId: string): Sql.Query<LogCursor | null> =>
   Effect.map(Statement.run(readStatement, [company, subscriptionId]), ([row]) => row ?? null)

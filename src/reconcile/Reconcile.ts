@@ -36,6 +36,7 @@ import { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
 import * as EventScopes from "../subscriptions/EventScopes.ts"
 import { isOurs } from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
@@ -169,7 +170,7 @@ const checkLocked = Effect.fnUntraced(function* (
     if (paused || !(yield* Reenable.isDue(name, id))) continue
     const reason = yield* Reenable.reenable(name, subscriptions, id)
     if (reason !== null) {
-      yield* Reenable.recordFailure(name, id, reason)
+      yield* Statement.run(Reenable.recordFailure, [name, id, reason])
       notes.push(`subscription ${id} stays disabled: ${reason}`)
       continue
     }

@@ -28,7 +28,8 @@ export const isDueStatement = Statement.make({
 export const isDue = (company: string, subscriptionId: string): Sql.Query<boolean> =>
   Effect.map(Statement.run(isDueStatement, [company, subscriptionId]), ([row]) => row?.isDue === true)
 
-export const failureStatement = Statement.make({
+/** Stores why the subscription and its gap stay as they are, and the pause until the next attempt. */
+export const recordFailure = Statement.make({
   name: "store why a subscription stays disabled",
   params: ["text", "text", "text"],
   text: `with tried as (
@@ -44,20 +45,14 @@ export const failureStatement = Statement.make({
           where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`
 })
 
-export const recordFailure = (company: string, subscriptionId: string, reason: string) =>
-  Statement.run(failureStatement, [company, subscriptionId, reason])
-
-export const hasEventStatement = Statement.make({
+/** The event, if it is in the inbox; where its id is unknown, any event since then. */
+export const findEvent = Statement.make({
   name: "find the event of a test delivery",
   params: ["text", "text?", "timestamptz"],
   columns: { event_id: "text" },
   text: `select event_id from tributary.inbox
           where company = $1 and (event_id = $2 or ($2::text is null and received_at >= $3::timestamptz)) limit 1`
 })
-
-/** Whether the event is in the inbox; where its id is unknown, any event since then. */
-const hasEvent = (company: string, eventId: string | null, since: string): Sql.Query<boolean> =>
-  Effect.map(Statement.run(hasEventStatement, [company, eventId, since]), ({ length }) => length > 0)
 
 const describeTest = (result: TestResult): string => {
   const { responseCode, responseBody, isSilent } = result
@@ -76,8 +71,8 @@ export const reenable = Effect.fnUntraced(function* (company: string, subscripti
   if (tested._tag === "Failure") return `it cannot be tested: ${tested.failure.message}; ${tested.failure.remedy}`
   const { eventId, delivered } = tested.success
   // The stored event is the proof, however the source describes the answer.
-  const isProved = (eventId !== null || delivered) && (yield* hasEvent(company, eventId, since))
-  if (!isProved) {
+  const events = eventId === null && !delivered ? [] : yield* Statement.run(findEvent, [company, eventId, since])
+  if (events.length === 0) {
     return delivered
       ? "a test delivery was acknowledged, and did not arrive here: its address leads to another receiver"
       : describeTest(tested.success)

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { isComplete, refresh } from "../inbox/Refresh.ts"
 import { Database } from "../postgres/Database.ts"
-import type { Company } from "../sync/Company.ts"
 import * as Statement from "../postgres/Statement.ts"
+import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 
 export interface Repairs {

@@ -42,26 +42,6 @@ export interface SnapshotResult {
   readonly opened: number
 }
 
-/** `isEvaluated` says whether its gaps were ever evaluated, `isUpToDate` whether they were after its last snapshot. */
-export const previousStatement = Statement.make({
-  name: "read the subscriptions before a snapshot",
-  params: ["text"],
-  columns: {
-    id: "text",
-    state: Statement.as<SubscriptionStore.SubscriptionState>("text"),
-    events: "text[]",
-    unsound: Statement.as<SubscriptionStore.UnhealthyReason | null>("text?"),
-    isEvaluated: "bool",
-    isUpToDate: "bool"
-  },
-  text: `select subscription_id as id, state, events, unhealthy_reason as unsound, gaps_evaluated_at is not null as "isEvaluated",
-                gaps_evaluated_at is not distinct from checked_at as "isUpToDate"
-           from tributary.subscriptions where company = $1 order by subscription_id for update`
-})
-
-/** A row before the snapshot. */
-type PreviousRow = Statement.RowOf<typeof previousStatement>
-
 /** The rows after a snapshot. */
 interface Current {
   /** Those that deliver to us or did. */
@@ -118,7 +98,7 @@ const lastingGaps = (snapshot: Snapshot, { ever, ours, soundAt }: Current): Read
 /** Gaps that have ended: what active subscriptions did not deliver for a while. Also the subscriptions that caused them. */
 const endedGaps = (
   { wanted, unreadable }: Snapshot,
-  previousRows: ReadonlyArray<PreviousRow>,
+  previousRows: ReadonlyArray<SubscriptionStore.LockedRow>,
   { active, soundAt }: Current
 ): { readonly gaps: ReadonlyArray<SnapshotGap>; readonly repaired: ReadonlyArray<Row> } => {
   const previousById = new Map(previousRows.map((row) => [row.id, row]))
@@ -167,7 +147,7 @@ export const evaluatedStatement = Statement.make({
 
 const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
   const { company, at } = snapshot
-  const previous = yield* Statement.run(previousStatement, [company])
+  const previous = yield* Statement.run(SubscriptionStore.lockStatement, [company])
   const rows = yield* SubscriptionStore.saveSnapshot(company, snapshot.subscriptions, snapshot.url, snapshot.events, at)
   // Without a configured address, earlier snapshots may have stored the subscriptions of other receivers.
   const ever = rows.filter((row) => snapshot.url !== null || HookUrl.isOurs(company, null, row.url))
@@ -192,7 +172,7 @@ const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
     ours.map(({ id }) => id)
   )
   for (const row of ended.repaired) {
-    if (SubscriptionStore.isHealthy(row)) yield* SubscriptionStore.markHealthy(company, row.id, at)
+    if (SubscriptionStore.isHealthy(row)) yield* Statement.run(SubscriptionStore.markHealthy, [company, row.id, at])
     else yield* Statement.run(SubscriptionStore.markMissing, [company, row.id])
   }
   yield* Statement.run(evaluatedStatement, [company])

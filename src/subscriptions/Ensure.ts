@@ -6,10 +6,11 @@
  * is none at our address, the only one that was ours at another address moves. It changes nothing where all is so.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { changeTo, isOurs, takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
 import { createWithSecret, descriptionOf } from "./Create.ts"
 import * as EventScopes from "./EventScopes.ts"
@@ -160,11 +161,16 @@ const cancelDuplicate = Effect.fnUntraced(function* (
   return { deeds: [], warnings: [`subscription ${id} delivers the same events once more: ${error.message}`] }
 })
 
+export const ofOthersStatement = Statement.make({
+  name: "list the subscriptions of other companies",
+  params: ["text"],
+  columns: { id: "text", url: "text", company: "text" },
+  text: "select subscription_id as id, url, company from tributary.subscriptions where company <> $1"
+})
+
 /** The subscriptions that the warehouse stores for another company, with that company. */
 const madeForOthers = Effect.fnUntraced(function* (company: string, listed: ReadonlyArray<Subscription>) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ id: string; url: string; company: string }>`
-    select subscription_id as id, url, company from tributary.subscriptions where company <> ${company}`
+  const rows = yield* Statement.run(ofOthersStatement, [company])
   return listed.flatMap((one) =>
     rows
       .filter(({ id, url }) => id === one.id && HookUrl.isSame(url, one.url))

@@ -122,10 +122,24 @@ const failuresReset = `case when excluded.failure_count < s.failure_count
 export const lockStatement = Statement.make({
   name: "lock the subscriptions of a company",
   params: ["text"],
-  columns: { subscription_id: "text" },
+  columns: {
+    id: "text",
+    state: Statement.as<SubscriptionState>("text"),
+    events: "text[]",
+    unsound: Statement.as<UnhealthyReason | null>("text?"),
+    /** Whether its gaps were ever evaluated. */
+    isEvaluated: "bool",
+    /** Whether they were evaluated after its last snapshot. */
+    isUpToDate: "bool"
+  },
   // Every process locks a company's rows in the same order.
-  text: "select subscription_id from tributary.subscriptions where company = $1 order by subscription_id for update"
+  text: `select subscription_id as id, state, events, unhealthy_reason as unsound, gaps_evaluated_at is not null as "isEvaluated",
+                gaps_evaluated_at is not distinct from checked_at as "isUpToDate"
+           from tributary.subscriptions where company = $1 order by subscription_id for update`
 })
+
+/** A row before a snapshot. */
+export type LockedRow = Statement.RowOf<typeof lockStatement>
 
 export const snapshotStatement = Statement.make({
   name: "store a snapshot of the subscriptions",
@@ -208,19 +222,16 @@ export const recordFailure = (
   { message, remedy }: Pick<SourceError, "message" | "remedy">
 ) => Statement.run(failureStatement, [company, subscriptionId, sanitizeText(message), remedy])
 
-export const healthyStatement = Statement.make({
+/**
+ * Marks a subscription as healthy from $3, the time of the snapshot that showed it. The caller's transaction stores the
+ * delivery gap before that.
+ */
+export const markHealthy = Statement.make({
   name: "mark a subscription as healthy",
   params: ["text", "text", "timestamptz"],
   text: `update tributary.subscriptions set unhealthy_reason = null, healthy_at = $3
           where company = $1 and subscription_id = $2 and state = 'active'`
 })
-
-/**
- * Marks a subscription as healthy from `at`, the time of the snapshot that showed it. The caller's transaction stores the
- * delivery gap before that.
- */
-export const markHealthy = (company: string, subscriptionId: string, at: string) =>
-  Statement.run(healthyStatement, [company, subscriptionId, at])
 
 /** Marks a subscription that is active again and does not deliver everything. Lasting gaps tell what is missing. */
 export const markMissing = Statement.make({

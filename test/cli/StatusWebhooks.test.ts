@@ -5,6 +5,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { gaps } from "../../src/cli/doctor/Webhooks.ts"
 import { webhookLines } from "../../src/cli/status/Format.ts"
 import * as DeliveryGaps from "../../src/reconcile/DeliveryGaps.ts"
+import * as Statement from "../../src/postgres/Statement.ts"
 import * as Reenable from "../../src/reconcile/Reenable.ts"
 import * as Processes from "../../src/serve/Processes.ts"
 import * as Webhooks from "../../src/status/Webhooks.ts"
@@ -52,7 +53,7 @@ describe("tributary status", () => {
           },
           { ...gap, resource: "z", cause: "acknowledged_not_stored", lasts: false }
         ])
-        yield* Reenable.recordFailure("main", "2", "a test delivery was answered 502")
+        yield* Statement.run(Reenable.recordFailure, ["main", "2", "a test delivery was answered 502"])
         yield* DeliveryGaps.recordRepairFailure("main", "y", "the service failed")
         yield* sql`update tributary.delivery_gaps set closed_at = tributary.now() - interval '3 hours', closed_by = 'run 7'
           where resource = 'z'`

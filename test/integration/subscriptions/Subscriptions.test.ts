@@ -11,6 +11,7 @@ import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
+import * as Statement from "../../../src/postgres/Statement.ts"
 import * as SubscriptionStore from "../../../src/subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import { did, stand, type Trouble, warehouse } from "./subscribing.ts"
@@ -56,7 +57,7 @@ describe("a subscription", () => {
         assert.isTrue(SubscriptionStore.isHealthy(seen))
 
         // Only reconcile, after it has recorded the gap, marks the subscription healthy.
-        yield* SubscriptionStore.markHealthy(at.name, id, seen.checkedAt)
+        yield* Statement.run(SubscriptionStore.markHealthy, [at.name, id, seen.checkedAt])
         const after = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
         assert.deepStrictEqual([after.unsound, after.soundAt], [null, seen.checkedAt])
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])

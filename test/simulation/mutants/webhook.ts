@@ -282,7 +282,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "revived-without-proof",
     origin: "revived without proof",
     story: "trying costs nothing",
-    changes: [{ file: reenable, find: "  if (!isProved) {\n", replace: "  if (since === null) {\n" }],
+    changes: [{ file: reenable, find: "  if (events.length === 0) {\n", replace: "  if (since === null) {\n" }],
     wish: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
   },
   {
