@@ -234,7 +234,7 @@ describe("a failed database connection", () => {
 describe("DATABASE_URL", () => {
   const parse = (url: string) => parseUrl(Redacted.make(url))
 
-  it.effect("is parsed like libpq does", () =>
+  it.effect("is parsed as in libpq", () =>
     Effect.gen(function* () {
       const endpoint = yield* parse(
         "postgresql://a%40b:p%2Fw@db.example:6000/some%20name?connect_timeout=3&sslmode=disable&options=-c%20work_mem%3D8MB&application_name=mine"

@@ -242,7 +242,7 @@ describe("a subscription", () => {
       })
     )
 
-    it.effect("leads to the setting webhooks.rotate_field when the source names another field", () =>
+    it.effect("reports the setting webhooks.rotate_field when the source expects another field", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         yield* at.ensure()
