@@ -38,19 +38,18 @@ export const retryInserted = Statement.make({
   text: retrySql(isInserted("$1", "$2"))
 })
 
-export const successorStatement = Statement.make({
-  name: "find the unfinished push of the same input",
-  params: ["int8"],
-  columns: { id: "int8" },
-  text: `select o.id from tributary.pushes p
-    join tributary.pushes o using (company, resource, operation, content_hash)
-   where p.id = $1 and o.id <> p.id and o.finished_at is null`
-})
-
+/** Answers the unfinished push of the same input instead, where there is one. */
 export const reopenStatement = Statement.make({
   name: "reopen a push",
   params: ["int8"],
-  text: "update tributary.pushes set finished_at = null where id = $1"
+  columns: { id: "int8" },
+  text: `with successor as (
+    select o.id from tributary.pushes p
+      join tributary.pushes o using (company, resource, operation, content_hash)
+     where p.id = $1 and o.id <> p.id and o.finished_at is null
+  ), reopened as (
+    update tributary.pushes set finished_at = null where id = $1 and not exists (select from successor)
+  ) select id from successor`
 })
 
 /** Makes rejected rows pending, and returns how many. Their push is unfinished again. */
@@ -61,8 +60,6 @@ export const retryRejected = Effect.fn("push.putBack")(function* (rows: Rows) {
   const count = retried!.rows
   if (count === 0 || !("push" in rows)) return count
   const { push } = rows
-  const [successor] = yield* Statement.run(successorStatement, [push])
-  if (successor !== undefined) return yield* new PushSuperseded({ push, by: successor.id })
-  yield* Statement.run(reopenStatement, [push])
-  return count
+  const [successor] = yield* Statement.run(reopenStatement, [push])
+  return successor === undefined ? count : yield* new PushSuperseded({ push, by: successor.id })
 }, transaction)

@@ -1,0 +1,35 @@
+/** Sessions of the dashboard and its password in the warehouse. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import { inWarehouse as sessions } from "../../src/dashboard/Sessions.ts"
+import { layerWarehouse } from "../support/postgres.ts"
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a session in the warehouse", (it) => {
+  it.effect("is open until its end, and ends with its password", () =>
+    Effect.gen(function* () {
+      const [first, second] = yield* Effect.all([sessions.generation("one"), sessions.generation("one")], {
+        concurrency: 2
+      })
+      assert.strictEqual(first, second, "two processes agree on one generation")
+      yield* sessions.begin("a", first, 60_000)
+      yield* sessions.begin("b", first, 60_000)
+      yield* sessions.begin("past", first, -1)
+      const areOpen = (generation: string) =>
+        Effect.forEach(["a", "b", "past", "none"], (session) => sessions.isOpen(session, generation))
+      assert.deepStrictEqual(yield* areOpen(first), [true, true, false, false])
+      assert.deepStrictEqual(yield* areOpen("another"), [false, false, false, false])
+      yield* sessions.end("b")
+      assert.deepStrictEqual(yield* areOpen(first), [true, false, false, false])
+      const changed = yield* sessions.generation("two")
+      assert.notStrictEqual(changed, first)
+      assert.strictEqual(yield* sessions.generation("two"), changed)
+      assert.deepStrictEqual(yield* areOpen(first), [false, false, false, false])
+      yield* sessions.begin("a", changed, 60_000)
+      yield* sessions.endAll
+      assert.deepStrictEqual(yield* areOpen(changed), [false, false, false, false])
+      assert.strictEqual((yield* sessions.key).length, 32)
+      assert.deepStrictEqual(yield* sessions.key, yield* sessions.key)
+    }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+  )
+})
