@@ -61,6 +61,34 @@ export const confirmSource = Effect.fnUntraced(function* (
   if (stored !== address) return yield* CheckpointIdentity.otherAddress(companyId, stored, address)
 })
 
+export const replaceSourceStatement = Statement.make({
+  name: "replace the source of a company",
+  params: ["int8", "text"],
+  text: `insert into tributary.sources (company_id, address, since) values ($1, $2, tributary.now())
+     on conflict (company_id) do update set address = excluded.address, since = excluded.since`
+})
+
+export const adoptStatement = Statement.make({
+  name: "let checkpoints adopt a source",
+  params: ["int8", "text"],
+  text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1,
+      full_scan_reason = case when lane = 'live' then $2 else full_scan_reason end, ${forgetScanSql}, updated_at = tributary.now()
+    where company_id = $1`
+})
+
+export const forgetCompanyIdsStatement = Statement.make({
+  name: "forget scanned ids of a company",
+  params: ["int8"],
+  text: "delete from tributary.scan_ids where company_id = $1"
+})
+
+/** Stores another source of a company, as a person has confirmed it; the caller's transaction contains all of it. */
+export const adoptSource = Effect.fnUntraced(function* (companyId: bigint, address: string) {
+  yield* Statement.run(replaceSourceStatement, [companyId, address])
+  yield* Statement.run(adoptStatement, [companyId, `its source is now ${address}`])
+  yield* Statement.run(forgetCompanyIdsStatement, [companyId])
+})
+
 export interface IdentityDifferences {
   /** What happened to the table; null when it is the one that was filled. */
   readonly replaced: string | null

@@ -9,8 +9,8 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import { SourceError, Unreachable } from "../connector/SourceError.ts"
-import { forgetScanSql } from "../land/Checkpoint.ts"
 import { otherAddress, sourceChanged } from "../land/CheckpointIdentity.ts"
+import { adoptSource } from "../land/ConfirmIdentity.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -50,27 +50,6 @@ export const pauseOutboxStatement = Statement.make({
               where exists (select 1 from tributary.outbox where company = $1 and state in ('pending', 'in_flight'))`
 })
 
-export const replaceSourceStatement = Statement.make({
-  name: "replace the source of a company",
-  params: ["int8", "text"],
-  text: `insert into tributary.sources (company_id, address, since) values ($1, $2, tributary.now())
-             on conflict (company_id) do update set address = excluded.address, since = excluded.since`
-})
-
-export const adoptStatement = Statement.make({
-  name: "let checkpoints adopt a source",
-  params: ["int8", "text"],
-  text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1,
-      full_scan_reason = case when lane = 'live' then $2 else full_scan_reason end, ${forgetScanSql}, updated_at = tributary.now()
-    where company_id = $1`
-})
-
-export const forgetIdsStatement = Statement.make({
-  name: "forget scanned ids of a company",
-  params: ["int8"],
-  text: "delete from tributary.scan_ids where company_id = $1"
-})
-
 const acceptSource = Effect.fnUntraced(function* (
   company: string,
   companyId: bigint,
@@ -82,10 +61,7 @@ const acceptSource = Effect.fnUntraced(function* (
     company,
     `company ${company} has a new source, and its outbox was filled for the earlier one`
   ])
-  if (address === null || knownAddress === address) return
-  yield* Statement.run(replaceSourceStatement, [companyId, address])
-  yield* Statement.run(adoptStatement, [companyId, `its source is now ${address}`])
-  yield* Statement.run(forgetIdsStatement, [companyId])
+  if (address !== null && knownAddress !== address) yield* adoptSource(companyId, address)
 })
 
 const confirmCompany = Effect.fnUntraced(function* (
