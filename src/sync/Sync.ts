@@ -8,7 +8,7 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { Priority } from "../budget/Budget.ts"
 import type { Resource } from "../catalogue/Resource.ts"
@@ -20,6 +20,7 @@ import { type Model, modelsDatasetDefault } from "../warehouse/Model.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as Views from "../warehouse/Views.ts"
 import type { Database } from "../postgres/Database.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { retryTransient } from "../postgres/Transaction.ts"
 import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
@@ -122,13 +123,12 @@ export const accessBlockOf = (resource: Resource, { scopes, features }: Identity
 export const isAccessBlock = ({ failure }: Outcome): boolean =>
   failure?.kind === "Forbidden" && failure.stops === "resource"
 
-/** When each resource was last read, in milliseconds since 1970. */
-const lastSynced = Effect.fnUntraced(function* (companyId: bigint) {
-  const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql<{ resource: string; at: Date }>`
-    select resource, greatest(cursor_read_at, full_scan_at) as at from tributary.checkpoints
-     where company_id = ${companyId} and lane = 'live' and coalesce(cursor_read_at, full_scan_at) is not null`
-  return new Map(rows.map(({ resource, at }) => [resource, at.getTime()]))
+export const lastReadStatement = Statement.make({
+  name: "read when resources were last read",
+  params: ["int8"],
+  columns: { resource: "text", at: "timestamptz" },
+  text: `select resource, greatest(cursor_read_at, full_scan_at) as at from tributary.checkpoints
+     where company_id = $1 and lane = 'live' and coalesce(cursor_read_at, full_scan_at) is not null`
 })
 
 const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, company: SyncCompany) {
@@ -143,7 +143,8 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   const identity = identified.success
   const { companyId } = identity
   yield* retryTransient(SourceGuard.saveCompanyId(company.name, companyId))
-  const synced = yield* retryTransient(lastSynced(companyId))
+  const lastRead = yield* retryTransient(Statement.run(lastReadStatement, [companyId]))
+  const synced = new Map(lastRead.map(({ resource, at }) => [resource, at.getTime()]))
   const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
   const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)
   const tables = new Map(company.resources.map((one) => [one.path, tableOf(one, options.datasets)]))
