@@ -57,12 +57,6 @@ export const cancelStatement = Statement.make({
   text: "select pg_cancel_backend($1) where cardinality(pg_blocking_pids($1)) > 0"
 })
 
-/** Runs a statement on one connection. */
-type Run<E, R> = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
-  statement: Statement.Statement<P, C>,
-  ...values: Statement.Arguments<P>
-) => Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, E, R>
-
 const durationOf = (seconds: number): string => {
   if (seconds < 120) return `${seconds} s`
   return seconds < 7_200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`
@@ -103,8 +97,8 @@ const timedOut = (operation: string, blockers: ReadonlyArray<Blocker>): Database
  */
 export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   operation: string,
-  own: Run<E1, R1>,
-  other: Run<unknown, R1>,
+  own: Statement.Run<E1, R1>,
+  other: Statement.Run<unknown, R1>,
   body: Effect.Effect<A, E, R>
 ): Effect.fn.Return<A, E | E1 | DatabaseError, R | R1> {
   const clock = yield* Clock.Clock

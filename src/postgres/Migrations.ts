@@ -28,21 +28,18 @@ export class MigrationError extends Data.TaggedError("MigrationError")<{
   readonly message: string
 }> {}
 
-/** One file of the folder: `0006_outbox.sql` has id 6 and name "outbox". */
-export interface Migration {
-  readonly id: number
-  readonly name: string
-  readonly file: string
-  readonly sql: string
-  readonly checksum: string
-}
-
 export const appliedStatement = Statement.make({
   name: "read the applied migrations",
   columns: { id: "int4", name: "text", checksum: "text" },
   text: "select id, name, checksum from tributary.migrations order by id"
 })
 export type AppliedMigration = Statement.RowOf<typeof appliedStatement>
+
+/** One file of the folder: `0006_outbox.sql` has id 6 and name "outbox". */
+export interface Migration extends AppliedMigration {
+  readonly file: string
+  readonly sql: string
+}
 
 export const clearSnapshotStatement = Statement.make({
   name: "clear what was seen of other sessions",
@@ -87,10 +84,10 @@ export const migrate = (
         client,
         LockWait.bounded(
           "migrate",
-          (statement, ...values) => queryNamed(client, statement, ...values),
+          queryNamed(client),
           // What a transaction has seen of other sessions stays as it was, unless it is cleared.
           (statement, ...values) =>
-            Effect.andThen(queryNamed(turn, clearSnapshotStatement), queryNamed(turn, statement, ...values)),
+            Effect.andThen(queryNamed(turn)(clearSnapshotStatement), queryNamed(turn)(statement, ...values)),
           apply
         )
       )
@@ -106,15 +103,12 @@ export const migrate = (
     Effect.scoped,
     Effect.mapError((error) =>
       error instanceof DatabaseError && error.code === "55P03" && error.operation === "migrate"
-        ? new DatabaseError({
-            operation: error.operation,
-            code: error.code,
-            message: `cannot migrate the warehouse: ${error.message}`,
-            isRetryable: true
-          })
+        ? busy(`cannot migrate the warehouse: ${error.message}`)
         : error
     )
   )
+
+const busy = (message: string) => new DatabaseError({ operation: "migrate", code: "55P03", message, isRetryable: true })
 
 /** {@link migrate} through an existing pool: a database that is up to date costs one query there. */
 export const ensure = (
@@ -186,49 +180,43 @@ const refusal = (file: string, problem: string) =>
 
 // ----------------------------------------------------------------------------------------------------------- the plan
 
-const fileOf = (applied: AppliedMigration) => `${String(applied.id).padStart(4, "0")}_${applied.name}.sql`
+const numberOf = (id: number) => String(id).padStart(4, "0")
+const fileOf = ({ id, name }: AppliedMigration) => `${numberOf(id)}_${name}.sql`
 
 /** What is to be applied; both lists by ascending id. Refuses every history that is not a prefix of the files. */
-export const pendingOf = (
+export const pendingOf = Effect.fnUntraced(function* (
   migrations: ReadonlyArray<Migration>,
   applied: ReadonlyArray<AppliedMigration>
-): Effect.Effect<ReadonlyArray<Migration>, MigrationError> => {
-  const byId = new Map(migrations.map((migration) => [migration.id, migration]))
-  const appliedIds = new Set(applied.map((row) => row.id))
-  const latestApplied = applied.at(-1)?.id ?? -1
-  const latestKnown = migrations.at(-1)?.id ?? -1
+): Effect.fn.Return<ReadonlyArray<Migration>, MigrationError> {
   const newest = applied.at(-1)
+  const latestApplied = newest?.id ?? -1
+  const latestKnown = migrations.at(-1)?.id ?? -1
   if (newest !== undefined && newest.id > latestKnown) {
-    return Effect.fail(
-      refusal(
-        fileOf(newest),
-        "was applied by a newer version of this program, which this one must not touch: upgrade it, or use another database"
-      )
+    return yield* refusal(
+      fileOf(newest),
+      "was applied by a newer version of this program, which this one must not touch: upgrade it, or use another database"
     )
   }
   for (const row of applied) {
-    const migration = byId.get(row.id)
+    const migration = migrations.find(({ id }) => id === row.id)
     if (migration === undefined) {
-      return Effect.fail(refusal(fileOf(row), "was applied to this database and is missing here: restore the file"))
+      return yield* refusal(fileOf(row), "was applied to this database and is missing here: restore the file")
     }
     if (migration.checksum !== row.checksum) {
-      return Effect.fail(
-        refusal(migration.file, "was changed after it was applied: undo the change and put it into a new file")
+      return yield* refusal(
+        migration.file,
+        "was changed after it was applied: undo the change and put it into a new file"
       )
     }
   }
-  const late = migrations.find((migration) => migration.id < latestApplied && !appliedIds.has(migration.id))
-  if (late !== undefined) {
-    const next = String(latestKnown + 1).padStart(4, "0")
-    return Effect.fail(
-      refusal(
-        late.file,
-        `comes before one that was applied already (${String(latestApplied).padStart(4, "0")}): rename it to ${next}_${late.name}.sql`
-      )
-    )
-  }
-  return Effect.succeed(migrations.filter((migration) => migration.id > latestApplied))
-}
+  const pending = migrations.filter(({ id }) => !applied.some((row) => row.id === id))
+  const late = pending.find(({ id }) => id < latestApplied)
+  if (late === undefined) return pending
+  return yield* refusal(
+    late.file,
+    `comes before one that was applied already (${numberOf(latestApplied)}): rename it to ${numberOf(latestKnown + 1)}_${late.name}.sql`
+  )
+})
 
 // ------------------------------------------------------------------------------------------------------- the database
 
@@ -261,19 +249,14 @@ export const awaitTurnStatement = Statement.make({
  */
 const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, DatabaseError> {
   yield* ask(client, "set local idle_in_transaction_session_timeout = 0")
-  const [first] = yield* queryNamed(client, tryTurnStatement)
+  const [first] = yield* queryNamed(client)(tryTurnStatement)
   if (first?.locked === true) return
   yield* Effect.logInfo("Another program is migrating this database: waiting for it")
   yield* ask(client, `set local lock_timeout = '${turnTimeout}'`)
-  yield* queryNamed(client, awaitTurnStatement).pipe(
+  yield* queryNamed(client)(awaitTurnStatement).pipe(
     Effect.mapError((error) =>
       error.code === "55P03"
-        ? new DatabaseError({
-            operation: "migrate",
-            code: error.code,
-            message: `another program has been migrating this database for ${turnTimeout}: wait for it, or end it`,
-            isRetryable: true
-          })
+        ? busy(`another program has been migrating this database for ${turnTimeout}: wait for it, or end it`)
         : error
     )
   )
@@ -286,8 +269,8 @@ export const ledgerStatement = Statement.make({
 })
 
 const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigration>, DatabaseError> =>
-  Effect.flatMap(queryNamed(client, ledgerStatement), ([ledger]) =>
-    ledger?.exists === true ? queryNamed(client, appliedStatement) : Effect.succeed([])
+  Effect.flatMap(queryNamed(client)(ledgerStatement), ([ledger]) =>
+    ledger?.exists === true ? queryNamed(client)(appliedStatement) : Effect.succeed([])
   )
 
 export const transactionStatement = Statement.make({
@@ -295,9 +278,6 @@ export const transactionStatement = Statement.make({
   columns: { id: "text" },
   text: "select pg_current_xact_id()::text as id"
 })
-
-const currentTransaction = (client: pg.Client) =>
-  Effect.map(queryNamed(client, transactionStatement), ([row]) => row?.id)
 
 export const recordStatement = Statement.make({
   name: "record a migration",
@@ -308,16 +288,17 @@ export const recordStatement = Statement.make({
 /** The file goes to the server as it is, as one message of the simple protocol: it may hold many statements. */
 const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, MigrationError | DatabaseError> =>
   Effect.gen(function* () {
-    const before = yield* currentTransaction(client)
+    const [before] = yield* queryNamed(client)(transactionStatement)
     yield* Effect.tryPromise({
       try: () => client.query(migration.sql),
       catch: (cause) => failureOf(migration, cause)
     })
     // Caught after the fact; but then the next start says what is wrong, since the row below is missing.
-    if ((yield* currentTransaction(client)) !== before) {
+    const [after] = yield* queryNamed(client)(transactionStatement)
+    if (after?.id !== before?.id) {
       return yield* refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
     }
-    yield* queryNamed(client, recordStatement, [migration.id, migration.name, migration.checksum])
+    yield* queryNamed(client)(recordStatement, [migration.id, migration.name, migration.checksum])
   }).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
 
 /** A lost connection stays a DatabaseError; what Postgres has against the SQL names file and line. */
@@ -336,11 +317,7 @@ const failureOf = (migration: Migration, cause: unknown): MigrationError | Datab
 const lineOf = (sql: string, cause: unknown): number | undefined => {
   const position = Predicate.hasProperty(cause, "position") ? Number(cause.position) : Number.NaN
   if (!Number.isInteger(position) || position < 1) return undefined
-  return (
-    Array.from(sql)
-      .slice(0, position - 1)
-      .filter((character) => character === "\n").length + 1
-  )
+  return [...sql].slice(0, position - 1).filter((character) => character === "\n").length + 1
 }
 
 /** Commits when the work succeeds; otherwise the scope of the connection ends it, and the server rolls back. */

@@ -90,19 +90,18 @@ export const isStatement = (value: unknown): value is Statement<ReadonlyArray<Ty
 
 export type Arguments<P extends ReadonlyArray<Type>> = P extends readonly [] ? [] : [values: Values<P>]
 
-/** The rows of a statement. */
-export const run = <P extends ReadonlyArray<Type>, C extends Columns>(
-  { text }: Statement<P, C>,
-  ...[values]: Arguments<P>
-): Effect.Effect<ReadonlyArray<RowOf<Statement<P, C>>>, SqlError, SqlClient.SqlClient> =>
-  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<RowOf<Statement<P, C>>>(text, values ?? []))
+/** Answers the rows of a statement. */
+export type Run<E, R = never> = <P extends ReadonlyArray<Type>, C extends Columns>(
+  statement: Statement<P, C>,
+  ...values: Arguments<P>
+) => Effect.Effect<ReadonlyArray<RowOf<Statement<P, C>>>, E, R>
+
+export const run: Run<SqlError, SqlClient.SqlClient> = ({ text }, ...[values]) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, values ?? []))
 
 /** What answers the rows of a named statement. */
 export type Named<A> = Effect.Effect<A, DatabaseError, SqlClient.SqlClient>
 
 /** As {@link run}; its error names the statement. */
-export const runNamed = <P extends ReadonlyArray<Type>, C extends Columns>(
-  statement: Statement<P, C>,
-  ...values: Arguments<P>
-): Named<ReadonlyArray<RowOf<Statement<P, C>>>> =>
+export const runNamed: Run<DatabaseError, SqlClient.SqlClient> = (statement, ...values) =>
   Effect.mapError(run(statement, ...values), DatabaseError.from(statement.name))

@@ -25,19 +25,12 @@ const utc = (text: string | null): string | null => (text === null ? null : (ins
 
 const asText = (expression: string, name: string) => `to_json(${expression}) #>> '{}' as "${name}"`
 
-const runColumns = `r.id as run, r.kind, r.lane, r.status, ${asText("r.started_at", "beganAt")}, ${asText("r.finished_at", "endedAt")}`
+const runColumns = `r.id, r.kind, r.lane, r.status, ${asText("r.started_at", "beganAt")}, ${asText("r.finished_at", "endedAt")}`
 
-interface RunRow extends Omit<RunSummary, "id"> {
-  readonly run: bigint
-}
-
-const runSummaryOf = ({ run, kind, lane, status, beganAt, endedAt }: RunRow): RunSummary => ({
-  id: run,
-  kind,
-  lane,
-  status,
-  beganAt: utc(beganAt),
-  endedAt: utc(endedAt)
+const inUtc = <Run extends RunSummary>(run: Run): Run => ({
+  ...run,
+  beganAt: utc(run.beganAt),
+  endedAt: utc(run.endedAt)
 })
 
 const noMembers: JsonObject = new Map()
@@ -102,17 +95,9 @@ export const historiesStatement = Statement.make({
 export const listHistories = ({ history }: Datasets): Sql.Query<ReadonlyArray<string>> =>
   Effect.map(Statement.run(historiesStatement, [history]), (rows) => rows.map(({ name }) => name))
 
-interface VersionRow extends Omit<RunRow, "run"> {
-  readonly run: bigint | null
+interface VersionRow extends Omit<Version, "run" | "changes">, Omit<RunSummary, "id"> {
+  readonly id: bigint | null
   readonly company: bigint
-  readonly version: bigint
-  readonly validFrom: string | null
-  readonly validTo: string | null
-  readonly op: string
-  readonly origin: string
-  readonly runId: bigint | null
-  readonly source: string | null
-  readonly record: string
 }
 
 const readVersions = (view: string, id: string, company: bigint | null) =>
@@ -126,7 +111,7 @@ const readVersions = (view: string, id: string, company: bigint | null) =>
 
 /** Versions in their order, each with its changes against the one before. */
 const versionsOf = (rows: ReadonlyArray<VersionRow>): ReadonlyArray<Version> =>
-  rows.map((row, index) => {
+  rows.map(({ id, kind, lane, status, beganAt, endedAt, ...row }, index) => {
     const before = rows[index - 1]
     return {
       version: row.version,
@@ -136,7 +121,7 @@ const versionsOf = (rows: ReadonlyArray<VersionRow>): ReadonlyArray<Version> =>
       origin: row.origin,
       source: row.source,
       runId: row.runId,
-      run: row.run === null ? null : runSummaryOf({ ...row, run: row.run }),
+      run: id === null ? null : inUtc({ id, kind, lane, status, beganAt, endedAt }),
       changes: before === undefined ? [] : changesBetween(membersOf(before.record), membersOf(row.record)),
       record: row.record
     }
@@ -191,7 +176,7 @@ export const lastFullScanStatement = Statement.make({
   name: "look for the last full scan",
   params: ["int8", "text", "timestamptz?"],
   columns: {
-    run: "int8",
+    id: "int8",
     kind: "text",
     lane: "text",
     status: "text",
@@ -207,7 +192,7 @@ export const lastFullScanStatement = Statement.make({
 /** The last completed full scan, and whether it ended after this instant. */
 const readLastFullScan = (companyId: bigint, resource: string, validFrom: string | null) =>
   Effect.map(Statement.run(lastFullScanStatement, [companyId, resource, validFrom]), ([scan]) =>
-    scan === undefined ? null : { ...runSummaryOf(scan), confirmed: scan.confirmed }
+    scan === undefined ? null : inUtc(scan)
   )
 
 export const checkpointsStatement = Statement.make({

@@ -32,11 +32,8 @@ export const readPendingReads = Effect.fnUntraced(function* (companyId: bigint, 
   const requests = new Map<string, Set<string>>()
   for (const { field, value } of yield* Statement.run(refetchValuesStatement, [companyId, resource]))
     requests.set(field, (requests.get(field) ?? new Set()).add(value))
-  const cursor = checkpoint?.cursor ?? null
-  return {
-    cursor: cursor === null ? null : (Expected.instantOf(cursor)?.text ?? null),
-    requests
-  } satisfies PendingReads
+  const cursor = Expected.instantOf(checkpoint?.cursor ?? "")?.text ?? null
+  return { cursor, requests } satisfies PendingReads
 })
 
 export const isRequestedById = ({ requests }: PendingReads, id: string): boolean => requests.get("id")?.has(id) === true

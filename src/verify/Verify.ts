@@ -70,23 +70,19 @@ const addQuarantineReasons = Effect.fnUntraced(function* (
   return mismatches.map((mismatch) => ({ ...mismatch, quarantined: reasons.get(mismatch.id) ?? null }))
 })
 
-interface RepairResult {
-  readonly report: RepairReport
-  readonly mismatches: ReadonlyArray<Mismatch>
-}
-
 /** Fetches what differs again, and compares it once more. */
 const repairMismatches = Effect.fnUntraced(function* <R>(
   sides: Sides,
   repair: Repair<R>,
   first: FirstComparison,
   mismatches: ReadonlyArray<Mismatch>
-): Effect.fn.Return<RepairResult, SourceError | SqlError, SqlClient.SqlClient | R> {
+) {
   const asked = mismatches.length
   const failure = yield* repair(mismatches.map(({ id }) => id))
   const candidates = mismatches.map(({ id }) => ({ id, page: first.candidates.get(id)?.page ?? null }))
   const left = yield* confirm(sides, candidates, first)
-  return { report: { asked, mended: asked - left.length, left: left.length, failure }, mismatches: left }
+  const report: RepairReport = { asked, mended: asked - left.length, left: left.length, failure }
+  return { report, mismatches: left }
 })
 
 /** What a comparison came to, before it is a report. */

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Field, InferredType } from "../catalogue/Field.ts"
+import type { InferredType } from "../catalogue/Field.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { literal } from "./Identifier.ts"
@@ -106,12 +106,6 @@ export interface PromotionRequest {
   readonly type: InferredType
 }
 
-interface Prepared {
-  readonly promotions: ReadonlyArray<Promotion>
-  readonly table: Table
-  readonly promoted: ReadonlySet<Field>
-}
-
 /** Names and types the columns; a stored name is kept. */
 const prepare = Effect.fnUntraced(function* (
   base: Resource,
@@ -130,8 +124,9 @@ const prepare = Effect.fnUntraced(function* (
     promotions: inferred.map(({ name, column, type }) => ({ resource: base.path, field: name, column, type })),
     table: tableOf(resource, datasets),
     promoted: new Set(inferred.map(({ name }) => resource.field.get(name)!))
-  } satisfies Prepared
+  }
 })
+type Prepared = Effect.Success<ReturnType<typeof prepare>>
 
 /** Moves the values of all promoted fields in one pass over a table. */
 const moveValues = (promotions: ReadonlyArray<Promotion>, table: Table, name: string): string => {

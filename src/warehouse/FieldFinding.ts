@@ -1,23 +1,16 @@
 /** Findings about fields (`tributary.field_findings`), in words. */
 import * as Statement from "../postgres/Statement.ts"
 
-export interface FieldFinding {
-  readonly kind: "volatile" | "absent"
-  readonly field: string
-  readonly rows: number
-  /** Full scans in a row that found it. */
-  readonly runs: number
-}
-
 /** A volatile field is reported after so many full scans in a row. */
 export const volatileRunsMin = 3
 
+/** The reported findings; `runs` counts the full scans in a row that found it. */
 export const findingsStatement = Statement.make({
   name: "read the findings about fields",
   columns: {
     companyId: "int8",
     resource: "text",
-    kind: Statement.as<FieldFinding["kind"]>("text"),
+    kind: Statement.as<"volatile" | "absent">("text"),
     field: "text",
     rows: "float8",
     runs: "int4"
@@ -25,6 +18,8 @@ export const findingsStatement = Statement.make({
   text: `select company_id as "companyId", resource, kind, field, rows::float8 as rows, runs from tributary.field_findings
           where kind = 'absent' or runs >= ${volatileRunsMin} order by company_id, resource, kind, field`
 })
+
+export type FieldFinding = Omit<Statement.RowOf<typeof findingsStatement>, "companyId" | "resource">
 
 /** The reported findings of all companies. */
 export const read = Statement.run(findingsStatement)

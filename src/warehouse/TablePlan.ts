@@ -37,24 +37,6 @@ export class TableConflict extends Data.TaggedError("TableConflict")<{
   }
 }
 
-interface ExistingColumn {
-  readonly type: string
-  readonly comment: string | null
-}
-
-interface Relation {
-  readonly kind: string
-  readonly comment: string | null
-  readonly hasKey: boolean
-  readonly columns: ReadonlyMap<string, ExistingColumn>
-}
-
-interface Existing {
-  /** By `dataset.name`. */
-  readonly relations: ReadonlyMap<string, Relation>
-  readonly datasets: ReadonlySet<string>
-}
-
 export const relationsStatement = Statement.make({
   name: "look for the tables of the catalogue",
   params: ["text[]", "text[]"],
@@ -79,32 +61,19 @@ export const relationsStatement = Statement.make({
      where n.nspname = any($2::text[])`
 })
 
-/** The existing relations with the names of these tables, in one query. */
+/** The datasets and the relations with the names of these tables, by `dataset.name`, in one query. */
 const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
-  const found = yield* Statement.run(relationsStatement, [
-    tables.flatMap((table) => [table.name, table.supersededName]),
-    [datasets.current, datasets.history]
-  ])
+  const names = tables.flatMap((table) => [table.name, table.supersededName])
+  const found = yield* Statement.run(relationsStatement, [names, [datasets.current, datasets.history]])
   return {
     datasets: new Set(found.map(({ dataset }) => dataset)),
     relations: new Map(
-      found.flatMap(({ dataset, name, kind, comment, hasKey, columns }) =>
-        name === null
-          ? []
-          : [
-              [
-                `${dataset}.${name}`,
-                {
-                  kind,
-                  comment,
-                  hasKey,
-                  columns: new Map((columns ?? []).map(([of, type, comment]) => [of, { type, comment }]))
-                }
-              ] as const
-            ]
-      )
+      found.flatMap(({ dataset, name, columns, ...one }) => {
+        const byName = new Map((columns ?? []).map(([column, type, comment]) => [column, { type, comment }]))
+        return name === null ? [] : [[`${dataset}.${name}`, { ...one, columns: byName }] as const]
+      })
     )
-  } satisfies Existing
+  }
 })
 
 /** Names of types as Postgres prints them. */
@@ -131,7 +100,7 @@ const requireFullScan = (table: Table, columns: ReadonlyArray<Column>): string =
 
 const planTable = (
   table: Table,
-  existing: Existing,
+  existing: Effect.Success<ReturnType<typeof introspect>>,
   learning: ReadonlySet<Field>
 ): ReadonlyArray<string> | TableConflict => {
   const planned: Array<string> = []

@@ -9,15 +9,38 @@ import * as Reader from "../../warehouse/Reader.ts"
 import { about, type Finding, type Findings } from "./Finding.ts"
 import * as Statement from "../../postgres/Statement.ts"
 
-/** The columns about the user of DATABASE_URL. */
-export const userColumns = {
-  standby: "bool",
-  readonly: "text",
-  maycreate: "bool",
-  maytemp: "bool",
-  user: "text",
-  database: "text"
-} as const
+export const serverStatement = Statement.make({
+  name: "look at the database server",
+  columns: {
+    version: "text",
+    number: "int4",
+    encoding: "text",
+    standby: "bool",
+    readonly: "text",
+    maycreate: "bool",
+    maytemp: "bool",
+    user: "text",
+    database: "text",
+    bytes: "float8",
+    max: "int4",
+    reserved: "int4",
+    used: "int4",
+    limit: "int4",
+    own: "int4"
+  },
+  text: `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+            current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby,
+            current_setting('default_transaction_read_only') as readonly,
+            has_database_privilege(current_database(), 'create') as maycreate,
+            has_database_privilege(current_database(), 'temp') as maytemp,
+            current_user::text as user, current_database()::text as database,
+            pg_database_size(current_database())::float8 as bytes,
+            current_setting('max_connections')::int as max,
+            current_setting('superuser_reserved_connections')::int as reserved,
+            (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used,
+            (select rolconnlimit from pg_roles where rolname = current_user) as limit,
+            (select count(*)::int from pg_stat_activity where usename = current_user) as own`
+})
 
 /** The rights of the user; `barred` counts the tables that it may not write. */
 export const rightsStatement = Statement.make({
@@ -37,14 +60,7 @@ export const rightsStatement = Statement.make({
 /** Whether the user may create and write the datasets. */
 export const rights = Effect.fnUntraced(function* (
   { datasets }: Configuration,
-  {
-    standby,
-    readonly,
-    maycreate,
-    maytemp,
-    user,
-    database
-  }: Statement.RowOf<Statement.Statement<[], typeof userColumns>>
+  { standby, readonly, maycreate, maytemp, user, database }: Statement.RowOf<typeof serverStatement>
 ): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
   const { ok, failed } = about("rights")
   const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]

@@ -22,7 +22,7 @@ import type { FailureKind } from "../Exit.ts"
 import { describe, type WarehouseError } from "../Warehouse.ts"
 import { about, type About, boundedQuery, checkMaxMs, type Finding, type Findings, within } from "./Finding.ts"
 import { size, space } from "./Machine.ts"
-import { reader, rights, userColumns } from "./Rights.ts"
+import { reader, rights, serverStatement } from "./Rights.ts"
 
 interface OpenedWarehouse {
   readonly findings: Findings
@@ -116,34 +116,6 @@ const open = Effect.fnUntraced(function* (
   const { describe: server } = Context.get(built.success, Database)
   const took = (yield* Clock.currentTimeMillis) - began
   return { findings: [ok(`${server} answers (${took} ms)`)], context: built.success, reason: "" }
-})
-
-export const serverStatement = Statement.make({
-  name: "look at the database server",
-  columns: {
-    version: "text",
-    number: "int4",
-    encoding: "text",
-    ...userColumns,
-    bytes: "float8",
-    max: "int4",
-    reserved: "int4",
-    used: "int4",
-    limit: "int4",
-    own: "int4"
-  },
-  text: `select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
-            current_setting('server_encoding') as encoding, pg_is_in_recovery() as standby,
-            current_setting('default_transaction_read_only') as readonly,
-            has_database_privilege(current_database(), 'create') as maycreate,
-            has_database_privilege(current_database(), 'temp') as maytemp,
-            current_user::text as user, current_database()::text as database,
-            pg_database_size(current_database())::float8 as bytes,
-            current_setting('max_connections')::int as max,
-            current_setting('superuser_reserved_connections')::int as reserved,
-            (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used,
-            (select rolconnlimit from pg_roles where rolname = current_user) as limit,
-            (select count(*)::int from pg_stat_activity where usename = current_user) as own`
 })
 
 /** Version, encoding, rights, connections, size. */

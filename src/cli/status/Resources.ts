@@ -100,12 +100,6 @@ export const learnedOverlapsStatement = Statement.make({
            from tributary.checkpoints c where c.lane = 'live' and c.learned_overlap_ms > 0`
 })
 
-/** The learned overlaps by company and resource. */
-const learnedOverlaps = Effect.map(
-  Statement.run(learnedOverlapsStatement),
-  (rows) => new Map(rows.map(({ company, resource, ms }) => [keyOf(company, resource), ms]))
-)
-
 export const tablesStatement = Statement.make({
   name: "list the tables of a dataset",
   params: ["name"],
@@ -136,7 +130,8 @@ const countRows = Effect.fnUntraced(function* (datasets: Datasets, resources: Re
 export const readResources = Effect.fn("status.read")(function* (datasets: Datasets) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* checkpoints
-  const overlaps = yield* learnedOverlaps
+  const learned = yield* Statement.run(learnedOverlapsStatement)
+  const overlaps = new Map(learned.map(({ company, resource, ms }) => [keyOf(company, resource), ms]))
   const findings = yield* FieldFinding.read
   const counts = yield* countRows(datasets, new Set(rows.map(({ resource }) => resource)))
   return rows.map((row): ResourceStatus => {
