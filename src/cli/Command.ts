@@ -14,7 +14,7 @@ import { damageRemedy, DatabaseError } from "../postgres/DatabaseError.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "../connector/Demo.ts"
-import { describe, type WarehouseError } from "./Warehouse.ts"
+import { describe, locationOf, provide, type WarehouseError } from "./Warehouse.ts"
 
 export const json = Flag.Boolean("json").pipe(
   Flag.withDescription("Answer in JSON, for machines"),
@@ -91,5 +91,16 @@ export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Eff
     Effect.mapError(failed),
     Effect.tapError((error) =>
       error.message === "" ? Effect.void : Output.note(`tributary: ${error.message}`, "Error")
+    )
+  )
+
+/** Runs the body on the warehouse that the configuration or `--demo` names, and reports its failure. */
+export const onWarehouse = <A, E extends Failure, R>(
+  flags: { readonly config: Option.Option<string>; readonly demo?: boolean },
+  body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
+) =>
+  reported(
+    Effect.flatMap(configuration(flags.config), (settings) =>
+      provide(body(settings), locationOf(settings, flags.demo === true))
     )
   )

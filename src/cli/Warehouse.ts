@@ -21,6 +21,16 @@ export type WarehouseLocation = Pick<Configuration, "databaseUrl" | "home"> &
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
 
+/** The server; nothing is migrated. */
+export const databaseLayer = ({
+  connectionsMax = null,
+  databaseUrl,
+  home
+}: WarehouseLocation): Layer.Layer<Database, WarehouseError> =>
+  databaseUrl === null
+    ? Database.layerEmbedded({ root: join(home, "postgres"), connectionsMax })
+    : Database.layerUrl(databaseUrl, { connectionsMax })
+
 /**
  * Connects and migrates. Without `DATABASE_URL`, it starts the embedded Postgres. Connectors made within this layer
  * share the rate budget of their token with every process on the same warehouse.
@@ -28,13 +38,8 @@ export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.
 export const layer = (
   configuration: WarehouseLocation
 ): Layer.Layer<Database | PgClient.PgClient | SqlClient.SqlClient, WarehouseError> => {
-  const { connectionsMax = null } = configuration
-  const database: Layer.Layer<Database, WarehouseError> =
-    configuration.databaseUrl === null
-      ? Database.layerEmbedded({ root: join(configuration.home, "postgres"), connectionsMax })
-      : Database.layerUrl(configuration.databaseUrl, { connectionsMax })
   const migrated = Layer.effectDiscard(Migrations.ensure())
-  const sql = migrated.pipe(Layer.provideMerge(sqlLayer), Layer.provideMerge(database))
+  const sql = migrated.pipe(Layer.provideMerge(sqlLayer), Layer.provideMerge(databaseLayer(configuration)))
   const { readerUrl: url = null, datasets = datasetsDefault } = configuration
   const reader = Layer.succeed(ReaderOptions, { url, datasets })
   return layerPostgres.pipe(Layer.provideMerge(sql), Layer.provideMerge(reader))

@@ -17,7 +17,7 @@ import * as PushPause from "../outbox/PushPause.ts"
 import { retryRejected } from "../outbox/RetryRejected.ts"
 import * as ExportRejected from "../outbox/ExportRejected.ts"
 import * as Outbox from "../status/Outbox.ts"
-import { config, configuration, json, reported } from "./Command.ts"
+import { config, configuration, json, onWarehouse, reported } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import * as Output from "./Output.ts"
 import { openCount } from "./PushProgress.ts"
@@ -65,14 +65,8 @@ export const release = Command.make(
   "release",
   { config, json },
   Effect.fn(function* (flags) {
-    const held = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        return yield* Warehouse.provide(
-          Effect.tap(PushPause.read, (reason) => (reason === null ? Effect.void : PushPause.release)),
-          settings
-        )
-      })
+    const held = yield* onWarehouse(flags, () =>
+      Effect.tap(PushPause.read, (reason) => (reason === null ? Effect.void : PushPause.release))
     )
     if (flags.json) return yield* Output.print(Output.toJson({ released: held !== null, held }))
     yield* Output.print(held === null ? "No push was held" : `Pushes go on; they were held because ${held}`)
@@ -158,40 +152,26 @@ export const retry = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        const retryRows = Effect.fnUntraced(function* ({ known, rows, ...named }: Target) {
-          const company = yield* PushRun.companyOf(settings, named.company)
-          const resource = yield* PushRun.resourceOf(settings, named.resource)
+    const results = yield* onWarehouse(
+      flags,
+      Effect.fnUntraced(function* (settings) {
+        const retryRows = Effect.fnUntraced(function* ({ known, rows, ...of }: Target) {
+          const company = yield* PushRun.companyOf(settings, of.company)
+          const resource = yield* PushRun.resourceOf(settings, of.resource)
           const identity = yield* PushRun.identityOf(company)
           if (flags.refused) {
             yield* Effect.catchTag(retryRejected(rows), "PushSuperseded", ({ by, message }) =>
               Effect.fail(PushRun.usage(`${message}: npx tributary push retry ${by}`))
             )
           }
-          const knownOpen = PushRun.noDuplicates
-          return yield* PushRun.runPush({
-            settings,
-            company,
-            identity,
-            resource,
-            rows,
-            known,
-            knownOpen,
-            json: flags.json
-          })
+          const named = { company, identity, resource, rows, known, knownOpen: PushRun.noDuplicates }
+          return yield* PushRun.runPush({ settings, ...named, json: flags.json })
         }, Effect.scoped)
-        return yield* Warehouse.provide(
-          Effect.gen(function* () {
-            const targets = yield* targetsOf(settings, flags, (counts) =>
-              flags.refused ? counts.refused > 0 : openCount(counts) > 0
-            )
-            if (flags.refused && targets.length > 1) return yield* ambiguous(targets)
-            return yield* Effect.forEach(targets, retryRows)
-          }),
-          settings
+        const targets = yield* targetsOf(settings, flags, (counts) =>
+          flags.refused ? counts.refused > 0 : openCount(counts) > 0
         )
+        if (flags.refused && targets.length > 1) return yield* ambiguous(targets)
+        return yield* Effect.forEach(targets, retryRows)
       })
     )
     if (results.length === 0 && !flags.json) yield* Output.print("Nothing waits to be pushed.")

@@ -3,25 +3,19 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { config, configuration, json, reported } from "./Command.ts"
+import { config, json, onWarehouse } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { dbtCommand } from "./schema/dbt.ts"
 import { printReport } from "./schema/Format.ts"
 import { grantsCommand } from "./schema/grants.ts"
 import { apply, plan } from "./schema/SchemaChanges.ts"
-import * as Warehouse from "./Warehouse.ts"
 
 const planCommand = Command.make(
   "plan",
   { config, json },
   Effect.fn(function* (flags) {
-    const report = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        return yield* Warehouse.provide(plan(settings), settings)
-      })
-    )
+    const report = yield* onWarehouse(flags, plan)
     if (flags.json) return yield* Output.print(Output.toJson(report))
     yield* printReport(report, true)
   })
@@ -53,13 +47,8 @@ const applyCommand = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const report = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        const options = { fields: flags.field, type: Option.getOrNull(flags.type) }
-        return yield* Warehouse.provide(apply(settings, options), settings)
-      })
-    )
+    const options = { fields: flags.field, type: Option.getOrNull(flags.type) }
+    const report = yield* onWarehouse(flags, (settings) => apply(settings, options))
     yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, false)
     if (report.refusedViews.length > 0) {
       return yield* new CommandFailed({ code: exitCode.incomplete, message: "" })

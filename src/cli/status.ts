@@ -5,31 +5,24 @@ import * as PushPause from "../outbox/PushPause.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Schedule from "../status/Schedule.ts"
 import * as Webhooks from "../status/Webhooks.ts"
-import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
+import { config, demoWarehouse, json, onWarehouse } from "./Command.ts"
 import * as Output from "./Output.ts"
 import { reportLines, type StatusReport } from "./status/Format.ts"
 import { readPauses } from "./status/Pauses.ts"
 import { readResources } from "./status/Resources.ts"
-import * as Warehouse from "./Warehouse.ts"
 
 export const command = Command.make(
   "status",
   { config, demo: demoWarehouse, json },
   Effect.fn(function* (flags) {
-    const report: StatusReport = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        return yield* Warehouse.provide(
-          Effect.all({
-            resources: readResources(settings.datasets),
-            paused: readPauses(settings),
-            schedule: Schedule.read,
-            webhooks: Webhooks.read,
-            outbox: Outbox.open,
-            held: PushPause.read
-          }),
-          Warehouse.locationOf(settings, flags.demo)
-        )
+    const report: StatusReport = yield* onWarehouse(flags, (settings) =>
+      Effect.all({
+        resources: readResources(settings.datasets),
+        paused: readPauses(settings),
+        schedule: Schedule.read,
+        webhooks: Webhooks.read,
+        outbox: Outbox.open,
+        held: PushPause.read
       })
     )
     if (flags.json) return yield* Output.print(Output.toJson(report))

@@ -19,7 +19,7 @@ import { binaries } from "../../postgres/embedded/DataDirectory.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import type { FailureKind } from "../Exit.ts"
-import { describe, type WarehouseError } from "../Warehouse.ts"
+import { databaseLayer, describe } from "../Warehouse.ts"
 import { about, type About, boundedQuery, checkMaxMs, type Finding, type Findings, within } from "./Finding.ts"
 import { size, space } from "./Machine.ts"
 import { reader, rights, serverStatement } from "./Rights.ts"
@@ -85,7 +85,6 @@ const open = Effect.fnUntraced(function* (
     reason
   })
   const root = join(settings.home, "postgres")
-  const { connectionsMax } = settings
   if (settings.databaseUrl === null) {
     const found = yield* Effect.result(binaries)
     if (found._tag === "Failure") {
@@ -101,12 +100,8 @@ const open = Effect.fnUntraced(function* (
       )
     }
   }
-  const database: Layer.Layer<Database, WarehouseError> =
-    settings.databaseUrl === null
-      ? Database.layerEmbedded({ root, connectionsMax })
-      : Database.layerUrl(settings.databaseUrl, { connectionsMax })
   const began = yield* Clock.currentTimeMillis
-  const built = yield* Effect.result(Layer.build(Layer.provideMerge(sqlLayer, database)))
+  const built = yield* Effect.result(Layer.build(Layer.provideMerge(sqlLayer, databaseLayer(settings))))
   if (built._tag === "Failure") {
     const error = built.failure
     const { message, remedy } = splitRemedy(describe(error))
