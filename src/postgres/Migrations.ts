@@ -317,7 +317,10 @@ const failureOf = (migration: Migration, cause: unknown): MigrationError | Datab
 const lineOf = (sql: string, cause: unknown): number | undefined => {
   const position = Predicate.hasProperty(cause, "position") ? Number(cause.position) : Number.NaN
   if (!Number.isInteger(position) || position < 1) return undefined
-  return [...sql].slice(0, position - 1).filter((character) => character === "\n").length + 1
+  return Array.from(sql)
+    .slice(0, position - 1)
+    .join("")
+    .split("\n").length
 }
 
 /** Commits when the work succeeds; otherwise the scope of the connection ends it, and the server rolls back. */
