@@ -166,7 +166,7 @@ export const sessionStatement = Statement.make({
 
 /** Sets the session up; answers the process of the server that did. */
 const session = (client: Client): Effect.Effect<number, DatabaseError> =>
-  Effect.map(queryNamed(client)(sessionStatement, [JSON.stringify(sessionSettings)]), ([row]) => row!.pid).pipe(
+  Effect.map(queryNamed(client, sessionStatement, [JSON.stringify(sessionSettings)]), ([row]) => row!.pid).pipe(
     // A server on Windows knows settings that it refuses.
     Effect.catch(() => Effect.andThen(query(client, "connect", "set time zone 'UTC'"), backendOf(client)))
   )
@@ -182,7 +182,7 @@ export const backendStatement = Statement.make({
 })
 
 const backendOf = (client: Client): Effect.Effect<number, DatabaseError> =>
-  Effect.map(queryNamed(client)(backendStatement), ([row]) => row!.pid)
+  Effect.map(queryNamed(client, backendStatement), ([row]) => row!.pid)
 
 /** A pooler with idle sessions hands them out in turn; so many are looked at. */
 const poolerLooksMax = 12
@@ -252,7 +252,7 @@ export const refuseSession = (
 const lookAtSession = (server: Server, client: Client) =>
   server.endpoint.sessionAttributes === undefined
     ? Effect.void
-    : Effect.flatMap(queryNamed(client)(sessionAttributesStatement), ([row]) => refuseSession(server, row))
+    : Effect.flatMap(queryNamed(client, sessionAttributesStatement), ([row]) => refuseSession(server, row))
 
 /** A connection of one's own, for as long as the scope. */
 export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Scope.Scope> =>
@@ -295,10 +295,12 @@ export const query = <Row extends QueryResultRow>(
   Effect.map(execute<Row>(client, operation, text, values), ({ rows }) => rows)
 
 /** The rows of a named statement on a dedicated connection. */
-export const queryNamed =
-  (client: Client): Statement.Run<DatabaseError> =>
-  ({ name, text }, ...[values]) =>
-    query(client, name, text, values)
+export const queryNamed = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
+  client: Client,
+  { name, text }: Statement.Statement<P, C>,
+  ...[values]: Statement.Arguments<P>
+): Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, DatabaseError> =>
+  query(client, name, text, values)
 
 /** Says which server, why, and what to do about it. Takes the error of `pg` or of the `SqlClient`. */
 export const connectError =

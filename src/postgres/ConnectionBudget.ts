@@ -56,7 +56,7 @@ export const limitsStatement = Statement.make({
 
 /** Reads the limits of the server. */
 export const read = (client: pg.Client, setting: number | null): Effect.Effect<ConnectionBudget, DatabaseError> =>
-  Effect.map(queryNamed(client)(limitsStatement), ([row]) => {
+  Effect.map(queryNamed(client, limitsStatement), ([row]) => {
     // -1 is no limit.
     const limits = [row!.server, row!.role, row!.database].filter((limit) => limit >= 0)
     return budgetOf(Math.min(...limits), setting)

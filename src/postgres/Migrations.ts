@@ -84,10 +84,10 @@ export const migrate = (
         client,
         LockWait.bounded(
           "migrate",
-          queryNamed(client),
+          (statement, ...values) => queryNamed(client, statement, ...values),
           // What a transaction has seen of other sessions stays as it was, unless it is cleared.
           (statement, ...values) =>
-            Effect.andThen(queryNamed(turn)(clearSnapshotStatement), queryNamed(turn)(statement, ...values)),
+            Effect.andThen(queryNamed(turn, clearSnapshotStatement), queryNamed(turn, statement, ...values)),
           apply
         )
       )
@@ -249,11 +249,11 @@ export const awaitTurnStatement = Statement.make({
  */
 const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, DatabaseError> {
   yield* ask(client, "set local idle_in_transaction_session_timeout = 0")
-  const [first] = yield* queryNamed(client)(tryTurnStatement)
+  const [first] = yield* queryNamed(client, tryTurnStatement)
   if (first?.locked === true) return
   yield* Effect.logInfo("Another program is migrating this database: waiting for it")
   yield* ask(client, `set local lock_timeout = '${turnTimeout}'`)
-  yield* queryNamed(client)(awaitTurnStatement).pipe(
+  yield* queryNamed(client, awaitTurnStatement).pipe(
     Effect.mapError((error) =>
       error.code === "55P03"
         ? busy(`another program has been migrating this database for ${turnTimeout}: wait for it, or end it`)
@@ -269,8 +269,8 @@ export const ledgerStatement = Statement.make({
 })
 
 const readApplied = (client: pg.Client): Effect.Effect<ReadonlyArray<AppliedMigration>, DatabaseError> =>
-  Effect.flatMap(queryNamed(client)(ledgerStatement), ([ledger]) =>
-    ledger?.exists === true ? queryNamed(client)(appliedStatement) : Effect.succeed([])
+  Effect.flatMap(queryNamed(client, ledgerStatement), ([ledger]) =>
+    ledger?.exists === true ? queryNamed(client, appliedStatement) : Effect.succeed([])
   )
 
 export const transactionStatement = Statement.make({
@@ -288,17 +288,17 @@ export const recordStatement = Statement.make({
 /** The file goes to the server as it is, as one message of the simple protocol: it may hold many statements. */
 const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, MigrationError | DatabaseError> =>
   Effect.gen(function* () {
-    const [before] = yield* queryNamed(client)(transactionStatement)
+    const [before] = yield* queryNamed(client, transactionStatement)
     yield* Effect.tryPromise({
       try: () => client.query(migration.sql),
       catch: (cause) => failureOf(migration, cause)
     })
     // Caught after the fact; but then the next start says what is wrong, since the row below is missing.
-    const [after] = yield* queryNamed(client)(transactionStatement)
+    const [after] = yield* queryNamed(client, transactionStatement)
     if (after?.id !== before?.id) {
       return yield* refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
     }
-    yield* queryNamed(client)(recordStatement, [migration.id, migration.name, migration.checksum])
+    yield* queryNamed(client, recordStatement, [migration.id, migration.name, migration.checksum])
   }).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
 
 /** A lost connection stays a DatabaseError; what Postgres has against the SQL names file and line. */

@@ -79,7 +79,7 @@ export const make = Effect.fnUntraced(function* (
     session = opened
     const again = [...names].filter(([, isLocked]) => isLocked).map(([name]) => name)
     if (again.length === 0) return opened
-    const rows = yield* queryNamed(client)(lockStatement, [again]).pipe(Effect.onError(() => leave(opened)))
+    const rows = yield* queryNamed(client, lockStatement, [again]).pipe(Effect.onError(() => leave(opened)))
     const lost = again.filter((_name, at) => rows[at]?.locked !== true)
     if (lost.length > 0) yield* Effect.logDebug(`locks that another process has acquired: ${lost.join(", ")}`)
     return opened
@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function* (
       if (current !== null) {
         // The wait for other statements of this process is not the server's.
         const asked = line.withPermit(
-          Effect.exit(Effect.timeout(queryNamed(current.client)(unlockStatement, [name]), unlockMaxMs))
+          Effect.exit(Effect.timeout(queryNamed(current.client, unlockStatement, [name]), unlockMaxMs))
         )
         // A lock that the server may still hold for this process is released with the session.
         if (Exit.isFailure(yield* asked)) yield* leave(current)
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function* (
     line.withPermit(
       Effect.gen(function* () {
         const { client } = yield* connected
-        const [row] = yield* queryNamed(client)(lockStatement, [[name]])
+        const [row] = yield* queryNamed(client, lockStatement, [[name]])
         return row?.locked === true
       })
     )

@@ -97,7 +97,7 @@ export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen
   if (url !== null) return { _tag: "Url", url }
   const database = yield* Database
   const client = yield* database.connect
-  const [row] = yield* queryNamed(client)(readerStatement, [role, mark])
+  const [row] = yield* queryNamed(client, readerStatement, [role, mark])
   if (row === undefined) return { _tag: "Owner", remedy: makeReader }
   const { user, password } = database.endpoint
   if (row.superuser) {
@@ -159,7 +159,7 @@ export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.S
     idle_in_transaction_session_timeout: idleTimeout,
     lock_timeout: lockTimeout
   }
-  yield* queryNamed(client)(settingsStatement, [JSON.stringify(settings)])
+  yield* queryNamed(client, settingsStatement, [JSON.stringify(settings)])
   if (login._tag === "Role") yield* query(client, "begin to read", `set role ${identifier(role)}`)
   yield* query(client, "begin to read", "begin transaction read only")
   return client
@@ -200,7 +200,7 @@ export const skippedPages = (login: Login): Effect.Effect<SkippedPages | null, D
   if (login._tag === "Owner") return Effect.succeed({ reason: "there is no reader", remedy: login.remedy })
   if (login._tag === "Refused") return Effect.succeed({ reason: login.message, remedy: login.remedy })
   return connect.pipe(
-    Effect.flatMap((client) => queryNamed(client)(unreadableStatement)),
+    Effect.flatMap((client) => queryNamed(client, unreadableStatement)),
     Effect.scoped,
     Effect.map(([row]) => row?.names ?? null),
     Effect.map((names) => (names === null ? null : { reason: `the reader may not read ${names}`, remedy: grantAgain })),
@@ -250,7 +250,7 @@ export const powersStatement = Statement.make({
 })
 
 const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
-  const [row] = yield* queryNamed(client)(powersStatement)
+  const [row] = yield* queryNamed(client, powersStatement)
   if (row !== undefined && row.powers !== null) {
     return yield* new DatabaseError({
       operation: "read as the reader",

@@ -29,7 +29,7 @@ const checkDatabase = Effect.fnUntraced(function* (context: InitContext, url: Re
   const { description, mayCreate } = yield* Effect.gen(function* () {
     const database = yield* Database
     const client = yield* database.connect
-    const [row] = yield* queryNamed(client)(databaseStatement)
+    const [row] = yield* queryNamed(client, databaseStatement)
     return {
       description: `${database.describe}, version ${row?.version ?? "unknown"}`,
       mayCreate: row?.may === true
