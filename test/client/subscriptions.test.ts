@@ -521,6 +521,18 @@ describe("a response without a complete subscription", () => {
     })
   )
 
+  it.effect("pauses the rate budget for the Retry-After of a 503", () =>
+    Effect.gen(function* () {
+      const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
+      const busy = refuses(503, "server_error", {}, { "retry-after": "40" })
+      const { connector, held } = yield* ScriptedHttp.make([busy, answers(200, shown)])
+      const read = yield* Effect.forkChild(connector.subscriptions!.get("1"))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Fiber.join(read))?.id, "1")
+      assert.deepStrictEqual(held, [40_000])
+    })
+  )
+
   it.effect("does not confirm a new secret", () =>
     Effect.gen(function* () {
       for (const body of [null, {}, { data: {} }]) {

@@ -170,6 +170,12 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "an empty list of a parent's children, given by mistake, counted at once",
     later: ["S4m", "N9", "D5", "G1"]
   },
+  {
+    kind: "syncs",
+    seed: 55351121,
+    cause: "the Retry-After of a 503 for one subscription did not pause the other requests of the token",
+    later: ["S16", "D5", "T1"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

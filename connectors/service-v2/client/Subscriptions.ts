@@ -81,15 +81,13 @@ interface SubscriptionsContext {
 }
 
 /** A failure without secrets, also when the source sent one back. */
-const failed = ({ secrets }: SubscriptionsContext, answer: Answer, asking: RequestContext): Failed => {
-  const { reason, requestId, attemptsMax } = failure(answer, {
-    ...asking,
-    scrub: (text) => secrets.hide(asking.scrub(text))
-  })
-  if (reason._tag !== "Refused") return new Failed(reason, requestId, attemptsMax)
+const failureWithoutSecrets = ({ secrets }: SubscriptionsContext, answer: Answer, asking: RequestContext): Failed => {
+  const failed = failure(answer, { ...asking, scrub: (text) => secrets.hide(asking.scrub(text)) })
+  const { reason } = failed
+  if (reason._tag !== "Refused") return failed
   const { kind, status, code, field, detail, problems } = reason
   const refused = new SourceError.Refused({ kind, status, code, field, detail, problems, current: null })
-  return new Failed(refused, requestId, attemptsMax)
+  return new Failed(refused, failed.requestId, failed.attemptsMax)
 }
 
 /**
@@ -98,7 +96,7 @@ const failed = ({ secrets }: SubscriptionsContext, answer: Answer, asking: Reque
  */
 const problemOf = (context: SubscriptionsContext, answer: Answer, asking: RequestContext): Failed | null => {
   const { status, bytes } = answer
-  if (status < 200 || status >= 300) return failed(context, answer, asking)
+  if (status < 200 || status >= 300) return failureWithoutSecrets(context, answer, asking)
   if (bytes.length === 0 && withoutBody.has(status)) return null
   const parsed = parse(bytes)
   if (parsed instanceof Unreadable) return malformed(answer, parsed)
