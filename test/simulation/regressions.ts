@@ -176,6 +176,12 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "the Retry-After of a 503 for one subscription did not pause the other requests of the token",
     later: ["S16", "D5", "T1"]
   },
+  {
+    kind: "syncs",
+    seed: 161126984,
+    cause: "a list was given once more that had been answered in the very instant in which a record was made",
+    later: ["S4m", "S8p", "N9", "D5", "S14"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

@@ -325,7 +325,10 @@ export class Network {
     // Only lists with a position: without one, a removal or a smaller page moves a record to another address, and an
     // earlier answer of the first address would then show it older than it was landed.
     const isTold = resource.modifiedSince
-    if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && isTold) {
+    // A record that was made in the very instant of an answer is as old as the position that the answer names, and missing
+    // in it: nothing shows later that the answer was an earlier one.
+    const isTied = isStale && this.source.history(company, resource.path).some((version) => version.at === before.at)
+    if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && isTold && !isTied) {
       const isOther = decoder.decode(before.sent.body) !== decoder.decode(sent.body)
       tell(`${isFirst ? "N9 an answer" : "S16 a page"} of before${isOther ? ", and it was another" : ""}`)
       this.source.staleLists.push({ company, resource: resource.path, at: kernel.now, of: before.at })
