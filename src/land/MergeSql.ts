@@ -129,9 +129,10 @@ export interface SoftDeleteSql {
    * their place. Parameters: company, scan began. */
   readonly keepConcurrent: string
   /** Takes rows out of those that seem gone whose own stamp is later than what the scan shows: a page was answered by a
-   * cache, or by a replica that is behind. It applies only to a scan that is behind the cursor of its checkpoint: a source
+   * cache, or by a replica that is behind. It applies only to a scan that is behind a cursor of the resource: a source
    * whose position follows its newest record would otherwise keep a removed row for ever. Stamps later than both the
-   * warehouse's clock and the cursor count for nothing. Null without stamps. Parameters: company, position of the scan, cursor of the checkpoint or null. */
+   * warehouse's clock and the cursor count for nothing. Null without stamps. Parameters: company, position of the scan,
+   * cursors of all lanes. */
   readonly keepUnreached: string | null
   /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
   readonly findMissingAmong: string
@@ -262,9 +263,11 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `and (r.finished_at is null or r.finished_at >= $2::timestamptz)`,
     keepUnreached:
       column !== undefined && authority === "newer"
-        ? `delete from ${goneRows} g using ${table.current} t where t."_company_id" = $1 and t."id" = g.id ` +
-          `and t.${column} > $2::timestamptz and t.${column} <= greatest(tributary.now(), $3::timestamptz) ` +
-          `and ($3::timestamptz is null or $2::timestamptz < $3::timestamptz)`
+        ? `delete from ${goneRows} g using ${table.current} t, ` +
+          `(select max(text::timestamptz) as at from unnest($3::text[]) as text) cursor ` +
+          `where t."_company_id" = $1 and t."id" = g.id ` +
+          `and t.${column} > $2::timestamptz and t.${column} <= greatest(tributary.now(), cursor.at) ` +
+          `and (cursor.at is null or $2::timestamptz < cursor.at)`
         : null,
     findMissingAmong:
       `insert into ${goneRows} select t."id" from ${table.current} t where t."_company_id" = $1 ` +

@@ -81,23 +81,31 @@ const tombstone = Effect.fnUntraced(function* (
   yield* run("soft-delete rows of", sql.tombstone, [companyId, deletedAt, runId, source, options.origin])
 })
 
+export const cursorsStatement = Statement.make({
+  name: "look at the cursors of",
+  params: ["int8", "text"],
+  columns: { cursor: "text?" },
+  text: "select cursor from tributary.checkpoints where company_id = $1 and resource = $2"
+})
+
 /**
  * Keeps rows that the scan missed and that may exist; returns their number. A row that a push or a fetch landed while the
  * scan ran is kept: its record may be newer than the page it belongs to. A row that changed after the position of the scan
- * is kept when that position is behind the cursor: the answer was an old one.
+ * is kept when that position is behind the cursor of a lane: the answer was an old one.
  */
 const keepNewer = Effect.fnUntraced(function* ({ lock, sql }: SessionContext, scan: OpenScan) {
-  const { run, companyId, checkpoint } = lock
+  const { run, companyId, resource } = lock
   const { affected: concurrent } = yield* run("keep concurrent rows of", sql.keepConcurrent, [
     companyId,
     instantText(scan.beganAt)
   ])
   const position = scan.syncedThrough
   if (sql.keepUnreached === null || !isInstant(position)) return concurrent
+  const { rows: lanes } = yield* lock.runStatement(cursorsStatement, [companyId, resource])
   const { affected: unreached } = yield* run("keep rows that the scan does not show of", sql.keepUnreached, [
     companyId,
     position,
-    isInstant(checkpoint.cursor) ? checkpoint.cursor : null
+    lanes.flatMap(({ cursor }) => (isInstant(cursor) ? [cursor] : []))
   ])
   return concurrent + unreached
 })
