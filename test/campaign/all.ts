@@ -121,7 +121,7 @@ const parts: ReadonlyArray<Part> = [
   {
     name: "planted-plain",
     program: "simulate",
-    full: ["--mutants", "--plain", "--limit", "100"],
+    full: ["--mutants", "--plain", "--limit", "25"],
     slice: null,
     share: 0
   }

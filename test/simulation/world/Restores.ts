@@ -24,7 +24,7 @@ const controlTables = [
   "scan_ids",
   "quarantine",
   "refetch_requests",
-  "names",
+  "sql_names",
   "unknown_fields",
   "inferred_columns",
   "field_findings",
@@ -73,8 +73,14 @@ export class Restores {
   begin(): void {
     const { chance, drawn, kernel } = this
     if (drawn.later.warehouseRestores === 0) return
-    // A copy of an earlier seed is none of this one.
     kernel.work(async () => {
+      // A row table may be dropped for a while; a control table that is not there would be waited for without an end.
+      const { rows } = await this.client.query<{ name: string }>(
+        "select name from unnest($1::text[]) as name where to_regclass(name) is null",
+        [controlTables]
+      )
+      if (rows.length > 0) throw new Error(`there is no ${rows.map(({ name }) => name).join(", ")}`)
+      // A copy of an earlier seed is none of this one.
       for (let place = 0; place < drawn.later.warehouseRestores; place++)
         await this.client.query(`drop schema if exists ${backupOf(place)} cascade`)
     })
