@@ -64,13 +64,14 @@ const exists = (mention: string): boolean => {
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/catalogue": [],
   "src/json": [],
-  "src/http": [],
-  "src/log": [],
-  "src/postgres": [],
+  "src/http": ["src/time"],
+  "src/log": ["src/time"],
+  "src/time": [],
+  "src/postgres": ["src/time"],
   "src/connector": ["src/catalogue"],
-  "src/budget": ["src/postgres"],
+  "src/budget": ["src/postgres", "src/time"],
   "src/warehouse": ["src/catalogue", "src/postgres"],
-  "src/land": ["src/budget", "src/catalogue", "src/connector", "src/json", "src/postgres", "src/warehouse"],
+  "src/land": ["src/budget", "src/catalogue", "src/connector", "src/json", "src/postgres", "src/warehouse", "src/time"],
   "src/extract": ["src/catalogue", "src/connector", "src/land"],
   "src/sync": [
     "src/budget",
@@ -79,14 +80,24 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/extract",
     "src/land",
     "src/postgres",
-    "src/warehouse"
+    "src/warehouse",
+    "src/time"
   ],
   "src/verify": ["src/catalogue", "src/connector", "src/json", "src/postgres", "src/warehouse"],
-  "src/subscriptions": ["src/catalogue", "src/connector", "src/postgres", "src/sync"],
-  "src/inbox": ["src/budget", "src/connector", "src/land", "src/log", "src/postgres", "src/sync", "src/warehouse"],
+  "src/subscriptions": ["src/catalogue", "src/connector", "src/postgres", "src/sync", "src/time"],
+  "src/inbox": [
+    "src/budget",
+    "src/connector",
+    "src/land",
+    "src/log",
+    "src/postgres",
+    "src/sync",
+    "src/warehouse",
+    "src/time"
+  ],
   "src/ingest": ["src/connector", "src/http", "src/inbox", "src/log", "src/subscriptions"],
   "src/reconcile": ["src/budget", "src/connector", "src/inbox", "src/postgres", "src/subscriptions", "src/sync"],
-  "src/tasks": ["src/budget", "src/connector", "src/postgres", "src/sync", "src/warehouse"],
+  "src/tasks": ["src/budget", "src/connector", "src/postgres", "src/sync", "src/warehouse", "src/time"],
   "src/outbox": [
     "src/catalogue",
     "src/connector",
@@ -95,7 +106,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/land",
     "src/postgres",
     "src/sync",
-    "src/warehouse"
+    "src/warehouse",
+    "src/time"
   ],
   "src/serve": [
     "src/connector",
@@ -107,7 +119,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/status",
     "src/subscriptions",
     "src/sync",
-    "src/warehouse"
+    "src/warehouse",
+    "src/time"
   ],
   "src/status": [
     "src/connector",
@@ -154,11 +167,18 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/sync",
     "src/tasks",
     "src/verify",
-    "src/warehouse"
+    "src/warehouse",
+    "src/time"
   ],
   "src/main.ts": ["src", "connectors"],
   "connectors/service-v2/catalogue": ["src/catalogue"],
-  "connectors/service-v2/client": ["connectors/service-v2/catalogue", "src/catalogue", "src/connector", "src/budget"],
+  "connectors/service-v2/client": [
+    "connectors/service-v2/catalogue",
+    "src/catalogue",
+    "src/connector",
+    "src/budget",
+    "src/time"
+  ],
   "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
   "connectors/service-v2/demo": ["connectors/service-v2/catalogue", "src/catalogue", "src/connector"],
   "connectors/service-v2/models": ["src/warehouse"],

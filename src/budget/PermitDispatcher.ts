@@ -23,6 +23,8 @@ import {
   removeWaiter
 } from "./PermitWaiters.ts"
 import { noPause, pauseReport, pauseRequest, type ProcessPause, startPause, updatePause } from "./ProcessPause.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import * as Backoff from "../time/Backoff.ts"
 
 const retryDelayMinMs = 250
 const retryDelayMaxMs = 5_000
@@ -68,7 +70,7 @@ export const makeDispatcher = (
 ): PermitDispatcher => ({
   ...limits,
   store,
-  now: () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6,
+  now: () => MonotonicClock.nowMs(clock),
   waiters: noWaiters(),
   pause: noPause(),
   wakeUp: Latch.makeUnsafe(false),
@@ -242,8 +244,8 @@ const backOff = Effect.fnUntraced(function* (dispatcher: PermitDispatcher, { det
     yield* Effect.logWarning(`The request budget cannot be asked (${detail}); nothing is sent until it answers again`)
   }
   if (now() - dispatcher.unavailableSince >= unavailableMaxMs) failWaiters(waiters, new BudgetUnavailable({ detail }))
-  const delayMs = retryDelayMinMs * 2 ** Math.min(dispatcher.consecutiveFailures - 1, 10)
-  dispatcher.leaseAt = forAll(now() + Math.min(retryDelayMaxMs, delayMs))
+  const delayMs = Backoff.delayMs(dispatcher.consecutiveFailures, retryDelayMinMs, retryDelayMaxMs)
+  dispatcher.leaseAt = forAll(now() + delayMs)
 })
 
 /** Gives the unused permits back. If it fails, they count until their time is over. */

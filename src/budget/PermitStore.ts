@@ -18,6 +18,7 @@ import {
   emptyPermitState,
   windowMs
 } from "./PermitPolicy.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** The store did not answer; the caller knows of no grant. */
 export class PermitStoreError extends Data.TaggedError("PermitStoreError")<{ readonly detail: string }> {}
@@ -49,7 +50,7 @@ export const memory = (options: PermitStoreOptions): Effect.Effect<PermitStore> 
   Effect.map(Clock.Clock, (clock) => {
     const { perMinute } = options
     const spanMs = options.spanMs ?? spanMsDefault
-    const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+    const now = () => MonotonicClock.nowMs(clock)
     let state = emptyPermitState
     let leases = 0n
     return {

@@ -3,12 +3,12 @@
  *
  * Promise: it shows the rows that are resolved in the outbox, whichever process resolved them.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type Counts, outcomes } from "../outbox/Push.ts"
 import { type ProgressStyle, roundedCount } from "./SyncProgress.ts"
 import * as Output from "./Output.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** A shorter time gives no rate. */
 const rateAfterMs = 1_000
@@ -54,8 +54,7 @@ export const make = Effect.fnUntraced(function* (
   before: number
 ): Effect.fn.Return<(counts: Counts) => Effect.Effect<void>, never, Scope.Scope> {
   if (style === "none") return () => Effect.void
-  const clock = yield* Clock.Clock
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMs = yield* MonotonicClock.make
   const beganAt = nowMs()
   const shown = (counts: Counts) => {
     const resolved = resolvedCount(counts)

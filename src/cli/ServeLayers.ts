@@ -2,7 +2,6 @@
  * The services of `serve`, as the configuration states them. The receiver and the outbox poller also run in the demo;
  * {@link backgroundServices} are those of `serve` alone: task worker, row counts, retention and dashboard.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -30,6 +29,7 @@ import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { Source } from "./Source.ts"
 import * as Sync from "./sync.ts"
 import type { WarehouseError } from "./Warehouse.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** The events that a company subscribes to: its own, else those of all companies, else the source's. */
 export const eventsOf = (
@@ -61,8 +61,7 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
     acceptDeletions: false
   })
   const configured = new Map(settings.companies.map((company) => [company.name, company]))
-  const clock = yield* Clock.Clock
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const nowMs = yield* MonotonicClock.make
   /** Companies with the same resources have the same tables: one query serves them all. */
   const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
   const tablesOf = (resources: ReadonlyArray<Resource>) => {

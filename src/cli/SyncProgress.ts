@@ -10,6 +10,7 @@ import * as Layer from "effect/Layer"
 import type { Outcome, RunTotals } from "../sync/Outcome.ts"
 import { Progress, type ProgressShape } from "../sync/Progress.ts"
 import * as Output from "./Output.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export type ProgressStyle = "bars" | "lines" | "none"
 
@@ -95,7 +96,7 @@ const isQuiet = ({ status, totals }: Outcome) =>
 /** When runs began, on the monotonic clock. */
 const stopwatch = Effect.map(Clock.Clock, (clock) => {
   const began = new Map<string, number>()
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMs = () => MonotonicClock.nowMs(clock)
   return {
     nowMs,
     start: (key: string) => began.set(key, nowMs()),

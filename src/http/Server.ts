@@ -17,6 +17,7 @@ import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as ConnectionLimit from "./ConnectionLimit.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** The server cannot listen at the configured address, or with the configured certificate. */
 export class ListenError extends Data.TaggedError("ListenError")<{
@@ -96,7 +97,7 @@ export const listen = Effect.fnUntraced(function* (
   const limit = ConnectionLimit.make({
     connectionsMax: options.connectionsMax ?? connectionsMaxDefault,
     perAddressMax: options.connectionsPerAddressMax ?? connectionsPerAddressMaxDefault,
-    nowMs: () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n),
+    nowMs: () => MonotonicClock.nowMs(clock),
     onCut: options.onCut ?? (() => {})
   })
   const handle: typeof options.handle = (request, response) => {

@@ -4,7 +4,6 @@
  * Promise: after a failure of the source, requests pause for a time that grows to five minutes. The log shows each outage
  * once. A failure counts against a record only while the source answers other requests.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
@@ -12,6 +11,8 @@ import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import { type Failure, failureOf } from "../sync/Outcome.ts"
 import * as InFlightTimeout from "./InFlightTimeout.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import * as Backoff from "../time/Backoff.ts"
 
 /**
  * `company`: nothing can be read now. `blocked`: a person must act before the resource can be read. `contended`: another
@@ -45,8 +46,7 @@ export const make = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   identifyMaxMs = identifyMaxMsDefault
 ) {
-  const clock = yield* Clock.Clock
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const now = yield* MonotonicClock.make
   const probeLock = yield* Semaphore.make(1)
   let answeredAt = Number.NEGATIVE_INFINITY
   let openUntil = 0
@@ -67,7 +67,7 @@ export const make = Effect.fnUntraced(function* (
       // Several concurrent reads fail in one outage. They count as one failure.
       if (now() < openUntil) return Effect.void
       failures += 1
-      openUntil = now() + Math.max(pauseLeastMs, Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(failures - 1, 10)))
+      openUntil = now() + Math.max(pauseLeastMs, Backoff.delayMs(failures, pauseMinMs, pauseMaxMs))
       reason = `${message}; ${remedy}`
       return failures > 1
         ? Effect.void
@@ -87,7 +87,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.suspend((): Effect.Effect<FailureScope> => {
         if (now() < openUntil) return Effect.succeed("company")
         if (answeredAt > beganAt) return Effect.succeed("record")
-        return InFlightTimeout.make(clock)
+        return InFlightTimeout.make(now)
           .within(identifyMaxMs, connector.identify)
           .pipe(
             Effect.matchEffect({

@@ -1,7 +1,6 @@
 /**
  * A timeout that counts time in flight only: the wait for a permit, or for a pause that the source requested, is free.
  */
-import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { RequestInFlight } from "../connector/Connector.ts"
@@ -17,8 +16,8 @@ export interface InFlightTimeout {
 
 const checkEveryMs = 100
 
-export const make = (clock: Clock.Clock): InFlightTimeout => {
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+/** A timeout by a monotonic clock in milliseconds. */
+export const make = (now: () => number): InFlightTimeout => {
   let completedMs = 0
   let sentAt: number | null = null
   let answers = 0

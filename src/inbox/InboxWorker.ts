@@ -11,6 +11,7 @@ import type { Table } from "../warehouse/Table.ts"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
 import * as FairShare from "./FairShare.ts"
 import * as InboxStore from "./InboxStore.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** Records that were fetched by number at about the same time. */
 interface RecentFetches {
@@ -78,8 +79,7 @@ export const make = Effect.fnUntraced(function* (
   isDrain: boolean
 ) {
   const { company, reader } = options
-  const clock = yield* Clock.Clock
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const now = yield* MonotonicClock.make
   const drawn = [yield* Random.nextInt, yield* Random.nextInt]
   const worker: InboxWorker = {
     company,

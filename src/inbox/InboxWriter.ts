@@ -26,6 +26,8 @@ import {
 } from "./InsertEvents.ts"
 import * as PendingInserts from "./PendingInserts.ts"
 import { InboxUnavailable, type InsertResult, type Outcome, type PendingInsert } from "./PendingInserts.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import * as Backoff from "../time/Backoff.ts"
 
 export { InboxUnavailable, type InsertResult, type NewEvent, type Outcome }
 
@@ -131,7 +133,7 @@ interface WriterState {
   isEnded: boolean
 }
 
-const monotonicMs = ({ clock }: WriterState) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+const monotonicMs = ({ clock }: WriterState) => MonotonicClock.nowMs(clock)
 const isConnected = ({ writers }: WriterState) => writers.some(({ hasConnection }) => hasConnection)
 const unavailable = ({ failing }: WriterState, otherwise = "no connection to the warehouse") =>
   new InboxUnavailable({ reason: "away", detail: failing ?? otherwise })
@@ -316,7 +318,7 @@ const runWriter = Effect.fnUntraced(function* (state: WriterState, writer: Write
     state.isOutageLogged = true
     state.warnings.warn("inbox", `Events cannot be stored: ${error.message}; senders are asked to come again`)
     if (!isConnected(state)) failAll(state, PendingInserts.shiftAll(state.pending), unavailable(state))
-    yield* Effect.sleep(Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(writer.failures - 1, 10)))
+    yield* Effect.sleep(Backoff.delayMs(writer.failures, pauseMinMs, pauseMaxMs))
   }
 })
 

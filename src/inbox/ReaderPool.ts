@@ -5,7 +5,6 @@
  * after a bounded time.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
@@ -17,6 +16,7 @@ import type { Table } from "../warehouse/Table.ts"
 import { type CircuitBreaker, failureScopeOf } from "./CircuitBreaker.ts"
 import * as InFlightTimeout from "./InFlightTimeout.ts"
 import type { FetchAnswer, FetchRequest, FetchResult } from "./ResolveFetches.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface ReaderPoolOptions {
   readonly connector: ConnectorShape
@@ -29,7 +29,8 @@ export interface ReaderPoolOptions {
 }
 
 export interface ReaderPool extends ReaderPoolOptions {
-  readonly clock: Clock.Clock
+  /** The monotonic clock, in milliseconds. */
+  readonly now: () => number
   readonly requests: EffectQueue.Queue<FetchRequest>
   /** Results that are not landed yet. */
   readonly results: Array<FetchResult>
@@ -48,7 +49,7 @@ const readersMax = 16
 export const make = Effect.fnUntraced(function* (options: ReaderPoolOptions) {
   const pool: ReaderPool = {
     ...options,
-    clock: yield* Clock.Clock,
+    now: yield* MonotonicClock.make,
     requests: yield* EffectQueue.unbounded<FetchRequest>(),
     results: [],
     hasResults: Latch.makeUnsafe(false),
@@ -112,7 +113,7 @@ const fetchRecord = (pool: ReaderPool, { recordId }: FetchRequest): Effect.Effec
     const { breaker, blockedReason: reason, inFlight } = pool
     if (breaker.retryAfterMs() > 0) return Effect.succeed({ _tag: "NotSent" })
     if (reason !== null) return Effect.succeed({ _tag: "Failed", scope: "blocked", reason })
-    const timeout = InFlightTimeout.make(pool.clock)
+    const timeout = InFlightTimeout.make(pool.now)
     inFlight.add(timeout)
     return Effect.ensuring(
       sendFetch(pool, recordId, timeout),
@@ -125,8 +126,8 @@ const sendFetch = Effect.fnUntraced(function* (
   recordId: string,
   timeout: InFlightTimeout.InFlightTimeout
 ): Effect.fn.Return<FetchAnswer> {
-  const { connector, resource, breaker, clock, readMaxMs } = pool
-  const startedAt = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const { connector, resource, breaker, now, readMaxMs } = pool
+  const startedAt = now()
   const fetch = Effect.flatMap(timeout.within(readMaxMs, connector.get(resource, recordId)), (found) => {
     if (Option.isSome(found)) return Effect.succeed(found.value)
     const request = { method: "GET", path: `/${resource.path}/${recordId}`, requestId: null } as const

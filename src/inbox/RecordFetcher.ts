@@ -6,7 +6,6 @@
  * slice, whatever is being read for the first time. A retried read is brought to its end, so that a record that never
  * can be read is found. An interrupted read leaves its events as they were.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as EffectQueue from "effect/Queue"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -26,6 +25,7 @@ import type { CircuitBreaker } from "./CircuitBreaker.ts"
 import * as InboxStore from "./InboxStore.ts"
 import * as ReaderPool from "./ReaderPool.ts"
 import { type FetchRequest, type FetchResult, quarantinedReason, resolveFetches } from "./ResolveFetches.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface RecordFetcherOptions {
   readonly company: Company
@@ -118,8 +118,7 @@ const runOnce = Effect.fnUntraced(function* (options: RecordFetcherOptions, stat
   const { company, companyId, table, breaker } = options
   const { resource } = table
   const limits = { ...limitsDefault, ...options.limits }
-  const clock = yield* Clock.Clock
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const now = yield* MonotonicClock.make
   const startedAt = now()
   const session = yield* openSession(options)
   state.runId = session.runId

@@ -6,6 +6,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface WarehouseClock {
   /** The warehouse's time, in milliseconds since 1970, of an instant on the process' monotonic clock. */
@@ -33,7 +34,7 @@ export const instantText = (milliseconds: number): string => {
 
 export const make: Effect.Effect<WarehouseClock> = Clock.clockWith((clock) =>
   Effect.sync(() => {
-    const monotonicMs = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+    const monotonicMs = () => MonotonicClock.nowMs(clock)
     /**
      * How far the warehouse's clock is ahead of ours. Each measurement gives at most the truth, since the answer travels:
      * the largest is the best, until the clocks themselves were moved (a machine that slept).

@@ -3,10 +3,10 @@
  *
  * Promise: the first warning of a kind is logged at once. A flood of deliveries does not flood the log.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface ThrottledWarnings {
   /** The log shows the last message of each kind. */
@@ -23,8 +23,7 @@ interface Kind {
 
 /** When the scope ends, it logs the warnings that are left. */
 export const make: Effect.Effect<ThrottledWarnings, never, Scope.Scope> = Effect.gen(function* () {
-  const clock = yield* Clock.Clock
-  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const now = yield* MonotonicClock.make
   const kinds = new Map<string, Kind>()
   const hasWarnings = Latch.makeUnsafe(false)
 

@@ -5,7 +5,6 @@
  * longer each time up to a minute, and delays no other. Only the end of the process ends the poller.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -17,6 +16,8 @@ import * as Statement from "../postgres/Statement.ts"
 import { isOpen } from "./OutboxStore.ts"
 import { push } from "./OutboxWorker.ts"
 import type { PushCompany, PushSettings } from "./PushSession.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import * as Backoff from "../time/Backoff.ts"
 
 export interface PolledCompany extends PushCompany {
   /** The tables of the synced resources by path, with their inferred columns; read at each use. */
@@ -73,9 +74,9 @@ const isPaused = ({ nowMs, pauses }: Poller, path: string): boolean => (pauses.g
 
 const pause = ({ company, nowMs, pauses }: Poller, path: string, reason: string): Effect.Effect<void> =>
   Effect.suspend(() => {
-    const failures = pauses.get(path)?.failures ?? 0
-    const pauseMs = Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(failures, 10))
-    pauses.set(path, { failures: failures + 1, untilMs: nowMs() + pauseMs })
+    const failures = (pauses.get(path)?.failures ?? 0) + 1
+    const pauseMs = Backoff.delayMs(failures, pauseMinMs, pauseMaxMs)
+    pauses.set(path, { failures, untilMs: nowMs() + pauseMs })
     const what = path === "" ? company.name : `${company.name}: ${path}`
     return Effect.logWarning(`push of company ${what}: ${reason}; again in ${Math.round(pauseMs / 1000)} s`)
   })
@@ -141,8 +142,7 @@ const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
 })
 
 const pollCompany = Effect.fnUntraced(function* (company: PolledCompany, settings: PushSettings, everyMs: number) {
-  const clock = yield* Clock.Clock
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMs = yield* MonotonicClock.make
   const poller: Poller = { company, settings, nowMs, busy: new Set(), pauses: new Map(), companyId: null }
   let isFailing = false
   for (;;) {

@@ -41,6 +41,7 @@ import {
 } from "./PushSession.ts"
 import { nextOpenRequest } from "./RequestStore.ts"
 import { validateRows } from "./ValidateRows.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** How a push went. */
 export interface PushReport {
@@ -179,7 +180,7 @@ export const push = Effect.fn("push")(function* (
 ): Effect.fn.Return<PushReport, never, Database | SqlClient.SqlClient> {
   const { companyId, table } = options
   const clock = yield* Clock.Clock
-  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const beganAt = MonotonicClock.nowMs(clock)
   const progress: PushProgress = {
     runState: newState(),
     counts: noCounts,
@@ -189,7 +190,7 @@ export const push = Effect.fn("push")(function* (
     failure: null
   }
   yield* runSessions(options, progress)
-  const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
+  const durationMs = Math.floor(MonotonicClock.nowMs(clock) - beganAt)
   const { runState, failure } = progress
   const outcome: Outcome = {
     ...outcomeOf({ companyId, table, lane: "push" }, runState, null, false, durationMs),

@@ -23,6 +23,7 @@ import { countRows } from "./OutboxCounts.ts"
 import type { OutboxScope, RunSql } from "./OutboxRow.ts"
 import { plannerSql } from "./OutboxStore.ts"
 import type { Counts } from "./Push.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface PushSettings {
   /** Records of one request at most; the source may take fewer. */
@@ -133,7 +134,7 @@ export const outboxScopeOf = (
 export const scopeOf = (session: PushSession): OutboxScope => outboxScopeOf(session, session.state.blockers)
 
 const now = (clock: Clock.Clock): Moment => ({
-  monotonicMs: Number(clock.monotonicTimeNanosUnsafe()) / 1e6,
+  monotonicMs: MonotonicClock.nowMs(clock),
   wallMs: clock.currentTimeMillisUnsafe()
 })
 

@@ -12,6 +12,7 @@ import { foreignKeyWaitMs, isKeyValid, mayBeSent } from "./KeyValidity.ts"
 import { isStopped, type PushSession, type PushSessionError, stop, stopForSource, transaction } from "./PushSession.ts"
 import * as RequestStore from "./RequestStore.ts"
 import type { Rejection } from "./RowResolution.ts"
+import * as Backoff from "../time/Backoff.ts"
 
 export interface Answered {
   readonly _tag: "Answered"
@@ -165,7 +166,7 @@ export const send = Effect.fnUntraced(function* (
       case "retry":
         request = yield* transaction(session, (run) => RequestStore.addFailedAttempt(run, request, error.message))
         if (request.failedAttempts >= failuresMax) return uncertain("server_error", error.message)
-        yield* Effect.sleep(pauseMs * 2 ** (request.failedAttempts - 1))
+        yield* Effect.sleep(Backoff.delayMs(request.failedAttempts, pauseMs, Number.POSITIVE_INFINITY))
         continue
       default:
         return result

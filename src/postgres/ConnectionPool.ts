@@ -14,6 +14,7 @@ import * as Latch from "effect/Latch"
 import * as Scope from "effect/Scope"
 import type pg from "pg"
 import { DatabaseError } from "./DatabaseError.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** Which of several waiters is served first. */
 export interface Urgency {
@@ -209,7 +210,7 @@ export const make = Effect.fnUntraced(function* (
   const pool: Pool = {
     ...options,
     scope: yield* Effect.scope,
-    nowMs: () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6,
+    nowMs: () => MonotonicClock.nowMs(clock),
     idle: [],
     waiting: [],
     lentByParty: new Map(),

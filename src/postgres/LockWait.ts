@@ -9,7 +9,6 @@
  * Postgres' `lock_timeout` bounds each single wait. The sum is bounded by a second connection that looks who blocks the
  * first, and cancels its statement; without that second connection the single bound still holds.
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -18,6 +17,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** How long a change may wait for others in one attempt, and everybody behind it. */
 const waitMsMax = 2_000
@@ -101,8 +101,7 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   other: Statement.Run<unknown, R1>,
   body: Effect.Effect<A, E, R>
 ): Effect.fn.Return<A, E | E1 | DatabaseError, R | R1> {
-  const clock = yield* Clock.Clock
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMs = yield* MonotonicClock.make
   const [session] = yield* own(boundStatement)
   const { pid } = session!
   let blockers: ReadonlyArray<Blocker> = []

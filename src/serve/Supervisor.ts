@@ -6,10 +6,11 @@
  * a minute. Only the end of the scope ends a service.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import * as Backoff from "../time/Backoff.ts"
 
 const pauseMinMs = 1_000
 const pauseMaxMs = 60_000
@@ -28,16 +29,15 @@ export const runForever = Effect.fnUntraced(function* <E, R>(
   name: string,
   service: Effect.Effect<unknown, E, R>
 ): Effect.fn.Return<never, never, R> {
-  const clock = yield* Clock.Clock
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMs = yield* MonotonicClock.make
   let failures = 0
   let loggedAt = Number.NEGATIVE_INFINITY
   for (;;) {
     const startedAt = nowMs()
     const exit = yield* Effect.exit(service)
     if (nowMs() - startedAt >= pauseMaxMs) failures = 0
-    const pauseMs = Math.min(pauseMaxMs, pauseMinMs * 2 ** Math.min(failures, 10))
     failures += 1
+    const pauseMs = Backoff.delayMs(failures, pauseMinMs, pauseMaxMs)
     if (exit._tag === "Failure" && (failures === 1 || nowMs() - loggedAt >= logEveryMs)) {
       loggedAt = nowMs()
       const more = failures === 1 ? "" : `, ${failures} times in a row`

@@ -13,6 +13,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { decrypt } from "./SecretCipher.ts"
 import type { SecretKeyring } from "./SecretKeyring.ts"
 import * as SecretRows from "./SecretRows.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** A company with the token that decrypts its secrets, and the secrets that the configuration names. */
 export interface SecretsCompany {
@@ -52,7 +53,7 @@ export const provide = ({ sql }: SecretCache) => Effect.provideService(SqlClient
 export const read = (cache: SecretCache, companies: Iterable<string>) =>
   Statement.run(SecretRows.select, [JSON.stringify([...companies])]).pipe(provide(cache))
 
-const monotonicMs = ({ clock }: SecretCache) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+const monotonicMs = ({ clock }: SecretCache) => MonotonicClock.nowMs(clock)
 
 export const companyOf = ({ companies }: SecretCache, name: string): Effect.Effect<SecretsCompany> => {
   const company = companies.get(name)

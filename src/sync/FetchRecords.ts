@@ -20,6 +20,7 @@ import { Progress } from "./Progress.ts"
 import { addTotals, newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
 import * as RunStore from "./RunStore.ts"
 import { batchRecordsMaxDefault, engineDefault, syncResource } from "./SyncResource.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface FetchRecordsOptions {
   readonly companyId: bigint
@@ -99,13 +100,13 @@ export const runToCompletion = Effect.fnUntraced(function* (
   work: (state: RunState) => Effect.Effect<void, Parameters<typeof failureOf>[0], Database | SqlClient.SqlClient>
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
   const clock = yield* Clock.Clock
-  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const beganAt = MonotonicClock.nowMs(clock)
   const state = newState()
   const working = Effect.gen(function* () {
     const again = Effect.suspend(() => work(state))
     const result = yield* Effect.result(retryFromCheckpoint(table.resource.path, again))
     const error = Result.isSuccess(result) ? null : result.failure
-    const durationMs = Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
+    const durationMs = Math.floor(MonotonicClock.nowMs(clock) - beganAt)
     const ended: Outcome = outcomeOf({ companyId, table, lane: "records" }, state, error, false, durationMs)
     if (ended.runId !== null) yield* RunStore.close(ended.runId, ended)
     return ended

@@ -27,6 +27,7 @@ import { Progress } from "./Progress.ts"
 import * as RunStore from "./RunStore.ts"
 import * as SourceGuard from "./SourceGuard.ts"
 import { engineDefault, type EngineSettings, syncResource } from "./SyncResource.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** A company to sync: one token of one source. */
 export interface SyncCompany {
@@ -228,7 +229,7 @@ export const sync = Effect.fn("sync")(function* (
   options: SyncOptions
 ): Effect.fn.Return<SyncReport, TablePlan.TableConflict | SqlError, Database | SqlClient.SqlClient> {
   const clock = yield* Clock.Clock
-  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const beganAt = MonotonicClock.nowMs(clock)
   const resources = new Map(options.companies.flatMap(({ resources }) => resources.map((one) => [one.path, one])))
   yield* retryTransient(TablePlan.apply([...resources.values()].map((resource) => tableOf(resource, options.datasets))))
   yield* Effect.ignore(RunStore.markAbandoned)
@@ -243,5 +244,5 @@ export const sync = Effect.fn("sync")(function* (
   const sentences = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
   const progress = yield* Progress
   for (const sentence of sentences) yield* progress.note(sentence)
-  return { companies, durationMs: Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n) }
+  return { companies, durationMs: Math.floor(MonotonicClock.nowMs(clock) - beganAt) }
 })

@@ -26,6 +26,7 @@ import { Progress } from "./Progress.ts"
 import { type Attempt, readAndLand, readChildren } from "./ReadAndLand.ts"
 import * as RunStore from "./RunStore.ts"
 import { newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** The settings of scans and of the mass-delete guard, from the configuration. */
 export interface EngineSettings extends Scan.ScanSettings {
@@ -185,7 +186,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
   const { resource } = options.table
   const progress = yield* Progress
   const clock = yield* Clock.Clock
-  const beganAt = clock.monotonicTimeNanosUnsafe()
+  const beganAt = MonotonicClock.nowMs(clock)
   const state = newState()
   const scope = { companyId: options.companyId, table: options.table, lane: laneOf(options) } as const
   const run = (request: SyncResourceOptions) => {
@@ -200,7 +201,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
       state,
       result._tag === "Success" ? null : result.failure,
       resumed,
-      Number((clock.monotonicTimeNanosUnsafe() - beganAt) / 1_000_000n)
+      Math.floor(MonotonicClock.nowMs(clock) - beganAt)
     )
   const close = (ended: Outcome) => (state.runId === null ? Effect.void : RunStore.close(state.runId, ended))
 

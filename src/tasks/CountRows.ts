@@ -6,7 +6,6 @@
  * more than a small share of the time. Where one count takes more than some seconds, the estimate of Postgres replaces it
  * and is marked. Several processes share the work.
  */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -16,6 +15,7 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export const readStatement = Statement.make({
   name: "read row counts",
@@ -212,8 +212,7 @@ export const countRows = Effect.fnUntraced(function* (
   datasets: Datasets,
   options: RowCountsOptions = {}
 ): Effect.fn.Return<never, SqlError, SqlClient> {
-  const clock = yield* Clock.Clock
-  const nowMs = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  const nowMs = yield* MonotonicClock.make
   const maxMs = options.countMaxMs ?? countMaxMs
   /** Resources to count, with the end of the last run that changed each. */
   const wanted = new Map<string, string>()

@@ -11,6 +11,8 @@ import type { Model } from "../warehouse/Model.ts"
 import type { Datasets, Table } from "../warehouse/Table.ts"
 import * as Cron from "./Cron.ts"
 import type { ClaimedTask, TaskLease } from "./TaskLeases.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import * as Backoff from "../time/Backoff.ts"
 
 /** A company whose resources are synced by their schedules. */
 export interface ScheduledCompany {
@@ -66,7 +68,7 @@ export interface WorkerState {
   readonly refreshViews: Effect.Effect<void, never, SqlClient.SqlClient>
 }
 
-export const monotonicMs = ({ clock }: WorkerState): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+export const monotonicMs = ({ clock }: WorkerState): number => MonotonicClock.nowMs(clock)
 
 export const warehouseMs = (worker: WorkerState): number => monotonicMs(worker) + worker.clockOffsetMs
 
@@ -83,8 +85,7 @@ const backoffMinMs = 30_000
 const backoffMaxMs = 15 * 60_000
 
 /** The delay before a failed task, or a company, is tried again: it doubles with each failure. */
-export const backoffMs = (failures: number): number =>
-  Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(failures - 1, 10))
+export const backoffMs = (failures: number): number => Backoff.delayMs(failures, backoffMinMs, backoffMaxMs)
 
 export const resourceKey = ({ company, resource }: Pick<TaskLease, "company" | "resource">): string =>
   JSON.stringify([company, resource])

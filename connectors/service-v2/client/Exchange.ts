@@ -21,6 +21,8 @@ import * as SourceError from "../../../src/connector/SourceError.ts"
 import { type Answer, type RequestContext, Failed } from "./Answer.ts"
 import { type AttemptContext, type AttemptOptions, attempt, requestName } from "./Attempt.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
+import * as MonotonicClock from "../../../src/time/MonotonicClock.ts"
+import * as Backoff from "../../../src/time/Backoff.ts"
 
 /** When to try again, and when to give up. */
 export interface RetrySettings {
@@ -110,12 +112,10 @@ interface RetryState {
   limitedWaitMs: number
 }
 
-const elapsedMs = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-
 /** A pause that doubles with each failure, half of it drawn, so that many clients do not come back at once. */
 const backoffMs = (baseMs: number, failures: number, maxMs: number) =>
   Effect.map(Random.next, (drawn) => {
-    const ceiling = Math.min(baseMs * 2 ** Math.min(failures - 1, 30), maxMs)
+    const ceiling = Backoff.delayMs(failures, baseMs, maxMs)
     return Math.ceil(ceiling / 2 + (drawn * ceiling) / 2)
   })
 
@@ -191,7 +191,7 @@ const send = Effect.fnUntraced(function* <A>(
     usage.requests++
     state.sent++
     setInFlight(true)
-    const sentAt = elapsedMs(clock)
+    const sentAt = MonotonicClock.nowMs(clock)
     const answer = yield* attempt(attempts, call, request, sentAt, state.sent)
     setInFlight(false)
     const nowMs = clock.currentTimeMillisUnsafe()
