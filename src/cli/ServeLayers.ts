@@ -24,7 +24,7 @@ import * as SampleBudget from "../tasks/SampleBudget.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
 import type { Company } from "../sync/Company.ts"
 import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
-import { hookUrl, type ServiceOptions } from "../serve/Serve.ts"
+import { type BackgroundService, hookUrl, type ServiceOptions } from "../serve/Serve.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { Source } from "./Source.ts"
 import * as Sync from "./sync.ts"
@@ -131,7 +131,15 @@ export const backgroundServices = Effect.fnUntraced(function* (
         what: "the removal of what is old",
         run: Retention.runRetention(retention, { dataset: datasets.history, historyMs: retention.historyMs })
       },
-      ...(dashboard === null ? [] : [{ what: "the page", run: dashboard.connect(shown(companies)), isEarly: true }])
+      ...(dashboard === null
+        ? []
+        : [
+            {
+              what: "the page",
+              run: dashboard.connect(shown(companies)),
+              beforeTables: true
+            } satisfies BackgroundService
+          ])
     ],
     metrics: (companies) =>
       SyncMetrics.make({

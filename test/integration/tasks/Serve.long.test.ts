@@ -152,6 +152,27 @@ describe("two serve processes", () => {
   )
 
   it.live(
+    "show the page while a table cannot be made",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, serve } = yield* makeInstallation
+          yield* Effect.promise(() => world.command(["sync"]).done)
+          yield* world.query(`drop table erp.${resource} cascade`)
+          yield* world.query(`create view erp.${resource} as select 1 as id`)
+          const { ready, told } = yield* serve
+          yield* until("it reports the view", Effect.sync(told), (text) => text.includes(`erp.${resource}`))
+          yield* until(
+            "the page is there",
+            Effect.promise(() => fetch(String(ready["dashboard"]))),
+            ({ status }) => status === 200
+          )
+        })
+      ),
+    { timeout: 120_000 }
+  )
+
+  it.live(
     "acquire the tasks of a killed process within 15 s and resume its run",
     () =>
       Effect.scoped(
