@@ -98,6 +98,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/ingest": ["src/connector", "src/http", "src/inbox", "src/log", "src/subscriptions"],
   "src/reconcile": ["src/budget", "src/connector", "src/inbox", "src/postgres", "src/subscriptions", "src/sync"],
   "src/tasks": ["src/budget", "src/connector", "src/postgres", "src/sync", "src/warehouse", "src/time"],
+  "src/retention": ["src/postgres", "src/warehouse"],
   "src/outbox": [
     "src/catalogue",
     "src/connector",
@@ -152,6 +153,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/configuration": ["src/sync", "src/tasks", "src/warehouse"],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
+    "src/retention",
     "src/budget",
     "src/catalogue",
     "src/configuration",

@@ -18,7 +18,7 @@ import type { Database } from "../postgres/Database.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
-import * as Retention from "../tasks/Retention.ts"
+import * as Retention from "../retention/Retention.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
@@ -129,7 +129,11 @@ export const backgroundServices = Effect.fnUntraced(function* (
       },
       {
         what: "the removal of what is old",
-        run: Retention.runRetention(retention, { dataset: datasets.history, historyMs: retention.historyMs })
+        run: Retention.runRetention(
+          { ...retention, eventsMs: settings.webhooks.keepMs },
+          { dataset: datasets.history, historyMs: retention.historyMs }
+        ),
+        beforeTables: true
       },
       ...(dashboard === null
         ? []
@@ -175,7 +179,6 @@ export const service = Effect.fnUntraced(function* (
     },
     window: { toleranceMs: webhooks.toleranceMs, aheadMs: webhooks.aheadMs },
     publicUrl: webhooks.publicUrl,
-    keepMs: webhooks.keepMs,
     checkEveryMs: webhooks.checkEveryMs,
     secrets: settings.companies
       .filter(({ name }) => names.length === 0 || names.includes(name))

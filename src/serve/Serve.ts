@@ -25,7 +25,6 @@ import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as Processes from "./Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
-import * as InboxRetention from "../inbox/InboxRetention.ts"
 import * as InboxWriter from "../inbox/InboxWriter.ts"
 import * as HttpServer from "../ingest/HttpServer.ts"
 import * as Metrics from "../status/Metrics.ts"
@@ -54,8 +53,6 @@ export interface ServiceOptions<E> {
   readonly window: Ingest.IngestOptions["settings"]
   /** The address of the listener from outside; null when it is not configured. */
   readonly publicUrl: string | null
-  /** How long resolved events are kept. */
-  readonly keepMs: number
   /** How often subscriptions and delivery logs are checked; null: never. */
   readonly checkEveryMs: number | null
   /** What decrypts the signing secrets of each company. */
@@ -119,7 +116,6 @@ const secretsEveryMs = 5_000
 const tablesEveryMs = 30_000
 const heartbeatEveryMs = 20_000
 const heartbeatRetryMs = 2_000
-const purgeEveryMs = 60 * 60_000
 const deregisterMaxMs = 2_000
 
 type Warehouse = Database | SqlClient.SqlClient
@@ -223,11 +219,6 @@ const runServices = Effect.fnUntraced(function* <E>(
       beforeTables: true
     },
     { what: "the heartbeat", run: sendHeartbeats(inbox, companies, markReady), beforeTables: true },
-    {
-      what: "the removal of old events",
-      run: Effect.forever(Effect.andThen(purge(options.keepMs), Effect.sleep(purgeEveryMs))),
-      beforeTables: true
-    },
     { what: "the end of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...inboxServices(state, inbox, companies),
     ...reconcileServices(options, companies),
@@ -298,14 +289,4 @@ const sendHeartbeats = Effect.fnUntraced(function* (
       yield* Effect.sleep(heartbeatEveryMs)
     })
   ).pipe(Effect.onInterrupt(() => deregister))
-})
-
-const purge = Effect.fnUntraced(function* (keepMs: number) {
-  const { events, dead, gaps } = yield* InboxRetention.purge({ keepMs })
-  if (events + gaps > 0) yield* Effect.logInfo(`removed ${events} old resolved events and ${gaps} old closed gaps`)
-  if (dead > 0) {
-    yield* Effect.logWarning(
-      `removed ${dead} dead letters, which cannot be replayed any longer: they were older than ${InboxRetention.deadDays} days, or there were too many`
-    )
-  }
 })

@@ -21,7 +21,6 @@ const program = Effect.gen(function* () {
     listen: { host: "127.0.0.1", port: settings.port, tls: null, bodyBytesMax: 1024 * 1024 },
     window: { toleranceMs: 300_000, aheadMs: 60_000 },
     publicUrl: null,
-    keepMs: 30 * 86_400_000,
     checkEveryMs: null,
     secrets: settings.companies.map(({ name, token, secret }) => ({
       name,

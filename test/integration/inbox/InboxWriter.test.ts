@@ -2,7 +2,6 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database } from "../../../src/postgres/Database.ts"
-import * as InboxRetention from "../../../src/inbox/InboxRetention.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { makeGate } from "../../support/gate.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
@@ -195,45 +194,6 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         }
         yield* sql.unsafe(`alter database ${name} reset synchronous_commit`)
         yield* sql.unsafe(`drop function public.see cascade`)
-      })
-    )
-  })
-
-  describe("InboxRetention", () => {
-    it.effect("deletes old processed events and excess dead letters, and no pending event", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* sql`delete from tributary.inbox`
-        const company = newCompany()
-        yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at, received_at)
-          select ${company}, state || days || '-' || n, 'x', tributary.now(), '', state,
-                 case when state <> 'pending' then tributary.now() - days * interval '1 day' end,
-                 tributary.now() - days * interval '1 day'
-            from unnest(array['pending', 'dead_letter', 'done', 'skipped']) state, unnest(array[1, 80, 100]) days,
-                 generate_series(1, 3000) n`
-        yield* sql`insert into tributary.delivery_gaps (company, resource, cause, detail, closed_at)
-          values (${company}, 'a', 'abandoned', '', null),
-                 (${company}, 'b', 'abandoned', '', tributary.now() - interval '100 days'),
-                 (${company}, 'c', 'abandoned', '', tributary.now() - interval '1 day')`
-        yield* sql`insert into tributary.processes (process_id, companies, started_at, heartbeat_at, stopped_at)
-          select process_id, array['x'], tributary.now() - began * interval '1 day', tributary.now() - alive * interval '1 day',
-                 tributary.now() - ended * interval '1 day'
-            from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (process_id, began, alive, ended)`
-        const keepMs = 30 * 86_400_000
-        const first = yield* InboxRetention.purge({ keepMs })
-        assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, processes: 2 })
-        assert.deepStrictEqual(yield* InboxRetention.purge({ keepMs }), { events: 0, dead: 0, gaps: 0, processes: 0 })
-        assert.deepInclude(yield* InboxRetention.purge({ keepMs, resolvedMax: 100 }), { events: 5_900, dead: 0 })
-        // The oldest of the dead go first.
-        assert.deepInclude(yield* InboxRetention.purge({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
-        const [oldest] = yield* sql<{ readonly days: number }>`
-          select extract(day from tributary.now() - min(resolved_at))::int as days from tributary.inbox where state = 'dead_letter'`
-        assert.strictEqual(oldest!.days, 1)
-        const rows = yield* sql<{ readonly state: string; readonly count: bigint }>`
-          select state, count(*) as count from tributary.inbox group by 1 order by 1`
-        const counted = new Map(rows.map(({ state, count }) => [state, Number(count)]))
-        assert.deepStrictEqual([counted.get("dead_letter"), counted.get("pending")], [2_500, 9_000])
-        assert.strictEqual((counted.get("done") ?? 0) + (counted.get("skipped") ?? 0), 100)
       })
     )
   })

@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
-import * as InboxRetention from "../../../src/inbox/InboxRetention.ts"
+import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import * as Ingest from "../../../src/ingest/Ingest.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"
@@ -56,7 +56,7 @@ describe("a repeated delivery", () => {
         assert.deepInclude(store.stats(), { stored: 2, known: 1 })
 
         yield* sql`update tributary.inbox set resolved_at = resolved_at - interval '31 days' where company = ${name}`
-        assert.strictEqual((yield* InboxRetention.purge({ keepMs: 30 * 86_400_000 })).events, 2)
+        assert.strictEqual((yield* InboxRetention.remove({ keepMs: 30 * 86_400_000 })).events, 2)
         yield* requests
         assert.strictEqual(yield* deliver(body), 204)
         assert.deepInclude(store.stats(), { stored: 3, known: 1 })

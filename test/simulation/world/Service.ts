@@ -14,7 +14,7 @@ import * as RunStore from "../../../src/sync/RunStore.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import * as Processes from "../../../src/serve/Processes.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
-import * as InboxRetention from "../../../src/inbox/InboxRetention.ts"
+import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as Ingest from "../../../src/ingest/Ingest.ts"
@@ -101,7 +101,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
         "the removal of old events",
         Effect.forever(
           Effect.andThen(
-            InboxRetention.purge({ keepMs: keep / 1000 }),
+            InboxRetention.remove({ keepMs: keep / 1000 }),
             Effect.sleep(Math.max(5_000, Math.min(keep / 2000, 60_000)))
           )
         )

@@ -1,10 +1,11 @@
-/** Retention of the inbox: removes old events, closed delivery gaps and former processes. */
+/** Retention of the inbox: old events, closed delivery gaps and former processes. */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
+import { batchRows, cutoff, deletesOld } from "./Batches.ts"
 
-export interface PurgeOptions {
+export interface InboxRetentionOptions {
   /** How long resolved events and closed gaps are kept. */
   readonly keepMs: number
   /** How many resolved events are kept at most; default 2,000,000. */
@@ -13,31 +14,23 @@ export interface PurgeOptions {
   readonly deadMax?: number | undefined
 }
 
-export interface PurgeResult {
-  /** Resolved events. */
-  readonly events: number
-  readonly dead: number
-  readonly gaps: number
-  readonly processes: number
-}
+/** Numbers of deleted rows; `events` are the resolved ones. */
+export type InboxRetentionResult = Readonly<Record<"events" | "dead" | "gaps" | "processes", number>>
 
 /** Dead letters are kept longer than the source keeps events that it gave up (30 days). */
 export const deadDays = 90
-const purgeBatch = 5_000
 
 const isResolved = "state in ('done', 'skipped')"
 const isDead = "state = 'dead_letter'"
-/** SQL: so many milliseconds ago. */
-const ago = (ms: string) => `tributary.now() - ${ms}::float8 * interval '1 millisecond'`
 const count = { columns: { count: "int8" } } as const
 const countEvents = (which: string) => `select count(*) as count from tributary.inbox where ${which}`
-/** SQL: removes the $1 oldest events; where $2 is not null, only those resolved more than $2 ms ago. */
+/** SQL: removes the oldest events that were resolved before $1, $2 at most. */
 const removeEvents = (which: string) =>
   `delete from tributary.inbox where id = any(array(
-     select id from tributary.inbox where ${which} and resolved_at < coalesce(${ago("$2")}, 'infinity')
-      order by resolved_at limit $1 for update skip locked)) returning id`
+     select id from tributary.inbox where ${which} and resolved_at < $1::timestamptz
+      order by resolved_at limit $2 for update skip locked)) returning id`
 
-const removal = { params: ["int8", "float8?"], columns: { id: "int8" } } as const
+const removal = { params: ["timestamptz", "int8"], columns: { id: "int8" } } as const
 export const resolvedEvents = {
   count: Statement.make({ name: "count resolved events", ...count, text: countEvents(isResolved) }),
   remove: Statement.make({ name: "remove resolved events", ...removal, text: removeEvents(isResolved) })
@@ -48,35 +41,35 @@ export const deadLetters: typeof resolvedEvents = {
 }
 
 /** Removes events that are older than `keepMs`, and the oldest beyond `most`. Answers how many. */
-const purgeEvents = Effect.fnUntraced(function* (statements: typeof resolvedEvents, keepMs: number, most: number) {
+const removeOld = Effect.fnUntraced(function* (statements: typeof resolvedEvents, keepMs: number, most: number) {
+  const before = yield* cutoff(keepMs)
   let removed = 0
-  for (let last = purgeBatch; last === purgeBatch; removed += last) {
-    last = (yield* Statement.run(statements.remove, [purgeBatch, keepMs])).length
+  for (let last = batchRows; last === batchRows; removed += last) {
+    last = (yield* Statement.run(statements.remove, [before, batchRows])).length
   }
   const [counted] = yield* Statement.run(statements.count)
   let excess = Number(counted!.count) - most
   for (let last = 1; excess > 0 && last > 0; excess -= last) {
-    last = (yield* Statement.run(statements.remove, [Math.min(excess, purgeBatch), null])).length
+    last = (yield* Statement.run(statements.remove, ["infinity", Math.min(excess, batchRows)])).length
     removed += last
   }
   return removed
 })
 
 export const removeGapsStatement = Statement.make({
+  ...deletesOld,
   name: "remove closed delivery gaps",
-  params: ["float8"],
-  columns: { id: "int8" },
   // The source's log shows an abandoned event for 30 days. Its gap must be known until then.
-  text: `delete from tributary.delivery_gaps
-          where closed_at < ${ago("$1")} and (events = '{}' or closed_at < tributary.now() - interval '31 days') returning id`
+  text: `delete from tributary.delivery_gaps where closed_at < $1::timestamptz
+            and (events = '{}' or closed_at < tributary.now() - interval '31 days') returning id`
 })
 
 export const removeProcessesStatement = Statement.make({
   name: "remove former processes",
-  params: ["float8"],
+  params: ["timestamptz"],
   columns: { process_id: "text" },
   text: `delete from tributary.processes old
-          where greatest(stopped_at, heartbeat_at) < ${ago("$1")}
+          where greatest(stopped_at, heartbeat_at) < $1::timestamptz
             and exists (select from tributary.processes later
                          where later.companies @> old.companies and later.started_at > old.started_at
                            and greatest(later.stopped_at, later.heartbeat_at) > greatest(old.stopped_at, old.heartbeat_at))
@@ -88,14 +81,16 @@ export const removeProcessesStatement = Statement.make({
  * of companies. A dead letter stays for {@link deadDays}, unless there are too many. A removed event that is delivered
  * again is processed again, which does no harm.
  */
-export const purge = Effect.fnUntraced(function* ({
+export const remove = Effect.fnUntraced(function* ({
   keepMs,
   resolvedMax = 2_000_000,
   deadMax = 100_000
-}: PurgeOptions): Effect.fn.Return<PurgeResult, SqlError, SqlClient.SqlClient> {
-  const events = yield* purgeEvents(resolvedEvents, keepMs, resolvedMax)
-  const dead = yield* purgeEvents(deadLetters, Math.max(keepMs, deadDays * 86_400_000), deadMax)
-  const gaps = yield* Statement.run(removeGapsStatement, [keepMs])
-  const processes = yield* Statement.run(removeProcessesStatement, [keepMs])
-  return { events, dead, gaps: gaps.length, processes: processes.length }
+}: InboxRetentionOptions): Effect.fn.Return<InboxRetentionResult, SqlError, SqlClient.SqlClient> {
+  const before = yield* cutoff(keepMs)
+  return {
+    events: yield* removeOld(resolvedEvents, keepMs, resolvedMax),
+    dead: yield* removeOld(deadLetters, Math.max(keepMs, deadDays * 86_400_000), deadMax),
+    gaps: (yield* Statement.run(removeGapsStatement, [before])).length,
+    processes: (yield* Statement.run(removeProcessesStatement, [before])).length
+  }
 })

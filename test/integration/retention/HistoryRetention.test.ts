@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import * as Retention from "../../../src/tasks/Retention.ts"
+import * as HistoryRetention from "../../../src/retention/HistoryRetention.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 
@@ -35,9 +35,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
         (rows) => rows.map(({ n, version }) => `${version}: ${n}`)
       )
       const dataset = table.datasets.history
-      assert.strictEqual(yield* Retention.passHistory({ dataset, historyMs: null }), 0)
-      assert.strictEqual(yield* Retention.passHistory({ dataset, historyMs: 365 * dayMs }), 0)
-      assert.strictEqual(yield* Retention.passHistory({ dataset, historyMs: 30 * dayMs }), 12_000)
+      assert.strictEqual(yield* HistoryRetention.remove(dataset, null), 0)
+      assert.strictEqual(yield* HistoryRetention.remove(dataset, 365 * dayMs), 0)
+      assert.strictEqual(yield* HistoryRetention.remove(dataset, 30 * dayMs), 12_000)
       assert.deepStrictEqual(yield* versions, ["3: 6000", "4: 6000"])
     })
   )

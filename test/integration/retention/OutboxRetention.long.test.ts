@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
-import * as Retention from "../../../src/tasks/Retention.ts"
+import * as Retention from "../../../src/retention/Retention.ts"
 import { attributesOf, collector } from "../../support/collector.ts"
 import { makeWorld } from "../../support/world.ts"
 
@@ -61,7 +61,7 @@ describe("a push after outbox retention", () => {
             "update tributary.outbox set created_at = created_at - interval '100 days', resolved_at = resolved_at - interval '100 days'"
           )
           yield* world.query("update tributary.pushes set finished_at = finished_at - interval '100 days'")
-          const settings = { runsMs: 90 * dayMs, quarantineMs: 90 * dayMs, outboxMs: 90 * dayMs }
+          const settings = { runsMs: 90 * dayMs, quarantineMs: 90 * dayMs, outboxMs: 90 * dayMs, eventsMs: 90 * dayMs }
           const removed = yield* Retention.pass(settings).pipe(Effect.provide(warehouse), Effect.orDie)
           assert.strictEqual(removed.outbox, count)
           assert.isAbove(removed.pushes, 0)

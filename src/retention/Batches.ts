@@ -1,0 +1,30 @@
+/** Deleting old rows in batches, each of them a small transaction. */
+import * as Effect from "effect/Effect"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+
+export const batchRows = 5_000
+
+export const cutoffStatement = Statement.make({
+  name: "read the time of a cutoff",
+  params: ["float8"],
+  columns: { at: "text" },
+  text: "select (tributary.now() - make_interval(secs => $1::float8))::text as at"
+})
+
+/** The warehouse's time this long ago, to the microsecond. */
+export const cutoff = (ms: number): Sql.Query<string> =>
+  Effect.map(Statement.run(cutoffStatement, [ms / 1000]), ([row]) => row!.at)
+
+/** Repeats a statement that deletes a batch until it finds no more. Answers the number of deleted rows. */
+export const batches = Effect.fnUntraced(function* (batch: Sql.Query<ReadonlyArray<unknown>>) {
+  let all = 0
+  for (;;) {
+    const { length } = yield* batch
+    all += length
+    if (length < batchRows) return all
+  }
+})
+
+/** What deletes a batch of rows that ended before a time. */
+export const deletesOld = { params: ["timestamptz"], columns: { id: "int8" } } as const

@@ -1,0 +1,59 @@
+/** Retention of earlier versions of rows. */
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { identifier, supersededSuffix } from "../warehouse/Identifier.ts"
+import { batchRows, cutoff } from "./Batches.ts"
+
+/** Looks at a batch of versions in the order of their key, and removes those that were replaced long ago. */
+const removeVersions = (table: string) => `
+  with batch as materialized (
+    select "_company_id" as company, "id", "_version" as version, "_valid_to" as ended from ${table}
+     where ("_company_id", "id", "_version") > ($2::bigint, $3::bigint, $4::bigint)
+     order by "_company_id", "id", "_version" limit ${batchRows}),
+  gone as (
+    delete from ${table} t using batch b
+     where t."_company_id" = b.company and t."id" = b."id" and t."_version" = b.version and b.ended < $1::timestamptz
+    returning 1)
+  select count(*)::float8 as seen, (select count(*) from gone)::float8 as gone,
+         (array_agg(concat_ws(' ', company, "id", version) order by company desc, "id" desc, version desc))[1] as last
+    from batch`
+
+export const historyTablesStatement = Statement.make({
+  name: "find tables of earlier versions",
+  params: ["name", "text"],
+  columns: { name: "name" },
+  text: `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = $1 and c.relkind = 'r' and right(c.relname, length($2)) = $2 order by 1`
+})
+
+/**
+ * Removes versions that were replaced so long ago, of every resource of the dataset of all versions. The current version of a row is in
+ * another table and stays, however old it is. Null keeps every version. Questions about a time before that find nothing, or a later version.
+ */
+export const remove = Effect.fnUntraced(function* (
+  dataset: string,
+  keepMs: number | null
+): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
+  if (keepMs === null) return 0
+  const before = yield* cutoff(keepMs)
+  const tables = yield* Statement.run(historyTablesStatement, [dataset, supersededSuffix])
+  let all = 0
+  for (const { name } of tables) {
+    const statement = removeVersions(`${identifier(dataset)}.${identifier(name)}`)
+    const least = "-9223372036854775808"
+    let after: ReadonlyArray<string> = [least, least, least]
+    for (;;) {
+      const [batch] = yield* Sql.rows<{ seen: number; gone: number; last: string | null }>(statement, [
+        before,
+        ...after
+      ])
+      all += batch!.gone
+      if (batch!.seen < batchRows || batch!.last === null) break
+      after = batch!.last.split(" ")
+    }
+  }
+  return all
+})

@@ -1,0 +1,124 @@
+/**
+ * Retention: deletes finished work that is older than the configuration keeps it.
+ *
+ * Promise: these rows stay whatever their age. Of the runs: the newest of each resource and lane, the last complete ones,
+ * running ones, and those with open quarantine. Open quarantine. Rejected records with all records of their push, and
+ * unfinished pushes. Nothing of a push goes before the source has forgotten its keys. Pending events and open gaps. The
+ * current version of a row. Each batch is a small transaction, so that no process waits for it, and several processes may
+ * run it at once.
+ *
+ * A record whose outbox row was deleted is new when it is pushed again. The source is then searched before anything is sent
+ * (src/outbox/Deduplicate.ts), so that the record is found and not created twice.
+ */
+import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Statement from "../postgres/Statement.ts"
+import { batches, batchRows, cutoff, deletesOld } from "./Batches.ts"
+import * as HistoryRetention from "./HistoryRetention.ts"
+import * as InboxRetention from "./InboxRetention.ts"
+import * as OutboxRetention from "./OutboxRetention.ts"
+import * as RunRetention from "./RunRetention.ts"
+
+/** How long finished work is kept, in milliseconds. */
+export interface RetentionSettings {
+  readonly runsMs: number
+  readonly quarantineMs: number
+  readonly outboxMs: number
+  /** Processed events. */
+  readonly eventsMs: number
+}
+
+/** The numbers of deleted rows. */
+export type RetentionResult = Readonly<
+  Record<
+    | "runs"
+    | "quarantine"
+    | "outbox"
+    | "pushes"
+    | "calls"
+    | "samples"
+    | "tasks"
+    | "events"
+    | "dead"
+    | "gaps"
+    | "processes",
+    number
+  >
+>
+
+const everyMs = 60 * 60_000
+const samplesKeptMs = 25 * 60 * 60_000
+
+export const removeQuarantineStatement = Statement.make({
+  ...deletesOld,
+  name: "delete old quarantine",
+  text: `delete from tributary.quarantine where id = any(array(
+    select id from tributary.quarantine where resolved_at < $1::timestamptz
+     order by resolved_at limit ${batchRows} for update skip locked)) returning id`
+})
+
+export const removeSamplesStatement = Statement.make({
+  name: "delete old samples of budgets",
+  params: ["timestamptz"],
+  columns: { at: "timestamptz" },
+  text: `delete from tributary.budget_usage s using (
+    select o.fingerprint, o.at from tributary.budgets b cross join lateral (
+      select fingerprint, at from tributary.budget_usage
+       where fingerprint = b.fingerprint and at < $1::timestamptz order by at limit ${batchRows}) o
+     limit ${batchRows}) old
+   where s.fingerprint = old.fingerprint and s.at = old.at returning s.at`
+})
+
+/** Finished backfills without a new request. */
+export const removeTasksStatement = Statement.make({
+  name: "delete old backfills",
+  params: ["timestamptz"],
+  columns: { resource: "text" },
+  text: `delete from tributary.tasks
+   where kind = 'backfill' and finished_at < $1::timestamptz and next_run_at is null and requested_at is null and paused_at is null
+     and (lease_expires_at is null or lease_expires_at < tributary.now()) returning resource`
+})
+
+/** One pass over everything that is old enough, but the history. */
+export const pass = Effect.fnUntraced(function* (
+  settings: RetentionSettings
+): Effect.fn.Return<RetentionResult, SqlError, SqlClient.SqlClient> {
+  const inbox = yield* InboxRetention.remove({ keepMs: settings.eventsMs })
+  const quarantine = yield* batches(Statement.run(removeQuarantineStatement, [yield* cutoff(settings.quarantineMs)]))
+  const runs = yield* RunRetention.remove(settings.runsMs)
+  const pushed = yield* OutboxRetention.remove(settings.outboxMs)
+  const samples = yield* batches(Statement.run(removeSamplesStatement, [yield* cutoff(samplesKeptMs)]))
+  const tasks = (yield* Statement.run(removeTasksStatement, [yield* cutoff(settings.runsMs)])).length
+  return { ...inbox, ...pushed, quarantine, runs, samples, tasks }
+})
+
+export interface HistorySettings {
+  /** The dataset of all versions. */
+  readonly dataset: string
+  /** How long a version is kept after it was replaced, in milliseconds; null for ever. */
+  readonly historyMs: number | null
+}
+
+/** The history is looked at once in so many passes: it is read as a whole for that. */
+const historyEvery = 24
+
+/** Removes what is old enough at once, then every hour, for ever; of the history once a day. */
+export const runRetention = Effect.fnUntraced(function* (
+  settings: RetentionSettings,
+  { dataset, historyMs }: HistorySettings
+): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
+  for (let round = 0; ; round += 1) {
+    const { samples: _, processes: __, dead, ...removed } = yield* pass(settings)
+    const versions = round % historyEvery === 0 ? yield* HistoryRetention.remove(dataset, historyMs) : 0
+    const deleted = { ...removed, versions }
+    const words = Object.entries(deleted).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
+    if (words.length > 0) yield* Effect.logInfo(`removed what was old: ${words.join(", ")}`)
+    if (dead > 0) {
+      yield* Effect.logWarning(
+        `removed ${dead} dead letters, which cannot be replayed any longer: they were older than ${InboxRetention.deadDays} days, or there were too many`
+      )
+    }
+    yield* Effect.sleep(everyMs)
+  }
+})
