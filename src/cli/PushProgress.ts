@@ -1,18 +1,14 @@
 /**
- * Progress of a push: one bar on a terminal, a line every few seconds elsewhere, nothing with `--json`.
+ * Progress of a push.
  *
  * Promise: it shows the rows that are resolved in the outbox, whichever process resolved them.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type Counts, outcomes } from "../outbox/Push.ts"
-import { type ProgressStyle, roundedCount } from "./SyncProgress.ts"
 import * as Output from "./Output.ts"
+import { bars, lineEveryMs, type ProgressStyle, rateAfterMs, recordRate, timeLeft } from "./Progress.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
-
-/** A shorter time gives no rate. */
-const rateAfterMs = 1_000
-const lineEveryMs = 5_000
 
 export const resolvedCount = (counts: Counts): number =>
   counts.refused + outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
@@ -31,21 +27,14 @@ export const describeOutcomes = (counts: Counts): string =>
   list([...outcomes, "refused" as const].map((outcome) => counted(counts[outcome], outcome)))
 
 /** `480 records/s`; empty when the time is too short. */
-export const rate = (records: number, elapsedMs: number): string => {
-  if (elapsedMs < rateAfterMs || records === 0) return ""
-  const perSecond = (records * 1000) / elapsedMs
-  return `${Output.count(perSecond < 10 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond))} records/s`
-}
+export const rate = (records: number, elapsedMs: number): string =>
+  elapsedMs < rateAfterMs || records === 0 ? "" : recordRate(records, elapsedMs)
 
 /** The outcomes so far, the rate and the time left; `done` rows were resolved within `elapsedMs`. */
 export const pace = (counts: Counts, done: number, elapsedMs: number): string => {
   const left = openCount(counts)
   const isKnown = elapsedMs >= rateAfterMs && done > 0 && left > 0
-  return list([
-    describeOutcomes(counts),
-    rate(done, elapsedMs),
-    isKnown ? `about ${roundedCount((left * elapsedMs) / done)} left` : ""
-  ])
+  return list([describeOutcomes(counts), rate(done, elapsedMs), isKnown ? timeLeft((left * elapsedMs) / done) : ""])
 }
 
 /** What to run after each commit, within the scope. Rows that were resolved `before` are no part of the pace. */
@@ -70,29 +59,8 @@ export const make = Effect.fnUntraced(function* (
         return Output.note(`  ${list([`${Output.count(resolved)} of ${Output.count(total)} records`, pace], ": ")}`)
       })
   }
-  const { default: cliProgress } = yield* Effect.promise(() => import("cli-progress"))
-  const bar = yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const drawn = new cliProgress.SingleBar(
-        {
-          format: "  {bar} {records} of {of} records  {pace}",
-          barsize: 18,
-          barCompleteChar: "█",
-          barIncompleteChar: "░",
-          hideCursor: true,
-          clearOnComplete: true,
-          gracefulExit: false,
-          stream: process.stderr,
-          linewrap: false,
-          fps: 12
-        },
-        cliProgress.Presets.shades_classic
-      )
-      drawn.start(1, 0, { records: "0", of: "…", pace: "" })
-      return drawn
-    }),
-    (drawn) => Effect.sync(() => drawn.stop())
-  )
+  const drawn = yield* bars("  {bar} {records} of {of} records  {pace}")
+  const bar = drawn.create(1, 0, { records: "0", of: "…", pace: "" })
   return (counts) =>
     Effect.sync(() => {
       const { resolved, total, pace } = shown(counts)

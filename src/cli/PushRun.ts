@@ -19,7 +19,7 @@ import type { OpenDuplicates } from "../outbox/Enqueue.ts"
 import type { Operation, Rows } from "../outbox/Push.ts"
 import * as OutboxWorker from "../outbox/OutboxWorker.ts"
 import * as Outbox from "../status/Outbox.ts"
-import * as SyncProgress from "./SyncProgress.ts"
+import * as Progress from "./Progress.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -125,7 +125,7 @@ export const runPush = Effect.fnUntraced(function* (context: PushContext) {
   // Of rows without a push, only those that this run resolves are counted.
   const before = "push" in rows ? PushProgress.resolvedCount((yield* pushOf(rows.push)).counts) : 0
   const { calls, counts, durationMs, failure, status } = yield* Effect.gen(function* () {
-    const onProgress = yield* PushProgress.make(SyncProgress.styleOf(context), before)
+    const onProgress = yield* PushProgress.make(Progress.styleOf(context), before)
     const { connector, name } = company
     return yield* OutboxWorker.push({
       company: { name, connector, engine: settings.engine, batchRecordsMax: settings.batchRecordsMax },

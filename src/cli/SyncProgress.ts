@@ -1,8 +1,4 @@
-/**
- * Progress for people: bars on a terminal, plain lines elsewhere, nothing with `--json`.
- *
- * Promise: progress goes to standard error only, and the terminal is left as it was found.
- */
+/** Progress of syncs and backfills, by resource. */
 import type { SingleBar } from "cli-progress"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -10,13 +6,8 @@ import * as Layer from "effect/Layer"
 import type { Outcome, RunTotals } from "../sync/Outcome.ts"
 import { Progress, type ProgressShape } from "../sync/Progress.ts"
 import * as Output from "./Output.ts"
+import { bars, lineEveryMs, type ProgressStyle, rateAfterMs, recordRate, timeLeft } from "./Progress.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
-
-export type ProgressStyle = "bars" | "lines" | "none"
-
-/** Bars need a terminal that a person looks at. */
-export const styleOf = (options: { readonly json: boolean }): ProgressStyle =>
-  options.json ? "none" : process.stderr.isTTY && process.env["CI"] === undefined ? "bars" : "lines"
 
 /** What a run is expected to read; null where it is not known. */
 export interface Expected {
@@ -26,20 +17,6 @@ export interface Expected {
 
 /** Read again for each line, since an estimate may arrive meanwhile. */
 export type Expectations = (run: { readonly companyId: bigint; readonly resource: string }) => Expected | null
-
-/** Sooner than this a rate says nothing. */
-const rateAfterMs = 1_000
-/** A run at work has a line this often where there are no bars. */
-const lineEveryMs = 10_000
-
-/** A time left, as roughly as it is known. */
-export const roundedCount = (milliseconds: number): string => {
-  const seconds = milliseconds / 1000
-  if (seconds < 10) return "a few seconds"
-  if (seconds < 90) return `${Math.ceil(seconds / 10) * 10} s`
-  const minutes = Math.ceil(seconds / 60)
-  return minutes < 120 ? `${minutes} min` : `${Math.round(minutes / 60)} h`
-}
 
 /**
  * How fast a run is and how long it will take: `4,100 records/s, 480 requests/min, about 12 min left`. Of the time left
@@ -51,9 +28,8 @@ export const pace = (
   expected: Expected | null
 ): string => {
   if (elapsedMs < rateAfterMs) return ""
-  const perSecond = (totals.records * 1000) / elapsedMs
   const rates = [
-    `${Output.count(perSecond < 10 ? Math.round(perSecond * 10) / 10 : Math.round(perSecond))} records/s`,
+    recordRate(totals.records, elapsedMs),
     `${Output.count(Math.round((totals.requests * 60_000) / elapsedMs))} requests/min`
   ]
   // Requests are what the budget counts; records only stand in for them.
@@ -62,7 +38,7 @@ export const pace = (
   )
   if (by === undefined) return rates.join(", ")
   const left = expected![by[0]]! - totals[by[0]]
-  return [...rates, `about ${roundedCount((left * elapsedMs) / totals[by[0]])} left`].join(", ")
+  return [...rates, timeLeft((left * elapsedMs) / totals[by[0]])].join(", ")
 }
 
 const keyOf = (run: { readonly companyId: bigint; readonly resource: string }) => `${run.companyId} ${run.resource}`
@@ -140,33 +116,7 @@ const makeLines = (expectations: Expectations) =>
 /** A bar for each run at work; a run that has ended becomes a line above them, so that any terminal is tall enough. */
 const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
   const watch = yield* stopwatch
-  const { default: cliProgress } = yield* Effect.promise(() => import("cli-progress"))
-  const drawn = yield* Effect.acquireRelease(
-    Effect.sync(
-      () =>
-        new cliProgress.MultiBar(
-          {
-            format: "  {name} {bar} {records} records  {text}",
-            barsize: 18,
-            barCompleteChar: "█",
-            barIncompleteChar: "░",
-            hideCursor: true,
-            clearOnComplete: true,
-            gracefulExit: false,
-            stream: process.stderr,
-            forceRedraw: true,
-            linewrap: false,
-            fps: 12
-          },
-          cliProgress.Presets.shades_classic
-        )
-    ),
-    (bars) =>
-      Effect.sync(() => {
-        bars.update()
-        bars.stop()
-      })
-  )
+  const drawn = yield* bars("  {name} {bar} {records} records  {text}")
   const known = new Map<string, SingleBar>()
   const line = (text: string) => Effect.sync(() => drawn.log(`  ${text}\n`))
   return {

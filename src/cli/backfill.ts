@@ -20,6 +20,7 @@ import { plan, type PlanCompany } from "../sync/Estimate.ts"
 import { Progress, type ProgressShape } from "../sync/Progress.ts"
 import type { SyncCompany, SyncReport } from "../sync/Sync.ts"
 import * as Query from "../postgres/Query.ts"
+import { type ProgressStyle, styleOf } from "./Progress.ts"
 import * as SyncProgress from "./SyncProgress.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
@@ -235,7 +236,7 @@ export const run = Effect.fn("backfill.run")(function* (
   settings: Configuration,
   options: Sync.SyncCommandOptions & { readonly backfill: Range },
   targets: ReadonlyArray<SyncCompany>,
-  style: SyncProgress.ProgressStyle
+  style: ProgressStyle
 ) {
   const expectation = yield* expecting(settings, options.backfill, targets)
   for (const remark of expectation.remarks) yield* Output.note(`tributary: ${remark}`)
@@ -292,7 +293,7 @@ export const command = Command.make(
         return yield* Effect.gen(function* () {
           // Connected within the warehouse, so that its processes share the budget.
           const targets = yield* Sync.targets(settings, options)
-          return yield* run(settings, options, targets, SyncProgress.styleOf(flags))
+          return yield* run(settings, options, targets, styleOf(flags))
         }).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
       })
     )

@@ -9,6 +9,7 @@ import { type Say, type StoryReport, tellStory } from "./DemoStory.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { toTable } from "./query.ts"
+import * as Progress from "./Progress.ts"
 import * as SyncProgress from "./SyncProgress.ts"
 import * as Warehouse from "./Warehouse.ts"
 
@@ -92,7 +93,7 @@ export const command = Command.make(
         }
         yield* say("Starting an embedded Postgres (the first time takes a moment)")
         const story = tellStory(
-          { settings, say, progress: SyncProgress.layer(SyncProgress.styleOf(flags)) },
+          { settings, say, progress: SyncProgress.layer(Progress.styleOf(flags)) },
           flags.serve ? settings.dashboard : null,
           flags.json,
           flags.json ? printJson : printReport

@@ -14,6 +14,7 @@ import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import type { RunTotals } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../sync/Sync.ts"
+import * as Progress from "./Progress.ts"
 import * as SyncProgress from "./SyncProgress.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
@@ -221,7 +222,7 @@ export const command = Command.make(
         // Connected again within the warehouse, which keeps the budget that all processes share.
         return yield* Effect.flatMap(targets(settings, options), (companies) => run(settings, options, companies)).pipe(
           Effect.scoped,
-          Effect.provide(SyncProgress.layer(SyncProgress.styleOf(flags))),
+          Effect.provide(SyncProgress.layer(Progress.styleOf(flags))),
           (effect) => Warehouse.provide(effect, settings)
         )
       })
