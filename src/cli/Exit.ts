@@ -52,11 +52,9 @@ export const failureKindOf = ({ reason }: SourceError): FailureKind => {
 export const exitCodeOfSource = (error: SourceError): ExitCode => exitCodeOfKind[failureKindOf(error)]
 
 /** The exit code of the failures that a person resolves first; null when there is none. */
-export const codeOfFailures = (
-  failures: ReadonlyArray<Pick<Failure, "refused" | "isConfiguration">>
-): ExitCode | null => {
-  if (failures.some(({ isConfiguration }) => isConfiguration === true)) return exitCode.configuration
-  if (failures.some(({ refused }) => refused)) return exitCode.refused
+export const codeOfFailures = (failures: ReadonlyArray<Pick<Failure, "disposition">>): ExitCode | null => {
+  if (failures.some(({ disposition }) => disposition === "configuration")) return exitCode.configuration
+  if (failures.some(({ disposition }) => disposition === "refused")) return exitCode.refused
   return failures.length > 0 ? exitCode.fault : null
 }
 

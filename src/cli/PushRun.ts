@@ -77,8 +77,8 @@ export const missingScope = (resource: Resource, operation: Operation, { scopes 
     kind: "NotInScope",
     message: `${resource.path}: the token lacks the scope ${scope}`,
     remedy: `give the token the scope ${scope}; nothing was stored`,
-    stops: "resource",
-    refused: true
+    disposition: "refused",
+    stops: "resource"
   }
 }
 

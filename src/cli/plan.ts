@@ -243,7 +243,6 @@ export const codeOf = (report: PlanCommandReport): ExitCode => {
     ...(company.failure === null ? [] : [company.failure]),
     ...company.resources.flatMap(({ failure }) => (failure === null ? [] : [failure]))
   ])
-  if (failures.some(({ kind }) => kind === "CompanyUnknown")) return exitCode.configuration
   return codeOfFailures(failures) ?? exitCode.ok
 }
 

@@ -246,6 +246,43 @@ export type SourceReason =
   | SendCancelled
   | SourceChanged
 
+/** What a failed request means for the work that comes next. */
+export type SourceDisposition =
+  /** The source refuses access (token, scope, licence): only a person can change that. */
+  | "refused"
+  /** The source does not offer it. */
+  | "unsupported"
+  /** The configuration is the cause: a person must act. */
+  | "configuration"
+  /** The source takes no requests for some time. */
+  | "paused"
+  /** The fault may be that of the request alone, or of the whole source. */
+  | "uncertain"
+  /** The request itself fails, and fails again. */
+  | "request"
+
+const dispositions: Readonly<Record<SourceReason["_tag"], SourceDisposition>> = {
+  Forbidden: "refused",
+  InProgress: "uncertain",
+  Malformed: "uncertain",
+  NotFound: "request",
+  NotImplemented: "unsupported",
+  PageDrift: "request",
+  PageTokenRefused: "request",
+  PagingBroken: "request",
+  RateLimited: "paused",
+  Redirected: "request",
+  Refused: "request",
+  SendCancelled: "request",
+  ServerFault: "uncertain",
+  SourceChanged: "configuration",
+  SourcePaused: "paused",
+  TimedOut: "uncertain",
+  TooLarge: "request",
+  Unauthorized: "refused",
+  Unreachable: "uncertain"
+}
+
 /** The failed request; it carries no token. */
 export interface RequestSummary {
   readonly method: string
@@ -324,6 +361,9 @@ export class SourceError extends Data.TaggedError("SourceError")<{
   /** How much must stop: this request, the resource, or everything of the token's company. */
   get stops(): "request" | "resource" | "company" {
     return this.reason.stops
+  }
+  get disposition(): SourceDisposition {
+    return dispositions[this.reason._tag]
   }
   /** What a person can do. */
   get remedy(): string {

@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
-import { type Failure, failureOf } from "../sync/Outcome.ts"
+import { type Disposition, type Failure, failureOf } from "../sync/Outcome.ts"
 import * as InFlightTimeout from "./InFlightTimeout.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
@@ -36,10 +36,18 @@ const pauseMaxMs = 5 * 60_000
 /** A source that does not answer who the company is for so long is unavailable. */
 const identifyMaxMsDefault = 20_000
 
-const blocking: ReadonlySet<string> = new Set(["Forbidden", "NotImplemented"])
-const contended: ReadonlySet<string> = new Set(["AlreadyRunning", "FenceLost", "TableChanged", "SourceClockRegressed"])
-/** Kinds of failure that may concern the record, or the whole source. */
-const ambiguous: ReadonlySet<string> = new Set(["Unreachable", "TimedOut", "ServerFault", "Malformed", "InProgress"])
+/** What a failure concerns that leaves the source available; `uncertain` is decided by a request. */
+const scopes: Readonly<Record<Exclude<Disposition, "paused">, FailureScope | "uncertain">> = {
+  refused: "blocked",
+  unsupported: "blocked",
+  contended: "contended",
+  regressed: "contended",
+  uncertain: "uncertain",
+  configuration: "record",
+  warehouse: "record",
+  request: "record",
+  defect: "record"
+}
 
 export const make = Effect.fnUntraced(function* (
   name: string,
@@ -78,11 +86,12 @@ export const make = Effect.fnUntraced(function* (
     const unavailable = (cause: Failure, pauseLeastMs = 0) => Effect.as(open(cause, pauseLeastMs), "company" as const)
     if (failure.stops === "company") return yield* unavailable(failure)
     // The budget gives no permits during a pause. When a person ends it, this breaker closes soon after.
-    if (failure.kind === "SourcePaused") return yield* unavailable(failure)
-    if (failure.kind === "RateLimited") return yield* unavailable(failure, Math.min(retryAfterMs ?? 0, pauseMaxMs))
-    if (blocking.has(failure.kind)) return "blocked"
-    if (contended.has(failure.kind)) return "contended"
-    if (!ambiguous.has(failure.kind)) return "record"
+    if (failure.disposition === "paused") {
+      const pauseLeastMs = failure.kind === "RateLimited" ? Math.min(retryAfterMs ?? 0, pauseMaxMs) : 0
+      return yield* unavailable(failure, pauseLeastMs)
+    }
+    const scope = scopes[failure.disposition]
+    if (scope !== "uncertain") return scope
     return yield* probeLock.withPermit(
       Effect.suspend((): Effect.Effect<FailureScope> => {
         if (now() < openUntil) return Effect.succeed("company")

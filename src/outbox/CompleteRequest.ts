@@ -27,8 +27,8 @@ const countResult = (session: PushSession, { closed, source }: RequestResolution
     kind: "FailsEveryWrite",
     message: `the source failed at ${state.consecutiveFailures} writes in a row: ${closed.result.reason}`,
     remedy: "report it to the operator of the source; the next run continues from here",
-    stops: "resource",
-    refused: false
+    disposition: "uncertain",
+    stops: "resource"
   })
 }
 

@@ -71,8 +71,8 @@ const stuck: Failure = {
   kind: "Stuck",
   message: "rows are pending, and none of them can be sent",
   remedy: "this is a fault of the program, please report it with the pending rows of tributary.outbox",
-  stops: "resource",
-  refused: false
+  disposition: "defect",
+  stops: "resource"
 }
 
 /** Takes the blockers of the pending rows into the scope; returns whether there are new ones. */

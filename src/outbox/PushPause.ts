@@ -39,12 +39,11 @@ export const releaseCommand = "npx tributary push release"
 export const sentence = (reason: string): string => `Pushes are held: ${reason}`
 
 export const failureOf = (reason: string): Failure => ({
-  kind: "Held",
+  kind: "PushesPaused",
   message: sentence(reason),
   remedy: `look at what waits (npx tributary push status) and compare it with the source; then let it be sent: ${releaseCommand}`,
-  stops: "company",
-  refused: false,
-  isConfiguration: true
+  disposition: "configuration",
+  stops: "company"
 })
 
 /** Why pushes are paused; null when they are not. */

@@ -129,8 +129,8 @@ const stopForForeignKey = (session: PushSession, waitMs: number): Stopped => {
     kind: "AnotherToken",
     message: "a request that was sent with another token may still be in flight",
     remedy: `run again in ${minutes} min, or now with that token`,
-    stops: "resource",
-    refused: false
+    disposition: "uncertain",
+    stops: "resource"
   })
   return stopped
 }

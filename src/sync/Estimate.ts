@@ -139,7 +139,7 @@ const planResource = Effect.fnUntraced(function* (
   if (numbers._tag === "Success") return { ...scanned, ...numbers.success } satisfies PlannedResource
   const failure = failureOf(numbers.failure)
   const asked = { requests: 1, asked: 1, certainty: "unknown", basis: "asked: refused" } as const
-  return company.named !== true && failure.kind === "Forbidden" && failure.stops === "resource"
+  return company.named !== true && failure.disposition === "refused" && failure.stops === "resource"
     ? ({ ...scanned, ...asked, kind: null, skipped: failure.message } satisfies PlannedResource)
     : ({ ...scanned, ...asked, failure } satisfies PlannedResource)
 })
@@ -164,8 +164,8 @@ const unnamed: Failure = {
   kind: "CompanyUnknown",
   message: "the number of the company is not known without asking the source",
   remedy: "set its company_id in the configuration, or leave --no-probe out",
-  stops: "company",
-  refused: false
+  disposition: "configuration",
+  stops: "company"
 }
 
 const planCompany = Effect.fn("planCompany")(function* (options: PlanOptions, company: PlanCompany) {

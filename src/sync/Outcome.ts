@@ -4,7 +4,7 @@
  * Promise: the status is `done` only when every record of the scan was landed. Anything less has its own status and a
  * remedy.
  */
-import type { SourceError } from "../connector/SourceError.ts"
+import type { SourceDisposition, SourceError, SourceReason } from "../connector/SourceError.ts"
 import type { SourceClockRegressed } from "../extract/Scan.ts"
 import type { LandingResult, MassDeleteBlocked } from "../land/Landing.ts"
 import type { LandingError } from "../land/LandingError.ts"
@@ -12,17 +12,38 @@ import type { AcquireError } from "../land/ResourceLock.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 import { damageRemedy } from "../postgres/DatabaseError.ts"
 
+/** What a failure means for the work that comes next. */
+export type Disposition =
+  | SourceDisposition
+  /** Another run has the resource, or its table or a clock has just changed: it succeeds soon without a repair. */
+  | "contended"
+  /** The source is behind what was read of it: the next run reads every record. */
+  | "regressed"
+  /** The warehouse failed. */
+  | "warehouse"
+  /** A fault of the program. */
+  | "defect"
+
+/** What failed: the tag of an error, or a finding before a request was sent. */
+export type FailureKind =
+  | SourceReason["_tag"]
+  | Exclude<SourceClockRegressed | LandingError | AcquireError, SourceError>["_tag"]
+  | "AnotherToken"
+  | "CompanyUnknown"
+  | "FailsEveryWrite"
+  | "PushesPaused"
+  | "NotInScope"
+  | "NotLicensed"
+  | "Stuck"
+
 /** Why a run failed, and what to do next. */
 export interface Failure {
-  readonly kind: string
+  readonly kind: FailureKind
   readonly message: string
   readonly remedy: string
+  readonly disposition: Disposition
   /** Whether other resources of the company must stop as well. */
   readonly stops: "resource" | "company"
-  /** Whether the source refused access (token, scope, licence): only a person can change that. */
-  readonly refused: boolean
-  /** Whether the cause is the configuration, not the source. */
-  readonly isConfiguration?: boolean
   /** Requests that were sent without a page to land. */
   readonly requests?: number
 }
@@ -97,47 +118,52 @@ export const attributesOf = (outcome: Outcome): Readonly<Record<string, unknown>
 
 /** The failure of a run, with its remedy. */
 export const failureOf = (error: SourceError | SourceClockRegressed | LandingError | AcquireError): Failure => {
-  const failure = (remedy: string, more: Partial<Failure> = {}): Failure => ({
+  if (error._tag === "SourceError") {
+    const { message, reason, remedy, request } = error
+    return {
+      kind: reason._tag,
+      message,
+      remedy,
+      disposition: error.disposition,
+      stops: error.stops === "company" ? "company" : "resource",
+      requests: request.attempts ?? 0
+    }
+  }
+  const failure = (disposition: Disposition, remedy: string): Failure => ({
     kind: error._tag,
     message: error.message,
     remedy,
-    stops: "resource",
-    refused: false,
-    ...more
+    disposition,
+    stops: "resource"
   })
   switch (error._tag) {
-    case "SourceError": {
-      const { _tag } = error.reason
-      return failure(error.remedy, {
-        kind: _tag,
-        stops: error.stops === "company" ? "company" : "resource",
-        refused: _tag === "Unauthorized" || _tag === "Forbidden",
-        ...(_tag === "SourceChanged" ? { isConfiguration: true } : {}),
-        requests: error.request.attempts ?? 0
-      })
-    }
     case "NewerCatalogue":
       return failure(
-        `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`,
-        { isConfiguration: true }
+        "configuration",
+        `upgrade this program; to go back to the older catalogue on purpose, run npx tributary sync ${error.resource} --full`
       )
     case "TableReplaced":
-      return failure("run again: the next run reads every record")
+      return failure("contended", "run again: the next run reads every record")
     case "WarehouseClockStepped":
       return failure(
+        "contended",
         "run again: the next run goes on from the cursor, or reads every record where the clock was set back"
       )
     case "TableChanged":
-      return failure("run again: the next run knows them")
+      return failure("contended", "run again: the next run knows them")
     case "FenceLost":
     case "AlreadyRunning":
-      return failure("nothing is lost: the other run carries on")
+      return failure("contended", "nothing is lost: the other run carries on")
     case "SourceClockRegressed":
-      return failure("the next run reads every record; if the source was restored, run sync --accept-restored")
+      return failure(
+        "regressed",
+        "the next run reads every record; if the source was restored, run sync --accept-restored"
+      )
     case "DatabaseError": {
       const damaged = damageRemedy(error)
-      if (damaged !== null) return failure(damaged, { isConfiguration: true })
+      if (damaged !== null) return failure("configuration", damaged)
       return failure(
+        "warehouse",
         error.isRetryable
           ? "check the database; the next run goes on where this one stopped"
           : "undo what refuses it (a constraint, a trigger, a missing right) and run again; nothing of the page was written"

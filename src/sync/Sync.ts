@@ -122,7 +122,7 @@ export const accessBlockOf = (resource: Resource, { scopes, features }: Identity
 
 /** An access block that only the request showed. */
 export const isAccessBlock = ({ failure }: Outcome): boolean =>
-  failure?.kind === "Forbidden" && failure.stops === "resource"
+  failure?.disposition === "refused" && failure.stops === "resource"
 
 export const lastReadStatement = Statement.make({
   name: "read when resources were last read",
@@ -167,7 +167,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
     if (barrier !== null) {
       const { kind, reason, remedy } = barrier
       const message = `${resource.path}: ${reason}`
-      return skipped(companyId, resource, lane, { kind, message, remedy, stops: "resource", refused: true })
+      return skipped(companyId, resource, lane, { kind, message, remedy, disposition: "refused", stops: "resource" })
     }
     const outcome = yield* syncResource({
       companyId,

@@ -19,15 +19,6 @@ const retryDelayMinMs = 5_000
 /** A resource with an access block, or one that is not configured, is checked again after this. */
 const blockedDelayMs = 15 * 60_000
 
-/** Failures that are not the resource's fault, and are soon over. */
-const contended: ReadonlySet<string> = new Set([
-  "AlreadyRunning",
-  "FenceLost",
-  "TableChanged",
-  "TableReplaced",
-  "WarehouseClockStepped"
-])
-
 export const postponed = (worker: WorkerState): PostponedTask => ({
   status: "postponed",
   nextMs: warehouseMs(worker) + contendedDelayMs
@@ -116,7 +107,7 @@ const warningOf = ({ resource }: ClaimedTask, { massDeleteBlocked, notes, status
 export const resultOf = (worker: WorkerState, task: ClaimedTask, outcome: Outcome): TaskResult | PostponedTask => {
   const { failure, runId } = outcome
   if (failure !== null) {
-    if (contended.has(failure.kind)) return postponed(worker)
+    if (failure.disposition === "contended") return postponed(worker)
     return isAccessBlock(outcome)
       ? skipped(worker, task, failure.message, failure.remedy)
       : failed(worker, task, runId, failure.message, failure.remedy)

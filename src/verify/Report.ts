@@ -1,5 +1,5 @@
 /** The report on one resource of one company, as `tributary verify` prints it. */
-import type { SourceError } from "../connector/SourceError.ts"
+import type { SourceDisposition, SourceError } from "../connector/SourceError.ts"
 import type { FieldDifference } from "./Compare.ts"
 
 /** A record that is not the same on both sides, after the second comparison. */
@@ -39,8 +39,7 @@ export interface SampleReport {
 export interface VerifyFailure {
   readonly message: string
   readonly remedy: string
-  /** Whether the source said no, so that only a person can help. */
-  readonly refused: boolean
+  readonly disposition: SourceDisposition
 }
 
 export interface ResourceReport {
@@ -79,5 +78,5 @@ export interface ResourceReport {
 export const failureOf = (error: SourceError): VerifyFailure => ({
   message: error.message,
   remedy: error.remedy,
-  refused: error.reason._tag === "Unauthorized" || error.reason._tag === "Forbidden"
+  disposition: error.disposition
 })

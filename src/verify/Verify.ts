@@ -170,7 +170,7 @@ const compareSides = Effect.fnUntraced(function* <R>(
 })
 
 const isAccessBlock = (error: SourceError): boolean =>
-  error.stops === "resource" && (error.reason._tag === "Forbidden" || error.reason._tag === "NotImplemented")
+  error.stops === "resource" && (error.disposition === "refused" || error.disposition === "unsupported")
 
 /** The report on a resource that the source did not let be compared to the end. */
 const failedReport = Effect.fnUntraced(function* (

@@ -374,7 +374,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
           body: { error: { code: "insufficient_scope", message: "no" } }
         })
         const barred = yield* one.push()
-        assert.deepStrictEqual([barred.failure?.kind, barred.failure?.refused], ["Forbidden", true])
+        assert.deepStrictEqual([barred.failure?.kind, barred.failure?.disposition], ["Forbidden", "refused"])
         assert.strictEqual(barred.counts.sending, 30)
         yield* one.noFaults
         const pushed = yield* one.push()

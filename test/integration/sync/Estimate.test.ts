@@ -335,7 +335,7 @@ describe("a plan", () => {
           )
         })
         assert.isNotNull(first(yield* planned(refusing, [plain])).skipped)
-        assert.isTrue(first(yield* planned(refusing, [plain], { named: true })).failure?.refused)
+        assert.isTrue(first(yield* planned(refusing, [plain], { named: true })).failure?.disposition === "refused")
       })
     )
 

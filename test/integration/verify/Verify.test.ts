@@ -534,7 +534,7 @@ describe("verify", () => {
         const failed = yield* verify(pair)
         assert.strictEqual(failed.status, "failed")
         assert.include(failed.failure!.message, "500")
-        assert.isFalse(failed.failure!.refused)
+        assert.strictEqual(failed.failure!.disposition, "uncertain")
         // What is withheld is passed over only where the warehouse has nothing of it.
         const withheld = new Forbidden({
           kind: "module",
