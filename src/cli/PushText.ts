@@ -56,9 +56,9 @@ const rejectedLines = (row: RejectedRow): ReadonlyArray<string> => {
 
 const differenceLines = (row: DifferingRow): ReadonlyArray<string> =>
   row.differences.map(
-    ({ field, given, held }) =>
+    ({ field, given, current }) =>
       `  ${describeRow(row)}: ${Output.shown(field)}: given ${Output.shown(given ?? "nothing")}, ` +
-      `the source holds ${Output.shown(held ?? "nothing")}`
+      `the source holds ${Output.shown(current ?? "nothing")}`
   )
 
 /** Rows as an argument of the command line. */

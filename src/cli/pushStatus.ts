@@ -65,14 +65,16 @@ export const release = Command.make(
   "release",
   { config, json },
   Effect.fn(function* (flags) {
-    const held = yield* onWarehouse(flags, () =>
+    const reason = yield* onWarehouse(flags, () =>
       Effect.tap(PushPause.read, (reason) => (reason === null ? Effect.void : PushPause.release))
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ released: held !== null, held }))
-    yield* Output.print(held === null ? "No push was held" : `Pushes go on; they were held because ${held}`)
+    if (flags.json) return yield* Output.print(Output.toJson({ released: reason !== null, reason }))
+    yield* Output.print(reason === null ? "Pushes were not paused" : `Pushes go on; they were paused because ${reason}`)
   })
 ).pipe(
-  Command.withDescription("Let pushes go on that are held since the database was restored or the source was replaced"),
+  Command.withDescription(
+    "Let pushes go on that are paused since the database was restored or the source was replaced"
+  ),
   Command.withExamples([
     { command: "tributary push release", description: "After you have compared what waits with the source" }
   ])
@@ -227,7 +229,7 @@ const csvColumns = Effect.fnUntraced(function* (rows: Rows, roles: FieldRoles) {
   )
   if (lost.size === 0) return ExportRejected.columnsOf(names)
   return yield* PushRun.usage(
-    `a cell cannot say what ${[...lost].join(", ")} held, which is nothing; write an .ndjson file`
+    `a cell cannot say what ${[...lost].join(", ")} contained, which is nothing; write an .ndjson file`
   )
 })
 

@@ -34,11 +34,11 @@ const subscriptionLine = (name: string, seen: ReadonlyArray<SubscriptionStore.Su
   const remedy = `npx tributary webhooks ensure --company ${name}`
   const [one] = seen.filter(({ state }) => state !== "deleted")
   if (one === undefined) return `company ${name}: no subscription is known; make one: ${remedy}`
-  const { id, url, state, events, lacks } = one
+  const { id, url, state, events, missingEvents } = one
   if (state !== "active")
     return `company ${name}: subscription ${id} to ${url} is ${state}; to deliver again: ${remedy}`
   const delivers = `company ${name}: subscription ${id} delivers ${events.join(", ")} to ${url}`
-  return SubscriptionStore.isHealthy(one) ? delivers : `${delivers}; it lacks ${lacks.join(", ")}: ${remedy}`
+  return SubscriptionStore.isHealthy(one) ? delivers : `${delivers}; it lacks ${missingEvents.join(", ")}: ${remedy}`
 }
 
 /** What is synced by schedule, for a person. */

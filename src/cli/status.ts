@@ -22,7 +22,7 @@ export const command = Command.make(
         schedule: Schedule.read,
         webhooks: Webhooks.read,
         outbox: Outbox.open,
-        held: PushPause.read
+        pushPause: PushPause.read
       })
     )
     if (flags.json) return yield* Output.print(Output.toJson(report))

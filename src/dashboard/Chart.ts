@@ -82,12 +82,12 @@ export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Cha
   if (first === undefined) return `Nothing was measured between ${clock(from)} and ${clock(to)} UTC.`
   const peak = points.reduce((most, point) => (point.used > most.used ? point : most), first)
   const limit = peak.allowed === null ? "" : ` of ${peak.allowed} allowed`
-  const held = stretches(points, gapMs, (point) => point.held)
+  const pauses = stretches(points, gapMs, (point) => point.isPaused)
   const refused = refusalsOf(points).reduce((sum, { refusals }) => sum + refusals, 0)
   const times = (count: number) => (count === 1 ? "once" : `${count} times`)
   return [
     `Between ${clock(from)} and ${clock(to)} UTC at most ${peak.used}${limit} requests a minute were used, at ${clock(peak.at)}.`,
-    held.length === 0 ? "" : `The source asked to wait ${times(held.length)}.`,
+    pauses.length === 0 ? "" : `The source asked to wait ${times(pauses.length)}.`,
     refused === 0 ? "" : `It refused requests (429) ${times(refused)}.`
   ]
     .filter((sentence) => sentence !== "")
@@ -127,7 +127,7 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
       .x(({ at }) => x(at))
       .y0(bottom)
       .y1((place) => y(used(place) ?? 0))([...places]) ?? ""
-  const held = stretches(points, gapMs, (point) => point.held)
+  const pauses = stretches(points, gapMs, (point) => point.isPaused)
   return html`<svg class="chart" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${id}-title ${id}-words">
     <title id="${id}-title">Requests a minute over the last hour</title>
     <desc id="${id}-words">${describe(points, options)}</desc>
@@ -160,10 +160,10 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
     </g>
     <text class="unit" x="${left - 50}" y="${top - 14}">requests a minute</text>
     <text class="unit" x="4" y="${bottom + 28}">UTC</text>
-    ${held.map(
+    ${pauses.map(
       (one) =>
         html`<rect
-          class="held"
+          class="paused"
           x="${x(one.from)}"
           y="${top}"
           width="${Math.max(3, rounded(x(one.to) - x(one.from)))}"

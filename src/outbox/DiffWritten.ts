@@ -31,25 +31,25 @@ const dayIn = (text: string): string | null => {
   return instant === null ? dayOf(text) : dayOfInstant(instant)
 }
 
-const isEqual = (type: FieldType, given: string, held: string): boolean => {
+const isEqual = (type: FieldType, given: string, current: string): boolean => {
   switch (type._tag) {
     case "decimal": {
       const value = units(given, type.shown)
-      return value !== null && value === units(held, type.shown)
+      return value !== null && value === units(current, type.shown)
     }
     case "integer":
-      return given === held || (given === "true" && held === "1") || (given === "false" && held === "0")
+      return given === current || (given === "true" && current === "1") || (given === "false" && current === "0")
     case "timestamp": {
-      const [left, right] = [instantOf(given), instantOf(held)]
+      const [left, right] = [instantOf(given), instantOf(current)]
       // One of them is only a day.
-      return left === null || right === null ? dayIn(given) === dayIn(held) : left === right
+      return left === null || right === null ? dayIn(given) === dayIn(current) : left === right
     }
     case "date":
-      return dayIn(given) === dayIn(held)
+      return dayIn(given) === dayIn(current)
     case "boolean":
     case "string":
     case "list":
-      return given === held
+      return given === current
   }
 }
 
@@ -83,11 +83,11 @@ export const differences = (
     if (value === undefined || column.sets === null || (column.refers !== null && column.refers.by !== null)) continue
     const field = resource.field.get(column.sets)
     const position = positionsOf(resource).get(column.sets)
-    const held = position === undefined ? undefined : record.columns[position]
+    const current = position === undefined ? undefined : record.columns[position]
     const given = textOf(value)
-    if (field === undefined || held === undefined || given === undefined) continue
-    const same = given === null || held === null ? given === held : isEqual(field.type, given, held)
-    if (!same) found.push({ field: column.name, given, held })
+    if (field === undefined || current === undefined || given === undefined) continue
+    const same = given === null || current === null ? given === current : isEqual(field.type, given, current)
+    if (!same) found.push({ field: column.name, given, current })
   }
   return found
 }

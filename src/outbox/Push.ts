@@ -25,7 +25,7 @@ export interface Problem {
 export interface Difference {
   readonly field: string
   readonly given: string | null
-  readonly held: string | null
+  readonly current: string | null
 }
 
 /** Rows by state and outcome; of `different` rows the source has other values than were given. */

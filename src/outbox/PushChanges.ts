@@ -38,12 +38,12 @@ const plan = (session: PushSession, row: OutboxRow, reading: FetchedRecord): Row
     return done(row.attempts > 0 ? "updated" : "unchanged", recordId)
   }
   if (expectedValues === null) {
-    return { ...request, expectedValues: Object.fromEntries(different.map(({ field, held }) => [field, held])) }
+    return { ...request, expectedValues: Object.fromEntries(different.map(({ field, current }) => [field, current])) }
   }
-  const conflict = different.find(({ field, held }) => expectedValues[field] !== held)
+  const conflict = different.find(({ field, current }) => expectedValues[field] !== current)
   if (conflict === undefined) return { ...request, expectedValues }
-  const { field, held } = conflict
-  return rejected("conflict", field, `another person has set ${field} to ${JSON.stringify(held)} meanwhile`)
+  const { field, current } = conflict
+  return rejected("conflict", field, `another person has set ${field} to ${JSON.stringify(current)} meanwhile`)
 }
 
 /** Reads the record and sends the change where there is one; returns the row if it is pending again. */

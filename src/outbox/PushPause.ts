@@ -36,7 +36,7 @@ export const reasonOf = (row: Statement.RowOf<typeof installationStatement> | un
 export const releaseCommand = "npx tributary push release"
 
 /** One sentence for a person. */
-export const sentence = (reason: string): string => `Pushes are held: ${reason}`
+export const sentence = (reason: string): string => `Pushes are paused: ${reason}`
 
 export const failureOf = (reason: string): Failure => ({
   kind: "PushesPaused",

@@ -50,7 +50,7 @@ interface Current {
   readonly ours: ReadonlyArray<Row>
   readonly active: ReadonlyArray<Row>
   /** When any of them was last healthy. */
-  readonly soundAt: string | null
+  readonly healthyAt: string | null
 }
 
 type SnapshotGap = Pick<DeliveryGaps.NewGap, "resource" | "subscriptionId" | "detail" | "beganAt"> & {
@@ -65,17 +65,17 @@ const causes: Readonly<Record<SnapshotGap["cause"], string>> = {
 
 const keyOf = ({ resource, cause, subscriptionId }: SnapshotGap) => `${resource} ${cause} ${subscriptionId}`
 
-const latestSoundAt = (rows: ReadonlyArray<Row>) =>
+const latestHealthyAt = (rows: ReadonlyArray<Row>) =>
   rows.reduce<string | null>(
-    (latest, { soundAt }) => (soundAt !== null && (latest === null || soundAt > latest) ? soundAt : latest),
+    (latest, { healthyAt }) => (healthyAt !== null && (latest === null || healthyAt > latest) ? healthyAt : latest),
     null
   )
 
 /** Gaps that last: wanted events that no active subscription delivers. */
-const lastingGaps = (snapshot: Snapshot, { ever, ours, soundAt }: Current): ReadonlyArray<SnapshotGap> =>
+const lastingGaps = (snapshot: Snapshot, { ever, ours, healthyAt }: Current): ReadonlyArray<SnapshotGap> =>
   [...(snapshot.url !== null || ever.length > 0 ? snapshot.wanted : [])].flatMap(
     ([event, resource]): ReadonlyArray<SnapshotGap> => {
-      const missing = { resource, cause: "missing", subscriptionId: null, beganAt: soundAt } as const
+      const missing = { resource, cause: "missing", subscriptionId: null, beganAt: healthyAt } as const
       const scope = snapshot.unreadable?.get(event)
       if (scope !== undefined) {
         const detail = `the token lacks the scope ${scope}, and the source delivers only what it may read`
@@ -84,14 +84,14 @@ const lastingGaps = (snapshot: Snapshot, { ever, ours, soundAt }: Current): Read
       const listing = ours.filter(({ events }) => events.includes(event))
       if (listing.some(({ state }) => state === "active")) return []
       // The source does not know the event.
-      if (ours.some(({ events, lacks }) => !events.includes(event) && !lacks.includes(event))) return []
+      if (ours.some(({ events, missingEvents }) => !events.includes(event) && !missingEvents.includes(event))) return []
       const [idle] = listing
       if (idle === undefined || (idle.state !== "disabled" && idle.state !== "paused"))
         return [{ ...missing, detail: causes.missing }]
       const { id, state, disabledAt } = idle
       const since = state === "disabled" && disabledAt !== null ? ` since ${disabledAt}` : ""
       const detail = `subscription ${id}: ${causes[state]}${since}`
-      return [{ resource, cause: state, subscriptionId: id, detail, beganAt: idle.soundAt }]
+      return [{ resource, cause: state, subscriptionId: id, detail, beganAt: idle.healthyAt }]
     }
   )
 
@@ -99,14 +99,14 @@ const lastingGaps = (snapshot: Snapshot, { ever, ours, soundAt }: Current): Read
 const endedGaps = (
   { wanted, unreadable }: Snapshot,
   previousRows: ReadonlyArray<SubscriptionStore.LockedRow>,
-  { active, soundAt }: Current
+  { active, healthyAt }: Current
 ): { readonly gaps: ReadonlyArray<SnapshotGap>; readonly repaired: ReadonlyArray<Row> } => {
   const previousById = new Map(previousRows.map((row) => [row.id, row]))
   /** Events that a subscription delivered all the time. */
   const steady = new Set(
     previousRows
-      .filter((row) => row.isEvaluated && row.state === "active" && row.unsound === null)
-      .filter((row) => active.some(({ id, unsound }) => id === row.id && unsound === null))
+      .filter((row) => row.isEvaluated && row.state === "active" && row.unhealthyReason === null)
+      .filter((row) => active.some(({ id, unhealthyReason }) => id === row.id && unhealthyReason === null))
       .flatMap(({ events }) => events)
   )
   const gaps: Array<SnapshotGap> = []
@@ -122,17 +122,17 @@ const endedGaps = (
     const previous = previousById.get(row.id)
     if (previous?.isEvaluated !== true) {
       const detail = `subscription ${row.id} began to deliver; nothing before it was delivered`
-      const beganAt = soundAt === row.soundAt ? null : soundAt
+      const beganAt = healthyAt === row.healthyAt ? null : healthyAt
       add({ cause: "missing", subscriptionId: null, detail, beganAt })
       repaired.push(row)
-    } else if (row.unsound === "paused" || row.unsound === "disabled") {
-      const detail = `subscription ${row.id} was ${row.unsound} for a while`
-      add({ cause: row.unsound, subscriptionId: row.id, detail, beganAt: row.soundAt })
+    } else if (row.unhealthyReason === "paused" || row.unhealthyReason === "disabled") {
+      const detail = `subscription ${row.id} was ${row.unhealthyReason} for a while`
+      add({ cause: row.unhealthyReason, subscriptionId: row.id, detail, beganAt: row.healthyAt })
       repaired.push(row)
-    } else if (row.unsound === "missing") {
+    } else if (row.unhealthyReason === "missing") {
       // Gaps of the last snapshots are stored. A snapshot that was not evaluated may have missed any event.
       const detail = `subscription ${row.id} did not deliver everything for a while`
-      if (!previous.isUpToDate) add({ cause: "missing", subscriptionId: null, detail, beganAt: row.soundAt })
+      if (!previous.isUpToDate) add({ cause: "missing", subscriptionId: null, detail, beganAt: row.healthyAt })
       if (SubscriptionStore.isHealthy(row)) repaired.push(row)
     }
   }
@@ -153,7 +153,7 @@ const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
   const ever = rows.filter((row) => snapshot.url !== null || HookUrl.isOurs(company, null, row.url))
   const ours = ever.filter(({ state }) => state !== "deleted")
   const active = ours.filter(({ state }) => state === "active")
-  const current: Current = { ever, ours, active, soundAt: latestSoundAt(ever) }
+  const current: Current = { ever, ours, active, healthyAt: latestHealthyAt(ever) }
   const ended = endedGaps(snapshot, previous, current)
   const last = new Map(lastingGaps(snapshot, current).map((gap) => [keyOf(gap), gap]))
   const over = new Map(ended.gaps.filter((gap) => !last.has(keyOf(gap))).map((gap) => [keyOf(gap), gap]))

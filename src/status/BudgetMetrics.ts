@@ -15,14 +15,14 @@ export const budgetsStatement = Statement.make({
   columns: {
     fingerprint: "text",
     ...Statement.columns("float8?", "configured", "allowed"),
-    ...Statement.columns("float8", "refusals", "held"),
+    ...Statement.columns("float8", "refusals", "pausedSeconds"),
     origin: "text?",
     status: "int4?",
     used: "float8"
   },
   text: `select b.fingerprint, b.requests_per_minute::float8 as configured, b.effective_per_minute as allowed,
          b.rate_limited_count::float8 as refusals,
-         greatest(0, coalesce(extract(epoch from b.retry_after_at - tributary.now()), 0))::float8 as held,
+         greatest(0, coalesce(extract(epoch from b.retry_after_at - tributary.now()), 0))::float8 as "pausedSeconds",
          b.pause_origin as origin, b.pause_status as status,
          coalesce((select sum(permits) from tributary.budget_leases l
                     where l.fingerprint = b.fingerprint and l.counted_until > tributary.now()), 0)::float8 as used
@@ -56,14 +56,14 @@ const metricsOf = (companies: ReadonlyArray<BudgetOwner>, rows: ReadonlyArray<Bu
     gauge(
       "tributary_budget_held_seconds",
       "How long requests are still paused by a Retry-After.",
-      each(({ held }) => held)
+      each(({ pausedSeconds }) => pausedSeconds)
     ),
     gauge(
       "tributary_budget_held_by",
       "1 during a pause, with its origin (source: the error body of the API; else intermediary) and the status.",
       companies.flatMap(({ name, fingerprint }) =>
         rows
-          .filter((one) => one.fingerprint === fingerprint && one.held > 0 && one.origin !== null)
+          .filter((one) => one.fingerprint === fingerprint && one.pausedSeconds > 0 && one.origin !== null)
           .map(({ origin, status }) => ({ labels: { company: name, by: origin!, status: String(status) }, value: 1 }))
       )
     ),

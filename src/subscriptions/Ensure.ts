@@ -76,7 +76,7 @@ const selectKept = (
 ): Selection => {
   const oldestFirst = listed.toSorted(byAge)
   const ours = oldestFirst.filter((one) => isOurs(company, wanted, one))
-  const hasSecret = ({ id }: Subscription) => stored.get(id)?.holding === "held"
+  const hasSecret = ({ id }: Subscription) => stored.get(id)?.state === "stored"
   // Only secrets of ours are stored: a subscription elsewhere that has one was ours under an address of before.
   const strays = oldestFirst.filter(
     (one) => !ours.includes(one) && (hasSecret(one) || (stored.get(one.id)?.next ?? null) !== null)

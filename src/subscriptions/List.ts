@@ -13,11 +13,11 @@ export interface Listing {
   /** Whether it delivers to us. */
   readonly ours: boolean
   /** Whether its deliveries can be checked: with a stored secret, with one of the configuration, or not. */
-  readonly secret: "held" | "configured" | "unreadable" | "none"
+  readonly secret: "stored" | "configured" | "unreadable" | "none"
   /** Wanted events that ours does not deliver. */
-  readonly lacks: ReadonlyArray<string>
+  readonly missingEvents: ReadonlyArray<string>
   /** It dropped no event that fired before this; null when it was never healthy, or is not ours. */
-  readonly soundAt: string | null
+  readonly healthyAt: string | null
 }
 
 export const list = Effect.fn("Subscriptions.list")(function* (
@@ -32,15 +32,21 @@ export const list = Effect.fn("Subscriptions.list")(function* (
   return listed.map((subscription): Listing => {
     const stored = storedSecrets.get(subscription.id)
     const row = seen.find(({ id }) => id === subscription.id)
-    const isReadable = stored !== undefined && (stored.holding === "held" || stored.next !== null)
+    const isReadable = stored !== undefined && (stored.state === "stored" || stored.next !== null)
     const ours = isOurs(company.name, wanted, subscription)
     return {
       subscription,
       state: SubscriptionStore.stateOf(subscription),
       ours,
-      secret: isReadable ? "held" : isConfigured && ours ? "configured" : stored === undefined ? "none" : "unreadable",
-      lacks: ours ? (row?.lacks ?? []) : [],
-      soundAt: ours ? (row?.soundAt ?? null) : null
+      secret: isReadable
+        ? "stored"
+        : isConfigured && ours
+          ? "configured"
+          : stored === undefined
+            ? "none"
+            : "unreadable",
+      missingEvents: ours ? (row?.missingEvents ?? []) : [],
+      healthyAt: ours ? (row?.healthyAt ?? null) : null
     }
   })
 })

@@ -181,7 +181,7 @@ export const repairSecret = Effect.fnUntraced(function* (
         `and ${commandFor(company, `rotate ${id}`)} makes another`
     )
   }
-  if (stored?.holding !== "held") {
+  if (stored?.state !== "stored") {
     // The secret of a subscription that we made is none of the configured ones.
     const isConfigured = (yield* SigningSecrets).configured(company) > 0 && description !== descriptionOf(company)
     if (!isConfigured) {

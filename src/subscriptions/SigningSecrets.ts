@@ -22,7 +22,7 @@ import * as SecretRows from "./SecretRows.ts"
 
 export interface StoredSecrets {
   /** Whether deliveries of the subscription can be checked: `unreadable` when the token has changed since. */
-  readonly holding: "held" | "unreadable"
+  readonly state: "stored" | "unreadable"
   /** The secret of an interrupted rotation: it is stored, and the source may or may not have it. */
   readonly next: { readonly id: string; readonly secret: Redacted.Redacted } | null
 }
@@ -95,10 +95,10 @@ const stored = Effect.fnUntraced(function* (
   for (const row of yield* SecretCache.read(cache, [company])) {
     if (row.state === "previous" || row.subscription === null) continue
     const secret = yield* SecretCache.decryptRow(cache, row)
-    const before = bySubscription.get(row.subscription) ?? { holding: "unreadable", next: null }
+    const before = bySubscription.get(row.subscription) ?? { state: "unreadable", next: null }
     const isCurrent = secret !== null && row.state === "current"
     bySubscription.set(row.subscription, {
-      holding: isCurrent ? "held" : before.holding,
+      state: isCurrent ? "stored" : before.state,
       next: before.next ?? (secret === null || isCurrent ? null : { id: row.id, secret })
     })
   }

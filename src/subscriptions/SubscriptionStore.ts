@@ -53,17 +53,17 @@ export const readStatement = Statement.make({
     firstSeenAt: "text",
     checkedAt: "text",
     /** The subscription dropped no event that fired before this; null when it was never healthy. */
-    soundAt: "text?",
+    healthyAt: "text?",
     /** The first reason since then; null while it is healthy. Stays until {@link markHealthy}. */
-    unsound: Statement.as<UnhealthyReason | null>("text?"),
+    unhealthyReason: Statement.as<UnhealthyReason | null>("text?"),
     /** Wanted events that it does not deliver, except those that the source does not know. */
-    lacks: "text[]"
+    missingEvents: "text[]"
   },
   text: `select subscription_id as id, url, events, state, paused, last_error as problem, remedy, failure_count as "failCount",
                 ${instant("last_delivery_at")} as "lastDeliveryAt", ${instant("disabled_at")} as "disabledAt",
                 ${instant("first_seen_at")} as "firstSeenAt", ${instant("checked_at")} as "checkedAt",
-                ${instant("healthy_at")} as "soundAt", unhealthy_reason as unsound,
-                ${missingEvents("events", "unknown_events")} as lacks
+                ${instant("healthy_at")} as "healthyAt", unhealthy_reason as "unhealthyReason",
+                ${missingEvents("events", "unknown_events")} as "missingEvents"
            from tributary.subscriptions where company = $1 order by first_seen_at, subscription_id`
 })
 
@@ -72,7 +72,8 @@ export const read = (company: string, wantedEvents: ReadonlyArray<string>) =>
   Statement.run(readStatement, [company, JSON.stringify(wantedEvents)])
 
 /** Whether it delivers all wanted events now. */
-export const isHealthy = ({ state, lacks }: SubscriptionRow): boolean => state === "active" && lacks.length === 0
+export const isHealthy = ({ state, missingEvents }: SubscriptionRow): boolean =>
+  state === "active" && missingEvents.length === 0
 
 export const nowStatement = Statement.make({
   name: "read the time of the warehouse",
@@ -126,14 +127,14 @@ export const lockStatement = Statement.make({
     id: "text",
     state: Statement.as<SubscriptionState>("text"),
     events: "text[]",
-    unsound: Statement.as<UnhealthyReason | null>("text?"),
+    unhealthyReason: Statement.as<UnhealthyReason | null>("text?"),
     /** Whether its gaps were ever evaluated. */
     isEvaluated: "bool",
     /** Whether they were evaluated after its last snapshot. */
     isUpToDate: "bool"
   },
   // Every process locks a company's rows in the same order.
-  text: `select subscription_id as id, state, events, unhealthy_reason as unsound, gaps_evaluated_at is not null as "isEvaluated",
+  text: `select subscription_id as id, state, events, unhealthy_reason as "unhealthyReason", gaps_evaluated_at is not null as "isEvaluated",
                 gaps_evaluated_at is not distinct from checked_at as "isUpToDate"
            from tributary.subscriptions where company = $1 order by subscription_id for update`
 })

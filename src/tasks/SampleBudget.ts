@@ -22,9 +22,9 @@ export const readStatement = Statement.make({
     /** Answers 429 of the source so far. */
     refusals: "float8",
     /** Whether requests were paused. */
-    held: "bool"
+    isPaused: "bool"
   },
-  text: `select at, used, allowed, configured, rate_limited_count::float8 as refusals, is_paused as held from tributary.budget_usage
+  text: `select at, used, allowed, configured, rate_limited_count::float8 as refusals, is_paused as "isPaused" from tributary.budget_usage
      where fingerprint = $1 and at >= tributary.now() - make_interval(secs => $2) order by at`
 })
 

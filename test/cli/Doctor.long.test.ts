@@ -36,7 +36,7 @@ const examine = Effect.fnUntraced(function* (
     []
   )
   assert.deepStrictEqual(
-    all.filter(({ told }) => told.startsWith("the check itself broke")),
+    all.filter(({ message }) => message.startsWith("the check itself broke")),
     []
   )
   return { code: run.code, all, of: (check) => all.filter((finding) => finding.check === check) } satisfies Examined
@@ -55,7 +55,7 @@ const assertFinding = (
     .some(
       (finding) =>
         finding.status === status &&
-        finding.told.includes(told) &&
+        finding.message.includes(told) &&
         (remedy === null ? finding.remedy === null : finding.remedy?.includes(remedy) === true)
     )
   assert.isTrue(found, `${check} ${status} "${told}" "${remedy}" in ${JSON.stringify(examined.of(check), null, 1)}`)

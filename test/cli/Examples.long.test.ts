@@ -146,7 +146,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary push status": { says: /customers/ },
   "tributary push status 3 --json": { says: /"push":"?3|"id":"?3/ },
   "tributary push retry": { says: /./ },
-  "tributary push release": { says: /No push was held/ },
+  "tributary push release": { says: /Pushes were not paused/ },
   "tributary push export-refused 3 --to refused.ndjson": {
     as: refused("B-1", "tributary push export-refused N --to refused.ndjson && cat refused.ndjson"),
     says: /"externalid":"B-1"/

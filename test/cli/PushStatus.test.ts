@@ -45,7 +45,7 @@ describe("push status", () => {
           values
           ('main', 'x', 'create', 1, 1, 'done', 'created', null, null, null, null, null, tributary.now(), '{"externalid":"e1"}'),
           ('main', 'x', 'create', 1, 2, 'done', 'adopted', null, null, null, null,
-             '[{"field":"amount","given":"5.00","held":"6.00"}]', tributary.now() - interval '1 h', '{"externalid":"e2"}'),
+             '[{"field":"amount","given":"5.00","current":"6.00"}]', tributary.now() - interval '1 h', '{"externalid":"e2"}'),
           ('main', 'x', 'create', 1, 3, 'rejected', null, 'unknown_value', 'invoice', 'there is no such invoice', null, null,
              tributary.now(), '{"externalid":"e3","amount":"1.50"}'),
           ('main', 'x', 'create', 1, 4, 'rejected', null, 'unknown_value', null, 'no', null, null,
@@ -211,7 +211,7 @@ describe("push status", () => {
           externalid: "b",
           recordId: "9",
           outcome: "adopted",
-          differences: [{ field: "amount", given: "5.00", held: null }]
+          differences: [{ field: "amount", given: "5.00", current: null }]
         }
       ],
       failure: null

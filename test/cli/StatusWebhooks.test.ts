@@ -87,7 +87,7 @@ describe("tributary status", () => {
 
         const [finding] = yield* gaps("main")
         assert.match(
-          finding!.told,
+          finding!.message,
           /^events of 2 resources may have been missed, of x for \d+ m?s: a test delivery was/
         )
         assert.deepStrictEqual(yield* gaps("other"), [])

@@ -15,7 +15,7 @@ const point = (when: Date, more: Partial<Sample> = {}): Sample => ({
   allowed: 100,
   configured: 100,
   refusals: 0,
-  held: false,
+  isPaused: false,
   ...more
 })
 const pathOf = (svg: string, name: string) => new RegExp(`<path class="${name}" d="([^"]*)"`).exec(svg)?.[1]
@@ -38,8 +38,8 @@ describe("the budget chart", () => {
     Effect.gen(function* () {
       const points = [
         point(at(1)),
-        point(at(1, 15), { refusals: 2, held: true, used: 60, allowed: 75 }),
-        point(at(1, 30), { refusals: 2, held: true, allowed: 75 }),
+        point(at(1, 15), { refusals: 2, isPaused: true, used: 60, allowed: 75 }),
+        point(at(1, 30), { refusals: 2, isPaused: true, allowed: 75 }),
         point(at(1, 45), { refusals: 3, allowed: 75 })
       ]
       assert.deepStrictEqual(
@@ -48,7 +48,7 @@ describe("the budget chart", () => {
       )
       const svg = yield* drawn(points)
       assert.lengthOf(svg.match(/class="refused"/g)!, 2)
-      assert.lengthOf(svg.match(/class="held"/g)!, 1)
+      assert.lengthOf(svg.match(/class="paused"/g)!, 1)
       assert.strictEqual(
         inWords(points, options),
         "Between 12:00 and 13:00 UTC at most 60 of 75 allowed requests a minute were used, at 12:01. The source asked to wait once. It refused requests (429) 3 times."

@@ -32,10 +32,10 @@ describe("the comparison of a write with its response", () => {
     assert.deepStrictEqual(
       compare("invoicelines", given, { ...same, qty: "2.500001", taxflag: "0", description: null, externalid: "e" }),
       [
-        { field: "description", given: "A", held: null },
-        { field: "quantity", given: "2.5", held: "2.500001" },
-        { field: "taxable", given: "true", held: "0" },
-        { field: "externalid", given: "E", held: "e" }
+        { field: "description", given: "A", current: null },
+        { field: "quantity", given: "2.5", current: "2.500001" },
+        { field: "taxable", given: "true", current: "0" },
+        { field: "externalid", given: "E", current: "e" }
       ]
     )
     const untaxed = given.replace("true", "false")
@@ -109,6 +109,6 @@ describe("the comparison of a write with its response", () => {
       '{"reference":null,"method":3}',
       held("payments", { checkid: "R", paymeth: "3" })
     )
-    assert.deepStrictEqual(found, [{ field: "reference", given: null, held: "R" }])
+    assert.deepStrictEqual(found, [{ field: "reference", given: null, current: "R" }])
   })
 })

@@ -15,7 +15,7 @@ export interface Finding {
   /** A company or an address; null for the whole installation. */
   readonly subject: string | null
   readonly status: "ok" | "warning" | "failed" | "skipped"
-  readonly told: string
+  readonly message: string
   /** Null where there is nothing to do. */
   readonly remedy: string | null
   /** Null unless it failed. */
@@ -26,18 +26,18 @@ export type Findings = ReadonlyArray<Finding>
 
 /** Findings of one check about one subject. */
 export interface About {
-  readonly ok: (told: string) => Finding
-  readonly warning: (told: string, remedy: string) => Finding
-  readonly failed: (kind: FailureKind, told: string, remedy: string) => Finding
-  /** `told` is the reason. */
-  readonly skipped: (told: string) => Finding
+  readonly ok: (message: string) => Finding
+  readonly warning: (message: string, remedy: string) => Finding
+  readonly failed: (kind: FailureKind, message: string, remedy: string) => Finding
+  /** `message` is the reason. */
+  readonly skipped: (message: string) => Finding
 }
 
 export const about = (check: string, subject: string | null = null): About => ({
-  ok: (told) => ({ check, subject, status: "ok", told, remedy: null, kind: null }),
-  warning: (told, remedy) => ({ check, subject, status: "warning", told, remedy, kind: null }),
-  failed: (kind, told, remedy) => ({ check, subject, status: "failed", told, remedy, kind }),
-  skipped: (told) => ({ check, subject, status: "skipped", told, remedy: null, kind: null })
+  ok: (message) => ({ check, subject, status: "ok", message, remedy: null, kind: null }),
+  warning: (message, remedy) => ({ check, subject, status: "warning", message, remedy, kind: null }),
+  failed: (kind, message, remedy) => ({ check, subject, status: "failed", message, remedy, kind }),
+  skipped: (message) => ({ check, subject, status: "skipped", message, remedy: null, kind: null })
 })
 
 /** A number with the words for one or for many. */
@@ -132,8 +132,8 @@ export const lines = (findings: Findings): ReadonlyArray<string> => {
     .filter(([number]) => number > 0)
     .map(([number, status]) => `${number} ${status === "warning" && number > 1 ? "warnings" : status}`)
   return [
-    ...findings.flatMap(({ check, subject, status, told, remedy }) => [
-      `${marks[status].padEnd(marks.warning.length)}  ${check.padEnd(checkWidth)}  ${subject === null ? "" : `${subject}: `}${told}`,
+    ...findings.flatMap(({ check, subject, status, message, remedy }) => [
+      `${marks[status].padEnd(marks.warning.length)}  ${check.padEnd(checkWidth)}  ${subject === null ? "" : `${subject}: `}${message}`,
       ...(remedy === null ? [] : [`${indent}-> ${remedy}`])
     ]),
     "",

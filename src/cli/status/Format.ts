@@ -154,7 +154,7 @@ export interface StatusReport {
   readonly schedule: Schedule.ScheduleStatus
   readonly webhooks: ReadonlyArray<Webhooks.CompanyStatus>
   readonly outbox: ReadonlyArray<Outbox.OutboxStatus>
-  readonly held: string | null
+  readonly pushPause: string | null
 }
 
 const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
@@ -194,11 +194,11 @@ const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceSta
     : [`\n  company ${companyId}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
 
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
-  const { resources, paused, schedule, webhooks, outbox, held } = report
+  const { resources, paused, schedule, webhooks, outbox, pushPause } = report
   const others = [
     ...pauseLines(paused),
     ...scheduleLines(schedule),
-    ...(held === null ? [] : [`  ${PushPause.sentence(held)}; what to do: ${PushPause.releaseCommand}`]),
+    ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
     ...outboxLines(outbox),
     ...webhookLines(webhooks)
   ]

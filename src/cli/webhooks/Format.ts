@@ -30,14 +30,14 @@ export const secretLines = ({ id }: Subscription, isOurs: boolean, commandLine: 
 ]
 
 const secretStates: Readonly<Record<Subscriptions.Listing["secret"], string>> = {
-  held: "stored",
+  stored: "stored",
   configured: "configured",
   unreadable: "of another token",
   none: "unknown"
 }
 
 const remarks = (
-  { subscription, state, ours, lacks, secret }: Subscriptions.Listing,
+  { subscription, state, ours, missingEvents, secret }: Subscriptions.Listing,
   commandLine: CommandLine
 ): ReadonlyArray<string> => {
   const { id, events, disabledAt } = subscription
@@ -45,7 +45,7 @@ const remarks = (
   const resume = commandLine(`resume ${shown(id)}`)
   return [
     `  ${shown(id)} delivers ${events.map(shown).join(", ")}`,
-    ...(lacks.length === 0 ? [] : [`    it lacks ${lacks.map(shown).join(", ")}: ${ensure}`]),
+    ...(missingEvents.length === 0 ? [] : [`    it lacks ${missingEvents.map(shown).join(", ")}: ${ensure}`]),
     ...(disabledAt === null
       ? []
       : [`    the source disabled it at ${instantText(disabledAt)}: ${ours ? ensure : resume}`]),
@@ -64,14 +64,14 @@ export const listLines = (
   return [
     Output.table(
       ["id", "state", "ours", "secret", "failures", "last delivery", "healthy until", "address"],
-      listings.map(({ subscription, state, ours, secret, soundAt }) => [
+      listings.map(({ subscription, state, ours, secret, healthyAt }) => [
         shown(subscription.id),
         state,
         ours ? "yes" : "no",
         secretStates[secret],
         subscription.failCount === null ? "" : Output.count(subscription.failCount),
         instantText(subscription.lastDeliveryAt),
-        ours ? instantText(soundAt) : "",
+        ours ? instantText(healthyAt) : "",
         shown(subscription.url)
       ]),
       ["right", "left", "left", "left", "right"]

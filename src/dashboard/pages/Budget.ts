@@ -77,7 +77,7 @@ const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<Read
       minute,
       count(Math.max(...own.map(({ used }) => used))),
       allowedOf(own).length === 0 ? "no limit" : count(Math.min(...allowedOf(own))),
-      own.some(({ held }) => held) ? "yes" : "no",
+      own.some(({ isPaused }) => isPaused) ? "yes" : "no",
       count(own.reduce((sum, { at }) => sum + (refused.get(at) ?? 0), 0))
     ])
 }
@@ -86,7 +86,7 @@ const legend = html`<ul class="legend">
   <li class="used">used</li>
   <li class="allowed">allowed</li>
   <li class="configured">configured</li>
-  <li class="held">the source asked to wait</li>
+  <li class="paused">the source asked to wait</li>
   <li class="refused">refused (429)</li>
 </ul>`
 

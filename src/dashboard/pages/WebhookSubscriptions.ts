@@ -45,10 +45,10 @@ export const subscriptionCards = (
         ...(one.disabledAt === null ? [] : [["Disabled by the source", ago(one.disabledAt, now)] as const])
       ])}
       ${
-        one.lacks.length === 0
+        one.missingEvents.length === 0
           ? ""
           : html`<p class="problem">
-              It lacks ${one.lacks.map(visible).join(", ")}. Add what is missing with
+              It lacks ${one.missingEvents.map(visible).join(", ")}. Add what is missing with
               <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
             </p>`
       }

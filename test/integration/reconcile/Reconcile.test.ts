@@ -164,9 +164,9 @@ describe("reconcile", () => {
         assert.isTrue(yield* equal("customers"))
         const after = yield* check
         assert.deepStrictEqual([after.opened, after.needsEarlyCheck], [0, false])
-        const [row] = yield* sql<{ unsound: string | null; sound: boolean }>`
-          select unhealthy_reason as unsound, healthy_at = checked_at as sound from tributary.subscriptions where company = ${name}`
-        assert.deepStrictEqual(row, { unsound: null, sound: true })
+        const [row] = yield* sql<{ unhealthyReason: string | null; sound: boolean }>`
+          select unhealthy_reason as unhealthyReason, healthy_at = checked_at as sound from tributary.subscriptions where company = ${name}`
+        assert.deepStrictEqual(row, { unhealthyReason: null, sound: true })
       })
     )
 

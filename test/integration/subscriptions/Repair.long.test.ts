@@ -183,7 +183,7 @@ describe("a subscription", () => {
         assert.deepStrictEqual(yield* at.deliver(), [true])
         // What fired before may have gone to the old address.
         assert.deepStrictEqual(
-          moved.seen.map((row) => [row.id, row.state, row.unsound, row.url]),
+          moved.seen.map((row) => [row.id, row.state, row.unhealthyReason, row.url]),
           [[id, "active", "missing", url]]
         )
         // The same address, spelt as the source may not.

@@ -29,10 +29,15 @@ describe("a subscription", () => {
         assert.deepStrictEqual([again.deeds, again.warnings], [[], []])
         assert.deepStrictEqual(at.requests, ["GET /webhooks", "GET /me"])
         assert.deepStrictEqual(
-          again.seen.map(({ id, state, unsound, lacks }) => [id, state, unsound, lacks]),
+          again.seen.map(({ id, state, unhealthyReason, missingEvents }) => [
+            id,
+            state,
+            unhealthyReason,
+            missingEvents
+          ]),
           [[made.subscription.id, "active", null, []]]
         )
-        assert.isTrue(again.seen[0]!.soundAt! > made.seen[0]!.soundAt!)
+        assert.isTrue(again.seen[0]!.healthyAt! > made.seen[0]!.healthyAt!)
       })
     )
 
@@ -40,7 +45,7 @@ describe("a subscription", () => {
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
-        const sound = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!.soundAt
+        const sound = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!.healthyAt
         at.call("PATCH", `/webhooks/${id}`, { paused: true, events: ["salesmen.created", "areas.created"] })
         at.call("PATCH", `/webhooks/${id}`, { enabled: false })
 
@@ -53,13 +58,16 @@ describe("a subscription", () => {
           [false, null, ["salesmen.created", "salesmen.updated"]]
         )
         const seen = mended.seen[0]!
-        assert.deepStrictEqual([seen.state, seen.unsound, seen.soundAt, seen.lacks], ["active", "disabled", sound, []])
+        assert.deepStrictEqual(
+          [seen.state, seen.unhealthyReason, seen.healthyAt, seen.missingEvents],
+          ["active", "disabled", sound, []]
+        )
         assert.isTrue(SubscriptionStore.isHealthy(seen))
 
         // Only reconcile, after it has recorded the gap, marks the subscription healthy.
         yield* Statement.run(SubscriptionStore.markHealthy, [at.name, id, seen.checkedAt])
         const after = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
-        assert.deepStrictEqual([after.unsound, after.soundAt], [null, seen.checkedAt])
+        assert.deepStrictEqual([after.unhealthyReason, after.healthyAt], [null, seen.checkedAt])
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
       })
     )
@@ -122,7 +130,7 @@ describe("a subscription", () => {
         const again = yield* at.ensure({ events })
         assert.deepStrictEqual([again.deeds, again.refused], [[], made.refused])
         assert.deepStrictEqual(
-          again.seen.map(({ unsound, lacks }) => [unsound, lacks]),
+          again.seen.map(({ unhealthyReason, missingEvents }) => [unhealthyReason, missingEvents]),
           [[null, []]]
         )
         const none = yield* Effect.flip(at.ensure({ events: ["nothings.created"] }))
@@ -342,20 +350,20 @@ describe("a subscription", () => {
         const before = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
         assert.isTrue((yield* at.act(Subscriptions.pause(at.company, at.wanted, null))).paused)
         const paused = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
-        assert.deepStrictEqual([paused.state, paused.unsound], ["paused", "paused"])
+        assert.deepStrictEqual([paused.state, paused.unhealthyReason], ["paused", "paused"])
         assert.deepStrictEqual(yield* at.deliver(), [])
         const { result } = yield* Subscriptions.test(at.company, at.wanted, null)
         assert.deepStrictEqual([result.responseCode, result.delivered], [204, true])
         assert.isFalse((yield* at.act(Subscriptions.resume(at.company, at.wanted, id))).paused)
         const resumed = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
-        assert.deepStrictEqual([resumed.state, resumed.unsound], ["active", "paused"])
+        assert.deepStrictEqual([resumed.state, resumed.unhealthyReason], ["active", "paused"])
         // The look that began the pause was the last one that proved anything.
-        assert.isTrue(resumed.soundAt! >= before.soundAt! && resumed.soundAt! < paused.checkedAt)
+        assert.isTrue(resumed.healthyAt! >= before.healthyAt! && resumed.healthyAt! < paused.checkedAt)
 
         const [listing] = yield* at.act(Subscriptions.list(at.company, at.wanted))
         assert.deepStrictEqual(
           [listing?.subscription.id, listing?.state, listing?.ours, listing?.secret],
-          [id, "active", true, "held"]
+          [id, "active", true, "stored"]
         )
         const exists = yield* Effect.flip(
           at.act(

@@ -49,7 +49,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
         allowed: 600,
         configured: 600,
         refusals: 0,
-        held: false
+        isPaused: false
       })
       assert.deepStrictEqual(yield* SampleBudget.read(other, minuteMs), [], "nobody asked for it")
 
@@ -69,7 +69,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
         allowed: 450,
         configured: 600,
         refusals: 1,
-        held: true
+        isPaused: true
       })
 
       // The permits do not count any more; what is older than asked for is left out.
@@ -77,7 +77,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
       yield* Effect.raceFirst(both, until(3))
       const [last, ...none] = yield* SampleBudget.read(mine, minuteMs)
       assert.deepStrictEqual(none, [])
-      assert.deepStrictEqual([last!.at, last!.used, last!.held], [new Date("2026-03-01T10:05:00Z"), 0, false])
+      assert.deepStrictEqual([last!.at, last!.used, last!.isPaused], [new Date("2026-03-01T10:05:00Z"), 0, false])
     })
   )
 })
