@@ -46,6 +46,8 @@ export interface Checkpoint {
   /** Why the next run must read every record; null when it need not. */
   readonly fullScanReason: string | null
   readonly scan: OpenScan | null
+  /** The newest refetch request when the scan in progress began; null where it is not known. */
+  readonly scanRefetchGeneration: bigint | null
   /** Whether rows may come from an earlier source: what is read wins until a full scan has completed. */
   readonly adoptsSource: boolean
 }
@@ -54,7 +56,7 @@ export interface Checkpoint {
 export const checkpointColumns =
   `fence, cursor, full_scan_at, ${learnedOverlap("c")} as learned_overlap_ms, ` +
   "full_scan_reason, scan_kind, scan_since, scan_until, scan_token, scan_pages, " +
-  "scan_synced_through, scan_started_at, adopts_source"
+  "scan_synced_through, scan_started_at, scan_refetch_generation, adopts_source"
 
 export const checkpointColumnTypes = {
   fence: "int8",
@@ -67,6 +69,7 @@ export const checkpointColumnTypes = {
   scan_pages: "int8?",
   scan_synced_through: "text?",
   scan_started_at: "timestamptz?",
+  scan_refetch_generation: "int8?",
   adopts_source: "bool"
 } as const
 
@@ -75,7 +78,7 @@ export type CheckpointRow = RowOf<Statement<[], typeof checkpointColumnTypes>>
 /** The assignments that forget the scan in progress. */
 export const forgetScanSql =
   "scan_run_id = null, scan_kind = null, scan_since = null, scan_until = null, scan_token = null, scan_pages = null, " +
-  "scan_synced_through = null, scan_started_at = null"
+  "scan_synced_through = null, scan_started_at = null, scan_refetch_generation = null"
 
 export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fence: row.fence,
@@ -83,6 +86,7 @@ export const fromRow = (row: CheckpointRow): Checkpoint => ({
   fullScanAt: row.full_scan_at === null ? null : row.full_scan_at.getTime(),
   overlapMs: Number(row.learned_overlap_ms),
   fullScanReason: row.full_scan_reason,
+  scanRefetchGeneration: row.scan_refetch_generation,
   adoptsSource: row.adopts_source,
   scan:
     row.scan_kind === null || row.scan_started_at === null

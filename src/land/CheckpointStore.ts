@@ -35,12 +35,12 @@ const scanTypes = ["int8?", "text?", "text?", "text?", "text?", "int8?", "text?"
 
 export const saveStatement = Statement.make({
   name: "move the checkpoint of",
-  params: [...checkpointTypes, ...scanTypes, "int8", "int8", "bool", "text?", "text?", "text", "text"],
+  params: [...checkpointTypes, ...scanTypes, "int8", "int8", "bool", "text?", "text?", "text", "text", "int8?"],
   columns: { same_table: "bool" },
   text: `update tributary.checkpoints as c set
        cursor = coalesce($5, cursor), cursor_read_at = coalesce($6, cursor_read_at), full_scan_at = coalesce($7, full_scan_at),
        scan_run_id = $8, scan_kind = $9, scan_since = $10, scan_until = $11, scan_token = $12, scan_pages = $13,
-       scan_synced_through = $14, scan_started_at = $15, max_lateness_ms = greatest(max_lateness_ms, $16),
+       scan_synced_through = $14, scan_started_at = $15, scan_refetch_generation = $23, max_lateness_ms = greatest(max_lateness_ms, $16),
        learned_overlap_ms = case when ${renews} then least(2 * $16, $17) else learned_overlap_ms end,
        overlap_learned_at = case when ${renews} then tributary.now() else overlap_learned_at end,
        full_scan_reason = case when not $18 then full_scan_reason when $19::text is not null then $19
@@ -51,7 +51,7 @@ export const saveStatement = Statement.make({
 })
 
 export const saveCheckpoint = Effect.fnUntraced(function* (
-  { lock, runId, state }: SessionContext,
+  { lock, runId, state, refetchGeneration }: SessionContext,
   { scan, completed, lateMs, fullScanReason }: CheckpointChange
 ): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
   const { companyId, resource, lane } = lock
@@ -77,7 +77,8 @@ export const saveCheckpoint = Effect.fnUntraced(function* (
     fullScanReason ?? null,
     state.knownFullScanReason,
     lock.table.current,
-    lock.tableIdentity
+    lock.tableIdentity,
+    scan === null ? null : refetchGeneration
   ])
   yield* lock.checkFence(affected)
   // A landing locks its table until the commit: the table is replaced before this statement, or after the run.

@@ -9,7 +9,7 @@ import type { OpenScan } from "./Checkpoint.ts"
 import { requireChildScans, seedLiveCheckpoint } from "./CheckpointStore.ts"
 import { describeBlocked } from "./Landing.ts"
 import { releaseUnmet } from "./Quarantine.ts"
-import { deleteOlderThanScan } from "./Refetch.ts"
+import { deleteUpTo } from "./Refetch.ts"
 import type { SessionContext } from "./SessionContext.ts"
 import { deleteScanIds, softDeleteMissing, type SoftDeleteResult } from "./SoftDelete.ts"
 
@@ -42,7 +42,7 @@ export const completeFullScan = Effect.fnUntraced(function* (
   if (result.massDeleteBlocked === null) yield* releaseUnmet(context, scan)
   yield* deleteScanIds(lock)
   if (result.massDeleteBlocked !== null) return { ...result, fullScanReason: describeBlocked(result.massDeleteBlocked) }
-  yield* deleteOlderThanScan(lock, scan.beganAt)
+  yield* deleteUpTo(lock, context.refetchGeneration)
   // A first load requests no children for its rows.
   if (options.children.length > 0 && context.wasNeverLoaded) yield* requireChildScans(context)
   const fullScanReason = yield* nextFullScanReason(context, result)

@@ -2,13 +2,12 @@
  * Refetch requests: records, or the children of a changed parent, that are to be read again.
  *
  * Promise: a request is deleted in the transaction that lands its answer. A request that was repeated meanwhile has
- * another generation and stays.
+ * a higher generation and stays. Generations come from one sequence, since the warehouse's clock may be set back.
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { LandingConnection } from "./LandingConnection.ts"
-import { instantText } from "./WarehouseClock.ts"
 
 /** The resource whose requests are read or deleted. */
 interface RefetchScope extends Pick<LandingConnection, "runStatement"> {
@@ -20,7 +19,11 @@ interface RefetchScope extends Pick<LandingConnection, "runStatement"> {
 export const requestSql = (select: string): string =>
   `insert into tributary.refetch_requests as r (company_id, resource, field, value, requested_at) ${select}
    on conflict (company_id, resource, field, value)
-   do update set generation = r.generation + 1, requested_at = excluded.requested_at`
+   do update set generation = excluded.generation, requested_at = excluded.requested_at`
+
+/** The highest generation that any request has had. */
+export const generationSql =
+  "coalesce(pg_sequence_last_value(pg_get_serial_sequence('tributary.refetch_requests', 'generation')::regclass), 0)"
 
 export const pendingStatement = Statement.make({
   name: "read the refetch requests of",
@@ -55,14 +58,12 @@ export const deleteFulfilled = Effect.fnUntraced(function* (
     yield* runStatement(fulfilledStatement, [companyId, resource, field, value, generation])
 })
 
-export const olderStatement = Statement.make({
+export const upToStatement = Statement.make({
   name: "delete fulfilled refetch requests of",
-  params: ["int8", "text", "timestamptz"],
-  // A time in the future was written before the warehouse's clock was set back. A run notices a step of a minute.
-  text: `delete from tributary.refetch_requests where company_id = $1 and resource = $2
-        and (requested_at < $3 or (requested_at > tributary.now() + interval '1 minute' and $3 <= tributary.now()))`
+  params: ["int8", "text", "int8"],
+  text: "delete from tributary.refetch_requests where company_id = $1 and resource = $2 and generation <= $3"
 })
 
-/** Deletes the requests that a completed full scan fulfils. */
-export const deleteOlderThanScan = ({ runStatement, companyId, resource }: RefetchScope, scanBeganAt: number) =>
-  runStatement(olderStatement, [companyId, resource, instantText(scanBeganAt)])
+/** Deletes the requests that a completed full scan fulfils: those that were there when it began. */
+export const deleteUpTo = ({ runStatement, companyId, resource }: RefetchScope, generation: bigint) =>
+  runStatement(upToStatement, [companyId, resource, generation])

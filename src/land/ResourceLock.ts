@@ -22,6 +22,7 @@ import * as ConfirmIdentity from "./ConfirmIdentity.ts"
 import * as LandingConnection from "./LandingConnection.ts"
 import { AlreadyRunning, FenceLost, type LandingError, TableChanged, WarehouseClockStepped } from "./LandingError.ts"
 import { mergeSql } from "./MergeSql.ts"
+import * as Refetch from "./Refetch.ts"
 import * as WarehouseClock from "./WarehouseClock.ts"
 
 export interface ResourceLockOptions {
@@ -53,6 +54,8 @@ export interface ResourceLock extends Pick<
   readonly live: Checkpoint
   /** The identity of the table that was acquired. */
   readonly tableIdentity: string
+  /** The newest refetch request, of any resource, when the resource was acquired. */
+  readonly refetchGeneration: bigint
   /** The warehouse's time, in milliseconds since 1970, of an instant on the process' monotonic clock. */
   readonly timeOf: WarehouseClock.WarehouseClock["timeOf"]
   /** The warehouse's time now. */
@@ -144,7 +147,8 @@ export const raiseStatement = Statement.make({
     inferred: "int4",
     current: "text",
     behind_ms: "float8?",
-    unconfirmed: "bool"
+    unconfirmed: "bool",
+    refetch_generation: "int8"
   },
   text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
      values ($1, $2, $3, 1, 1, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now())
@@ -155,7 +159,8 @@ export const raiseStatement = Statement.make({
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
        exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
-                 and o.identity_fence is distinct from o.fence) as unconfirmed`
+                 and o.identity_fence is distinct from o.fence) as unconfirmed,
+       ${Refetch.generationSql} as refetch_generation`
 })
 
 /** Raises the fence of the lane. Returns the lane's checkpoint and the live lane's. */
@@ -263,6 +268,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     checkpoint: fromRow(rows?.find((row) => row.lane === lane) ?? own),
     live: fromRow(rows?.find((row) => row.lane === "live") ?? live),
     tableIdentity: own.current,
+    refetchGeneration: own.refetch_generation,
     timeOf: clock.timeOf,
     now: clock.now,
     transaction,

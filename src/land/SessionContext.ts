@@ -58,5 +58,7 @@ export interface SessionContext {
   readonly acceptsDeletions: boolean
   /** Whether no scan of the live lane was ever completed. */
   readonly wasNeverLoaded: boolean
+  /** The newest refetch request when the scan began: a completed full scan fulfils the requests up to it. */
+  readonly refetchGeneration: bigint
   readonly state: SessionState
 }

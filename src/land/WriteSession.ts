@@ -195,6 +195,8 @@ export const open = Effect.fn("WriteSession.open")(function* (
     runId,
     acceptsDeletions: options.acceptDeletions || adoptsSource,
     wasNeverLoaded,
+    // A scan that was begun by an earlier release has none.
+    refetchGeneration: resumed ? (checkpoint.scanRefetchGeneration ?? 0n) : lock.refetchGeneration,
     state: {
       hasQuarantine: inserted.quarantined,
       isFirstLoad: !inserted.has_rows && !resumed,

@@ -72,6 +72,7 @@ export interface ControlTables {
     readonly shape: string | null
     readonly adopts_source: Generated<boolean>
     readonly overlap_learned_at: Generated<Date | null>
+    readonly scan_refetch_generation: bigint | null
   }
   readonly "tributary.companies": {
     readonly company: string

@@ -56,6 +56,7 @@ export const noCheckpoint: Checkpoint = {
   fullScanAt: null,
   overlapMs: 0,
   fullScanReason: null,
+  scanRefetchGeneration: null,
   scan: null,
   adoptsSource: false
 }

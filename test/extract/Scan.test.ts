@@ -6,6 +6,7 @@ import type { Checkpoint, OpenScan } from "../../src/land/Checkpoint.ts"
 import { plain, things } from "../support/tiny.ts"
 
 const nothing: Checkpoint = {
+  scanRefetchGeneration: null,
   fence: 1n,
   cursor: null,
   fullScanAt: null,

@@ -31,6 +31,7 @@ import { pushPlan } from "./PushPlan.ts"
 import type { Bench, Failure, Result } from "./Simulation.ts"
 import { Connections } from "./world/Connections.ts"
 import type { Machine } from "./world/Engine.ts"
+import { againMicros, lockNotAvailable } from "./world/Losses.ts"
 import { People, type Wanted } from "./world/People.ts"
 import { Ports } from "./world/Ports.ts"
 import { Pushing } from "./world/Pushing.ts"
@@ -48,6 +49,8 @@ const runsMax = 4
 /** A source that fails for one record always needs that much patience: it is halved again and again. */
 const runsMaxFailing = 14
 const cyclesMax = 2
+/** How long a row that is inserted by SQL waits for a lock, in real time: no simulated process goes on meanwhile. */
+const insertLockTimeoutMs = 20
 
 /** What must hold of what is landed, whoever lands it. */
 const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, ledger, polite, bounded]
@@ -212,14 +215,29 @@ export const simulatePushes = async (
     )
   }
 
+  /** Inserts a row by SQL. A row that a process has in an open transaction is waited for in simulated time. */
+  const insertRow = async (text: string, values: ReadonlyArray<string | null>): Promise<void> => {
+    const { monitor, sessions } = bench
+    sessions.tellTime(kernel.now)
+    await monitor.query(`set lock_timeout = ${insertLockTimeoutMs}`)
+    try {
+      await monitor.query(text, [...values])
+      connections.hasChanged = true
+    } catch (error) {
+      if ((error as { readonly code?: string }).code !== lockNotAvailable) throw error
+      kernel.after(againMicros, null, () => kernel.work(() => insertRow(text, values)))
+    } finally {
+      await monitor.query("reset lock_timeout")
+    }
+  }
+
   /** Somebody inserts rows by SQL. */
   const insert = async (wanted: ReadonlyArray<Wanted>) => {
     for (const { company, resource, operation, externalid, recordId, json } of wanted) {
       trace.event(kernel.now, "people", `insert ${operation} of ${resource} ${externalid ?? recordId}`)
       fire("U21 inserted by SQL")
       if (operation !== "create") fire(`U19 ${operation}`)
-      bench.sessions.tellTime(kernel.now)
-      await bench.monitor.query(
+      await insertRow(
         operation === "create"
           ? "insert into tributary.outbox (company, resource, record) values ($1, $2, $3) on conflict do nothing"
           : "insert into tributary.outbox (company, resource, record, operation, externalid, record_id) values ($1, $2, $3, $4, $5, $6)",
@@ -227,7 +245,6 @@ export const simulatePushes = async (
           ? [companyName(company), resource, json]
           : [companyName(company), resource, json, operation, externalid, recordId]
       )
-      connections.hasChanged = true
     }
   }
 

@@ -182,6 +182,17 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "a list was given once more that had been answered in the very instant in which a record was made",
     later: ["S4m", "S8p", "N9", "D5", "S14"]
   },
+  {
+    kind: "syncs",
+    seed: 274889416,
+    cause: "a refetch request that was made while the clock was set back looked older than the full scan in progress",
+    later: ["N9", "K3"]
+  },
+  {
+    kind: "pushes only",
+    seed: 274887347,
+    cause: "a row inserted by SQL waited outside the simulated time for the transaction of a process"
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

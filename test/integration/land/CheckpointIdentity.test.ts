@@ -6,12 +6,13 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Rejected, SourceDescription } from "../../../src/connector/Connector.ts"
+import { ServerFault } from "../../../src/connector/SourceError.ts"
 import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
 import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { codeOf } from "../../../src/cli/Exit.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
-import { record, scripted, things, tiny } from "../../support/tiny.ts"
+import { failing, record, scripted, things, tiny } from "../../support/tiny.ts"
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
 
@@ -92,6 +93,21 @@ const execute = <Row extends object>(statement: string) =>
 const nowIs = (expression: string) =>
   execute(
     `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
+  )
+
+/** Requests one of the things again. */
+const requestRefetch = (companyId: bigint, requestedAt: string, id = "1") =>
+  execute(
+    `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
+       values (${companyId}, 'things', 'id', '${id}', ${requestedAt})`
+  )
+
+const countRefetchRequests = (companyId: bigint) =>
+  Effect.map(
+    execute<{ requests: number }>(
+      `select count(*)::int as requests from tributary.refetch_requests where company_id = ${companyId}`
+    ),
+    ([row]) => row!.requests
   )
 
 const copyOf = (table: string, copy: string) => execute(`create table ${copy} as select * from ${table}`)
@@ -429,16 +445,37 @@ describe("a checkpoint", () => {
     it.effect("deletes refetch requests from before the clock was set back after a full scan", () =>
       Effect.gen(function* () {
         const { companyId, checked } = yield* synced()
-        yield* execute(
-          `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
-             values (${companyId}, 'things', 'id', '1', tributary.now() + interval '1 hour')`
-        )
+        yield* requestRefetch(companyId, "tributary.now() + interval '1 hour'")
         yield* checked({ full: true })
-        const [left] = yield* execute<{ questions: number }>(
-          `select count(*)::int as questions from tributary.refetch_requests where company_id = ${companyId}`
-        )
-        assert.strictEqual(left!.questions, 0)
+        assert.strictEqual(yield* countRefetchRequests(companyId), 0)
       })
+    )
+
+    it.effect(
+      "keeps a refetch request that was made while the clock was set back and a full scan was interrupted",
+      () =>
+        Effect.gen(function* () {
+          const { companyId, source, run, checked } = yield* synced()
+          const listed = source.script
+          let isInterrupted = true
+          source.script = (request) => {
+            if (request.token !== null && isInterrupted)
+              throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
+            const all = listed({ ...request, token: null })
+            return request.token === null
+              ? { ...all, records: all.records.slice(0, 5), next: "5" }
+              : { ...all, records: all.records.slice(5) }
+          }
+          yield* requestRefetch(companyId, "tributary.now()")
+          yield* run({ full: true })
+          yield* requestRefetch(companyId, "tributary.now() - interval '1 hour'", "2")
+          isInterrupted = false
+          assert.isTrue((yield* checked()).resumed)
+          assert.strictEqual(yield* countRefetchRequests(companyId), 1)
+          source.script = listed
+          yield* checked({ full: true })
+          assert.strictEqual(yield* countRefetchRequests(companyId), 0)
+        })
     )
 
     it.effect.each([

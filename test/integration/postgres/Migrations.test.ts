@@ -208,6 +208,31 @@ describe("migrate", () => {
     )
   )
 
+  it.live("keeps refetch requests and orders new ones after them when the baseline is upgraded", () =>
+    run(
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const all = yield* readMigrations(folderDefault)
+        const baseline = all.filter(({ id }) => id <= 8).map(({ file, sql }) => [file, sql] as const)
+        yield* migrate({ folder: yield* folderOf(Object.fromEntries(baseline)) })
+        yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, generation, requested_at)
+          values (1, 'things', 'id', '1', 1, now()), (1, 'things', 'id', '2', 7, now())`
+        yield* migrate()
+        yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
+          values (1, 'things', 'id', '3', now())`
+        const rows = yield* sql`select value, generation::int from tributary.refetch_requests order by value`
+        assert.deepStrictEqual(
+          [...rows],
+          [
+            { value: "1", generation: 1 },
+            { value: "2", generation: 7 },
+            { value: "3", generation: 8 }
+          ]
+        )
+      })
+    )
+  )
+
   it.live("reports a lost connection as a retryable database error", () =>
     run(
       Effect.gen(function* () {

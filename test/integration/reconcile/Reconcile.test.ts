@@ -165,7 +165,7 @@ describe("reconcile", () => {
         const after = yield* check
         assert.deepStrictEqual([after.opened, after.needsEarlyCheck], [0, false])
         const [row] = yield* sql<{ unhealthyReason: string | null; sound: boolean }>`
-          select unhealthy_reason as unhealthyReason, healthy_at = checked_at as sound from tributary.subscriptions where company = ${name}`
+          select unhealthy_reason as "unhealthyReason", healthy_at = checked_at as sound from tributary.subscriptions where company = ${name}`
         assert.deepStrictEqual(row, { unhealthyReason: null, sound: true })
       })
     )
