@@ -110,7 +110,7 @@ describe("reconcile in rare cases", () => {
         assert.isTrue(yield* equal("items"))
         assert.strictEqual((yield* check).opened, 0)
         const [row] =
-          yield* sql`select unhealthy_reason as unhealthyReason from tributary.subscriptions where company = ${name}`
+          yield* sql`select unhealthy_reason as "unhealthyReason" from tributary.subscriptions where company = ${name}`
         assert.deepStrictEqual(row, { unhealthyReason: null })
       })
     )
