@@ -193,6 +193,12 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 274887347,
     cause: "a row inserted by SQL waited outside the simulated time for the transaction of a process"
   },
+  {
+    kind: "syncs",
+    seed: 274889702,
+    cause: "a record that came late had the id of a record that each company has, and its stamp went back",
+    later: ["S4m", "D6", "K3", "T2"]
+  },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
   { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },

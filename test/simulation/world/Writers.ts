@@ -371,11 +371,14 @@ export class Writers {
     }
     if (on.has("S7x") && hasStamp && resource.modifiedSince && chance.chance(0.1)) {
       const one = this.fresh(company, resource, true)
-      const lag = drawn.overlap + chance.skewed(200_000_000, 3_000_000_000)
+      const at = this.kernel.now - drawn.overlap - chance.skewed(200_000_000, 3_000_000_000)
+      const record = this.record(resource, one.id)
+      // The stamp of a record that the warehouse may have would go back: that is S18, which only a person can settle.
+      if (this.isLater(company, resource, [one], at)) return this.put(company, resource, [record], [one])
       this.fired("S7x late beyond the bound")
       this.excused.add(keyOf(company, resource.path, String(one.id)))
       this.overBound.add(keyOf(company, resource.path, String(one.id)))
-      return this.put(company, resource, [this.record(resource, one.id)], [one], this.kernel.now - lag)
+      return this.put(company, resource, [record], [one], at)
     }
     const late = on.has("S7") && hasStamp && chance.chance(0.4) ? this.past(0) : null
     this.create(
