@@ -38,8 +38,14 @@ const againMicrosMax = 250_000
 /** The schema of a copy. */
 const backupOf = (place: number): string => `backup_${place}`
 
-const sequencesSql =
-  "select format('%I.%I', schemaname, sequencename) as name, last_value::text as value from pg_sequences where schemaname = 'tributary' order by 1"
+/** The sequences of the tables that go back. One of a table that stays would give ids again that the table has. */
+const sequencesSql = `select q.name, s.last_value::text as value from unnest(array[${controlTables
+  .map((name) => `'${name}'`)
+  .join(", ")}]::regclass[]) as t
+  join pg_attribute a on a.attrelid = t and a.attidentity <> ''
+  cross join lateral (select pg_get_serial_sequence(t::text, a.attname) as name) q
+  join pg_sequences s on format('%I.%I', s.schemaname, s.sequencename) = q.name
+  order by q.name`
 
 export class Restores {
   private readonly kernel: Kernel
