@@ -345,7 +345,7 @@ export const simulatePushes = async (
           resource: outcome.resource,
           company: Number(outcome.companyId),
           status: outcome.status,
-          failure: outcome.failure?.message ?? null
+          reason: outcome.failure?.message ?? (outcome.notes.join("; ") || null)
         }))
       )
       return {

@@ -370,14 +370,14 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       }
       const said: ReadonlyArray<Said> = report?.companies.flatMap((company): ReadonlyArray<Said> =>
         company.companyId === null
-          ? [{ resource: "all", company: 0, status: "failed", failure: company.failure?.message ?? "no reason" }]
+          ? [{ resource: "all", company: 0, status: "failed", reason: company.failure?.message ?? "no reason" }]
           : company.outcomes.map((outcome) => ({
               resource: outcome.resource,
               company: Number(outcome.companyId),
               status: outcome.status,
-              failure: outcome.failure?.message ?? null
+              reason: outcome.failure?.message ?? (outcome.notes.join("; ") || null)
             }))
-      ) ?? [{ resource: "all", company: 0, status: "died", failure: "the process ended with a defect" }]
+      ) ?? [{ resource: "all", company: 0, status: "died", reason: "the process ended with a defect" }]
       return {
         subjects: now,
         runs: await warehouse.runs(),

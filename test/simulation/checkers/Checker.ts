@@ -97,7 +97,8 @@ export interface Said {
   readonly resource: string
   readonly company: number
   readonly status: string
-  readonly failure: string | null
+  /** The failure, or the remarks of a run that did not fail. */
+  readonly reason: string | null
 }
 
 /** After healing. */

@@ -7,7 +7,7 @@ export const lively: CheckerOf = (setting) => ({
   holds:
     "I12: after healing every run ends done, or quarantined where records really cannot be landed; done is said only when it is true",
   healed: (final) => {
-    for (const { company, resource, status, failure } of final.said) {
+    for (const { company, resource, status, reason } of final.said) {
       const table = `${company}/${resource}`
       const hasOdd = [...final.odd].some((key) => key.startsWith(`${table}/`))
       const different = [...differences(setting, final).keys()].some(
@@ -16,7 +16,7 @@ export const lively: CheckerOf = (setting) => ({
       if (status === "done" && different) return `${table} says done and is not equal`
       if (status === "done") continue
       if (status === "quarantined" && (hasOdd || final.isDisputed)) continue
-      return `${table} ended ${status} although everything was healed: ${failure ?? "no reason"}`
+      return `${table} ended ${status} although everything was healed: ${reason ?? "no reason"}`
     }
     for (const { company, resource, marks, held } of final.subjects) {
       for (const { lane, scanKind } of marks) {
