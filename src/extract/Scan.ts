@@ -175,12 +175,11 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   const checkProgress = makeProgressCheck(`/${resource.path}`)
   let state = from.resume
   /**
-   * Whether an empty page is unlikely: a full scan although rows exist, or a page that the one before announced. Without
+   * Whether an empty list is unlikely: a full scan although rows exist, or a page that the one before announced. Without
    * rows an empty list counts at once: most resources are empty at the first read, and each second request would add a
    * pause. The next full scan reads what a wrong answer left out.
    */
-  const isUnlikely = Effect.fnUntraced(function* (page: Page, token: string | null) {
-    if (!isEmpty(page) || page.next !== null) return false
+  const isUnlikely = Effect.fnUntraced(function* (token: string | null) {
     if (token !== null) return true
     if (from.kind !== "full" || !(yield* hasLive)) return false
     yield* Effect.sleep(emptyRetryDelayMs)
@@ -188,9 +187,7 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   })
   for (;;) {
     const token = state?.token ?? null
-    const ask = connector.page({ resource, since: from.since, token })
-    const first = yield* ask
-    const read = (yield* isUnlikely(first, token)) ? secondAnswer(first, yield* ask) : first
+    const read = yield* readPage(connector.page({ resource, since: from.since, token }), isUnlikely(token))
     const page = from.until === null ? read : recordsUntil(resource, read, from.until)
     yield* checkProgress(read, token, (state?.pages ?? 0) + 1)
     const cursor = cursorOf(resource, page, from.overlapMs)
@@ -235,16 +232,20 @@ const isEmpty = ({ records, rejected }: Page): boolean => records.length === 0 &
 
 const idsOf = ({ records, rejected }: Page) => [...records, ...rejected].map(({ id }) => id)
 
-/** The second answer, with the cost of both. */
-const secondAnswer = (first: Page, second: Page): Page => ({
-  ...second,
-  bytes: first.bytes + second.bytes,
-  attempts: first.attempts + second.attempts
+/** Reads a page. An empty last page that is unlikely is read a second time: that answer counts, with the cost of both. */
+const readPage = Effect.fnUntraced(function* <E>(
+  request: Effect.Effect<Page, SourceError>,
+  isUnlikely: Effect.Effect<boolean, E>
+): Effect.fn.Return<Page, SourceError | E> {
+  const first = yield* request
+  if (!isEmpty(first) || first.next !== null || !(yield* isUnlikely)) return first
+  const second = yield* request
+  return { ...second, bytes: first.bytes + second.bytes, attempts: first.attempts + second.attempts }
 })
 
 /**
- * Reads every record whose field has a value: the children of one parent. An empty last page is read a second time, and
- * that answer counts: a parent that is read here has changed, perhaps by its first child.
+ * Reads every record whose field has a value: the children of one parent. An empty list of them is unlikely: a parent that
+ * is read here has changed, perhaps by its first child.
  */
 export const children = Effect.fnUntraced(function* (
   connector: ConnectorShape,
@@ -254,9 +255,7 @@ export const children = Effect.fnUntraced(function* (
   const pages: Array<Page> = []
   const checkProgress = makeProgressCheck(`/${resource.path}?${where.field}=${where.value}`)
   for (let token: string | null = null; ;) {
-    const ask = connector.page({ resource, since: null, token, where })
-    const first: Page = yield* ask
-    const page = isEmpty(first) && first.next === null ? secondAnswer(first, yield* ask) : first
+    const page: Page = yield* readPage(connector.page({ resource, since: null, token, where }), Effect.succeed(true))
     pages.push(page)
     yield* checkProgress(page, token, pages.length)
     if (page.next === null) return pages

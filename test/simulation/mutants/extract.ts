@@ -161,13 +161,8 @@ export const extract: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: scan,
-        find: "const read = (yield* isUnlikely(first, token)) ? secondAnswer(first, yield* ask) : first",
-        replace: "const read = first"
-      },
-      {
-        file: scan,
-        find: "const page = isEmpty(first) && first.next === null ? secondAnswer(first, yield* ask) : first",
-        replace: "const page = first"
+        find: "if (!isEmpty(first) || first.next !== null || !(yield* isUnlikely)) return first",
+        replace: "return first"
       }
     ],
     wish: { on: ["S4m"], overrides: { hooks: "off" } }
