@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
@@ -46,7 +47,7 @@ const source = Layer.succeed(Source, {
       paging: { mode: configuration.pagingMode },
       itemsKey: configuration.itemsKey,
       includeCustomFields: configuration.customFields,
-      requestTimeoutMs: configuration.requestTimeoutMs,
+      requestTimeoutMs: Duration.toMillis(configuration.requestTimeout),
       retry: { attemptsMax: configuration.attemptsMax },
       retryAfterMaxMs: configuration.retryAfterMaxMs,
       rateLimitedWaitMaxMs: configuration.retryAfterMaxMs,

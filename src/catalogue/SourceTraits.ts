@@ -26,5 +26,5 @@ export interface SourceTraits {
   /** The most records of one batch. */
   readonly batchRecordsMax: number
   /** How long the source recognises an idempotency key. */
-  readonly keyLifetime: Duration.Input
+  readonly keyLifetime: Duration.Duration
 }

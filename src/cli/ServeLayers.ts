@@ -130,8 +130,8 @@ export const backgroundServices = Effect.fnUntraced(function* (
       {
         what: "the removal of what is old",
         run: Retention.runRetention(
-          { ...retention, eventsMs: settings.webhooks.keepMs },
-          { dataset: datasets.history, historyMs: retention.historyMs }
+          { ...retention, events: settings.webhooks.eventRetention },
+          { dataset: datasets.history, retention: retention.history }
         ),
         beforeTables: true
       },

@@ -5,6 +5,7 @@
  * the moment it is read.
  */
 import { resolve } from "node:path"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
@@ -32,18 +33,18 @@ export interface PushConfiguration {
   /** Whether new records are sent in batches where the source offers that. */
   readonly useBatch: boolean
   /** Maximum age of an idempotency key that is sent again. */
-  readonly keyAgeMaxMs: number
+  readonly keyAgeMax: Duration.Duration
   /** Requests in flight at the same time. */
   readonly concurrency: number
 }
 
 /** How long finished work is kept. */
 export interface RetentionConfiguration {
-  readonly runsMs: number
-  readonly quarantineMs: number
-  readonly outboxMs: number
+  readonly runs: Duration.Duration
+  readonly quarantine: Duration.Duration
+  readonly outbox: Duration.Duration
   /** Null for ever. */
-  readonly historyMs: number | null
+  readonly history: Duration.Duration | null
 }
 
 export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
@@ -65,7 +66,7 @@ export interface Configuration {
   readonly requestsPerMinute: number | null
   /** The unit that the source's limit counts by. */
   readonly budgetScope: "token" | "install"
-  readonly requestTimeoutMs: number
+  readonly requestTimeout: Duration.Duration
   readonly attemptsMax: number
   readonly retryAfterMaxMs: number
   readonly pagingMode: PagingMode
@@ -90,8 +91,7 @@ export interface Configuration {
 
 const homeDefault = ".tributary"
 const requestsPerMinuteDefault = 500
-const hourMs = 60 * 60 * 1000
-const dayMs = 24 * hourMs
+const dayMs = 24 * 60 * 60 * 1000
 
 const engineOf = ({ sync }: Settings): EngineSettings => {
   const days = sync?.full_scan_every_days
@@ -108,15 +108,15 @@ const engineOf = ({ sync }: Settings): EngineSettings => {
 const pushOf = ({ push = {} }: Settings): PushConfiguration => ({
   batchRecordsMax: push.batch_size ?? 250,
   useBatch: push.use_batch ?? true,
-  keyAgeMaxMs: Math.round((push.idempotency_max_age_hours ?? 23) * hourMs),
+  keyAgeMax: push.idempotency_max_age_hours ?? Duration.hours(23),
   concurrency: push.concurrency ?? 4
 })
 
 const retentionOf = ({ retention = {} }: Settings): RetentionConfiguration => ({
-  runsMs: (retention.runs_days ?? 90) * dayMs,
-  quarantineMs: (retention.quarantine_days ?? 90) * dayMs,
-  outboxMs: (retention.outbox_days ?? 90) * dayMs,
-  historyMs: retention.history_days === undefined ? null : retention.history_days * dayMs
+  runs: retention.runs_days ?? Duration.days(90),
+  quarantine: retention.quarantine_days ?? Duration.days(90),
+  outbox: retention.outbox_days ?? Duration.days(90),
+  history: retention.history_days ?? null
 })
 
 /** The limit of the budget with the reserve subtracted; null is unlimited. */
@@ -180,7 +180,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     connectionsMax: settings.warehouse?.connections ?? null,
     requestsPerMinute: requestsPerMinuteOf(settings),
     budgetScope: settings.budget?.scope ?? "token",
-    requestTimeoutMs: (settings.requests?.timeout_seconds ?? 60) * 1000,
+    requestTimeout: settings.requests?.timeout_seconds ?? Duration.seconds(60),
     attemptsMax: settings.requests?.attempts_max ?? 8,
     retryAfterMaxMs: (settings.requests?.retry_after_max_seconds ?? 900) * 1000,
     pagingMode: settings.paging?.mode ?? "auto",

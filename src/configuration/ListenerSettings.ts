@@ -1,6 +1,6 @@
 /** The settings of the listeners of `serve`: deliveries, dashboard, health and metrics. */
 import * as Schema from "effect/Schema"
-import { between, described, eventName, pattern, variableName } from "./SettingValues.ts"
+import { between, described, durationIn, eventName, pattern, variableName } from "./SettingValues.ts"
 
 /** A host (an IPv6 address in brackets) and a port. */
 export const listenPattern = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(\d{1,5})$/u
@@ -37,7 +37,7 @@ export const Webhooks = Schema.Struct({
   tolerance_seconds: described(between(300, 3600), "how old the signature of a delivery may be; default 300"),
   body_max_kilobytes: described(between(16, 16_384), "the largest delivery that is read; default 1024"),
   keep_days: described(
-    between(8, 3650),
+    durationIn("days", between(8, 3650)),
     "how long a processed event is kept, longer than in the service's delivery log; default 30"
   ),
   check_minutes: described(

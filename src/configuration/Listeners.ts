@@ -1,5 +1,6 @@
 /** The listeners of `serve`: deliveries, dashboard, health and metrics. */
 import { resolve } from "node:path"
+import * as Duration from "effect/Duration"
 import * as Redacted from "effect/Redacted"
 import { type Inputs, secretVariable } from "./Inputs.ts"
 import { listenPattern } from "./ListenerSettings.ts"
@@ -29,7 +30,7 @@ export interface WebhookConfiguration extends ListenAddress {
   /** Slow requests of one address. */
   readonly connectionsPerAddressMax: number
   /** How long a processed event is kept. */
-  readonly keepMs: number
+  readonly eventRetention: Duration.Duration
   /** How often subscriptions and delivery logs are checked. */
   readonly checkEveryMs: number
   /** The field that carries a new secret when one is rotated. */
@@ -86,7 +87,7 @@ const webhooksDefault = {
   aheadSeconds: 60,
   bodyMaxKilobytes: 1024,
   connectionsPerAddress: 64,
-  keepDays: 30,
+  eventRetention: Duration.days(30),
   checkMinutes: 5,
   rotateField: "secret"
 } as const
@@ -138,7 +139,7 @@ export const webhooksOf = (inputs: Inputs): WebhookConfiguration => {
     aheadMs: webhooksDefault.aheadSeconds * 1000,
     bodyBytesMax: (webhooks.body_max_kilobytes ?? webhooksDefault.bodyMaxKilobytes) * 1024,
     connectionsPerAddressMax: webhooks.connections_per_address ?? webhooksDefault.connectionsPerAddress,
-    keepMs: (webhooks.keep_days ?? webhooksDefault.keepDays) * 86_400_000,
+    eventRetention: webhooks.keep_days ?? webhooksDefault.eventRetention,
     checkEveryMs: (webhooks.check_minutes ?? webhooksDefault.checkMinutes) * 60_000,
     rotateField: webhooks.rotate_field ?? webhooksDefault.rotateField
   }

@@ -5,7 +5,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
 import { Schedules } from "./ScheduleSettings.ts"
-import { between, described, eventName, natural, pattern, positive, variableName } from "./SettingValues.ts"
+import { between, described, durationIn, eventName, natural, pattern, positive, variableName } from "./SettingValues.ts"
 
 const name = pattern(/^[A-Za-z0-9_-]{1,64}$/u, "Expected letters, digits, _ or - (at most 64)")
 const dataset = pattern(/^[a-z_][a-z0-9_]{0,40}$/u, "Expected a lower-case name of letters, digits and _")
@@ -64,7 +64,10 @@ export const Push = Schema.Struct({
     "whether new records are sent many at a time where the service offers that; default true"
   ),
   idempotency_max_age_hours: described(
-    Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 23 }, { message: "Expected a number from 1 to 23" })),
+    durationIn(
+      "hours",
+      Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 23 }, { message: "Expected a number from 1 to 23" }))
+    ),
     "how old the key of a request may be when it is sent again; the service forgets keys after 24 hours, and an older " +
       "request is resolved by looking its records up; default 23"
   ),
@@ -72,15 +75,21 @@ export const Push = Schema.Struct({
 })
 
 export const Retention = Schema.Struct({
-  runs_days: described(positive, "how long finished runs are kept; the last ones of a resource stay; default 90"),
-  quarantine_days: described(positive, "how long quarantine entries are kept after they were resolved; default 90"),
+  runs_days: described(
+    durationIn("days", positive),
+    "how long finished runs are kept; the last ones of a resource stay; default 90"
+  ),
+  quarantine_days: described(
+    durationIn("days", positive),
+    "how long quarantine entries are kept after they were resolved; default 90"
+  ),
   outbox_days: described(
-    Schema.Int.check(Schema.isGreaterThanOrEqualTo(7, { message: "Expected at least 7" })),
+    durationIn("days", Schema.Int.check(Schema.isGreaterThanOrEqualTo(7, { message: "Expected at least 7" }))),
     "how long pushed records are kept after they were resolved; rejected ones stay with all records of their push. A " +
       "record that is pushed again after that is compared with the service first, and nothing is created twice; default 90"
   ),
   history_days: described(
-    positive,
+    durationIn("days", positive),
     "how long earlier versions of a row are kept after they were replaced; the current one stays. The state of a record " +
       "before that time is lost; default: for ever"
   )
@@ -123,7 +132,7 @@ export const Settings = Schema.Struct({
   ),
   requests: described(
     Schema.Struct({
-      timeout_seconds: described(positive, "longest wait for one whole answer; default 60"),
+      timeout_seconds: described(durationIn("seconds", positive), "longest wait for one whole answer; default 60"),
       attempts_max: described(positive, "attempts at one request before the run gives up; default 8"),
       retry_after_max_seconds: described(positive, "longest Retry-After that is waited for; default 900")
     }),

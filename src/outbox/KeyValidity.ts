@@ -3,6 +3,7 @@
  *
  * Promise: a key is sent only while the source surely remembers it, and only by the process that has the fence.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { fenceAgeMs, type PushSession, transaction, warehouseNow } from "./PushSession.ts"
 import type { PushRequest } from "./RequestStore.ts"
@@ -18,7 +19,7 @@ const fenceChecksMax = 3
 
 /** Whether the source surely remembers the key: it is young enough, and its scope is ours. */
 export const isKeyValid = (session: PushSession, { createdAt, keyScope }: PushRequest): boolean =>
-  keyScope === session.keyScope && warehouseNow(session) - createdAt < session.settings.keyAgeMaxMs
+  keyScope === session.keyScope && warehouseNow(session) - createdAt < Duration.toMillis(session.settings.keyAgeMax)
 
 /** How long, in milliseconds, a request of another token may still be in flight; 0 when the token is ours. */
 export const foreignKeyWaitMs = (session: PushSession, { createdAt, keyScope }: PushRequest): number =>

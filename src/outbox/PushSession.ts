@@ -31,7 +31,7 @@ export interface PushSettings {
   /** Whether one request creates many records where the resource offers it. */
   readonly useBatch: boolean
   /** A key older than this is not sent any more; the source may forget it earlier. */
-  readonly keyAgeMaxMs: number
+  readonly keyAgeMax: Duration.Duration
   /** Requests in flight. */
   readonly concurrency: number
 }
@@ -39,7 +39,7 @@ export interface PushSettings {
 export const settingsDefault: PushSettings = {
   batchRecordsMax: Number.POSITIVE_INFINITY,
   useBatch: true,
-  keyAgeMaxMs: 23 * 60 * 60 * 1000,
+  keyAgeMax: Duration.hours(23),
   concurrency: 4
 }
 
@@ -195,8 +195,8 @@ export const openSession = Effect.fnUntraced(function* (
 ): Effect.fn.Return<PushSession, PushSessionError> {
   const { company, table } = options
   const { traits } = table.resource
-  const keyAgeMaxMs = Math.min(options.settings.keyAgeMaxMs, keyLifetimeShare * Duration.toMillis(traits.keyLifetime))
-  const settings = { ...options.settings, keyAgeMaxMs }
+  const keyAgeMax = Duration.min(options.settings.keyAgeMax, Duration.times(traits.keyLifetime, keyLifetimeShare))
+  const settings = { ...options.settings, keyAgeMax }
   const clock = yield* Clock.Clock
   const session: PushSession = {
     ...options,

@@ -1,4 +1,5 @@
 /** Deleting old rows in batches, each of them a small transaction. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -13,8 +14,8 @@ export const cutoffStatement = Statement.make({
 })
 
 /** The warehouse's time this long ago, to the microsecond. */
-export const cutoff = (ms: number): Sql.Query<string> =>
-  Effect.map(Statement.run(cutoffStatement, [ms / 1000]), ([row]) => row!.at)
+export const cutoff = (age: Duration.Duration): Sql.Query<string> =>
+  Effect.map(Statement.run(cutoffStatement, [Duration.toSeconds(age)]), ([row]) => row!.at)
 
 /** Repeats a statement that deletes a batch until it finds no more. Answers the number of deleted rows. */
 export const batches = Effect.fnUntraced(function* (batch: Sql.Query<ReadonlyArray<unknown>>) {

@@ -1,4 +1,5 @@
 /** Retention of earlier versions of rows. */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -35,10 +36,10 @@ export const historyTablesStatement = Statement.make({
  */
 export const remove = Effect.fnUntraced(function* (
   dataset: string,
-  keepMs: number | null
+  retention: Duration.Duration | null
 ): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
-  if (keepMs === null) return 0
-  const before = yield* cutoff(keepMs)
+  if (retention === null) return 0
+  const before = yield* cutoff(retention)
   const tables = yield* Statement.run(historyTablesStatement, [dataset, supersededSuffix])
   let all = 0
   for (const { name } of tables) {

@@ -1,4 +1,5 @@
 /** Retention of the inbox: old events, closed delivery gaps and former processes. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -7,7 +8,7 @@ import { batchRows, cutoff, deletesOld } from "./Batches.ts"
 
 export interface InboxRetentionOptions {
   /** How long resolved events and closed gaps are kept. */
-  readonly keepMs: number
+  readonly retention: Duration.Duration
   /** How many resolved events are kept at most; default 2,000,000. */
   readonly resolvedMax?: number | undefined
   /** How many dead letters are kept at most; default 100,000. */
@@ -40,9 +41,13 @@ export const deadLetters: typeof resolvedEvents = {
   remove: Statement.make({ name: "remove dead letters", ...removal, text: removeEvents(isDead) })
 }
 
-/** Removes events that are older than `keepMs`, and the oldest beyond `most`. Answers how many. */
-const removeOld = Effect.fnUntraced(function* (statements: typeof resolvedEvents, keepMs: number, most: number) {
-  const before = yield* cutoff(keepMs)
+/** Removes events that are older than `retention`, and the oldest beyond `most`. Answers how many. */
+const removeOld = Effect.fnUntraced(function* (
+  statements: typeof resolvedEvents,
+  retention: Duration.Duration,
+  most: number
+) {
+  const before = yield* cutoff(retention)
   let removed = 0
   for (let last = batchRows; last === batchRows; removed += last) {
     last = (yield* Statement.run(statements.remove, [before, batchRows])).length
@@ -82,14 +87,14 @@ export const removeProcessesStatement = Statement.make({
  * again is processed again, which does no harm.
  */
 export const remove = Effect.fnUntraced(function* ({
-  keepMs,
+  retention,
   resolvedMax = 2_000_000,
   deadMax = 100_000
 }: InboxRetentionOptions): Effect.fn.Return<InboxRetentionResult, SqlError, SqlClient.SqlClient> {
-  const before = yield* cutoff(keepMs)
+  const before = yield* cutoff(retention)
   return {
-    events: yield* removeOld(resolvedEvents, keepMs, resolvedMax),
-    dead: yield* removeOld(deadLetters, Math.max(keepMs, deadDays * 86_400_000), deadMax),
+    events: yield* removeOld(resolvedEvents, retention, resolvedMax),
+    dead: yield* removeOld(deadLetters, Duration.max(retention, Duration.days(deadDays)), deadMax),
     gaps: (yield* Statement.run(removeGapsStatement, [before])).length,
     processes: (yield* Statement.run(removeProcessesStatement, [before])).length
   }

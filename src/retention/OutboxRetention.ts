@@ -1,10 +1,11 @@
 /** Retention of pushes, their records and their requests. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import { batches, batchRows, cutoff, deletesOld } from "./Batches.ts"
 
 /** Longer than any source knows a key. */
-const keysKnownMs = 2 * 24 * 60 * 60_000
+const keyLifetimeMax = Duration.days(2)
 
 /** Pushes that are done with, all of whose records are done. */
 export const oldPushesStatement = Statement.make({
@@ -54,8 +55,8 @@ export const removeCallsStatement = Statement.make({
  * Deletes records that were pushed so long ago, with their finished pushes and requests. Rejected ones stay with all
  * records of their push, and nothing goes before the source has forgotten its keys.
  */
-export const remove = Effect.fnUntraced(function* (keepMs: number) {
-  const before = yield* cutoff(Math.max(keepMs, keysKnownMs))
+export const remove = Effect.fnUntraced(function* (retention: Duration.Duration) {
+  const before = yield* cutoff(Duration.max(retention, keyLifetimeMax))
   let outbox = yield* batches(Statement.run(removeFreeStatement, [before]))
   let pushes = 0
   for (const { id } of yield* Statement.run(oldPushesStatement, [before])) {

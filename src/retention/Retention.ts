@@ -10,6 +10,7 @@
  * A record whose outbox row was deleted is new when it is pushed again. The source is then searched before anything is sent
  * (src/outbox/Deduplicate.ts), so that the record is found and not created twice.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -20,13 +21,13 @@ import * as InboxRetention from "./InboxRetention.ts"
 import * as OutboxRetention from "./OutboxRetention.ts"
 import * as RunRetention from "./RunRetention.ts"
 
-/** How long finished work is kept, in milliseconds. */
+/** How long finished work is kept. */
 export interface RetentionSettings {
-  readonly runsMs: number
-  readonly quarantineMs: number
-  readonly outboxMs: number
+  readonly runs: Duration.Duration
+  readonly quarantine: Duration.Duration
+  readonly outbox: Duration.Duration
   /** Processed events. */
-  readonly eventsMs: number
+  readonly events: Duration.Duration
 }
 
 /** The numbers of deleted rows. */
@@ -47,8 +48,8 @@ export type RetentionResult = Readonly<
   >
 >
 
-const everyMs = 60 * 60_000
-const samplesKeptMs = 25 * 60 * 60_000
+const interval = Duration.hours(1)
+const sampleRetention = Duration.hours(25)
 
 export const removeQuarantineStatement = Statement.make({
   ...deletesOld,
@@ -84,20 +85,20 @@ export const removeTasksStatement = Statement.make({
 export const pass = Effect.fnUntraced(function* (
   settings: RetentionSettings
 ): Effect.fn.Return<RetentionResult, SqlError, SqlClient.SqlClient> {
-  const inbox = yield* InboxRetention.remove({ keepMs: settings.eventsMs })
-  const quarantine = yield* batches(Statement.run(removeQuarantineStatement, [yield* cutoff(settings.quarantineMs)]))
-  const runs = yield* RunRetention.remove(settings.runsMs)
-  const pushed = yield* OutboxRetention.remove(settings.outboxMs)
-  const samples = yield* batches(Statement.run(removeSamplesStatement, [yield* cutoff(samplesKeptMs)]))
-  const tasks = (yield* Statement.run(removeTasksStatement, [yield* cutoff(settings.runsMs)])).length
+  const inbox = yield* InboxRetention.remove({ retention: settings.events })
+  const quarantine = yield* batches(Statement.run(removeQuarantineStatement, [yield* cutoff(settings.quarantine)]))
+  const runs = yield* RunRetention.remove(settings.runs)
+  const pushed = yield* OutboxRetention.remove(settings.outbox)
+  const samples = yield* batches(Statement.run(removeSamplesStatement, [yield* cutoff(sampleRetention)]))
+  const tasks = (yield* Statement.run(removeTasksStatement, [yield* cutoff(settings.runs)])).length
   return { ...inbox, ...pushed, quarantine, runs, samples, tasks }
 })
 
 export interface HistorySettings {
   /** The dataset of all versions. */
   readonly dataset: string
-  /** How long a version is kept after it was replaced, in milliseconds; null for ever. */
-  readonly historyMs: number | null
+  /** How long a version is kept after it was replaced; null for ever. */
+  readonly retention: Duration.Duration | null
 }
 
 /** The history is looked at once in so many passes: it is read as a whole for that. */
@@ -106,11 +107,11 @@ const historyEvery = 24
 /** Removes what is old enough at once, then every hour, for ever; of the history once a day. */
 export const runRetention = Effect.fnUntraced(function* (
   settings: RetentionSettings,
-  { dataset, historyMs }: HistorySettings
+  { dataset, retention }: HistorySettings
 ): Effect.fn.Return<never, SqlError, SqlClient.SqlClient> {
   for (let round = 0; ; round += 1) {
     const { samples: _, processes: __, dead, ...removed } = yield* pass(settings)
-    const versions = round % historyEvery === 0 ? yield* HistoryRetention.remove(dataset, historyMs) : 0
+    const versions = round % historyEvery === 0 ? yield* HistoryRetention.remove(dataset, retention) : 0
     const deleted = { ...removed, versions }
     const words = Object.entries(deleted).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
     if (words.length > 0) yield* Effect.logInfo(`removed what was old: ${words.join(", ")}`)
@@ -119,6 +120,6 @@ export const runRetention = Effect.fnUntraced(function* (
         `removed ${dead} dead letters, which cannot be replayed any longer: they were older than ${InboxRetention.deadDays} days, or there were too many`
       )
     }
-    yield* Effect.sleep(everyMs)
+    yield* Effect.sleep(interval)
   }
 })

@@ -1,4 +1,5 @@
 /** Retention of runs. */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import { makesFresh, readToEnd } from "../warehouse/RunConditions.ts"
@@ -51,8 +52,8 @@ export const removeRunsStatement = Statement.make({
  * Deletes runs that ended so long ago. The newest of each resource and lane stay, the last complete ones, and those with
  * open quarantine. Answers their number.
  */
-export const remove = Effect.fnUntraced(function* (keepMs: number) {
-  const before = yield* cutoff(keepMs)
+export const remove = Effect.fnUntraced(function* (retention: Duration.Duration) {
+  const before = yield* cutoff(retention)
   const needed = JSON.stringify(yield* Statement.run(runsNeededStatement))
   let [at, id, all] = ["-infinity", "0", 0]
   for (;;) {

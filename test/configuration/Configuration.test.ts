@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { load } from "../../src/configuration/Configuration.ts"
@@ -112,7 +113,7 @@ describe("the configuration", () => {
         aheadMs: 60_000,
         bodyBytesMax: 1_048_576,
         connectionsPerAddressMax: 64,
-        keepMs: 30 * 86_400_000,
+        eventRetention: Duration.days(30),
         checkEveryMs: 300_000,
         rotateField: "secret"
       })
@@ -147,14 +148,14 @@ webhooks:
       assert.deepStrictEqual((yield* load({}, {})).push, {
         batchRecordsMax: 250,
         useBatch: true,
-        keyAgeMaxMs: 23 * 3_600_000,
+        keyAgeMax: Duration.hours(23),
         concurrency: 4
       })
       const yaml = "push: { batch_size: 1, use_batch: false, idempotency_max_age_hours: 1.5, concurrency: 16 }\n"
       assert.deepStrictEqual((yield* withFile(yaml, (config) => load({ config }, {}))).push, {
         batchRecordsMax: 1,
         useBatch: false,
-        keyAgeMaxMs: 5_400_000,
+        keyAgeMax: Duration.minutes(90),
         concurrency: 16
       })
       const wrong = "push:\n  batch_size: 251\n  use_batch: maybe\n  idempotency_max_age_hours: 24\n  concurrency: 0\n"

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
@@ -153,15 +154,15 @@ describe("the retention and monitoring settings", () => {
 
   it.effect("keep runs for 90 days by default, and pushed records for at least a week", () =>
     Effect.gen(function* () {
-      const dayMs = 86_400_000
       assert.deepStrictEqual(good(yield* read("")).retention, {
-        runsMs: 90 * dayMs,
-        quarantineMs: 90 * dayMs,
-        outboxMs: 90 * dayMs,
-        historyMs: null
+        runs: Duration.days(90),
+        quarantine: Duration.days(90),
+        outbox: Duration.days(90),
+        history: null
       })
-      assert.strictEqual(good(yield* read("retention: { history_days: 400 }")).retention.historyMs, 400 * dayMs)
-      assert.strictEqual(good(yield* read("retention: { runs_days: 7 }")).retention.runsMs, 7 * dayMs)
+      const { history } = good(yield* read("retention: { history_days: 400 }")).retention
+      assert.deepStrictEqual(history, Duration.days(400))
+      assert.deepStrictEqual(good(yield* read("retention: { runs_days: 7 }")).retention.runs, Duration.days(7))
       assert.match(wrong(yield* read("retention: { outbox_days: 1 }")).join(), /at least 7/)
     })
   )

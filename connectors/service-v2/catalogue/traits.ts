@@ -1,4 +1,5 @@
 /** What the engine must know of Service API v2 beside its resources. */
+import * as Duration from "effect/Duration"
 import type { SourceTraits } from "../../../src/catalogue/SourceTraits.ts"
 import { limits } from "./limits.ts"
 
@@ -10,5 +11,5 @@ export const traits: SourceTraits = {
     return area === "" || ["*", `${area}:*`, scope].some((one) => scopes.includes(one)) ? null : scope
   },
   batchRecordsMax: limits.batchRecordsMax,
-  keyLifetime: `${limits.idempotencyHours} hours`
+  keyLifetime: Duration.hours(limits.idempotencyHours)
 }

@@ -1,5 +1,6 @@
 /** A repeated delivery of an event that retention has deleted (R8): it is processed again and changes no row. */
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
@@ -56,7 +57,7 @@ describe("a repeated delivery", () => {
         assert.deepInclude(store.stats(), { stored: 2, known: 1 })
 
         yield* sql`update tributary.inbox set resolved_at = resolved_at - interval '31 days' where company = ${name}`
-        assert.strictEqual((yield* InboxRetention.remove({ keepMs: 30 * 86_400_000 })).events, 2)
+        assert.strictEqual((yield* InboxRetention.remove({ retention: Duration.days(30) })).events, 2)
         yield* requests
         assert.strictEqual(yield* deliver(body), 204)
         assert.deepInclude(store.stats(), { stored: 3, known: 1 })

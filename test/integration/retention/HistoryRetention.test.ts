@@ -1,5 +1,6 @@
 /** Retention of the history. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -11,7 +12,6 @@ import { things } from "../../support/tiny.ts"
 
 const table = tableOf(things)
 const warehouse = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMerge(layerWarehouse))
-const dayMs = 86_400_000
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention of the history", (it) => {
   it.effect("deletes versions replaced before the limit, never the current one, and nothing without a limit", () =>
@@ -36,8 +36,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
       )
       const dataset = table.datasets.history
       assert.strictEqual(yield* HistoryRetention.remove(dataset, null), 0)
-      assert.strictEqual(yield* HistoryRetention.remove(dataset, 365 * dayMs), 0)
-      assert.strictEqual(yield* HistoryRetention.remove(dataset, 30 * dayMs), 12_000)
+      assert.strictEqual(yield* HistoryRetention.remove(dataset, Duration.days(365)), 0)
+      assert.strictEqual(yield* HistoryRetention.remove(dataset, Duration.days(30)), 12_000)
       assert.deepStrictEqual(yield* versions, ["3: 6000", "4: 6000"])
     })
   )

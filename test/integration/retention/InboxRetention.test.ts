@@ -1,5 +1,6 @@
 /** Retention of the inbox. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
@@ -24,13 +25,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("retentio
         select process_id, array['x'], tributary.now() - began * interval '1 day', tributary.now() - alive * interval '1 day',
                tributary.now() - ended * interval '1 day'
           from (values ('ended', 120, 101, 100), ('killed', 119, 99, null), ('last', 98, 97, 97)) as r (process_id, began, alive, ended)`
-      const keepMs = 30 * 86_400_000
-      const first = yield* InboxRetention.remove({ keepMs })
+      const retention = Duration.days(30)
+      const first = yield* InboxRetention.remove({ retention })
       assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, processes: 2 })
-      assert.deepStrictEqual(yield* InboxRetention.remove({ keepMs }), { events: 0, dead: 0, gaps: 0, processes: 0 })
-      assert.deepInclude(yield* InboxRetention.remove({ keepMs, resolvedMax: 100 }), { events: 5_900, dead: 0 })
+      assert.deepStrictEqual(yield* InboxRetention.remove({ retention }), { events: 0, dead: 0, gaps: 0, processes: 0 })
+      assert.deepInclude(yield* InboxRetention.remove({ retention, resolvedMax: 100 }), { events: 5_900, dead: 0 })
       // The oldest of the dead go first.
-      assert.deepInclude(yield* InboxRetention.remove({ keepMs, deadMax: 2_500 }), { events: 0, dead: 3_500 })
+      assert.deepInclude(yield* InboxRetention.remove({ retention, deadMax: 2_500 }), { events: 0, dead: 3_500 })
       const [oldest] = yield* sql<{ readonly days: number }>`
         select extract(day from tributary.now() - min(resolved_at))::int as days from tributary.inbox where state = 'dead_letter'`
       assert.strictEqual(oldest!.days, 1)

@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -10,7 +11,7 @@ import * as Retention from "../../../src/retention/Retention.ts"
 import { attributesOf, collector } from "../../support/collector.ts"
 import { makeWorld } from "../../support/world.ts"
 
-const dayMs = 86_400_000
+const kept = Duration.days(90)
 const count = 60
 
 interface Told {
@@ -61,7 +62,7 @@ describe("a push after outbox retention", () => {
             "update tributary.outbox set created_at = created_at - interval '100 days', resolved_at = resolved_at - interval '100 days'"
           )
           yield* world.query("update tributary.pushes set finished_at = finished_at - interval '100 days'")
-          const settings = { runsMs: 90 * dayMs, quarantineMs: 90 * dayMs, outboxMs: 90 * dayMs, eventsMs: 90 * dayMs }
+          const settings = { runs: kept, quarantine: kept, outbox: kept, events: kept }
           const removed = yield* Retention.pass(settings).pipe(Effect.provide(warehouse), Effect.orDie)
           assert.strictEqual(removed.outbox, count)
           assert.isAbove(removed.pushes, 0)

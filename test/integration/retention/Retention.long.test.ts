@@ -1,12 +1,13 @@
 /** Retention on 100,000 runs and 100,000 outbox rows: the rows that it deletes and keeps. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Retention from "../../../src/retention/Retention.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
-const dayMs = 86_400_000
-const settings = { runsMs: 30 * dayMs, quarantineMs: 30 * dayMs, outboxMs: 30 * dayMs, eventsMs: 30 * dayMs }
+const kept = Duration.days(30)
+const settings = { runs: kept, quarantine: kept, outbox: kept, events: kept }
 const nothing = {
   runs: 0,
   quarantine: 0,
@@ -151,7 +152,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
         `insert into tributary.outbox (company, resource, externalid, record, state, outcome, resolved_at)
          values ('main', 'b', 'young', '{}', 'done', 'created', tributary.now() - interval '47 hours')`
       )
-      yield* Retention.pass({ ...settings, outboxMs: 0 })
+      yield* Retention.pass({ ...settings, outbox: Duration.zero })
       assert.strictEqual((yield* ids("select id from tributary.outbox where externalid = 'young'")).length, 1)
     })
   )

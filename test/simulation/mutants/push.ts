@@ -55,8 +55,8 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: keys,
-        find: "- createdAt < session.settings.keyAgeMaxMs",
-        replace: "- createdAt < session.settings.keyAgeMaxMs * 1000"
+        find: "- createdAt < Duration.toMillis(session.settings.keyAgeMax)",
+        replace: "- createdAt < Duration.toMillis(session.settings.keyAgeMax) * 1000"
       }
     ],
     wish: pushed(["U15", "U2", "U1"])

@@ -5,6 +5,7 @@
  * right before that, when a request of its has left, when the source has done the work and nobody knows it yet; it may
  * sleep for minutes and wake as a zombie; all of them may be gone for days with calls left open.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
@@ -30,7 +31,7 @@ const tableFor = (path: string) => tableOf(serviceV2.resources.get(path)!, datas
 const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): PushSettings => ({
   batchRecordsMax,
   useBatch: pushing.useBatch,
-  keyAgeMaxMs: pushing.keyAgeMax / 1000,
+  keyAgeMax: Duration.millis(pushing.keyAgeMax / 1000),
   concurrency
 })
 

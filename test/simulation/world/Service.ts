@@ -4,6 +4,7 @@
  * Promise: the parts are those of `src/serve/Serve.ts` and are put together as there, but for the listener: what
  * arrives is handed to the receiver by `Ports.ts`.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Latch from "effect/Latch"
@@ -101,7 +102,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
         "the removal of old events",
         Effect.forever(
           Effect.andThen(
-            InboxRetention.remove({ keepMs: keep / 1000 }),
+            InboxRetention.remove({ retention: Duration.millis(keep / 1000) }),
             Effect.sleep(Math.max(5_000, Math.min(keep / 2000, 60_000)))
           )
         )
