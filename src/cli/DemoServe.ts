@@ -59,7 +59,7 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const options = yield* ServeLayers.service(settings, [], here, yield* ServeLayers.backgroundServices(settings, page))
   // The subscriptions are made here, and no other process changes them.
-  const service = yield* Serve.start({ ...options, checkEveryMs: null }).pipe(Effect.mapError(notListening))
+  const service = yield* Serve.start({ ...options, checkInterval: null }).pipe(Effect.mapError(notListening))
   yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))
 
   const reader = yield* (yield* Source).deliveries

@@ -132,7 +132,7 @@ export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (s
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const service = yield* Serve.start({
     ...(yield* ServeLayers.service({ ...settings, webhooks }, [company.name], here)),
-    checkEveryMs: null
+    checkInterval: null
   }).pipe(Effect.mapError(({ message }) => failed(message)))
   yield* Effect.raceFirst(service.ready, service.ended)
 

@@ -177,9 +177,9 @@ export const service = Effect.fnUntraced(function* (
       monitoring: monitoring.listen,
       metricsToken: monitoring.token
     },
-    window: { toleranceMs: webhooks.toleranceMs, aheadMs: webhooks.aheadMs },
+    window: webhooks,
     publicUrl: webhooks.publicUrl,
-    checkEveryMs: webhooks.checkEveryMs,
+    checkInterval: webhooks.checkInterval,
     secrets: settings.companies
       .filter(({ name }) => names.length === 0 || names.includes(name))
       .map((company) => secretsOf(company)),

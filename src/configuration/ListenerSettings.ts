@@ -34,14 +34,17 @@ export const Webhooks = Schema.Struct({
     ),
     "the events that companies subscribe to; default: those that the service documents by name"
   ),
-  tolerance_seconds: described(between(300, 3600), "how old the signature of a delivery may be; default 300"),
+  tolerance_seconds: described(
+    durationIn("seconds", between(300, 3600)),
+    "how old the signature of a delivery may be; default 300"
+  ),
   body_max_kilobytes: described(between(16, 16_384), "the largest delivery that is read; default 1024"),
   keep_days: described(
     durationIn("days", between(8, 3650)),
     "how long a processed event is kept, longer than in the service's delivery log; default 30"
   ),
   check_minutes: described(
-    between(1, 1440),
+    durationIn("minutes", between(1, 1440)),
     "how often subscriptions and their delivery logs are checked for missed events; default 5"
   ),
   rotate_field: described(

@@ -23,16 +23,16 @@ export interface WebhookConfiguration extends ListenAddress {
   /** Null is the source's default. */
   readonly events: ReadonlyArray<string> | null
   /** Maximum age of a delivery's signature. */
-  readonly toleranceMs: number
+  readonly tolerance: Duration.Duration
   /** How far the sender's clock may be ahead. */
-  readonly aheadMs: number
+  readonly aheadMax: Duration.Duration
   readonly bodyBytesMax: number
   /** Slow requests of one address. */
   readonly connectionsPerAddressMax: number
   /** How long a processed event is kept. */
   readonly eventRetention: Duration.Duration
   /** How often subscriptions and delivery logs are checked. */
-  readonly checkEveryMs: number
+  readonly checkInterval: Duration.Duration
   /** The field that carries a new secret when one is rotated. */
   readonly rotateField: string
 }
@@ -83,12 +83,12 @@ const checkPort = (port: number, wrong: Wrong): void => {
 
 const webhooksDefault = {
   listen: "127.0.0.1:8085",
-  toleranceSeconds: 300,
-  aheadSeconds: 60,
+  tolerance: Duration.seconds(300),
+  aheadMax: Duration.seconds(60),
   bodyMaxKilobytes: 1024,
   connectionsPerAddress: 64,
   eventRetention: Duration.days(30),
-  checkMinutes: 5,
+  checkInterval: Duration.minutes(5),
   rotateField: "secret"
 } as const
 
@@ -135,12 +135,12 @@ export const webhooksOf = (inputs: Inputs): WebhookConfiguration => {
     publicUrl: publicUrl === undefined || problem !== undefined ? null : new URL(publicUrl).href.replace(/\/+$/, ""),
     tls,
     events: webhooks.events ?? null,
-    toleranceMs: (webhooks.tolerance_seconds ?? webhooksDefault.toleranceSeconds) * 1000,
-    aheadMs: webhooksDefault.aheadSeconds * 1000,
+    tolerance: webhooks.tolerance_seconds ?? webhooksDefault.tolerance,
+    aheadMax: webhooksDefault.aheadMax,
     bodyBytesMax: (webhooks.body_max_kilobytes ?? webhooksDefault.bodyMaxKilobytes) * 1024,
     connectionsPerAddressMax: webhooks.connections_per_address ?? webhooksDefault.connectionsPerAddress,
     eventRetention: webhooks.keep_days ?? webhooksDefault.eventRetention,
-    checkEveryMs: (webhooks.check_minutes ?? webhooksDefault.checkMinutes) * 60_000,
+    checkInterval: webhooks.check_minutes ?? webhooksDefault.checkInterval,
     rotateField: webhooks.rotate_field ?? webhooksDefault.rotateField
   }
 }

@@ -4,6 +4,7 @@
  * Promise: only a delivery whose {@link Verification} is `Genuine` changes anything; the raw bytes are verified. An
  * {@link Event} says which record to read; no value of it is landed.
  */
+import type * as Duration from "effect/Duration"
 import type * as Redacted from "effect/Redacted"
 
 /** One delivery as it arrived. */
@@ -30,9 +31,9 @@ export interface VerifySettings {
   /** Every secret that may be in use; two while one is being rotated. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
   /** The highest age of a delivery. */
-  readonly toleranceSeconds: number
+  readonly tolerance: Duration.Duration
   /** How far the sender's clock may be ahead. */
-  readonly aheadSeconds: number
+  readonly aheadMax: Duration.Duration
 }
 
 /** An event as its body describes it. */

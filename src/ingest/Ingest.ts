@@ -13,7 +13,7 @@ import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { type DeliveryReader, isEvent, type Verification } from "../connector/Delivery.ts"
+import { type DeliveryReader, isEvent, type Verification, type VerifySettings } from "../connector/Delivery.ts"
 import type { SecretKeyring } from "../subscriptions/SecretKeyring.ts"
 import type { InboxWriter, Outcome as InsertOutcome } from "../inbox/InboxWriter.ts"
 import * as ThrottledWarnings from "../log/ThrottledWarnings.ts"
@@ -78,12 +78,7 @@ export interface IngestOptions {
   readonly reader: DeliveryReader
   readonly keyring: SecretKeyring
   readonly inbox: Pick<InboxWriter, "put">
-  readonly settings: {
-    /** How old a delivery may be. */
-    readonly toleranceMs: number
-    /** How far ahead the sender's clock may be. */
-    readonly aheadMs: number
-  }
+  readonly settings: Pick<VerifySettings, "tolerance" | "aheadMax">
 }
 
 const answers = {
@@ -147,9 +142,8 @@ const verify = (
   const [signature, ...others] = arrival.signatures
   if (others.length > 0) return { _tag: "Malformed", detail: "there is more than one signature header" }
   const { reader, settings } = options
-  const toleranceSeconds = Math.floor(settings.toleranceMs / 1000)
-  const aheadSeconds = Math.floor(settings.aheadMs / 1000)
-  return reader.verify({ signature, body: arrival.body, receivedAt }, { secrets, toleranceSeconds, aheadSeconds })
+  const { tolerance, aheadMax } = settings
+  return reader.verify({ signature, body: arrival.body, receivedAt }, { secrets, tolerance, aheadMax })
 }
 
 /** Counts a delivery, and warns of it. */

@@ -20,23 +20,29 @@ export interface CheckedCompany {
   readonly unreadable: ReadonlyMap<string, string>
   readonly isSynced: (resource: string) => boolean
   readonly overlapMs: number
-  readonly unobservedMaxMs: number
+  readonly unobservedMax: Duration.Duration
 }
 
 /** A part of the log's retention that is left for clocks that differ. */
-const clockMarginMs = 24 * 60 * 60_000
+const clockMargin = Duration.days(1)
 /** After so many check intervals without a check there is a gap… */
 const unobservedChecks = 3
 /** … unless they are so short that a restart explains them. */
-const unobservedMinMs = 10 * 60_000
+const unobservedMin = Duration.minutes(10)
 
-const retentionMs = ({ logRetention }: Subscriptions): number => Duration.toMillis(logRetention) - clockMarginMs
+const retentionOf = ({ logRetention }: Subscriptions): Duration.Duration => Duration.subtract(logRetention, clockMargin)
 
-/** How long a log may stay unread without a gap; `checkEveryMs` is null where checks are not regular. */
-export const unobservedMaxMs = (subscriptions: Subscriptions, checkEveryMs: number | null): number =>
-  checkEveryMs === null
-    ? retentionMs(subscriptions)
-    : Math.min(retentionMs(subscriptions), Math.max(unobservedMinMs, unobservedChecks * checkEveryMs))
+/** How long a log may stay unread without a gap; `checkInterval` is null where checks are not regular. */
+export const unobservedMax = (
+  subscriptions: Subscriptions,
+  checkInterval: Duration.Duration | null
+): Duration.Duration =>
+  checkInterval === null
+    ? retentionOf(subscriptions)
+    : Duration.min(
+        retentionOf(subscriptions),
+        Duration.max(unobservedMin, Duration.times(checkInterval, unobservedChecks))
+      )
 
 const count = (of: number, what: string) => `${of} ${what}${of === 1 ? "" : "s"}`
 
@@ -84,7 +90,7 @@ export const checkLog = Effect.fnUntraced(function* (
   return yield* LogCursor.advance(name, row.id, scan.newest, at, [
     ...missedGaps(company, subscriptions, row.id, attempts, isStored),
     ...droppedGaps(company, row, scan, cursor, dropped),
-    ...unobservedGaps(company, retentionMs(subscriptions), row, scan, cursor)
+    ...unobservedGaps(company, retentionOf(subscriptions), row, scan, cursor)
   ])
 })
 
@@ -169,7 +175,7 @@ const droppedGaps = (
 /** Gaps of what the log showed no longer: too much was delivered, or the last check is too long ago. */
 const unobservedGaps = (
   company: CheckedCompany,
-  logRetentionMs: number,
+  logRetention: Duration.Duration,
   row: SubscriptionStore.SubscriptionRow,
   { isWhole }: LogScan,
   cursor: LogCursor.LogCursor
@@ -181,9 +187,9 @@ const unobservedGaps = (
     const detail = `more was delivered since the last check than is looked through (${logPagesMax} pages)`
     gaps.push(...gapsForAll(company, row, { ...ended, cause: "overflow", detail }))
   }
-  if (cursor.ageMs > company.unobservedMaxMs) {
+  if (cursor.ageMs > Duration.toMillis(company.unobservedMax)) {
     const detail =
-      cursor.ageMs > logRetentionMs
+      cursor.ageMs > Duration.toMillis(logRetention)
         ? `the delivery log was not read for ${Math.floor(cursor.ageMs / 86_400_000)} days, and it forgets`
         : `the source was not checked for ${Math.floor(cursor.ageMs / 60_000)} min, and what was undone meanwhile does not show`
     gaps.push(...gapsForAll(company, row, { ...ended, cause: "unobserved", detail }))
@@ -202,7 +208,7 @@ export const recordFailedCheck = Effect.fnUntraced(function* (
   for (const row of rows) {
     yield* SubscriptionStore.recordFailure(name, row.id, error)
     const cursor = yield* LogCursor.read(name, row.id)
-    if (row.state !== "active" || cursor === null || cursor.ageMs <= company.unobservedMaxMs) continue
+    if (row.state !== "active" || cursor === null || cursor.ageMs <= Duration.toMillis(company.unobservedMax)) continue
     const detail = `subscription ${row.id} cannot be checked: ${error.message}`
     const gap = { cause: "unobserved", detail, beganAt: cursor.at, lasts: true } as const
     opened += yield* DeliveryGaps.open(name, gapsForAll(company, row, gap))

@@ -42,7 +42,7 @@ import { isOurs } from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
-import { type CheckedCompany, checkLog, recordFailedCheck, unobservedMaxMs } from "./LogCheck.ts"
+import { type CheckedCompany, checkLog, recordFailedCheck, unobservedMax } from "./LogCheck.ts"
 import * as Reenable from "./Reenable.ts"
 import { type RepairMode, repairGaps, type Repairs } from "./Repair.ts"
 import { saveSnapshot, type SnapshotResult } from "./SubscriptionSnapshots.ts"
@@ -74,7 +74,7 @@ export interface ReconcileOptions {
   /** Where the company's deliveries are to be sent; null accepts any address that ends in `/hooks/` and its name. */
   readonly url: string | null
   /** How often the company is checked. A longer time without a check is a gap. Absent: only what the log forgets is. */
-  readonly checkEveryMs?: number
+  readonly checkInterval?: Duration.Duration
 }
 
 /** The result of a check of the source. */
@@ -128,7 +128,7 @@ const describeSubscriptions = (
 const checkLocked = Effect.fnUntraced(function* (
   company: Company,
   subscriptions: Subscriptions,
-  { url, checkEveryMs }: ReconcileOptions
+  { url, checkInterval }: ReconcileOptions
 ) {
   const { name, events, connector } = company
   const tables = yield* company.tables
@@ -142,7 +142,7 @@ const checkLocked = Effect.fnUntraced(function* (
     unreadable: new Map(),
     isSynced,
     overlapMs: company.engine.overlapMs,
-    unobservedMaxMs: unobservedMaxMs(subscriptions, checkEveryMs ?? null)
+    unobservedMax: unobservedMax(subscriptions, checkInterval ?? null)
   }
   const notes: Array<string> = []
   const at = yield* SubscriptionStore.now
@@ -230,7 +230,7 @@ export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
 })
 
 export interface RunOptions extends ReconcileOptions {
-  readonly checkEveryMs: number
+  readonly checkInterval: Duration.Duration
 }
 
 const describeFailure = (error: unknown): string => {
@@ -291,7 +291,7 @@ const repairForever = Effect.fnUntraced(function* (
   }
 })
 
-/** Checks the source forever: at once, then each `checkEveryMs`, and earlier while deliveries fail or a gap lasts. */
+/** Checks the source forever: at once, then each `checkInterval`, and earlier while deliveries fail or a gap lasts. */
 const checkForever = Effect.fnUntraced(function* (
   state: RunState,
   onChecked: Effect.Effect<unknown>
@@ -318,7 +318,7 @@ const checkForever = Effect.fnUntraced(function* (
       yield* log(notes)
     }
     // Early checks become rarer, down to the usual interval.
-    yield* Effect.sleep(Duration.millis(isEarly ? Math.min(pauseMs, options.checkEveryMs) : options.checkEveryMs))
+    yield* Effect.sleep(isEarly ? Duration.min(Duration.millis(pauseMs), options.checkInterval) : options.checkInterval)
     pauseMs = isEarly ? pauseMs * 2 : earlyMs
   }
 })

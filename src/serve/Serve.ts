@@ -8,6 +8,7 @@
  */
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
@@ -54,7 +55,7 @@ export interface ServiceOptions<E> {
   /** The address of the listener from outside; null when it is not configured. */
   readonly publicUrl: string | null
   /** How often subscriptions and delivery logs are checked; null: never. */
-  readonly checkEveryMs: number | null
+  readonly checkInterval: Duration.Duration | null
   /** What decrypts the signing secrets of each company. */
   readonly secrets: ReadonlyArray<SecretsCompany>
   /** Connects the companies, without a request to the source. */
@@ -253,14 +254,14 @@ const inboxServices = <E>(
 
 /** A search for missed events for each company. */
 const reconcileServices = <E>(
-  { checkEveryMs, publicUrl }: ServiceOptions<E>,
+  { checkInterval, publicUrl }: ServiceOptions<E>,
   companies: ReadonlyArray<Company>
 ): ReadonlyArray<BackgroundService> =>
-  checkEveryMs === null
+  checkInterval === null
     ? []
     : companies.map((company) => ({
         what: `company ${company.name}: looking for missed events`,
-        run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkEveryMs })
+        run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
       }))
 
 /** Creates the tables of everything that events may name, as a sync does. */

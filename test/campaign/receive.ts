@@ -3,6 +3,7 @@
  * gaps that only reconcile closes stay visible. Prints `{"port": n}` when events can be stored; ends with its input.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -19,9 +20,9 @@ const program = Effect.gen(function* () {
   const service = yield* Serve.start({
     reader: deliveryReader,
     listen: { host: "127.0.0.1", port: settings.port, tls: null, bodyBytesMax: 1024 * 1024 },
-    window: { toleranceMs: 300_000, aheadMs: 60_000 },
+    window: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) },
     publicUrl: null,
-    checkEveryMs: null,
+    checkInterval: null,
     secrets: settings.companies.map(({ name, token, secret }) => ({
       name,
       token: Redacted.make(token),

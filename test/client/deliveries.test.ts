@@ -1,5 +1,6 @@
 /** The reader of delivery bodies, over arbitrary bytes. */
 import { createHmac } from "node:crypto"
+import * as Duration from "effect/Duration"
 import * as Redacted from "effect/Redacted"
 import fc from "fast-check"
 import { Stripe } from "stripe"
@@ -64,7 +65,7 @@ describe("the delivery reader", () => {
       const signature = Object.entries(headers).find(([name]) => name.toLowerCase() === deliveryReader.signatureHeader)
       const verdict = deliveryReader.verify(
         { signature: signature?.[1], body, receivedAt: Date.parse(beginning) },
-        { secrets: [Redacted.make(secret)], toleranceSeconds: 300, aheadSeconds: 60 }
+        { secrets: [Redacted.make(secret)], tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
       )
       assert.strictEqual(verdict._tag, "Genuine")
       const event = eventOf(body)
@@ -93,7 +94,7 @@ describe("the delivery reader", () => {
         const signature = stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp: 1_790_000_000 })
         const verdict = deliveryReader.verify(
           { signature, body, receivedAt: 1_790_000_000_000 },
-          { secrets: [Redacted.make(secret)], toleranceSeconds: 300, aheadSeconds: 60 }
+          { secrets: [Redacted.make(secret)], tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
         )
         assert.strictEqual(verdict._tag, "Genuine")
         assert.strictEqual(eventOf(body).id, "evt_1")
@@ -112,16 +113,21 @@ describe("the delivery reader", () => {
     const judge = (secret: string, key: string, receivedAt: number, toleranceSeconds: number) =>
       deliveryReader.verify(
         { signature: headerOf(key), body, receivedAt },
-        { secrets: [Redacted.make(secret)], toleranceSeconds, aheadSeconds: 60 }
+        {
+          secrets: [Redacted.make(secret)],
+          tolerance: Duration.seconds(toleranceSeconds),
+          aheadMax: Duration.seconds(60)
+        }
       )._tag
     assert.strictEqual(judge("s", "s", t * 1000, 300), "Genuine")
     assert.strictEqual(judge("s", "s", Number.NaN, 300), "Stale")
-    assert.strictEqual(judge("s", "s", t * 1000, Number.NaN), "Stale")
+    // No number of seconds is a tolerance of zero.
+    assert.strictEqual(judge("s", "s", (t + 1) * 1000, Number.NaN), "Stale")
     const emptyKey = `t=${t},v1=${createHmac("sha256", "").update(`${t}.`).update(body).digest("hex")}`
     assert.strictEqual(
       deliveryReader.verify(
         { signature: emptyKey, body, receivedAt: t * 1000 },
-        { secrets: [Redacted.make("")], toleranceSeconds: 300, aheadSeconds: 60 }
+        { secrets: [Redacted.make("")], tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
       )._tag,
       "Forged"
     )

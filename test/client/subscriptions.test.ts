@@ -2,6 +2,7 @@
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -208,7 +209,7 @@ describe("a subscription", () => {
       for (const secrets of [[secret], [next]]) {
         const verdict = Deliveries.deliveryReader.verify(
           { signature, body, receivedAt: Date.parse(beginning) },
-          { secrets, toleranceSeconds: 300, aheadSeconds: 60 }
+          { secrets, tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
         )
         assert.strictEqual(verdict._tag, "Genuine")
       }

@@ -109,12 +109,12 @@ describe("the configuration", () => {
         publicUrl: null,
         tls: null,
         events: null,
-        toleranceMs: 300_000,
-        aheadMs: 60_000,
+        tolerance: Duration.minutes(5),
+        aheadMax: Duration.minutes(1),
         bodyBytesMax: 1_048_576,
         connectionsPerAddressMax: 64,
         eventRetention: Duration.days(30),
-        checkEveryMs: 300_000,
+        checkInterval: Duration.minutes(5),
         rotateField: "secret"
       })
       const yaml = `companies:

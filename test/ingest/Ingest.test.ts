@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import { Effect, Fiber, Logger, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
@@ -59,7 +60,7 @@ const receiving = Effect.fnUntraced(function* (
         done(outcome(event))
       }
     },
-    settings: { toleranceMs: 300_000, aheadMs: 60_000 }
+    settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
   }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])))
   return { receiver, events, counts, lines, tried }
 })
@@ -191,7 +192,7 @@ describe("Ingest", () => {
         reader: deliveryReader,
         keyring: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.never },
         inbox: { put: (_event, done) => done("stored") },
-        settings: { toleranceMs: 300_000, aheadMs: 60_000 }
+        settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
       })
       const body = bodyOf("evt_5")
       const forged = yield* Effect.forkChild(receiver.answer(delivery(signatureOf(other, t, body), body)))

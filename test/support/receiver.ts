@@ -8,6 +8,7 @@
 import { createInterface } from "node:readline"
 import { parseArgs } from "node:util"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Duration from "effect/Duration"
 import { Effect, Redacted } from "effect"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import { Database } from "../../src/postgres/Database.ts"
@@ -42,7 +43,7 @@ const program = Effect.gen(function* () {
     reader: deliveryReader,
     keyring: { of: () => secrets, most: () => 1, refresh: Effect.succeed(true) },
     inbox: inbox ?? nowhere,
-    settings: { toleranceMs: 300_000, aheadMs: 60_000 }
+    settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
   })
   const gated: Receiver.Ingest["receive"] = (arrival, done) =>
     receiver.receive(arrival, (answer) => {

@@ -8,11 +8,12 @@
  * This is written apart from the sender of the reference server, on purpose: a shared mistake would cancel itself.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
+import * as Duration from "effect/Duration"
 import * as Redacted from "effect/Redacted"
 import type { Delivery, Verification, VerifySettings } from "../../../src/connector/Delivery.ts"
 
 /** Five minutes (overview, Signature); the sender's clock may be a minute ahead (H-10). */
-export const settingsDefault = { toleranceSeconds: 300, aheadSeconds: 60 } as const
+export const settingsDefault = { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) } as const
 
 /** More signatures than a rotation can need are no rotation. */
 const signaturesMax = 8
@@ -59,7 +60,8 @@ export const verify = (delivery: Delivery, settings: VerifySettings): Verificati
   if (!genuine) return { _tag: "Forged" }
   const ageSeconds = Math.floor(delivery.receivedAt / 1000) - Number(t)
   // What cannot be compared is no recent delivery either.
-  const isRecent = ageSeconds <= settings.toleranceSeconds && -ageSeconds <= settings.aheadSeconds
+  const isRecent =
+    ageSeconds <= Duration.toSeconds(settings.tolerance) && -ageSeconds <= Duration.toSeconds(settings.aheadMax)
   if (!isRecent) return { _tag: "Stale", ageSeconds }
   return { _tag: "Genuine", sentAt: Number(t) }
 }

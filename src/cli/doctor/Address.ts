@@ -1,5 +1,6 @@
 /** The checks of the service's address: its answer, its certificate and its clock. */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Output from "../Output.ts"
@@ -88,7 +89,7 @@ const clockFinding = (
     )
   const difference = `${name} is ${seconds(aheadMs)} ${aheadMs > 0 ? "ahead of" : "behind"} this machine's`
   const remedy = "synchronise both clocks over the network (NTP); timedatectl status shows whether this machine's is"
-  const limitMs = aheadMs > 0 ? webhooks.aheadMs : webhooks.toleranceMs
+  const limitMs = Duration.toMillis(aheadMs > 0 ? webhooks.aheadMax : webhooks.tolerance)
   return owner === "service" && offMs > limitMs && webhooks.publicUrl !== null
     ? failed("configuration", `${difference}: webhook deliveries are refused beyond ${seconds(limitMs)}`, remedy)
     : warning(difference, remedy)

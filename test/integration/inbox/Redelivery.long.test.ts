@@ -23,7 +23,7 @@ describe("a repeated delivery", () => {
           reader: deliveryReader,
           keyring: { of: () => [Redacted.make(secret)], most: () => 1, refresh: Effect.succeed(true) },
           inbox: store,
-          settings: { toleranceMs: Number.MAX_SAFE_INTEGER, aheadMs: Number.MAX_SAFE_INTEGER }
+          settings: { tolerance: Duration.infinity, aheadMax: Duration.infinity }
         })
         const deliver = (body: string) =>
           Effect.map(

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { connect as tlsConnect } from "node:tls"
 import { gzipSync } from "node:zlib"
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import { Effect, Exit, Fiber, Logger, Redacted, Schedule, Scope } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
@@ -59,7 +60,7 @@ const receiving = Effect.fnUntraced(function* (options: Partial<HttpServer.HttpS
       refresh: Effect.succeed(true)
     },
     inbox,
-    settings: { toleranceMs: 300_000, aheadMs: 60_000 }
+    settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
   })
   const listener = yield* HttpServer.listen({
     host: "127.0.0.1",

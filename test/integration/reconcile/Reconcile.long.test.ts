@@ -1,5 +1,6 @@
 /** Rare delivery gaps: reconcile detects dropped and lost events and reads their resources again. */
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Subscriptions } from "../../../src/connector/Subscriptions.ts"
@@ -365,7 +366,9 @@ describe("reconcile in rare cases", () => {
             return asked === 1 ? Effect.die("a defect") : inner.list
           })
         }))
-        const fiber = yield* Effect.forkChild(Reconcile.run(failing, { url: receiver, checkEveryMs: 5 }))
+        const fiber = yield* Effect.forkChild(
+          Reconcile.run(failing, { url: receiver, checkInterval: Duration.millis(5) })
+        )
         yield* Effect.repeat(Effect.sleep(5), { until: () => asked >= 3, times: 2_000 })
         yield* Fiber.interrupt(fiber)
         assert.isAtLeast(asked, 3)

@@ -4,6 +4,7 @@
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { NotImplemented, SourceError } from "../../../src/connector/SourceError.ts"
@@ -266,7 +267,7 @@ describe("reconcile of unobserved delivery gaps", () => {
 
         // The list can be read, and the log cannot.
         const blind = withSubscriptions(company, () => ({ deliveries: () => Effect.fail(noLog) }))
-        const often = Reconcile.reconcile(blind, { url: receiver, checkEveryMs: 300_000 })
+        const often = Reconcile.reconcile(blind, { url: receiver, checkInterval: Duration.minutes(5) })
         yield* advance(1_200)
         for (let looks = 0; looks < 2; looks += 1) {
           const told = yield* often
@@ -366,7 +367,10 @@ describe("reconcile of unobserved delivery gaps", () => {
             ? connector.page(request)
             : Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
         const fiber = yield* Effect.forkChild(
-          Reconcile.run({ ...slow, connector: { ...connector, page } }, { url: receiver, checkEveryMs: 20 })
+          Reconcile.run(
+            { ...slow, connector: { ...connector, page } },
+            { url: receiver, checkInterval: Duration.millis(20) }
+          )
         )
         yield* Deferred.await(reading)
         const before = looks

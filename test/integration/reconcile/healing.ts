@@ -3,6 +3,7 @@
  * client, the real inbox, a real Postgres.
  */
 import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
@@ -132,8 +133,9 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
       batchRecordsMax: 1000
     })
   /** One who looks each five minutes. */
-  const checkOften = Effect.flatMap(Reconcile.reconcile(company, { url: receiver, checkEveryMs: 300_000 }), (result) =>
-    result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)
+  const checkOften = Effect.flatMap(
+    Reconcile.reconcile(company, { url: receiver, checkInterval: Duration.minutes(5) }),
+    (result) => (result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag))
   )
   const check = Effect.flatMap(Reconcile.reconcile(company, { url: receiver }), (result) =>
     result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag)

@@ -4,6 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
@@ -58,7 +59,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
     const isGenuine = () =>
       Signature.verify(
         { signature, body, receivedAt: Number(/^t=(\d+)/.exec(signature ?? "")?.[1]) * 1000 },
-        { secrets: held.of(name), toleranceSeconds: 300, aheadSeconds: 60 }
+        { secrets: held.of(name), tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
       )._tag === "Genuine"
     let accepted = isGenuine()
     if (!accepted && state.isPatient && (await Effect.runPromise(held.refresh))) accepted = isGenuine()

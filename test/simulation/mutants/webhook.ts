@@ -98,14 +98,14 @@ export const webhook: ReadonlyArray<Mutant> = [
     name: "one-sided-window",
     origin: "one-sided window",
     story: "what comes from the future cannot be old",
-    changes: [{ file: signature, find: " && -ageSeconds <= settings.aheadSeconds", replace: "" }],
+    changes: [{ file: signature, find: " && -ageSeconds <= Duration.toSeconds(settings.aheadMax)", replace: "" }],
     wish: { on: ["W8"], overrides: alone }
   },
   {
     name: "no-window",
     origin: "replays accepted",
     story: "a good signature is a good signature",
-    changes: [{ file: signature, find: "ageSeconds <= settings.toleranceSeconds && ", replace: "" }],
+    changes: [{ file: signature, find: "ageSeconds <= Duration.toSeconds(settings.tolerance) && ", replace: "" }],
     wish: { on: ["W7"], overrides: alone }
   },
   {
@@ -337,7 +337,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: logCheck,
-        find: "if (cursor.ageMs > company.unobservedMaxMs) {",
+        find: "if (cursor.ageMs > Duration.toMillis(company.unobservedMax)) {",
         replace: "if (cursor.ageMs > 6_000 * 86_400_000) {"
       }
     ],

@@ -73,7 +73,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
     reader: deliveryReader,
     keyring,
     inbox,
-    settings: { toleranceMs: toleranceSeconds * 1000, aheadMs: aheadSeconds * 1000 }
+    settings: { tolerance: Duration.seconds(toleranceSeconds), aheadMax: Duration.seconds(aheadSeconds) }
   })
   yield* Effect.addFinalizer(() => Effect.sync(() => ports.close(owner)))
   ports.open(owner, {
@@ -122,7 +122,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
         ),
         Supervisor.runForever(
           "looking for missed events",
-          Reconcile.run(company, { url: addressOf(company.name), checkEveryMs: checkEvery / 1000 })
+          Reconcile.run(company, { url: addressOf(company.name), checkInterval: Duration.millis(checkEvery / 1000) })
         )
       ])
     ],
