@@ -4,6 +4,7 @@
  * Promise: it is what `tributary serve` runs, against the reference server; what changes there changes through its API,
  * and comes over by schedule or by a signed delivery over HTTPS. It runs until it is stopped.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -34,7 +35,7 @@ export interface LivingDemo {
 }
 
 /** Each resource is synced so often: soon enough to watch, and well within the budget. */
-const everyMs = 60_000
+const interval = Duration.minutes(1)
 /** Something changes at the source so often. */
 const changeEveryMs = 6_000
 
@@ -47,8 +48,8 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   const { companies } = living
   const settings: Configuration = {
     ...living.settings,
-    freshnessOf: () => 2 * everyMs,
-    scheduleOf: () => ({ timing: { kind: "every", everyMs }, missed: "once", jitterMs: null })
+    freshnessOf: () => Duration.times(interval, 2),
+    scheduleOf: () => ({ timing: { kind: "every", interval }, missed: "once", jitterMax: null })
   }
   const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
   const page = yield* Dashboard.start({

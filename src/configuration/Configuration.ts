@@ -76,8 +76,8 @@ export interface Configuration {
   readonly concurrency: number
   readonly batchRecordsMax: number
   readonly engine: EngineSettings
-  /** The freshness target in milliseconds. */
-  readonly freshnessOf: (resource: string) => number
+  /** The freshness target. */
+  readonly freshnessOf: (resource: string) => Duration.Duration
   readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
   readonly push: PushConfiguration
@@ -91,16 +91,15 @@ export interface Configuration {
 
 const homeDefault = ".tributary"
 const requestsPerMinuteDefault = 500
-const dayMs = 24 * 60 * 60 * 1000
 
 const engineOf = ({ sync }: Settings): EngineSettings => {
   const days = sync?.full_scan_every_days
   const percent = sync?.deletions_max_percent
   return {
-    overlapMs: sync?.overlap_seconds === undefined ? engineDefault.overlapMs : sync.overlap_seconds * 1000,
-    fullScanEveryMs: days === undefined ? engineDefault.fullScanEveryMs : days === 0 ? null : days * dayMs,
-    cursorlessScanEveryMs:
-      sync?.sweep_every_minutes === undefined ? engineDefault.cursorlessScanEveryMs : sync.sweep_every_minutes * 60_000,
+    overlapMs: Duration.toMillis(sync?.overlap_seconds ?? engineDefault.overlapMs),
+    fullScanEveryMs:
+      days === undefined ? engineDefault.fullScanEveryMs : Duration.isZero(days) ? null : Duration.toMillis(days),
+    cursorlessScanEveryMs: Duration.toMillis(sync?.sweep_every_minutes ?? engineDefault.cursorlessScanEveryMs),
     deletionsShareMax: percent === undefined ? engineDefault.deletionsShareMax : percent / 100
   }
 }

@@ -1,8 +1,22 @@
 /** The settings of the schedule of `serve`. */
+import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { between, described, pattern } from "./SettingValues.ts"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import { between, described, durationIn, pattern } from "./SettingValues.ts"
 
-const duration = pattern(/^[1-9]\d{0,5}(s|m|h|d)$/u, "Expected a number and s, m, h or d, for example 90s or 10m")
+const units = { s: "seconds", m: "minutes", h: "hours", d: "days" } as const
+
+/** An interval such as `90s`. */
+const interval = pattern(/^[1-9]\d{0,5}(s|m|h|d)$/u, "Expected a number and s, m, h or d, for example 90s or 10m").pipe(
+  Schema.decodeTo(
+    Schema.Duration,
+    SchemaTransformation.transform({
+      decode: (text) =>
+        Duration.fromInputUnsafe(`${Number(text.slice(0, -1))} ${units[text.slice(-1) as keyof typeof units]}`),
+      encode: (duration) => `${Duration.toSeconds(duration)}s`
+    })
+  )
+)
 const timeZone = Schema.String.check(
   Schema.makeFilter(
     (name: string) =>
@@ -12,13 +26,13 @@ const timeZone = Schema.String.check(
   )
 )
 const missed = Schema.Literals(["once", "skip"])
-const jitter = between(0, 3600)
+const jitter = durationIn("seconds", between(0, 3600))
 
 /** When a resource is synced by `serve`. */
 export const Timing = Schema.Union([
   Schema.Literal("off"),
   Schema.Struct({
-    every: duration.annotate({ description: "an interval: 90s, 10m, 2h or 1d" }),
+    every: interval.pipe(Schema.annotateEncoded({ description: "an interval: 90s, 10m, 2h or 1d" })),
     missed: described(missed, "default: that of schedule.missed"),
     jitter_seconds: described(jitter, "default: that of schedule.jitter_seconds")
   }),

@@ -1,25 +1,20 @@
 /** When `serve` syncs a resource, and how old its rows may be. */
+import * as Duration from "effect/Duration"
 import * as Cron from "../tasks/Cron.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
-import { freshnessDefaultMs } from "../sync/Sync.ts"
+import { freshnessDefault } from "../sync/Sync.ts"
 import type { Inputs } from "./Inputs.ts"
 import type { Timing } from "./ScheduleSettings.ts"
 
-/** How old a resource may be at most, in milliseconds. */
+/** How old a resource may be at most. */
 export const freshnessOf =
   ({ settings: { freshness } }: Inputs) =>
-  (resource: string): number => {
-    const minutes = freshness?.resources?.[resource] ?? freshness?.default_minutes
-    return minutes === undefined ? freshnessDefaultMs : minutes * 60_000
-  }
-
-const unitsMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
-/** Milliseconds of `90s`, `10m`, `2h` or `1d`, whose form the Schema has checked. */
-const durationMs = (text: string): number => Number(text.slice(0, -1)) * (unitsMs[text.slice(-1)] ?? 0)
+  (resource: string): Duration.Duration =>
+    freshness?.resources?.[resource] ?? freshness?.default_minutes ?? freshnessDefault
 
 /** The interval that meets the freshness target: two thirds of it. */
-const intervalDefaultMs = (freshnessMs: number): number => Math.max(60_000, Math.round((freshnessMs * 2) / 3))
+const intervalDefault = (freshness: Duration.Duration): Duration.Duration =>
+  Duration.max(Duration.minutes(1), Duration.millis(Math.round((Duration.toMillis(freshness) * 2) / 3)))
 
 export const schedulesOf = (inputs: Inputs): ((resource: string) => ResourceSchedule) => {
   const {
@@ -27,16 +22,13 @@ export const schedulesOf = (inputs: Inputs): ((resource: string) => ResourceSche
     problems,
     settings: { schedule = {} }
   } = inputs
-  const optionsOf = (own: Exclude<Timing, "off"> | undefined): Omit<ResourceSchedule, "timing"> => {
-    const jitterSeconds = own?.jitter_seconds ?? schedule.jitter_seconds
-    return {
-      missed: own?.missed ?? schedule.missed ?? "once",
-      jitterMs: jitterSeconds === undefined ? null : jitterSeconds * 1000
-    }
-  }
+  const optionsOf = (own: Exclude<Timing, "off"> | undefined): Omit<ResourceSchedule, "timing"> => ({
+    missed: own?.missed ?? schedule.missed ?? "once",
+    jitterMax: own?.jitter_seconds ?? schedule.jitter_seconds ?? null
+  })
   const scheduleFrom = (timing: Timing, where: ReadonlyArray<string>): ResourceSchedule => {
     if (timing === "off") return { ...optionsOf(undefined), timing: { kind: "off" } }
-    if ("every" in timing) return { ...optionsOf(timing), timing: { kind: "every", everyMs: durationMs(timing.every) } }
+    if ("every" in timing) return { ...optionsOf(timing), timing: { kind: "every", interval: timing.every } }
     const timeZone = timing.time_zone ?? schedule.time_zone ?? "UTC"
     const wrong = Cron.wrongCron(timing.cron)
     if (wrong !== undefined) problems.push(`${place("schedule", ...where, "cron")}: ${wrong}`)
@@ -49,11 +41,11 @@ export const schedulesOf = (inputs: Inputs): ((resource: string) => ResourceSche
     ])
   )
   const fallback = schedule.default === undefined ? undefined : scheduleFrom(schedule.default, ["default"])
-  const freshnessMs = freshnessOf(inputs)
+  const targetOf = freshnessOf(inputs)
   return (resource) =>
     byResource.get(resource) ??
     fallback ?? {
       ...optionsOf(undefined),
-      timing: { kind: "every", everyMs: intervalDefaultMs(freshnessMs(resource)) }
+      timing: { kind: "every", interval: intervalDefault(targetOf(resource)) }
     }
 }

@@ -158,15 +158,15 @@ export const Settings = Schema.Struct({
       batch_records: described(positive, "records landed in one transaction, about; default 2500"),
       custom_fields: described(Schema.Boolean, "whether the install's own fields are read too; default false"),
       overlap_seconds: described(
-        natural,
+        durationIn("seconds", natural),
         "how far before the stored cursor a scan begins at least, for rows that become visible late; default 300"
       ),
       full_scan_every_days: described(
-        natural,
+        durationIn("days", natural),
         "a resource with modifiedsince is read in full again after this time, so that removals are seen; 0 never; default 7"
       ),
       sweep_every_minutes: described(
-        natural,
+        durationIn("minutes", natural),
         "a resource without modifiedsince is read in full again after this time; in between only children of records " +
           "that changed are read; default 0: by every sync"
       ),
@@ -179,9 +179,9 @@ export const Settings = Schema.Struct({
   ),
   freshness: described(
     Schema.Struct({
-      default_minutes: described(positive, "how old any resource may be at most; default 15"),
+      default_minutes: described(durationIn("minutes", positive), "how old any resource may be at most; default 15"),
       resources: described(
-        Schema.Record(Schema.String, positive),
+        Schema.Record(Schema.String, durationIn("minutes", positive)),
         "how old single resources may be at most, in minutes; the resource that is due first is read first"
       )
     }),

@@ -1,4 +1,5 @@
 /** Metrics of each resource: freshness, the last run, failures, rows, quarantine. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import { gauge, type Metric } from "./CachedMetrics.ts"
@@ -39,14 +40,14 @@ type ResourceRow = Statement.RowOf<typeof resourcesStatement>
 
 const metricsOf = (
   rows: ReadonlyArray<ResourceRow>,
-  freshnessOf: (resource: string) => number
+  freshnessOf: (resource: string) => Duration.Duration
 ): ReadonlyArray<Metric> => {
   const each = (of: (row: ResourceRow) => number | null): Metric["samples"] =>
     rows.flatMap((row) => {
       const value = of(row)
       return value === null ? [] : [{ labels: { company: row.company, resource: row.resource }, value }]
     })
-  const target = ({ resource }: ResourceRow) => freshnessOf(resource) / 1000
+  const target = ({ resource }: ResourceRow) => Duration.toSeconds(freshnessOf(resource))
   const isLate = (row: ResourceRow) => !row.isSkipped && (row.age === null || row.age > target(row))
   return [
     gauge(
@@ -95,6 +96,8 @@ const metricsOf = (
   ]
 }
 
-/** `freshnessOf` is the freshness target of a resource in milliseconds. */
-export const readResourceMetrics = (companies: ReadonlyArray<string>, freshnessOf: (resource: string) => number) =>
-  Effect.map(Statement.run(resourcesStatement, [JSON.stringify(companies)]), (rows) => metricsOf(rows, freshnessOf))
+/** `freshnessOf` is the freshness target of a resource. */
+export const readResourceMetrics = (
+  companies: ReadonlyArray<string>,
+  freshnessOf: (resource: string) => Duration.Duration
+) => Effect.map(Statement.run(resourcesStatement, [JSON.stringify(companies)]), (rows) => metricsOf(rows, freshnessOf))

@@ -5,6 +5,7 @@
  * runs. A read never fails; metrics that cannot be read are left out. Labels are configured companies and resources, and
  * words of these files.
  */
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorUsage } from "../connector/Connector.ts"
@@ -21,8 +22,8 @@ export interface MetricsCompany extends BudgetOwner {
 
 export interface MetricsOptions {
   readonly companies: ReadonlyArray<MetricsCompany>
-  /** The freshness target of a resource, in milliseconds. */
-  readonly freshnessOf: (resource: string) => number
+  /** The freshness target of a resource. */
+  readonly freshnessOf: (resource: string) => Duration.Duration
 }
 
 const taskStates = ["running", "paused", "due", "waiting"] as const

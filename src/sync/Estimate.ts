@@ -4,6 +4,7 @@
  * Promise: nothing is changed. Requests are sent only where `probe` allows it, only for resources that were never read,
  * and a bounded number of times. The code of a run chooses the scan here too.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -16,7 +17,7 @@ import type { Datasets } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "./Outcome.ts"
 import { type Certainty, estimateReads, type ReadEstimate } from "./ReadEstimate.ts"
 import { noCheckpoint, noHistory, readHistory, type SyncHistory } from "./SyncHistory.ts"
-import { accessBlockOf, freshnessDefaultMs, type SyncCompany } from "./Sync.ts"
+import { accessBlockOf, freshnessDefault, type SyncCompany } from "./Sync.ts"
 import { engineDefault, type EngineSettings, parentsMax } from "./SyncResource.ts"
 
 /** What the next run of one resource would do. */
@@ -62,7 +63,7 @@ export interface PlanOptions {
   readonly datasets: Datasets
   readonly full: boolean
   readonly engine?: EngineSettings
-  readonly freshnessOf?: (resource: string) => number
+  readonly freshnessOf?: (resource: string) => Duration.Duration
   /** Plans a backfill of this range instead of a sync. */
   readonly backfill?: { readonly since: string | null; readonly until: string | null }
   /** Records per page as configured; null takes it from the history. */
@@ -99,7 +100,7 @@ const planResource = Effect.fnUntraced(function* (
     basis: "",
     asked: 0,
     ageMs: readAt === undefined ? null : Math.max(0, Math.round(history.nowMs - readAt)),
-    freshnessMs: (options.freshnessOf ?? (() => freshnessDefaultMs))(path)
+    freshnessMs: Duration.toMillis((options.freshnessOf ?? (() => freshnessDefault))(path))
   } satisfies PlannedResource
   const barrier = identity === null || company.named === true ? null : accessBlockOf(resource, identity)
   if (barrier !== null) return { ...base, skipped: barrier.reason }

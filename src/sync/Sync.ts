@@ -7,6 +7,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -53,8 +54,8 @@ export interface SyncOptions {
   readonly concurrency: number
   readonly batchRecordsMax: number
   readonly engine?: EngineSettings
-  /** How old a resource may be at most, in milliseconds. */
-  readonly freshnessOf?: (resource: string) => number
+  /** How old a resource may be at most. */
+  readonly freshnessOf?: (resource: string) => Duration.Duration
   /** Views for people, kept up to date beside the tables. */
   readonly models?: ReadonlyArray<Model>
   /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
@@ -62,7 +63,7 @@ export interface SyncOptions {
 }
 
 /** The freshness target without configuration. */
-export const freshnessDefaultMs = 15 * 60 * 1000
+export const freshnessDefault = Duration.minutes(15)
 
 export interface CompanyReport {
   readonly name: string
@@ -146,8 +147,8 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   yield* retryTransient(SourceGuard.saveCompanyId(company.name, companyId))
   const lastRead = yield* retryTransient(Statement.run(lastReadStatement, [companyId]))
   const synced = new Map(lastRead.map(({ resource, at }) => [resource, at.getTime()]))
-  const freshnessOf = options.freshnessOf ?? (() => freshnessDefaultMs)
-  const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + freshnessOf(path)
+  const freshnessOf = options.freshnessOf ?? (() => freshnessDefault)
+  const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + Duration.toMillis(freshnessOf(path))
   const tables = new Map(company.resources.map((one) => [one.path, tableOf(one, options.datasets)]))
   const parentOf = ({ parent }: Resource) => (parent !== null && tables.has(parent.resource) ? parent.resource : null)
   /** Children begin after their parents, so that no child blocks a place while its parent waits for one. */

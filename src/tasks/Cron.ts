@@ -7,12 +7,13 @@
  */
 
 import * as Cron from "effect/Cron"
+import * as Duration from "effect/Duration"
 import * as Result from "effect/Result"
 
 /** When something runs. */
 export type Timing =
   | { readonly kind: "off" }
-  | { readonly kind: "every"; readonly everyMs: number }
+  | { readonly kind: "every"; readonly interval: Duration.Duration }
   /** `timeZone` is a name of the IANA database. */
   | { readonly kind: "cron"; readonly expression: string; readonly timeZone: string }
 
@@ -21,7 +22,7 @@ export interface ResourceSchedule {
   /** What becomes of times that passed while nothing could run: made up for by one run, or left out. */
   readonly missed: "once" | "skip"
   /** At most so much later than its time does a run begin, so that not everything begins at once; null is the default. */
-  readonly jitterMs: number | null
+  readonly jitterMax: Duration.Duration | null
 }
 
 const parse = (expression: string, timeZone: string) => {
@@ -70,15 +71,15 @@ interface Times {
   readonly jitterMs: number
 }
 
-const timesOf = ({ timing, jitterMs }: ResourceSchedule, lastBeganMs: number | null): Times | null => {
+const timesOf = ({ timing, jitterMax }: ResourceSchedule, lastBeganMs: number | null): Times | null => {
   if (timing.kind === "off") return null
   if (timing.kind === "every") {
-    const { everyMs } = timing
+    const everyMs = Duration.toMillis(timing.interval)
     const origin = lastBeganMs ?? 0
     return {
       after: (instantMs) => origin + everyMs * (Math.floor((instantMs - origin) / everyMs) + 1),
       before: (instantMs) => origin + everyMs * (Math.ceil((instantMs - origin) / everyMs) - 1),
-      jitterMs: jitterMs ?? Math.min(everyMs * jitterShare, jitterMaxMs)
+      jitterMs: jitterMax === null ? Math.min(everyMs * jitterShare, jitterMaxMs) : Duration.toMillis(jitterMax)
     }
   }
   const cron = parse(timing.expression, timing.timeZone)
@@ -87,7 +88,7 @@ const timesOf = ({ timing, jitterMs }: ResourceSchedule, lastBeganMs: number | n
     : {
         after: (instantMs) => occurrence(Cron.next, cron.success, instantMs),
         before: (instantMs) => occurrence(Cron.prev, cron.success, instantMs),
-        jitterMs: jitterMs ?? 0
+        jitterMs: Duration.toMillis(jitterMax ?? Duration.zero)
       }
 }
 
@@ -134,7 +135,7 @@ export const describe = ({ timing }: ResourceSchedule): string => {
     case "off":
       return "off"
     case "every":
-      return `every ${inWords(timing.everyMs)}`
+      return `every ${inWords(Duration.toMillis(timing.interval))}`
     case "cron":
       return `${timing.expression} (${timing.timeZone})`
   }

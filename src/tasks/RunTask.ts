@@ -5,6 +5,7 @@
  * landed pages stay, and the task is returned, so that another process goes on at once.
  */
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -81,7 +82,7 @@ const sync = (
   }).pipe(
     Effect.provideService(Priority, {
       class: isBackfill ? "backfill" : "live",
-      dueAt: history.syncedMs + worker.options.freshnessOf(task.resource)
+      dueAt: history.syncedMs + Duration.toMillis(worker.options.freshnessOf(task.resource))
     })
   )
 }

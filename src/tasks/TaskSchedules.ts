@@ -3,6 +3,7 @@
  *
  * Promise: all schedules of a company change in one transaction, which may be repeated.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { readNowMs } from "../postgres/Now.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -15,7 +16,7 @@ export interface TaskSchedule {
   readonly resource: string
   /** In words; null for a task that runs only on request. */
   readonly schedule: string | null
-  readonly freshnessTargetMs: number
+  readonly freshnessTarget: Duration.Duration
   readonly missed: "once" | "skip"
   /** When it runs next; both in milliseconds since 1970. */
   readonly next: (afterMs: number, lastBeganMs: number | null) => number | null
@@ -101,7 +102,7 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Que
       }
       const stored = schedules.map((schedule) => ({
         ...schedule,
-        promiseMs: Math.round(schedule.freshnessTargetMs),
+        promiseMs: Math.round(Duration.toMillis(schedule.freshnessTarget)),
         nextMs: nextOf(schedule)
       }))
       yield* Statement.run(updateStatement, [JSON.stringify(stored)])

@@ -94,7 +94,7 @@ const storeSchedules = Effect.fnUntraced(function* (worker: WorkerState) {
           company: name,
           resource,
           schedule: schedule.timing.kind === "off" ? null : Cron.describe(schedule),
-          freshnessTargetMs: freshnessOf(resource),
+          freshnessTarget: freshnessOf(resource),
           missed: schedule.missed,
           next: (afterMs, lastBeganMs) => nextRunMs(worker, name, resource, lastBeganMs, afterMs)
         }

@@ -1,5 +1,6 @@
 /** The state of a task worker: its companies, its claims, and the warehouse's clock. */
 import type * as Clock from "effect/Clock"
+import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as FiberMap from "effect/FiberMap"
 import type * as Latch from "effect/Latch"
@@ -27,8 +28,8 @@ export interface ScheduledCompany {
 export interface TaskWorkerOptions {
   readonly companies: ReadonlyArray<ScheduledCompany>
   readonly scheduleOf: (resource: string) => Cron.ResourceSchedule
-  /** The freshness target: the maximum age of a resource's data, in milliseconds. */
-  readonly freshnessOf: (resource: string) => number
+  /** The freshness target: the maximum age of a resource's data. */
+  readonly freshnessOf: (resource: string) => Duration.Duration
   /** Resources of one company that all processes together read at the same time. */
   readonly concurrency: number
   readonly datasets: Datasets

@@ -11,6 +11,7 @@
  * Texts reach dbt as texts: what its templates would read as their own is marked as raw. The form is that of dbt 1.10.5
  * and later (`arguments`, `loaded_at_query`).
  */
+import * as Duration from "effect/Duration"
 import type { Field } from "../catalogue/Field.ts"
 import type { Basis, Resource } from "../catalogue/Resource.ts"
 import { controlDataset } from "./Grants.ts"
@@ -67,8 +68,8 @@ export interface DbtOptions {
   /** Views; one whose tables are not all among the resources is left out. */
   readonly models: ReadonlyArray<Model>
   readonly datasets: Datasets & { readonly models: string }
-  /** How old a resource may be at most, in milliseconds. */
-  readonly freshnessOf: (resource: string) => number
+  /** How old a resource may be at most. */
+  readonly freshnessOf: (resource: string) => Duration.Duration
 }
 
 /** What a reader of the file has to know, a line each. */
@@ -206,7 +207,10 @@ const currentOf = ({ resources, datasets, freshnessOf }: DbtOptions): DbtSource 
         description: raw(`${resource.purpose}. ${basisTexts[resource.basis]}`),
         config: {
           freshness: {
-            warn_after: { count: Math.max(1, Math.ceil(freshnessOf(resource.path) / 60_000)), period: "minute" }
+            warn_after: {
+              count: Math.max(1, Math.ceil(Duration.toMinutes(freshnessOf(resource.path)))),
+              period: "minute"
+            }
           },
           loaded_at_query: loadedAt(resource)
         },

@@ -9,6 +9,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { parse as parseDotEnv } from "dotenv"
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -306,7 +307,7 @@ describe("the prompts of tributary init", () => {
               webhookEvents: null
             }
           )
-          assert.strictEqual(settings.freshnessOf("anything"), 45 * 60_000)
+          assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))
           assert.strictEqual(settings.webhooks.publicUrl, "https://hooks.example.com/in")
         })
       ),

@@ -40,7 +40,7 @@ describe("schedules", () => {
       const { scheduleOf } = good(yield* read("freshness: { default_minutes: 30, resources: { orders: 1 } }"))
       assert.strictEqual(inWords(scheduleOf("items")), "every 20 min")
       assert.strictEqual(inWords(scheduleOf("orders")), "every 1 min")
-      assert.deepStrictEqual([scheduleOf("items").missed, scheduleOf("items").jitterMs], ["once", null])
+      assert.deepStrictEqual([scheduleOf("items").missed, scheduleOf("items").jitterMax], ["once", null])
     })
   )
 
@@ -64,8 +64,8 @@ schedule:
         ["customers", "items", "orders", "invoices", "glaccounts"].map((resource) => inWords(scheduleOf(resource))),
         ["every 90 s", "30 5 * * 1-5 (Europe/Berlin)", "0 0 3 * * * (America/New_York)", "every 2 h", "off"]
       )
-      assert.deepStrictEqual([scheduleOf("items").missed, scheduleOf("items").jitterMs], ["skip", 7_000])
-      assert.deepStrictEqual([scheduleOf("orders").missed, scheduleOf("orders").jitterMs], ["once", 0])
+      assert.deepStrictEqual([scheduleOf("items").missed, scheduleOf("items").jitterMax], ["skip", Duration.seconds(7)])
+      assert.deepStrictEqual([scheduleOf("orders").missed, scheduleOf("orders").jitterMax], ["once", Duration.zero])
     })
   )
 

@@ -1,3 +1,4 @@
+import * as Duration from "effect/Duration"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { next, type ResourceSchedule, type Timing, wrongCron } from "../../src/tasks/Cron.ts"
@@ -5,12 +6,13 @@ import { next, type ResourceSchedule, type Timing, wrongCron } from "../../src/t
 const schedule = (timing: Timing, more: Partial<ResourceSchedule> = {}): ResourceSchedule => ({
   timing,
   missed: "once",
-  jitterMs: 0,
+  jitterMax: Duration.zero,
   ...more
 })
 const cron = (expression: string, timeZone = "UTC", more: Partial<ResourceSchedule> = {}) =>
   schedule({ kind: "cron", expression, timeZone }, more)
-const every = (everyMs: number, more: Partial<ResourceSchedule> = {}) => schedule({ kind: "every", everyMs }, more)
+const every = (everyMs: number, more: Partial<ResourceSchedule> = {}) =>
+  schedule({ kind: "every", interval: Duration.millis(everyMs) }, more)
 const at = (text: string) => Date.parse(text)
 const minute = 60_000
 
@@ -33,7 +35,7 @@ describe("the schedule calculation", () => {
 
   it("starts a first run at once for an interval and at the next time for cron", () => {
     const now = at("2026-05-01T10:20:00Z")
-    assert.strictEqual(next(every(10 * minute, { jitterMs: null }), now, "k", null), now)
+    assert.strictEqual(next(every(10 * minute, { jitterMax: null }), now, "k", null), now)
     assert.strictEqual(next(cron("0 * * * *"), now, "k", null), at("2026-05-01T11:00:00Z"))
   })
 
@@ -89,7 +91,7 @@ describe("the schedule calculation", () => {
 
   it("spreads resources over the jitter, identically each time", () => {
     const began = at("2026-05-01T10:00:00Z")
-    const of = every(10 * minute, { jitterMs: null })
+    const of = every(10 * minute, { jitterMax: null })
     const times = Array.from({ length: 200 }, (_, index) => next(of, began, `company resource${index}`, began)!)
     const offsets = times.map((time) => time - began - 10 * minute)
     assert.isAtLeast(Math.min(...offsets), 0)
@@ -102,7 +104,9 @@ describe("the schedule calculation", () => {
   })
 
   const timing: fc.Arbitrary<Timing> = fc.oneof(
-    fc.integer({ min: 1_000, max: 3 * 86_400_000 }).map((everyMs): Timing => ({ kind: "every", everyMs })),
+    fc
+      .integer({ min: 1_000, max: 3 * 86_400_000 })
+      .map((ms): Timing => ({ kind: "every", interval: Duration.millis(ms) })),
     fc
       .tuple(
         fc.constantFrom("*/5 * * * *", "30 2 * * *", "0 */3 * * 1-5", "15 4 1 * *", "*/20 * * * * *", "59 23 31 12 *"),
@@ -113,7 +117,7 @@ describe("the schedule calculation", () => {
   const schedules: fc.Arbitrary<ResourceSchedule> = fc.record({
     timing,
     missed: fc.constantFrom("once", "skip"),
-    jitterMs: fc.option(fc.integer({ min: 0, max: 3_600_000 }))
+    jitterMax: fc.option(fc.integer({ min: 0, max: 3_600_000 }).map(Duration.millis))
   })
   const instant = fc.integer({ min: at("2024-01-01T00:00:00Z"), max: at("2032-01-01T00:00:00Z") })
   const since = fc.option(fc.integer({ min: 0, max: 5 * 86_400_000 }), { nil: null })
@@ -136,7 +140,7 @@ describe("the schedule calculation", () => {
     const of: ResourceSchedule = {
       timing: { kind: "cron", expression: "*/5 * * * *", timeZone: "UTC" },
       missed: "once",
-      jitterMs: 0
+      jitterMax: Duration.zero
     }
     const due = at("2026-05-01T10:05:00Z")
     for (const early of [11, 1, 0]) assert.strictEqual(next(of, due - early, "k", null), due)
@@ -148,12 +152,13 @@ describe("the schedule calculation", () => {
       fc.property(schedules, instant, fc.integer({ min: 0, max: 5 * 86_400_000 }), fc.string(), (of, now, age, key) => {
         const began = now - age
         const time = next(of, now, key, began)!
-        const plain = next({ ...of, jitterMs: 0 }, now, key, began)!
+        const plain = next({ ...of, jitterMax: Duration.zero }, now, key, began)!
         const { timing } = of
-        const jitterMs = of.jitterMs ?? (timing.kind === "every" ? Math.min(timing.everyMs / 10, minute) : 0)
+        const jitterDefault = timing.kind === "every" ? Math.min(Duration.toMillis(timing.interval) / 10, minute) : 0
+        const jitterMs = Duration.toMillis(of.jitterMax ?? jitterDefault)
         // Without its jitter the same time may have passed by then.
         assert.isBelow(time - Math.max(plain, now), jitterMs + 1)
-        const before = next({ ...of, jitterMs: 0 }, time - jitterMs, key, began)!
+        const before = next({ ...of, jitterMax: Duration.zero }, time - jitterMs, key, began)!
         assert.isAtMost(before, time)
       }),
       { numRuns: 500 }

@@ -3,6 +3,7 @@
  * Every test, run as the SQL that dbt makes of it, finds nothing in sound data, and finds planted defects.
  */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -80,7 +81,7 @@ const File = Schema.Struct({
 const datasets = { current: "erp", history: "erp_history", models: "erp_models" }
 const models = readModels()
 const resources = [...serviceV2.resources.values()]
-const wish = { resources, models, datasets, freshnessOf: () => 90_000 }
+const wish = { resources, models, datasets, freshnessOf: () => Duration.seconds(90) }
 
 /** The file as dbt reads it: anything that its documents do not have is refused. */
 const read = (sources: ReadonlyArray<Dbt.DbtSource>) =>

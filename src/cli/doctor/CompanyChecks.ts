@@ -1,4 +1,5 @@
 /** The checks of one company: token, scopes, budget, fields and freshness. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { describePause } from "../../budget/Pause.ts"
@@ -210,7 +211,7 @@ export const freshness = Effect.fnUntraced(function* (
   const wanted = paths.filter((path) => settings.scheduleOf(path).timing.kind !== "off")
   const never = wanted.filter((path) => !ages.has(path))
   const late = wanted
-    .map((path) => ({ path, age: ages.get(path) ?? 0, targetMs: settings.freshnessOf(path) }))
+    .map((path) => ({ path, age: ages.get(path) ?? 0, targetMs: Duration.toMillis(settings.freshnessOf(path)) }))
     .filter(({ age, targetMs }) => age > targetMs)
     .sort((a, b) => b.age / b.targetMs - a.age / a.targetMs)
   if (ages.size === 0) return [warning("nothing was synced yet", "npx tributary sync")]

@@ -1,5 +1,6 @@
 /** Metrics of tasks, runs and rate budgets: when tasks are late, due or failed, and counters that survive retention. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
@@ -72,7 +73,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
       )
       const figures = yield* yield* SyncMetrics.make({
         companies: [{ name: "north", fingerprint, usage }],
-        freshnessOf: (resource) => (resource === "fresh" ? 300_000 : 900_000)
+        freshnessOf: (resource) => Duration.minutes(resource === "fresh" ? 5 : 15)
       })
       assert.deepStrictEqual(told(figures, "freshness_late"), {
         barred: 0,
@@ -114,7 +115,10 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
              $f$ select timestamptz '${at}' $f$`
         )
       yield* clock("2026-05-01T00:00:10Z")
-      const ask = yield* SyncMetrics.make({ companies: [{ name: "north", fingerprint, usage }], freshnessOf: () => 1 })
+      const ask = yield* SyncMetrics.make({
+        companies: [{ name: "north", fingerprint, usage }],
+        freshnessOf: () => Duration.millis(1)
+      })
       const runs = Effect.map(ask, (figures) => told(figures, "runs_ended_total"))
       const nothing = { done: 0, quarantined: 0, failed: 0, abandoned: 0 }
       assert.deepStrictEqual(yield* runs, nothing, "what ended before is not counted")

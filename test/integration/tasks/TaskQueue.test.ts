@@ -1,5 +1,6 @@
 /** The task queue in Postgres: due tasks, their leases, and calls of processes that lost a lease. */
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
@@ -21,7 +22,7 @@ const plan = (
   company,
   resource,
   schedule: "every 10 min",
-  freshnessTargetMs: 15 * minute,
+  freshnessTarget: Duration.minutes(15),
   missed: "once",
   next: (afterMs, lastBeganMs) => (lastBeganMs === null ? afterMs : afterMs + 10 * minute),
   ...more
@@ -185,8 +186,8 @@ describe("the task queue", () => {
         yield* TaskSchedules.upsertSchedules([
           plan(company, "parent"),
           plan(company, "child"),
-          plan(company, "late", { freshnessTargetMs: minute }),
-          plan(company, "later", { freshnessTargetMs: 60 * minute }),
+          plan(company, "late", { freshnessTarget: Duration.minutes(1) }),
+          plan(company, "later", { freshnessTarget: Duration.hours(1) }),
           plan(other, "one")
         ])
         yield* set(company, "late", "next_run_at = tributary.now() - interval '10 min'")
@@ -301,7 +302,7 @@ describe("the task queue", () => {
         const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "b"), 1)
         yield* set(company, "a", "started_at = tributary.now(), next_run_at = tributary.now() + interval '1 min'")
         const same = yield* taskOf(company, "a")
-        yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTargetMs: minute })])
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTarget: Duration.minutes(1) })])
         assert.deepInclude(yield* taskOf(company, "a"), { nextAt: same.nextAt, promiseMs: minute })
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: "every 1 h" })])
         assert.isAbove((yield* taskOf(company, "a")).nextAt!.getTime(), same.nextAt!.getTime())

@@ -1,6 +1,7 @@
 /** The task worker against a source in memory: shared tasks, counted runs, and what it leaves when it is stopped. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
@@ -26,8 +27,12 @@ import { failing, pages, plain, record, scripted, things, tiny } from "../../sup
 const tables = new Map([things, plain].map((resource) => [resource.path, tableOf(resource)]))
 const warehouse = Layer.effectDiscard(TablePlan.apply([...tables.values()])).pipe(Layer.provideMerge(layerWarehouse))
 
-const hourly: ResourceSchedule = { timing: { kind: "every", everyMs: 3_600_000 }, missed: "once", jitterMs: 0 }
-const off: ResourceSchedule = { timing: { kind: "off" }, missed: "once", jitterMs: 0 }
+const hourly: ResourceSchedule = {
+  timing: { kind: "every", interval: Duration.hours(1) },
+  missed: "once",
+  jitterMax: Duration.zero
+}
+const off: ResourceSchedule = { timing: { kind: "off" }, missed: "once", jitterMax: Duration.zero }
 
 let companies = 0n
 /** A company whose records a test writes; one page of one record unless it says otherwise. */
@@ -56,7 +61,7 @@ const options = (
 ): TaskWorkerOptions => ({
   companies: all.map(({ company }) => company),
   scheduleOf,
-  freshnessOf: () => 5_400_000,
+  freshnessOf: () => Duration.minutes(90),
   concurrency: 2,
   datasets: datasetsDefault,
   models: []
