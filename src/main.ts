@@ -5,7 +5,6 @@ import { readFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
@@ -32,7 +31,7 @@ const source = Layer.succeed(Source, {
       token: company.token,
       scope: configuration.budgetScope,
       requestsPerMinute: configuration.requestsPerMinute,
-      pauseWaitMaxMs: configuration.retryAfterMaxMs
+      pauseWaitMax: configuration.retryAfterMax
     })
     const http = yield* Layer.build(Transport.layerUndici())
     const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
@@ -47,10 +46,10 @@ const source = Layer.succeed(Source, {
       paging: { mode: configuration.pagingMode },
       itemsKey: configuration.itemsKey,
       includeCustomFields: configuration.customFields,
-      requestTimeoutMs: Duration.toMillis(configuration.requestTimeout),
+      requestTimeout: configuration.requestTimeout,
       retry: { attemptsMax: configuration.attemptsMax },
-      retryAfterMaxMs: configuration.retryAfterMaxMs,
-      rateLimitedWaitMaxMs: configuration.retryAfterMaxMs,
+      retryAfterMax: configuration.retryAfterMax,
+      rateLimitedWaitMax: configuration.retryAfterMax,
       allowHttp: configuration.allowHttp,
       rotateField: configuration.webhooks.rotateField
     }).pipe(

@@ -8,6 +8,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -36,7 +37,7 @@ export interface BudgetShape {
    * Begins a pause that an answer requested. `limit` after a 429: then another program uses the token, and the rate is
    * lowered for a while. The pause is in force for this process at once, even while the store does not answer.
    */
-  readonly pause: (durationMs: number, reason?: "limit" | "fault", cause?: PauseCause) => Effect.Effect<void>
+  readonly pause: (duration: Duration.Duration, reason?: "limit" | "fault", cause?: PauseCause) => Effect.Effect<void>
   /** Whether this process knows of a pause: it may have begun since a permit was taken. */
   readonly isPaused: Effect.Effect<boolean>
   /**
@@ -48,9 +49,9 @@ export interface BudgetShape {
 
 export interface BudgetOptions {
   /** A request that would wait longer than this for the end of a pause fails; default: none fails. */
-  readonly pauseWaitMaxMs?: number | undefined
+  readonly pauseWaitMax?: Duration.Duration | undefined
   /** When the store does not answer for this long, the requests that wait fail; default 30 s. */
-  readonly unavailableMaxMs?: number | undefined
+  readonly unavailableMax?: Duration.Duration | undefined
 }
 
 export class Budget extends Context.Service<Budget, BudgetShape>()("tributary/budget/Budget") {
@@ -68,20 +69,20 @@ export class Budget extends Context.Service<Budget, BudgetShape>()("tributary/bu
     )
 }
 
-const unavailableMaxMsDefault = 30_000
+const unavailableMaxDefault = Duration.seconds(30)
 
 const dispatcherOf = (store: PermitStore, options: BudgetOptions) =>
   Effect.map(Clock.Clock, (clock) =>
     PermitDispatcher.makeDispatcher(store, clock, {
-      pauseWaitMaxMs: options.pauseWaitMaxMs ?? Number.POSITIVE_INFINITY,
-      unavailableMaxMs: options.unavailableMaxMs ?? unavailableMaxMsDefault
+      pauseWaitMaxMs: Duration.toMillis(options.pauseWaitMax ?? Duration.infinity),
+      unavailableMaxMs: Duration.toMillis(options.unavailableMax ?? unavailableMaxDefault)
     })
   )
 
 const budgetOf = (dispatcher: PermitDispatcher.PermitDispatcher): BudgetShape => ({
   takePermit: Effect.flatMap(Priority, (priority) => PermitDispatcher.takePermit(dispatcher, priority)),
-  pause: (durationMs, reason = "fault", cause) =>
-    PermitDispatcher.pauseRequests(dispatcher, durationMs, reason === "limit", cause),
+  pause: (duration, reason = "fault", cause) =>
+    PermitDispatcher.pauseRequests(dispatcher, Duration.toMillis(duration), reason === "limit", cause),
   isPaused: Effect.sync(() => dispatcher.now() < dispatcher.pause.until),
   reportAttempt: (request, sentAt, isAnswered) =>
     PermitDispatcher.reportAttempt(dispatcher, request, sentAt, isAnswered)

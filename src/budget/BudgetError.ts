@@ -1,5 +1,6 @@
 /** The reasons for which a request gets no permit. */
 import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 import type { PauseReport } from "./PermitPolicy.ts"
 
 /** The permit store did not answer for a while. Without a permit no request is sent. May be tried again. */
@@ -11,11 +12,11 @@ export class BudgetUnavailable extends Data.TaggedError("BudgetUnavailable")<{ r
 
 /** A pause is in force that is longer than the caller waits. */
 export class BudgetPaused extends Data.TaggedError("BudgetPaused")<{
-  readonly retryAfterMs: number
+  readonly retryAfter: Duration.Duration
   readonly by: PauseReport | null
 }> {
   override get message(): string {
-    return `the source asked to wait, still for ${Math.ceil(this.retryAfterMs / 1000)} s`
+    return `the source asked to wait, still for ${Math.ceil(Duration.toSeconds(this.retryAfter))} s`
   }
 }
 

@@ -5,6 +5,7 @@
  * Without a warehouse (the default) a budget is for its process alone.
  */
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
@@ -22,7 +23,7 @@ export interface TokenBudget {
   /** Null for no limit but Retry-After. */
   readonly requestsPerMinute: number | null
   /** The longest pause that a request waits for. */
-  readonly pauseWaitMaxMs: number
+  readonly pauseWaitMax: Duration.Duration
 }
 
 export interface BudgetsShape {
@@ -30,7 +31,7 @@ export interface BudgetsShape {
 }
 
 export const Budgets = Context.Reference<BudgetsShape>("tributary/budget/Budgets", {
-  defaultValue: () => ({ of: ({ requestsPerMinute, pauseWaitMaxMs }) => make(requestsPerMinute, { pauseWaitMaxMs }) })
+  defaultValue: () => ({ of: ({ requestsPerMinute, pauseWaitMax }) => make(requestsPerMinute, { pauseWaitMax }) })
 })
 
 /** Budgets that are shared through the warehouse. */
@@ -43,13 +44,13 @@ export const layerPostgres: Layer.Layer<never, never, SqlClient.SqlClient> = Lay
     return {
       of: Effect.fnUntraced(function* (budget: TokenBudget) {
         const fingerprint = PostgresPermitStore.fingerprintOf(budget.baseUrl, budget.token, budget.scope)
-        const key = `${fingerprint} ${budget.requestsPerMinute} ${budget.pauseWaitMaxMs}`
+        const key = `${fingerprint} ${budget.requestsPerMinute} ${Duration.toMillis(budget.pauseWaitMax)}`
         const existing = made.get(key)
         if (existing !== undefined) return existing
         const store = PostgresPermitStore.make(sql, fingerprint, { perMinute: budget.requestsPerMinute })
         // It lives as long as the warehouse, not as long as the connector that came first.
         const shape = yield* Effect.provideContext(
-          fromPermitStore(store, { pauseWaitMaxMs: budget.pauseWaitMaxMs }),
+          fromPermitStore(store, { pauseWaitMax: budget.pauseWaitMax }),
           context
         )
         made.set(key, shape)

@@ -288,7 +288,7 @@ const waitForPause = (dispatcher: PermitDispatcher): Effect.Effect<unknown> => {
     return recheckPause(dispatcher)
   }
   if (leftMs > pauseWaitMaxMs) {
-    failWaiters(waiters, new BudgetPaused({ retryAfterMs: leftMs, by: pauseReport(pause, now()) }))
+    failWaiters(waiters, new BudgetPaused({ retryAfter: Duration.millis(leftMs), by: pauseReport(pause, now()) }))
     return Effect.void
   }
   return sleep(dispatcher, isShared ? Math.min(leftMs, Math.max(1, pause.checkedAt + recheckMs - now())) : leftMs)

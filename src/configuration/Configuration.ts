@@ -68,7 +68,7 @@ export interface Configuration {
   readonly budgetScope: "token" | "install"
   readonly requestTimeout: Duration.Duration
   readonly attemptsMax: number
-  readonly retryAfterMaxMs: number
+  readonly retryAfterMax: Duration.Duration
   readonly pagingMode: PagingMode
   readonly pageSize: number | null
   readonly itemsKey: string | null
@@ -181,7 +181,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     budgetScope: settings.budget?.scope ?? "token",
     requestTimeout: settings.requests?.timeout_seconds ?? Duration.seconds(60),
     attemptsMax: settings.requests?.attempts_max ?? 8,
-    retryAfterMaxMs: (settings.requests?.retry_after_max_seconds ?? 900) * 1000,
+    retryAfterMax: settings.requests?.retry_after_max_seconds ?? Duration.minutes(15),
     pagingMode: settings.paging?.mode ?? "auto",
     pageSize: settings.paging?.page_size ?? null,
     itemsKey: settings.list?.items_key ?? null,

@@ -134,7 +134,10 @@ export const Settings = Schema.Struct({
     Schema.Struct({
       timeout_seconds: described(durationIn("seconds", positive), "longest wait for one whole answer; default 60"),
       attempts_max: described(positive, "attempts at one request before the run gives up; default 8"),
-      retry_after_max_seconds: described(positive, "longest Retry-After that is waited for; default 900")
+      retry_after_max_seconds: described(
+        durationIn("seconds", positive),
+        "longest Retry-After that is waited for; default 900"
+      )
     }),
     "timeouts and retries of a request"
   ),

@@ -2,10 +2,11 @@
  * Failures of a source, classified by what to do next.
  *
  * Promise: every failure of a source is one {@link SourceError} whose reason says whether the same request may be sent
- * again (`isRetryable`), not before when (`retryAfterMs`), how much must stop (`stops`), and what a person can do
+ * again (`isRetryable`), not before when (`retryAfter`), how much must stop (`stops`), and what a person can do
  * (`remedy`). No other module reads a status code.
  */
 import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 
 /** What a refusal of a write means to the engine; the code is for people. */
 export type RefusalKind =
@@ -38,14 +39,14 @@ export class Unreachable extends Data.TaggedClass("Unreachable")<{ readonly deta
 }
 
 /** No whole answer within the time allowed. */
-export class TimedOut extends Data.TaggedClass("TimedOut")<{ readonly afterMs: number }> {
+export class TimedOut extends Data.TaggedClass("TimedOut")<{ readonly after: Duration.Duration }> {
   readonly isRetryable = true
   readonly stops = "request"
   readonly remedy = "the service is slow or silent; the next run goes on where this one stopped"
 }
 
-/** 429: too many requests. `retryAfterMs` is null when the source did not say. */
-export class RateLimited extends Data.TaggedClass("RateLimited")<{ readonly retryAfterMs: number | null }> {
+/** 429: too many requests. `retryAfter` is null when the source did not say. */
+export class RateLimited extends Data.TaggedClass("RateLimited")<{ readonly retryAfter: Duration.Duration | null }> {
   readonly isRetryable = true
   readonly stops = "request"
   readonly remedy = "lower budget.requests_per_minute, or find the other program that uses this token"
@@ -53,7 +54,7 @@ export class RateLimited extends Data.TaggedClass("RateLimited")<{ readonly retr
 
 /** Not sent: an earlier answer paused the token for longer than a request waits. */
 export class SourcePaused extends Data.TaggedClass("SourcePaused")<{
-  readonly retryAfterMs: number
+  readonly retryAfter: Duration.Duration
   /** The answer that caused the pause; null when it is unknown. */
   readonly detail: string | null
 }> {
@@ -67,7 +68,7 @@ export class SourcePaused extends Data.TaggedClass("SourcePaused")<{
 export class ServerFault extends Data.TaggedClass("ServerFault")<{
   readonly status: number
   readonly code: string | null
-  readonly retryAfterMs: number | null
+  readonly retryAfter: Duration.Duration | null
 }> {
   readonly isRetryable = true
   readonly stops = "request"
@@ -83,7 +84,7 @@ export class Malformed extends Data.TaggedClass("Malformed")<{ readonly detail: 
 }
 
 /** The first request with this idempotency key is in progress: the same bytes may be sent again later. */
-export class InProgress extends Data.TaggedClass("InProgress")<{ readonly retryAfterMs: number | null }> {
+export class InProgress extends Data.TaggedClass("InProgress")<{ readonly retryAfter: Duration.Duration | null }> {
   readonly isRetryable = true
   readonly stops = "request"
   readonly remedy = "wait: the first request with this key is still running"
@@ -298,13 +299,13 @@ const describe = (reason: SourceReason): string => {
     case "Unreachable":
       return `the connection failed (${reason.detail})`
     case "TimedOut":
-      return `no whole answer within ${reason.afterMs} ms`
+      return `no whole answer within ${Duration.toMillis(reason.after)} ms`
     case "RateLimited":
-      return reason.retryAfterMs === null
+      return reason.retryAfter === null
         ? "too many requests (429)"
-        : `too many requests (429), the answer requests a wait of ${Math.ceil(reason.retryAfterMs / 1000)} s`
+        : `too many requests (429), the answer requests a wait of ${Math.ceil(Duration.toSeconds(reason.retryAfter))} s`
     case "SourcePaused":
-      return `not sent, nothing is for another ${Math.ceil(reason.retryAfterMs / 1000)} s${reason.detail === null ? "" : `: ${reason.detail}`}`
+      return `not sent, nothing is for another ${Math.ceil(Duration.toSeconds(reason.retryAfter))} s${reason.detail === null ? "" : `: ${reason.detail}`}`
     case "ServerFault":
       return `the service failed (${reason.status}${reason.code === null ? "" : ` ${reason.code}`})`
     case "Malformed":
@@ -355,8 +356,8 @@ export class SourceError extends Data.TaggedError("SourceError")<{
     return this.reason.isRetryable
   }
   /** The least time to wait in milliseconds; null when the source did not say. */
-  get retryAfterMs(): number | null {
-    return "retryAfterMs" in this.reason ? this.reason.retryAfterMs : null
+  get retryAfter(): Duration.Duration | null {
+    return "retryAfter" in this.reason ? this.reason.retryAfter : null
   }
   /** How much must stop: this request, the resource, or everything of the token's company. */
   get stops(): "request" | "resource" | "company" {

@@ -4,6 +4,7 @@
  * Promise: after a failure of the source, requests pause for a time that grows to five minutes. The log shows each outage
  * once. A failure counts against a record only while the source answers other requests.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
@@ -28,7 +29,11 @@ export interface CircuitBreaker {
   /** Notes that the source has answered. */
   readonly succeed: Effect.Effect<void>
   /** The scope of a failure. The request began at this time of the monotonic clock, in milliseconds. */
-  readonly classify: (failure: Failure, beganAt: number, retryAfterMs?: number | null) => Effect.Effect<FailureScope>
+  readonly classify: (
+    failure: Failure,
+    beganAt: number,
+    retryAfter?: Duration.Duration | null
+  ) => Effect.Effect<FailureScope>
 }
 
 const pauseMinMs = 5_000
@@ -82,12 +87,13 @@ export const make = Effect.fnUntraced(function* (
         : Effect.logWarning(`company ${name}: events wait until the source answers again: ${message}; ${remedy}`)
     })
 
-  const classify: CircuitBreaker["classify"] = Effect.fnUntraced(function* (failure, beganAt, retryAfterMs = null) {
+  const classify: CircuitBreaker["classify"] = Effect.fnUntraced(function* (failure, beganAt, retryAfter = null) {
     const unavailable = (cause: Failure, pauseLeastMs = 0) => Effect.as(open(cause, pauseLeastMs), "company" as const)
     if (failure.stops === "company") return yield* unavailable(failure)
     // The budget gives no permits during a pause. When a person ends it, this breaker closes soon after.
     if (failure.disposition === "paused") {
-      const pauseLeastMs = failure.kind === "RateLimited" ? Math.min(retryAfterMs ?? 0, pauseMaxMs) : 0
+      const pauseLeastMs =
+        failure.kind === "RateLimited" ? Math.min(Duration.toMillis(retryAfter ?? Duration.zero), pauseMaxMs) : 0
       return yield* unavailable(failure, pauseLeastMs)
     }
     const scope = scopes[failure.disposition]
@@ -122,4 +128,4 @@ export const failureScopeOf = (
   breaker: CircuitBreaker,
   error: SourceError,
   beganAt: number
-): Effect.Effect<FailureScope> => breaker.classify(failureOf(error), beganAt, error.retryAfterMs)
+): Effect.Effect<FailureScope> => breaker.classify(failureOf(error), beganAt, error.retryAfter)

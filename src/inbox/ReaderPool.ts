@@ -5,6 +5,7 @@
  * after a bounded time.
  */
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
@@ -131,7 +132,7 @@ const sendFetch = Effect.fnUntraced(function* (
   const fetch = Effect.flatMap(timeout.within(readMaxMs, connector.get(resource, recordId)), (found) => {
     if (Option.isSome(found)) return Effect.succeed(found.value)
     const request = { method: "GET", path: `/${resource.path}/${recordId}`, requestId: null } as const
-    return Effect.fail(new SourceError({ reason: new TimedOut({ afterMs: readMaxMs }), request }))
+    return Effect.fail(new SourceError({ reason: new TimedOut({ after: Duration.millis(readMaxMs) }), request }))
   })
   const result = yield* Effect.result(fetch)
   if (Result.isSuccess(result)) {

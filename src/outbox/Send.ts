@@ -5,6 +5,7 @@
  * may have forgotten, or after {@link failuresMax} rounds in which the source itself failed. When the source cannot be
  * reached, or rejects our token, the session stops and the request stays open.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { WriteAnswer } from "../connector/Connector.ts"
 import type { RefusalKind, SourceReason } from "../connector/SourceError.ts"
@@ -46,7 +47,7 @@ const stopped: Stopped = { _tag: "Stopped" }
 const failuresMax = 3
 const pauseMs = 250
 /** A source that requests a longer pause is not available. */
-const retryAfterMaxMs = 60_000
+const retryAfterMax = Duration.minutes(1)
 
 const uncertain = (code: string, detail: string, isFault = true): Uncertain => ({
   _tag: "Uncertain",
@@ -84,7 +85,7 @@ const resultOf = (
       // The source may have written the records: only its answer was too long.
       return uncertain("unclear", `the answer is larger than ${reason.bytesMax} bytes`)
     case "ServerFault":
-      return reason.retryAfterMs !== null && reason.retryAfterMs > retryAfterMaxMs ? "stop" : "retry"
+      return reason.retryAfter !== null && Duration.isGreaterThan(reason.retryAfter, retryAfterMax) ? "stop" : "retry"
     case "Malformed":
       return "retry"
     default:

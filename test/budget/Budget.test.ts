@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as References from "effect/References"
@@ -65,8 +66,8 @@ describe("a rate budget", () => {
     Effect.gen(function* () {
       const budget = yield* Budget.make(null)
       let taken = 0
-      yield* budget.pause(10_000)
-      yield* budget.pause(5_000)
+      yield* budget.pause(Duration.seconds(10))
+      yield* budget.pause(Duration.seconds(5))
       const fibers = yield* Effect.forEach([1, 2], () =>
         Effect.forkChild(
           Effect.andThen(
@@ -95,7 +96,7 @@ describe("a rate budget", () => {
         )
       )
       yield* TestClock.adjust("30 seconds")
-      yield* budget.pause(60_000)
+      yield* budget.pause(Duration.minutes(1))
       yield* TestClock.adjust("31 seconds")
       assert.isFalse(taken)
       yield* TestClock.adjust("30 seconds")
@@ -119,16 +120,16 @@ describe("a rate budget", () => {
 
   it.effect("fails requests whose wait for a pause is too long, also waiting ones", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(1, { pauseWaitMaxMs: 60_000 })
+      const budget = yield* Budget.make(1, { pauseWaitMax: Duration.minutes(1) })
       yield* budget.takePermit
       const early = yield* Effect.forkChild(Effect.flip(budget.takePermit))
       yield* TestClock.adjust("1 second")
-      yield* budget.pause(3_600_000, "limit")
+      yield* budget.pause(Duration.hours(1), "limit")
       const told = yield* Fiber.join(early)
       assert.deepStrictEqual(
         told,
         new BudgetPaused({
-          retryAfterMs: 3_600_000,
+          retryAfter: Duration.hours(1),
           by: { origin: "source", status: 429, request: null, statedMs: 3_600_000, agoMs: 0 }
         })
       )
@@ -283,7 +284,7 @@ describe("the whole rate budget", () => {
                 const latencyMs = 20 + Math.floor(draw() * 2_000)
                 yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken, latencyMs)))
                 yield* Effect.forkScoped(as("live")(insatiable(budget, "live", taken, latencyMs * 3)))
-                if (draw() < 0.2) yield* Effect.forkScoped(budget.pause(draw() * 5_000, "limit"))
+                if (draw() < 0.2) yield* Effect.forkScoped(budget.pause(Duration.millis(draw() * 5_000), "limit"))
               }
               yield* TestClock.adjust(Math.ceil(draw() * 40_000))
             })
@@ -308,20 +309,20 @@ describe("the rate", () => {
         ledger.lease({ wanted: nothing, validMs: 0, settled: null }),
         ({ effectivePerMinute }) => effectivePerMinute
       )
-      yield* budget.pause(2_000, "limit")
-      yield* budget.pause(2_000, "limit")
+      yield* budget.pause(Duration.seconds(2), "limit")
+      yield* budget.pause(Duration.seconds(2), "limit")
       assert.strictEqual(yield* rate, 75)
-      yield* budget.pause(20_000, "fault")
+      yield* budget.pause(Duration.seconds(20), "fault")
       yield* TestClock.adjust("22 seconds")
       assert.isAtMost(yield* rate, 77)
-      yield* budget.pause(1_000, "limit")
+      yield* budget.pause(Duration.seconds(1), "limit")
       assert.isAtMost(yield* rate, 58)
       yield* TestClock.adjust("2 minutes")
       assert.closeTo(yield* rate, 67, 2)
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(yield* rate, 100)
       for (let index = 0; index < 30; index++) {
-        yield* budget.pause(1_000, "limit")
+        yield* budget.pause(Duration.seconds(1), "limit")
         yield* TestClock.adjust("15 seconds")
       }
       assert.isAtLeast(yield* rate, 10)
@@ -358,7 +359,7 @@ describe("the rate", () => {
               const waitMs = enter(yield* Clock.currentTimeMillis)
               if (waitMs === 0) return void (own += 1)
               refusals += 1
-              yield* budget.pause(Math.max(1_000, waitMs), "limit")
+              yield* budget.pause(Duration.millis(Math.max(1_000, waitMs)), "limit")
             })
           )
         )
@@ -407,7 +408,7 @@ describe("an unreachable permit store", () => {
       assert.strictEqual((yield* Fiber.join(first))._tag, "BudgetUnavailable")
       assert.isAtMost(asked, 15)
       // Somebody is told to wait meanwhile: nobody here sends, and the ledger hears of it before it is asked.
-      yield* budget.pause(60_000, "limit")
+      yield* budget.pause(Duration.minutes(1), "limit")
       isAway = false
       const second = yield* Effect.forkChild(budget.takePermit)
       yield* TestClock.adjust("59 seconds")

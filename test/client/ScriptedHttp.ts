@@ -1,4 +1,5 @@
 /** An HTTP client without a network: each request gets the next step of a script, and is recorded. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
@@ -116,13 +117,13 @@ export const make = Effect.fnUntraced(function* (
       return step === undefined ? Effect.die(new Error(`nobody expected ${request.method} ${url.href}`)) : step(request)
     })
   )
-  const budget = yield* Budget.make(null, { pauseWaitMaxMs: options.retryAfterMaxMs ?? 600_000 })
+  const budget = yield* Budget.make(null, { pauseWaitMax: options.retryAfterMax ?? Duration.minutes(10) })
   const watched = Budget.Budget.of({
     ...budget,
-    pause: (durationMs, cause, by) =>
+    pause: (duration, cause, by) =>
       Effect.andThen(
-        Effect.sync(() => held.push(durationMs)),
-        budget.pause(durationMs, cause, by)
+        Effect.sync(() => held.push(Duration.toMillis(duration))),
+        budget.pause(duration, cause, by)
       )
   })
   const connector = yield* ServiceClient.make({

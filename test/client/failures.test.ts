@@ -1,5 +1,6 @@
 /** Failures of a source: their classification, retries and pauses. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
@@ -323,7 +324,7 @@ describe("a request that is retried", () => {
   it.effect("waits between retries with doubled, jittered and capped backoff", () =>
     Effect.gen(function* () {
       const { sent } = yield* failing(times(8, refuses(500, "server_error")), undefined, {
-        retry: { backoffBaseMs: 1000, backoffMaxMs: 8000 }
+        retry: { backoffBase: Duration.seconds(1), backoffMax: Duration.seconds(8) }
       })
       const pauses = sent.slice(1).map(({ at }, index) => at - sent[index]!.at)
       for (const [index, ceiling] of [1000, 2000, 4000, 8000, 8000, 8000, 8000].entries()) {
@@ -344,8 +345,8 @@ describe("a request that is retried", () => {
   it.effect("has a timeout for each attempt that includes reading the body", () =>
     Effect.gen(function* () {
       const { sent } = yield* succeeding([hangsInBody("{"), hangs, good], undefined, {
-        requestTimeoutMs: 5000,
-        retry: { backoffBaseMs: 0 }
+        requestTimeout: Duration.seconds(5),
+        retry: { backoffBase: Duration.zero }
       })
       assert.deepStrictEqual(
         sent.map(({ at }) => at),
@@ -422,7 +423,7 @@ describe("a 429 response", () => {
   it.effect("fails the request after the maximum wait", () =>
     Effect.gen(function* () {
       const { reason, sent } = yield* failing(times(4, limited({ "retry-after": "30" })), undefined, {
-        rateLimitedWaitMaxMs: 100_000
+        rateLimitedWaitMax: Duration.seconds(100)
       })
       assert.strictEqual(reason._tag, "RateLimited")
       assert.strictEqual(sent.length, 4)
@@ -434,10 +435,10 @@ describe("a 429 response", () => {
       const scripted = yield* ScriptedHttp.make([limited({ "retry-after": "86400" }), good])
       const outcome = yield* patiently(scripted.connector.page(first))
       assert(outcome._tag === "Failure")
-      assert.strictEqual(outcome.failure.retryAfterMs, 86_400_000)
+      assert.deepStrictEqual(outcome.failure.retryAfter, Duration.days(1))
       const soon = yield* patiently(scripted.connector.page(first))
       assert(soon._tag === "Failure")
-      assert.strictEqual(soon.failure.retryAfterMs, 86_400_000 - 2 * 3_600_000)
+      assert.deepStrictEqual(soon.failure.retryAfter, Duration.hours(22))
       assert.strictEqual(scripted.sent.length, 1)
       yield* TestClock.adjust("1 day")
       const later = yield* patiently(scripted.connector.page(first))
@@ -608,11 +609,11 @@ describe("an implausible Retry-After", () => {
   it.effect("from a proxy pauses all requests for a minute, then probes with growing pauses", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([foreign(year), foreign(year), good, good], {
-        retryAfterMaxMs: 900_000
+        retryAfterMax: Duration.minutes(15)
       })
       const error = yield* Effect.flip(connector.page(first))
       assert.strictEqual(error.reason._tag, "ServerFault")
-      assert.strictEqual(error.retryAfterMs, 3_600_000, "a caller that keeps the time keeps no year")
+      assert.deepStrictEqual(error.retryAfter, Duration.hours(1), "a caller that keeps the time keeps no year")
       const others = yield* Effect.forkChild(
         Effect.forEach([1, 2, 3], () => Effect.result(connector.page(first)), { concurrency: "unbounded" })
       )
@@ -632,7 +633,7 @@ describe("an implausible Retry-After", () => {
   it.effect("for one path pauses the other paths once only", () =>
     Effect.gen(function* () {
       const { connector, sent } = yield* ScriptedHttp.make([foreign(year), good, foreign(year), good], {
-        retryAfterMaxMs: 900_000
+        retryAfterMax: Duration.minutes(15)
       })
       const failed = (path: string) =>
         Effect.gen(function* () {
@@ -658,7 +659,7 @@ describe("an implausible Retry-After", () => {
       ])
       const one = yield* Effect.result(connector.page(first))
       assert(one._tag === "Failure")
-      assert.strictEqual(one.failure.retryAfterMs, 24 * 3_600_000)
+      assert.deepStrictEqual(one.failure.retryAfter, Duration.days(1))
       yield* TestClock.adjust("1 hour")
       const two = yield* Effect.flip(connector.page(first))
       assert.strictEqual(two.reason._tag, "SourcePaused")

@@ -1,5 +1,6 @@
 /** Requests for pages and records: parameters, response metadata and paging. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
@@ -477,7 +478,7 @@ describe("a record request", () => {
   it.live("fails if the response has another record", () =>
     Effect.gen(function* () {
       for (const body of [{ id: 6 }, { data: {} }, { name: "x" }]) {
-        const error = yield* failureOf(get(answers(200, body), { retry: { backoffBaseMs: 0 } }))
+        const error = yield* failureOf(get(answers(200, body), { retry: { backoffBase: Duration.zero } }))
         assert.strictEqual(error.reason._tag, "Malformed", JSON.stringify(body))
       }
     })
@@ -547,7 +548,7 @@ describe("the identity of a token", () => {
 
   it.live("uses the configured company if the service does not state it", () =>
     Effect.gen(function* () {
-      const options = { companyId: 9n, retry: { backoffBaseMs: 0 } }
+      const options = { companyId: 9n, retry: { backoffBase: Duration.zero } }
       const expected = { companyId: 9n, user: null, scopes: null, features: null }
       for (const step of [
         refuses(404, "not_found"),
@@ -564,7 +565,9 @@ describe("the identity of a token", () => {
         const error = yield* failureOf(identify(step, options))
         assert.strictEqual(error.stops, "company")
       }
-      const nameless = yield* failureOf(identify(answers(200, { user: "ann" }), { retry: { backoffBaseMs: 0 } }))
+      const nameless = yield* failureOf(
+        identify(answers(200, { user: "ann" }), { retry: { backoffBase: Duration.zero } })
+      )
       assert.match(nameless.message, /names no company/)
     })
   )

@@ -2,6 +2,7 @@
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
@@ -77,7 +78,7 @@ describe("the token", () => {
     it.live(`does not appear in an error from ${name}`, () =>
       Effect.gen(function* () {
         const { connector } = yield* ScriptedHttp.make([step, step, step], {
-          retry: { backoffBaseMs: 0, attemptsMax: 1 }
+          retry: { backoffBase: Duration.zero, attemptsMax: 1 }
         })
         const exit = yield* Effect.exit(connector.page(first))
         assert(Exit.isFailure(exit))

@@ -58,10 +58,10 @@ const world = Effect.fnUntraced(function* (
   const budget = yield* Budget.make(null)
   const watched = Budget.Budget.of({
     ...budget,
-    pause: (durationMs, cause, by) =>
+    pause: (duration, cause, by) =>
       Effect.andThen(
-        Effect.sync(() => held.push(durationMs)),
-        budget.pause(durationMs, cause, by)
+        Effect.sync(() => held.push(Duration.toMillis(duration))),
+        budget.pause(duration, cause, by)
       )
   })
   const make = (secret: string) =>
@@ -330,7 +330,7 @@ describe("subscription lists", () => {
       const { attempts } = yield* connector.subscriptions!.deliveries({ id: "1", token: null })
       assert.deepInclude(attempts[0], { responseCode: null, responseBody: "", durationMs: null, delivered: false })
 
-      const retry = { backoffBaseMs: 0, attemptsMax: 1 }
+      const retry = { backoffBase: Duration.zero, attemptsMax: 1 }
       const refusedEach = Effect.fnUntraced(function* (
         whole: Json,
         wrong: ReadonlyArray<readonly [name: string, value: unknown]>,
@@ -394,7 +394,7 @@ describe("subscription lists", () => {
 describe("a retried create of a subscription", () => {
   it.live("creates no second subscription and returns the secret", () =>
     Effect.gen(function* () {
-      const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBaseMs: 0 } })
+      const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBase: Duration.zero } })
       const spoil = (...rules: ReadonlyArray<Json>) => Effect.promise(() => plane("POST", "/faults", { rules }))
       yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 2 })
       const { subscription, secret } = yield* subscriptions.create(wanted)
@@ -667,7 +667,7 @@ describe("the field of a new secret", () => {
 })
 
 describe("a webhook secret", () => {
-  const short = { retry: { backoffBaseMs: 0, attemptsMax: 1 } }
+  const short = { retry: { backoffBase: Duration.zero, attemptsMax: 1 } }
   const told = (value: unknown) => [
     inspect(value, { depth: 20, showHidden: true }),
     JSON.stringify(value),

@@ -2,6 +2,7 @@
 import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
@@ -51,7 +52,7 @@ const world = Effect.fnUntraced(function* (
     baseUrl: `http://127.0.0.1:${port}/!/api/v2`,
     token: Redacted.make("secret"),
     catalogue: tiny,
-    retry: { backoffBaseMs: 1, backoffMaxMs: 5, attemptsMax: 4 },
+    retry: { backoffBase: Duration.millis(1), backoffMax: Duration.millis(5), attemptsMax: 4 },
     ...options
   }).pipe(Effect.provideContext(context))
   return { connector, context, port, seen, connections: () => connections }
@@ -151,7 +152,7 @@ describe("the undici transport", () => {
             response.write("{")
           }
         ],
-        { requestTimeoutMs: 100, retry: { attemptsMax: 2, backoffBaseMs: 0 } }
+        { requestTimeout: Duration.millis(100), retry: { attemptsMax: 2, backoffBase: Duration.zero } }
       )
       const reason = yield* reasonOf(connector.page(first))
       assert.strictEqual(reason._tag, "TimedOut")

@@ -1,6 +1,7 @@
 /** Children of a parent, and pages as they were sent. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
@@ -106,7 +107,7 @@ describe("a raw page", () => {
 
   it.effect("has the parameters, paging and retries of any page", () =>
     Effect.gen(function* () {
-      const options = { pageSize: 2, includeCustomFields: true, retry: { backoffBaseMs: 0 } }
+      const options = { pageSize: 2, includeCustomFields: true, retry: { backoffBase: Duration.zero } }
       const steps = [
         refuses(400, "invalid_enum", { field: "include" }),
         list([{ id: 1 }], { has_more: true, next_cursor: "c" }),
@@ -134,7 +135,7 @@ describe("a raw page", () => {
   it.live("counts its attempts", () =>
     Effect.gen(function* () {
       const { connector } = yield* ScriptedHttp.make([refuses(503, "server_error"), answers(200, "<p>"), list([])], {
-        retry: { backoffBaseMs: 0 }
+        retry: { backoffBase: Duration.zero }
       })
       assert.strictEqual((yield* connector.rawPage(request)).attempts, 3)
     })

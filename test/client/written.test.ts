@@ -1,5 +1,6 @@
 /** Results of writes for each record: every form of a batch response, from scripts and from the reference server. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
@@ -393,7 +394,7 @@ describe("the items of a batch", () => {
         for (const status of body === null ? [204] : [200, 207]) {
           const answer = answers(status, body)
           const { connector, sent } = yield* ScriptedHttp.make([answer, answer, answer], {
-            retry: { attemptsMax: 3, backoffBaseMs: 0 }
+            retry: { attemptsMax: 3, backoffBase: Duration.zero }
           })
           const error = yield* Effect.flip(connector.write({ ...base, operation: "batch", body: "[{}]" }))
           assert(error instanceof SourceError)

@@ -1,4 +1,5 @@
 /** Page requests without a listener: the response of a route to a path, as text. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as HttpClient from "effect/http/HttpClient"
@@ -53,7 +54,7 @@ export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
       baseUrl: "http://127.0.0.1/!/api/v2",
       token: Redacted.make(token),
       catalogue: serviceV2,
-      retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+      retry: { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
     }).pipe(
       Effect.map((connector) => unconnected(name, { connector, ...more })),
       Effect.provideService(HttpClient.HttpClient, http),

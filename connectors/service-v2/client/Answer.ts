@@ -32,20 +32,20 @@ export class Failed {
   /** Fewer attempts than usual, for what hardly changes by asking again. */
   readonly attemptsMax: number
   /** The Retry-After as it was sent; the reason has as much of it as is believed. */
-  readonly statedMs: number | null
+  readonly stated: Duration.Duration | null
   /** Whether the answer had this API's error body. */
   readonly origin: PauseOrigin
   constructor(
     reason: SourceError.SourceReason,
     requestId: string | null,
     attemptsMax: number = Number.POSITIVE_INFINITY,
-    statedMs: number | null = null,
+    stated: Duration.Duration | null = null,
     origin: PauseOrigin = "source"
   ) {
     this.reason = reason
     this.requestId = requestId
     this.attemptsMax = attemptsMax
-    this.statedMs = statedMs
+    this.stated = stated
     this.origin = origin
   }
 }
@@ -110,17 +110,17 @@ export const authenticateParameter = (header: string | undefined, name: string):
 }
 
 /**
- * How long the source asks to wait, in milliseconds; null when it does not say. A date is measured against the
+ * How long the source asks to wait; null when it does not say. A date is measured against the
  * answer's own Date header, so that a wrong clock here does not matter.
  */
-export const retryAfterMs = (headers: Headers.Headers, nowMs: number): number | null => {
+export const retryAfter = (headers: Headers.Headers, nowMs: number): Duration.Duration | null => {
   const value = headers["retry-after"]
   if (value === undefined) return null
   const parsed = Headers.parseRetryAfter(value)
   if (Result.isFailure(parsed)) return null
   const date = headers["date"] === undefined ? null : Headers.parseHttpDate(headers["date"])
   const now = date !== null && Result.isSuccess(date) ? DateTime.toEpochMillis(date.success) : nowMs
-  return Duration.toMillis(Headers.retryAfterDelay(parsed.success, now))
+  return Headers.retryAfterDelay(parsed.success, now)
 }
 
 /** When the source answered by its own Date header, RFC 3339 in UTC; null when that is absent or unreadable. */
@@ -179,7 +179,7 @@ export interface RequestContext {
 /** Tells a failure from an answer whose status is no success. */
 export const failure = (answer: Answer, asking: RequestContext): Failed => {
   const { status, headers, requestId } = answer
-  const stated = retryAfterMs(headers, asking.nowMs)
+  const stated = retryAfter(headers, asking.nowMs)
   const failed = (reason: SourceError.SourceReason, attemptsMax?: number, origin?: PauseOrigin) =>
     new Failed(reason, requestId, attemptsMax, stated, origin)
   if (status >= 300 && status < 400) {
@@ -189,7 +189,7 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
   const parsed = parse(answer.bytes)
   const complaint = parsed instanceof Unreadable ? null : errorBodyOf(parsed.value, asking.scrub)
   const origin = complaint === null ? "intermediary" : "source"
-  const wait = stated === null ? null : Math.min(stated, pauseMaxMs[origin])
+  const wait = stated === null ? null : Duration.min(stated, Duration.millis(pauseMaxMs[origin]))
   if (status === 410 && asking.pageParameters !== null) {
     return failed(new SourceError.PageTokenRefused({ detail: complaint?.detail ?? "gone (410)" }))
   }
@@ -207,9 +207,9 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
   const refusedPage = () => failed(new SourceError.PageTokenRefused({ detail: detail === "" ? code : detail }))
   switch (code) {
     case "rate_limited":
-      return failed(new SourceError.RateLimited({ retryAfterMs: wait }))
+      return failed(new SourceError.RateLimited({ retryAfter: wait }))
     case "request_in_progress":
-      return failed(new SourceError.InProgress({ retryAfterMs: wait }))
+      return failed(new SourceError.InProgress({ retryAfter: wait }))
     case "unauthorized":
     case "token_revoked":
     case "token_expired":
@@ -224,7 +224,7 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
     case "not_implemented":
       return failed(new SourceError.NotImplemented({ detail }))
     case "server_error":
-      return failed(new SourceError.ServerFault({ status, code, retryAfterMs: wait }))
+      return failed(new SourceError.ServerFault({ status, code, retryAfter: wait }))
     default:
   }
   if (isAboutPage) return refusedPage()
@@ -236,13 +236,13 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
     case 404:
       return failed(new SourceError.NotFound({ detail: detail === "" ? code : detail }))
     case 429:
-      return failed(new SourceError.RateLimited({ retryAfterMs: wait }))
+      return failed(new SourceError.RateLimited({ retryAfter: wait }))
     case 501:
       return failed(new SourceError.NotImplemented({ detail: detail === "" ? code : detail }))
     default:
   }
   if (status >= 500 || againStatuses.has(status)) {
-    return failed(new SourceError.ServerFault({ status, code, retryAfterMs: wait }))
+    return failed(new SourceError.ServerFault({ status, code, retryAfter: wait }))
   }
   const kind = refusalKindOf(code, status)
   return failed(new SourceError.Refused({ kind, status, code, field, detail, problems, current }))
@@ -253,7 +253,7 @@ const scopeOf = (headers: Headers.Headers): string | null => authenticateParamet
 /** An answer without this API's error body, classified by its status. */
 const foreign = (
   { status, headers, bytes }: Answer,
-  wait: number | null,
+  wait: Duration.Duration | null,
   unreadable: string | null
 ): readonly [SourceError.SourceReason, number?] => {
   const authenticate = headers["www-authenticate"]
@@ -263,10 +263,10 @@ const foreign = (
     const scope = authenticateParameter(authenticate, "scope")
     return [forbidden(error, scope, "the token lacks a scope")]
   }
-  if (status === 429) return [new SourceError.RateLimited({ retryAfterMs: wait })]
+  if (status === 429) return [new SourceError.RateLimited({ retryAfter: wait })]
   if (status === 501) return [new SourceError.NotImplemented({ detail: "no error body came with it" })]
   if (status >= 500 || againStatuses.has(status)) {
-    return [new SourceError.ServerFault({ status, code: null, retryAfterMs: wait })]
+    return [new SourceError.ServerFault({ status, code: null, retryAfter: wait })]
   }
   // From any sender: the same bytes are too many the next time as well. A smaller request may pass.
   if (status === 413) {

@@ -3,7 +3,7 @@
  *
  * Promise: an answer counts when its last byte is there. Nothing that is said of a failure carries the token.
  */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Headers from "effect/http/Headers"
 import * as HttpClient from "effect/http/HttpClient"
@@ -16,7 +16,7 @@ import { type Answer, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.t
 
 export interface AttemptOptions {
   /** For the whole answer of one attempt, its body included. */
-  readonly requestTimeoutMs: number
+  readonly requestTimeout: Duration.Duration
   readonly answerBytesMax: number
   readonly requestIdHeader: string | null
 }
@@ -136,7 +136,7 @@ const execute = (
   attempts: number
 ): Effect.Effect<Answer | Failed> => {
   const { client, options } = context
-  const { requestTimeoutMs } = options
+  const { requestTimeout } = options
   let requestId: string | null = null
   return client.execute(request).pipe(
     Effect.flatMap((response) => {
@@ -149,8 +149,8 @@ const execute = (
       })
     }),
     Effect.timeoutOrElse({
-      duration: Duration.millis(requestTimeoutMs),
-      orElse: () => Effect.succeed(new Failed(new SourceError.TimedOut({ afterMs: requestTimeoutMs }), requestId))
+      duration: requestTimeout,
+      orElse: () => Effect.succeed(new Failed(new SourceError.TimedOut({ after: requestTimeout }), requestId))
     }),
     Effect.catch((error) => Effect.succeed(fromNetwork(context, error, request.method === "GET", requestId))),
     Effect.provideService(HttpClient.TracerDisabledWhen, () => true)

@@ -28,8 +28,8 @@ import * as Backoff from "../../../src/time/Backoff.ts"
 export interface RetrySettings {
   /** Attempts of one request, the first included; a 429 is none. */
   readonly attemptsMax: number
-  readonly backoffBaseMs: number
-  readonly backoffMaxMs: number
+  readonly backoffBase: Duration.Duration
+  readonly backoffMax: Duration.Duration
 }
 
 export interface ExchangeOptions extends AttemptOptions {
@@ -37,9 +37,9 @@ export interface ExchangeOptions extends AttemptOptions {
   readonly token: Redacted.Redacted
   readonly retry: RetrySettings
   /** The longest Retry-After that is waited for. */
-  readonly retryAfterMaxMs: number
+  readonly retryAfterMax: Duration.Duration
   /** How long one request waits for its 429s altogether. */
-  readonly rateLimitedWaitMaxMs: number
+  readonly rateLimitedWaitMax: Duration.Duration
 }
 
 /** A request, before its token. */
@@ -67,14 +67,14 @@ export interface Exchange {
 }
 
 /** The first pause after an answer that asks to wait and names no time. */
-const unstatedWaitMs = 1000
+const unstatedWait = Duration.seconds(1)
 const secretLengthMin = 6
 
 /** Why there is no permit, as the failure of a request that was not sent. */
 const withoutPermit = (error: BudgetError): SourceError.SourceReason =>
   error._tag === "BudgetPaused"
     ? new SourceError.SourcePaused({
-        retryAfterMs: Math.ceil(error.retryAfterMs),
+        retryAfter: Duration.millis(Math.ceil(Duration.toMillis(error.retryAfter))),
         detail: error.by === null ? null : describePause(error.by)
       })
     : new SourceError.Unreachable({ detail: error.message })
@@ -109,18 +109,18 @@ interface RetryState {
   failures: number
   /** Answers 429, and the time that was waited for them. */
   limited: number
-  limitedWaitMs: number
+  limitedWait: Duration.Duration
 }
 
 /** A pause that doubles with each failure, half of it drawn, so that many clients do not come back at once. */
-const backoffMs = (baseMs: number, failures: number, maxMs: number) =>
+const backoff = (base: Duration.Duration, failures: number, max: Duration.Duration) =>
   Effect.map(Random.next, (drawn) => {
-    const ceiling = Backoff.delayMs(failures, baseMs, maxMs)
-    return Math.ceil(ceiling / 2 + (drawn * ceiling) / 2)
+    const ceiling = Backoff.delayMs(failures, Duration.toMillis(base), Duration.toMillis(max))
+    return Duration.millis(Math.ceil(ceiling / 2 + (drawn * ceiling) / 2))
   })
 
 /** Reports a failed attempt to the budget; answers the pause before the next attempt, null when there is none. */
-const retryDelayMs = Effect.fnUntraced(function* (
+const retryDelay = Effect.fnUntraced(function* (
   { budget, options, usage }: ExchangeContext,
   call: Call,
   sentAt: number,
@@ -128,14 +128,14 @@ const retryDelayMs = Effect.fnUntraced(function* (
   state: RetryState
 ) {
   const { origin, reason } = failed
-  const { retry } = options
+  const { attemptsMax, backoffBase, backoffMax } = options.retry
   const name = requestName(call)
-  const statedMs = "retryAfterMs" in reason ? reason.retryAfterMs : null
+  const stated = "retryAfter" in reason ? reason.retryAfter : null
   // Retry-After is for the whole token, except where it is about one idempotency key or calls of one kind.
   const isLimit = reason._tag === "RateLimited" && call.isCountedApart !== true
-  const isForAll = isLimit || (reason._tag === "ServerFault" && statedMs !== null && statedMs > 0)
-  const hold = (ms: number) =>
-    budget.pause(ms, isLimit ? "limit" : "fault", {
+  const isForAll = isLimit || (reason._tag === "ServerFault" && stated !== null && Duration.isPositive(stated))
+  const hold = (pause: Duration.Duration) =>
+    budget.pause(pause, isLimit ? "limit" : "fault", {
       origin,
       status: reason._tag === "ServerFault" ? reason.status : 429,
       request: name
@@ -143,24 +143,24 @@ const retryDelayMs = Effect.fnUntraced(function* (
   if (!isForAll) yield* budget.reportAttempt(name, sentAt, isAnswer(reason))
   if (!reason.isRetryable) return null
   if (reason._tag === "RateLimited") usage.rateLimited++
-  if (statedMs !== null && statedMs > options.retryAfterMaxMs) {
-    if (isForAll) yield* hold(failed.statedMs ?? statedMs)
+  if (stated !== null && Duration.isGreaterThan(stated, options.retryAfterMax)) {
+    if (isForAll) yield* hold(failed.stated ?? stated)
     return null
   }
   if (reason._tag === "RateLimited") {
     state.limited++
     // An answer that names no time, or none at all, must not make a loop without a pause.
-    const isStated = statedMs !== null && statedMs !== 0
-    const waitMs = isStated ? statedMs : yield* backoffMs(unstatedWaitMs, state.limited, retry.backoffMaxMs)
-    state.limitedWaitMs += waitMs
-    if (isForAll) yield* hold(Math.max(waitMs, failed.statedMs ?? 0))
-    return state.limitedWaitMs > options.rateLimitedWaitMaxMs ? null : waitMs
+    const isStated = stated !== null && !Duration.isZero(stated)
+    const wait = isStated ? stated : yield* backoff(unstatedWait, state.limited, backoffMax)
+    state.limitedWait = Duration.sum(state.limitedWait, wait)
+    if (isForAll) yield* hold(Duration.max(wait, failed.stated ?? Duration.zero))
+    return Duration.isGreaterThan(state.limitedWait, options.rateLimitedWaitMax) ? null : wait
   }
   state.failures++
-  if (isForAll) yield* hold(failed.statedMs ?? 0)
-  if (state.failures >= Math.min(retry.attemptsMax, failed.attemptsMax)) return null
-  const baseMs = reason._tag === "InProgress" ? unstatedWaitMs : retry.backoffBaseMs
-  return Math.max(statedMs ?? 0, yield* backoffMs(baseMs, state.failures, retry.backoffMaxMs))
+  if (isForAll) yield* hold(failed.stated ?? Duration.zero)
+  if (state.failures >= Math.min(attemptsMax, failed.attemptsMax)) return null
+  const base = reason._tag === "InProgress" ? unstatedWait : backoffBase
+  return Duration.max(stated ?? Duration.zero, yield* backoff(base, state.failures, backoffMax))
 })
 
 const send = Effect.fnUntraced(function* <A>(
@@ -175,7 +175,7 @@ const send = Effect.fnUntraced(function* <A>(
     headers: { ...context.headers, ...call.headers },
     ...(call.body === null ? {} : { body: HttpBody.uint8Array(call.body, "application/json") })
   })
-  const state: RetryState = { sent: 0, failures: 0, limited: 0, limitedWaitMs: 0 }
+  const state: RetryState = { sent: 0, failures: 0, limited: 0, limitedWait: Duration.zero }
   const fail = (reason: SourceError.SourceReason, requestId: string | null) =>
     new SourceError.SourceError({
       reason,
@@ -202,10 +202,10 @@ const send = Effect.fnUntraced(function* <A>(
       yield* budget.reportAttempt(requestName(call), sentAt, true)
       return outcome
     }
-    const waitMs = yield* retryDelayMs(context, call, sentAt, outcome, state)
-    if (waitMs === null) return yield* fail(outcome.reason, outcome.requestId)
+    const wait = yield* retryDelay(context, call, sentAt, outcome, state)
+    if (wait === null) return yield* fail(outcome.reason, outcome.requestId)
     usage.retries++
-    yield* Effect.sleep(Duration.millis(waitMs))
+    yield* Effect.sleep(wait)
   }
 })
 

@@ -5,6 +5,7 @@
  * what `src/connector` promises: exact records, no lost page, and failures that say what to do. A write carries its
  * key each time, so that sending it again has no second effect.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
@@ -39,12 +40,12 @@ export interface ServiceClientOptions {
   readonly itemsKey?: string | null | undefined
   readonly includeCustomFields?: boolean | undefined
   /** For one attempt, its whole body included. */
-  readonly requestTimeoutMs?: number | undefined
+  readonly requestTimeout?: Duration.Duration | undefined
   readonly retry?: Partial<Exchange.RetrySettings> | undefined
   /** The longest Retry-After that is waited for; beyond it the request fails. */
-  readonly retryAfterMaxMs?: number | undefined
+  readonly retryAfterMax?: Duration.Duration | undefined
   /** How long one request waits for its 429s altogether. */
-  readonly rateLimitedWaitMaxMs?: number | undefined
+  readonly rateLimitedWaitMax?: Duration.Duration | undefined
   readonly answerBytesMax?: number | undefined
   /** Accept plain http to other machines. */
   readonly allowHttp?: boolean | undefined
@@ -55,10 +56,14 @@ export interface ServiceClientOptions {
   readonly rotateField?: string | undefined
 }
 
-const retryDefaults: Exchange.RetrySettings = { attemptsMax: 8, backoffBaseMs: 250, backoffMaxMs: 30_000 }
-const requestTimeoutMsDefault = 60_000
-const retryAfterMaxMsDefault = 10 * 60_000
-const rateLimitedWaitMaxMsDefault = 15 * 60_000
+const retryDefaults: Exchange.RetrySettings = {
+  attemptsMax: 8,
+  backoffBase: Duration.millis(250),
+  backoffMax: Duration.seconds(30)
+}
+const requestTimeoutDefault = Duration.minutes(1)
+const retryAfterMaxDefault = Duration.minutes(10)
+const rateLimitedWaitMaxDefault = Duration.minutes(15)
 const answerBytesMaxDefault = 64 * 1024 * 1024
 const checkedToken = (token: Redacted.Redacted): BaseAddress.ClientConfigError | null =>
   /^[\x21-\x7e]+$/.test(Redacted.value(token))
@@ -91,10 +96,10 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   const exchange = Exchange.make(client, budget, {
     base,
     token: options.token,
-    requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
+    requestTimeout: options.requestTimeout ?? requestTimeoutDefault,
     retry: { ...retryDefaults, ...options.retry },
-    retryAfterMaxMs: options.retryAfterMaxMs ?? retryAfterMaxMsDefault,
-    rateLimitedWaitMaxMs: options.rateLimitedWaitMaxMs ?? rateLimitedWaitMaxMsDefault,
+    retryAfterMax: options.retryAfterMax ?? retryAfterMaxDefault,
+    rateLimitedWaitMax: options.rateLimitedWaitMax ?? rateLimitedWaitMaxDefault,
     answerBytesMax: options.answerBytesMax ?? answerBytesMaxDefault,
     requestIdHeader: options.requestIdHeader ?? null
   })

@@ -5,18 +5,19 @@
  * the allowed size, and an address that does not answer is given up in time. Timeouts of a request are the caller's.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Duration from "effect/Duration"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 
 export interface TransportOptions {
   /** Sockets per origin. */
   readonly connections?: number
-  readonly connectTimeoutMs?: number
+  readonly connectTimeout?: Duration.Duration
   /**
    * How long an idle socket is kept where the server does not say. Shorter than what servers usually keep, so that a
    * request rarely meets a socket that is just being closed.
    */
-  readonly keepAliveTimeoutMs?: number
+  readonly keepAliveTimeout?: Duration.Duration
   /** Bytes of one answer. */
   readonly answerBytesMax?: number
   /** Certificates to trust instead of the usual ones, PEM. */
@@ -29,10 +30,10 @@ export const layerUndici = (options: TransportOptions = {}): Layer.Layer<HttpCli
     connections: options.connections ?? 8,
     pipelining: 1,
     allowH2: false,
-    keepAliveTimeout: options.keepAliveTimeoutMs ?? 4_000,
+    keepAliveTimeout: Duration.toMillis(options.keepAliveTimeout ?? "4 seconds"),
     maxResponseSize: options.answerBytesMax ?? 64 * 1024 * 1024,
     connect: {
-      timeout: options.connectTimeoutMs ?? 10_000,
+      timeout: Duration.toMillis(options.connectTimeout ?? "10 seconds"),
       rejectUnauthorized: true,
       ...(options.ca === undefined ? {} : { ca: options.ca })
     }

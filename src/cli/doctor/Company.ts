@@ -1,4 +1,5 @@
 /** All checks of one company: token, scopes, budget, freshness, and its webhooks. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
@@ -21,7 +22,11 @@ export interface CompanyOptions {
 }
 
 /** A short timeout: a person waits for each request. */
-const requestLimits = { attemptsMax: 2, requestTimeoutMs: 4_000, retryAfterMaxMs: 2_000 } as const
+const requestLimits = {
+  attemptsMax: 2,
+  requestTimeout: Duration.seconds(4),
+  retryAfterMax: Duration.seconds(2)
+} as const
 
 type Check<R = never> = Effect.Effect<Findings, never, R>
 

@@ -3,6 +3,7 @@
  *
  * Promise: a company is returned only after the source accepted its token.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Terminal from "effect/Terminal"
@@ -31,7 +32,11 @@ export interface Company extends CompanyDraft {
 }
 
 /** A short timeout: a person waits for each request. */
-const requestLimits = { attemptsMax: 2, requestTimeoutMs: 10_000, retryAfterMaxMs: 5_000 } as const
+const requestLimits = {
+  attemptsMax: 2,
+  requestTimeout: Duration.seconds(10),
+  retryAfterMax: Duration.seconds(5)
+} as const
 
 const standardTokenVariable = "SERVICE_API_TOKEN"
 

@@ -30,7 +30,7 @@ interface Call {
 const reasonOf = (status: number, detail: string): SourceError.SourceReason => {
   if (status === 401) return new SourceError.Unauthorized({ kind: "unknown", code: "unknown_token" })
   if (status === 404) return new SourceError.NotFound({ detail })
-  if (status >= 500) return new SourceError.ServerFault({ status, code: null, retryAfterMs: null })
+  if (status >= 500) return new SourceError.ServerFault({ status, code: null, retryAfter: null })
   return new SourceError.Refused({
     kind: "other",
     status,

@@ -1,5 +1,6 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -253,7 +254,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           yield* Effect.forkScoped(as("backfill")(insatiable(two, taken, 3)))
           while (taken.length < 20) yield* Effect.sleep(10)
           const clock = yield* Clock.Clock
-          yield* one.pause(800, "limit")
+          yield* one.pause(Duration.millis(800), "limit")
           const heldAt = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
           const first = yield* Effect.forkChild(one.takePermit)
           yield* Effect.sleep(650)
@@ -286,7 +287,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         const one = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
         const two = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute: 600 }))
         yield* two.takePermit
-        yield* one.pause(500)
+        yield* one.pause(Duration.millis(500))
         const fiber = yield* Effect.forkChild(two.takePermit)
         yield* Effect.sleep(400)
         assert.isUndefined(fiber.pollUnsafe())
@@ -348,7 +349,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           token: Redacted.make(token),
           scope,
           requestsPerMinute: 600,
-          pauseWaitMaxMs: 1_000
+          pauseWaitMax: Duration.seconds(1)
         })
       const one = yield* asked("canary-1", "token")
       assert.strictEqual(yield* asked("canary-1", "token"), one)
@@ -360,7 +361,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           join tributary.budget_leases l using (fingerprint)`
       )
       assert.notInclude(text, "canary")
-      yield* one.pause(3_600_000)
+      yield* one.pause(Duration.hours(1))
       assert.strictEqual((yield* Effect.flip(one.takePermit))._tag, "BudgetPaused")
     }).pipe(Effect.provide(layerPostgres))
   )
@@ -388,10 +389,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       const name = fingerprint()
       const store = () => PostgresPermitStore.make(sql, name, { perMinute: 10 })
       const one = yield* Budget.fromPermitStore(store())
-      const impatient = yield* Budget.fromPermitStore(store(), { pauseWaitMaxMs: 1_000 })
+      const impatient = yield* Budget.fromPermitStore(store(), { pauseWaitMax: Duration.seconds(1) })
       yield* one.takePermit
       yield* impatient.takePermit
-      yield* one.pause(3_600_000, "fault", { origin: "source", status: 503, request: "GET /orders" })
+      yield* one.pause(Duration.hours(1), "fault", { origin: "source", status: 503, request: "GET /orders" })
       const waiting = yield* Effect.forkChild(one.takePermit)
       const paused = yield* Effect.flip(impatient.takePermit)
       assert(paused._tag === "BudgetPaused")
@@ -414,7 +415,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       const locked = (text: string) => Effect.promise(() => client.query(text))
       yield* locked("alter function tributary.lease_permits rename to lease_permits_gone")
       yield* Effect.addFinalizer(() => locked("alter function tributary.lease_permits_gone rename to lease_permits"))
-      const budget = yield* Budget.fromPermitStore(ledger, { unavailableMaxMs: 300 })
+      const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
       const error = yield* Effect.flip(budget.takePermit)
       assert.strictEqual(error._tag, "BudgetUnavailable")
       assert.include(error.message, "warehouse")
@@ -428,7 +429,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       const readOnly = Database.layerUrl(Redacted.make(`${url}?options=-c%20default_transaction_read_only%3Don`))
       const error = yield* Effect.gen(function* () {
         const ledger = PostgresPermitStore.make(yield* SqlClient.SqlClient, fingerprint(), { perMinute: 10 })
-        const budget = yield* Budget.fromPermitStore(ledger, { unavailableMaxMs: 300 })
+        const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
         return yield* Effect.flip(budget.takePermit)
       }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
       assert.match(error.message, /takes no writes.*default_transaction_read_only.*tributary doctor/)

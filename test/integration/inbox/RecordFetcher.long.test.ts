@@ -3,6 +3,7 @@
  * reference server and Postgres.
  */
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -39,7 +40,7 @@ let companies = 100
 const makeStand = Effect.fnUntraced(function* (
   records: number,
   budget?: Budget["Service"],
-  retry = { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+  retry = { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
 ) {
   const source = yield* Source
   const sql = yield* SqlClient.SqlClient
@@ -51,7 +52,7 @@ const makeStand = Effect.fnUntraced(function* (
     baseUrl: source.baseUrl,
     token: Redacted.make(token),
     catalogue: serviceV2,
-    requestTimeoutMs: 20_000,
+    requestTimeout: Duration.seconds(20),
     retry
   })
   const client = yield* budget === undefined ? making : Effect.provideService(making, Budget, budget)
@@ -163,7 +164,7 @@ describe("RecordFetcher and the inbox queue", () => {
 
     it.effect("completes the retries of a record when another resource waits", () =>
       Effect.gen(function* () {
-        const retry = { attemptsMax: 4, backoffBaseMs: 400, backoffMaxMs: 400 }
+        const retry = { attemptsMax: 4, backoffBase: Duration.millis(400), backoffMax: Duration.millis(400) }
         const { control, accept, inbox, read } = yield* makeStand(1, undefined, retry)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}/1`, kind: "status", status: 500 }] })
         yield* accept(1)
@@ -196,7 +197,7 @@ describe("RecordFetcher and the inbox queue", () => {
         const budget = yield* Budget.pipe(Effect.provide(Layer.fresh(Budget.layerUnlimited)))
         const { accept, inbox, read, runs } = yield* makeStand(1, budget)
         yield* accept(1)
-        yield* budget.pause(1_500)
+        yield* budget.pause(Duration.millis(1500))
         const outcome = yield* read({ stuckMs: 100, readMaxMs: 1_200 })
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 1])
         assert.isAtLeast(outcome.durationMs, 1_300)

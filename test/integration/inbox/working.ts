@@ -3,6 +3,7 @@
  * worker.
  */
 import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
@@ -57,8 +58,8 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
     token: Redacted.make(token),
     catalogue: serviceV2,
     pageSize: 100,
-    requestTimeoutMs: 5_000,
-    retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+    requestTimeout: Duration.seconds(5),
+    retry: { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
   })
   const own = new Map([...tables].filter(([path]) => synced.includes(path)))
   const company: Company = {

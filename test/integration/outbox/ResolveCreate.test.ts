@@ -273,7 +273,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
               Effect.suspend(() => {
                 spoilt ??= request.idempotencyKey
                 if (request.idempotencyKey !== spoilt) return connector.write(request)
-                const reason = new ServerFault({ status: 500, code: "server_error", retryAfterMs: null })
+                const reason = new ServerFault({ status: 500, code: "server_error", retryAfter: null })
                 const asked = { method: "POST", path: "/salesmen/batch", requestId: null }
                 const fail = Effect.fail(new SourceError({ reason, request: asked }))
                 return isStored ? Effect.andThen(connector.write(request), fail) : fail

@@ -1,5 +1,6 @@
 /** A company of its own on a reference server and an empty warehouse, for tests of pushes. */
 import { assert } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -58,8 +59,8 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
       token: Redacted.make(issued.token),
       catalogue: serviceV2,
       pageSize: 100,
-      requestTimeoutMs: 5_000,
-      retry: { attemptsMax: 2, backoffBaseMs: 5, backoffMaxMs: 10 }
+      requestTimeout: Duration.seconds(5),
+      retry: { attemptsMax: 2, backoffBase: Duration.millis(5), backoffMax: Duration.millis(10) }
     })
     return { ...issued, connector }
   })

@@ -103,7 +103,7 @@ const before = (
 const failingAt =
   (token: string | null, script: Script): Script =>
   (request) => {
-    if (request.token === token) throw failing(new ServerFault({ status: 500, code: "x", retryAfterMs: null }))
+    if (request.token === token) throw failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
     return script(request)
   }
 

@@ -417,7 +417,7 @@ describe("the sync engine", () => {
         const backfill = yield* Effect.forkChild(run(slow, companyId, { backfill: { since: null, until: null } }))
         yield* Deferred.await(read)
         const source = scripted(companyId, (request) => {
-          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
+          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: null, retryAfter: null }))
           return pages(...all)(request)
         })
         const late = held(source, (asked) =>

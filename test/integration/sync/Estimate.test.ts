@@ -171,7 +171,7 @@ describe("a plan", () => {
         assert.isAtMost(Math.abs(bound.requests - 50), 5)
         assert.isAtMost(bound.asked, 41)
         // A source that does not answer single records after all.
-        const fault = failing(new ServerFault({ status: 500, code: "x", retryAfterMs: null }))
+        const fault = failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
         const mute: ConnectorShape = { ...known, get: () => Effect.fail(fault) }
         assert.deepInclude(first(yield* planned({ connector: mute }, [things])), { certainty: "atLeast", requests: 2 })
         // No single records, and no filter to go by.
@@ -273,7 +273,7 @@ describe("a plan", () => {
         const companyId = company()
         const all = [1, 2, 3, 4].map((one) => ({ records: [thing(one)], syncedThrough: at(50) }))
         const source = scripted(companyId, (request) => {
-          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: "x", retryAfterMs: null }))
+          if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
           return pages(...all)(request)
         })
         yield* sync(source, companyId)
@@ -296,7 +296,7 @@ describe("a plan", () => {
             backfill: { since, until: null }
           })
         source.script = (request) => {
-          if (request.token === "p1") throw failing(new ServerFault({ status: 500, code: "x", retryAfterMs: null }))
+          if (request.token === "p1") throw failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
           return pages(...all)(request)
         }
         yield* backfill(at(1))

@@ -387,7 +387,7 @@ describe("a run", () => {
         const all = [1, 2, 3, 4].map((n) => ({ records: [thing(n, `n${n}`, n)], syncedThrough: at(10 + n) }))
         const source = scripted(companyId, (request) => {
           if (request.token === "p2" && source.requests.length < 4) {
-            throw failing(new ServerFault({ status: 500, code: "server_error", retryAfterMs: null }), 8)
+            throw failing(new ServerFault({ status: 500, code: "server_error", retryAfter: null }), 8)
           }
           return request.since === null ? pages(...all)(request) : { records: [thing(1, "n1 later", 20)], next: null }
         })

@@ -206,7 +206,7 @@ describe("the task worker", () => {
         const good = one.source.script
         one.source.script = (request) => {
           if (request.resource.path === "things")
-            throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
+            throw failing(new ServerFault({ status: 500, code: null, retryAfter: null }))
           return good(request)
         }
         yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))

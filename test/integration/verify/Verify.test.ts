@@ -530,7 +530,7 @@ describe("verify", () => {
         source.before = (asked) =>
           asked.endsWith("from=8") && source.asked.length === 5 ? new PageTokenRefused({ detail: "expired" }) : null
         assert.deepStrictEqual(briefly(yield* verify(pair)), ["2 different rank", "9 different rank"])
-        source.before = () => new ServerFault({ status: 500, code: null, retryAfterMs: null })
+        source.before = () => new ServerFault({ status: 500, code: null, retryAfter: null })
         const failed = yield* verify(pair)
         assert.strictEqual(failed.status, "failed")
         assert.include(failed.failure!.message, "500")

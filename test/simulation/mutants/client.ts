@@ -17,13 +17,13 @@ export const client: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: exchange,
-        find: "const isStated = statedMs !== null && statedMs !== 0",
+        find: "const isStated = stated !== null && !Duration.isZero(stated)",
         replace: "const isStated = false"
       },
       {
         file: exchange,
-        find: "if (isForAll) yield* hold(Math.max(waitMs, failed.statedMs ?? 0))",
-        replace: "if (isForAll) yield* hold(waitMs)"
+        find: "if (isForAll) yield* hold(Duration.max(wait, failed.stated ?? Duration.zero))",
+        replace: "if (isForAll) yield* hold(wait)"
       }
     ],
     wish: { on: ["S2"] }

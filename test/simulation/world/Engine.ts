@@ -7,6 +7,7 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
@@ -54,7 +55,7 @@ export interface Wish {
 }
 
 /** The longest Retry-After that is waited for, as configured by default. */
-const pauseWaitMaxMs = 600_000
+const pauseWaitMax = Duration.minutes(10)
 
 /** The companies of the plan, each with its connector. */
 export const companiesOf = (
@@ -69,7 +70,7 @@ export const companiesOf = (
       const secret = Redacted.make(token)
       const { requestsPerMinute } = drawn
       const budgets = yield* Budgets
-      const budget = yield* budgets.of({ baseUrl, token: secret, scope: "token", requestsPerMinute, pauseWaitMaxMs })
+      const budget = yield* budgets.of({ baseUrl, token: secret, scope: "token", requestsPerMinute, pauseWaitMax })
       const connector = yield* ServiceClient.make({
         baseUrl,
         token: secret,
