@@ -6,6 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getRequestListener } from "@hono/node-server"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Deferred from "effect/Deferred"
@@ -91,7 +92,7 @@ const listen = ({ host, port, tls }: DashboardOptions, state: DashboardState) =>
     port,
     tls,
     bodyBytesMax,
-    silenceMaxMs: PageRunner.actionMaxMs + PageRunner.pageMaxMs,
+    silenceTimeout: Duration.sum(PageRunner.actionTimeout, PageRunner.pageTimeout),
     handle: (request, response) => {
       request.on("error", () => {})
       response.on("error", () => {})

@@ -14,7 +14,7 @@ import {
   setSession,
   show
 } from "./PageServer.ts"
-import { browserKnownMs, sessionMs } from "./SessionCookies.ts"
+import { knownBrowserLifetime, sessionLifetime } from "./SessionCookies.ts"
 
 const staleLink =
   "This link is of a process from before. Open the one that tributary serve printed when it started last, on this machine."
@@ -77,7 +77,7 @@ const postLogin = async (server: PageServer, exchange: Exchange): Promise<Respon
   const result = await run(access.logIn(accessRequestOf(exchange), form.get("password") ?? ""), exchange.req.raw.signal)
   switch (result._tag) {
     case "Open":
-      setSession(server, exchange, result.cookie, browserKnownMs)
+      setSession(server, exchange, result.cookie, knownBrowserLifetime)
       return exchange.redirect(next, 303)
     case "Away":
       return show(server, exchange, notDone, null)
@@ -99,7 +99,7 @@ const openLink = async (server: PageServer, exchange: Exchange): Promise<Respons
   )
   if (result._tag === "Away") return show(server, exchange, away, null)
   if (result._tag !== "Open") return show(server, exchange, refusal(403, staleLink), null)
-  setSession(server, exchange, result.cookie, sessionMs)
+  setSession(server, exchange, result.cookie, sessionLifetime)
   return exchange.redirect("/", 303)
 }
 

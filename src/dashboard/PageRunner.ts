@@ -7,6 +7,7 @@
  */
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -41,9 +42,9 @@ export interface PageRunner {
 export type RouteRequest = Omit<PageRequest, "now" | "companies" | "background">
 
 const statementMaxMs = 10_000
-export const pageMaxMs = 15_000
+export const pageTimeout = Duration.seconds(15)
 /** An action may ask the source, which has a timeout of its own. */
-export const actionMaxMs = 90_000
+export const actionTimeout = Duration.seconds(90)
 const pagesAtOnce = 2
 
 export const make = (backend: PageRunner["backend"]): PageRunner => ({
@@ -112,7 +113,7 @@ export const runPage = (runner: PageRunner, route: Route, request: RouteRequest)
   const isByOwner = isAction || route.asksSource === true
   return (isByOwner ? handled : runner.slots.withPermit(asReader(backend, handled))).pipe(
     Effect.timeoutOrElse({
-      duration: isAction ? actionMaxMs : pageMaxMs,
+      duration: isAction ? actionTimeout : pageTimeout,
       orElse: () => Effect.succeed(isAction ? notCertain : slow)
     }),
     Effect.tap(() =>

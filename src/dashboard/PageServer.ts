@@ -1,5 +1,6 @@
 /** The steps of one HTTP request to the pages: who sends it, its form, and the answer. */
 import type { IncomingMessage, ServerResponse } from "node:http"
+import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type { Context as HonoContext } from "hono"
 import { deleteCookie, getCookie, setCookie } from "hono/cookie"
@@ -49,8 +50,8 @@ const setOwnCookie = (server: PageServer, exchange: Exchange, name: string, valu
 const deleteOwnCookie = (server: PageServer, exchange: Exchange, name: string) =>
   deleteCookie(exchange, name, { path: "/", secure: isSecure(server, exchange) })
 
-export const setSession = (server: PageServer, exchange: Exchange, cookie: string, maxAgeMs: number): void =>
-  setOwnCookie(server, exchange, cookies.session, cookie, maxAgeMs / 1000)
+export const setSession = (server: PageServer, exchange: Exchange, cookie: string, maxAge: Duration.Duration): void =>
+  setOwnCookie(server, exchange, cookies.session, cookie, Duration.toSeconds(maxAge))
 
 export const deleteSession = (server: PageServer, exchange: Exchange): void =>
   void deleteOwnCookie(server, exchange, cookies.session)

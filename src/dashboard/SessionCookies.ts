@@ -7,6 +7,7 @@
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Encoding from "effect/encoding/Base64Url"
 import * as Redacted from "effect/Redacted"
@@ -14,9 +15,9 @@ import * as Semaphore from "effect/Semaphore"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type { Sessions } from "./Sessions.ts"
 
-export const sessionMs = 12 * 60 * 60_000
+export const sessionLifetime = Duration.hours(12)
 /** A browser is known for so long after its session ended. */
-export const browserKnownMs = 30 * 24 * 60 * 60_000
+export const knownBrowserLifetime = Duration.days(30)
 
 /** The beginning of each session; no address begins like this. */
 const sessionPrefix = "s."
@@ -90,15 +91,15 @@ export const openSession = Effect.fnUntraced(function* (
   const session = signedSession(keys, cookie)
   if (session === null) return null
   const until = Number(session.slice(sessionPrefix.length).split(".")[0])
-  if (!(until > now && until <= now + 2 * sessionMs)) return null
+  if (!(until > now && until <= now + 2 * Duration.toMillis(sessionLifetime))) return null
   return (yield* sessions.isOpen(session, keys.generation)) ? session : null
 })
 
 /** Begins a session; answers its cookie. */
 export const beginSession = Effect.fnUntraced(function* (cookies: SessionCookies, keys: SessionKeys) {
-  const until = (yield* Clock.currentTimeMillis) + sessionMs
+  const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(sessionLifetime)
   const session = `${sessionPrefix}${until}.${yield* randomToken(cookies, 16)}`
-  yield* cookies.sessions.begin(session, keys.generation, sessionMs)
+  yield* cookies.sessions.begin(session, keys.generation, sessionLifetime)
   return `${session}~${sign(keys, "session", session)}`
 })
 

@@ -6,6 +6,7 @@
  * password ends all of them. A crash leaves sessions as they were; rows that are over are removed at the next log-in.
  */
 import { createHash, scrypt, timingSafeEqual } from "node:crypto"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Encoding from "effect/encoding/Base64Url"
 import * as SecureRandom from "effect/crypto/SecureRandom"
@@ -18,7 +19,7 @@ export interface Sessions<E, R = never> {
   readonly key: Effect.Effect<Uint8Array, E, R>
   /** Which password this is. One that is not the kept one takes its place, and ends the sessions of that one. */
   readonly generation: (password: string) => Effect.Effect<string, E, R>
-  readonly begin: (session: string, generation: string, forMs: number) => Effect.Effect<void, E, R>
+  readonly begin: (session: string, generation: string, lifetime: Duration.Duration) => Effect.Effect<void, E, R>
   readonly isOpen: (session: string, generation: string) => Effect.Effect<boolean, E, R>
   readonly end: (session: string) => Effect.Effect<void, E, R>
   readonly endAll: Effect.Effect<void, E, R>
@@ -129,8 +130,8 @@ type InWarehouse = Sessions<SqlError, SqlClient.SqlClient | SecureRandom.SecureR
 export const inWarehouse: InWarehouse = {
   key,
   generation: generationOf,
-  begin: (session, generation, forMs) =>
-    Effect.asVoid(Statement.run(beginStatement, [idOf(session), generation, forMs])),
+  begin: (session, generation, lifetime) =>
+    Effect.asVoid(Statement.run(beginStatement, [idOf(session), generation, Duration.toMillis(lifetime)])),
   isOpen: (session, generation) =>
     Effect.map(Statement.run(isOpenStatement, [idOf(session), generation]), (rows) => rows.length > 0),
   end: (session) => Effect.asVoid(Statement.run(endStatement, [idOf(session)])),

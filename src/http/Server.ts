@@ -12,6 +12,7 @@ import type { AddressInfo, Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import * as Result from "effect/Result"
@@ -46,9 +47,9 @@ export interface ServerOptions {
   /** A peer that asks before it sends a larger body gets no `100 Continue`. */
   readonly bodyBytesMax: number
   /** How long a peer may take for a request, headers and body; default 10 s. */
-  readonly requestMaxMs?: number | undefined
+  readonly requestTimeout?: Duration.Duration | undefined
   /** How long a connection may be silent during an answer; default a minute. */
-  readonly silenceMaxMs?: number | undefined
+  readonly silenceTimeout?: Duration.Duration | undefined
   /**
    * Whether a peer that ends its side after its request is still answered (not over TLS); otherwise it counts as gone.
    * Default false.
@@ -61,7 +62,7 @@ export interface ServerOptions {
   /** A connection with a request was cut for another one, or a new connection found no place. */
   readonly onCut?: (() => void) | undefined
   /** How often the certificate's files are read; default a minute. */
-  readonly certificateEveryMs?: number | undefined
+  readonly certificateInterval?: Duration.Duration | undefined
   /** Whether a part of an answer is written, so that no other answer may follow. */
   readonly isAnswered?: ((socket: Socket) => boolean) | undefined
   /** Answers; never throws. */
@@ -76,8 +77,8 @@ export interface Server {
   readonly isStopping: () => boolean
 }
 
-const requestMaxMsDefault = 10_000
-const silenceMaxMsDefault = 60_000
+const requestTimeoutDefault = Duration.seconds(10)
+const silenceTimeoutDefault = Duration.minutes(1)
 const checkEveryMs = 1_000
 /** Longer than a load balancer keeps an idle connection: this side never closes first. */
 const keepAliveMs = 65_000
@@ -86,7 +87,7 @@ export const connectionsPerAddressMaxDefault = 64
 /** The last answer to a peer that is cut must leave within this time. */
 const lastWordMaxMs = 1_000
 const stopMaxMs = 5_000
-const certificateEveryMsDefault = 60_000
+const certificateIntervalDefault = Duration.minutes(1)
 
 /** Listens until the scope ends. */
 export const listen = Effect.fnUntraced(function* (
@@ -103,13 +104,13 @@ export const listen = Effect.fnUntraced(function* (
   const handle: typeof options.handle = (request, response) => {
     if (limit.begin(request, response)) options.handle(request, response)
   }
-  const requestMaxMs = options.requestMaxMs ?? requestMaxMsDefault
+  const requestTimeout = Duration.toMillis(options.requestTimeout ?? requestTimeoutDefault)
   const run = yield* FiberSet.makeRuntime()
   let isStopping = false
   const settings: http.ServerOptions = {
-    headersTimeout: requestMaxMs,
-    requestTimeout: requestMaxMs,
-    connectionsCheckingInterval: Math.min(checkEveryMs, requestMaxMs),
+    headersTimeout: requestTimeout,
+    requestTimeout,
+    connectionsCheckingInterval: Math.min(checkEveryMs, requestTimeout),
     keepAliveTimeout: keepAliveMs,
     noDelay: true
   }
@@ -117,8 +118,8 @@ export const listen = Effect.fnUntraced(function* (
   const server =
     pem === null
       ? http.createServer(settings, handle)
-      : https.createServer({ ...settings, ...pem, minVersion: "TLSv1.2", handshakeTimeout: requestMaxMs }, handle)
-  server.timeout = options.silenceMaxMs ?? silenceMaxMsDefault
+      : https.createServer({ ...settings, ...pem, minVersion: "TLSv1.2", handshakeTimeout: requestTimeout }, handle)
+  server.timeout = Duration.toMillis(options.silenceTimeout ?? silenceTimeoutDefault)
   Object.assign(server, { httpAllowHalfOpen: options.answersHalfOpen === true })
   server.on("connection", limit.add)
   // A peer with `Expect: 100-continue` is answered before it sends its body.
@@ -157,8 +158,8 @@ export const listen = Effect.fnUntraced(function* (
   )
   server.on("error", () => {})
   if (tls !== null && server instanceof https.Server) {
-    const everyMs = options.certificateEveryMs ?? certificateEveryMsDefault
-    yield* Effect.forkScoped(follow(server, purpose, tls, pem, everyMs))
+    const interval = options.certificateInterval ?? certificateIntervalDefault
+    yield* Effect.forkScoped(follow(server, purpose, tls, pem, interval))
   }
   const address = server.address()
   const port = isAddress(address) ? address.port : options.port
@@ -227,13 +228,13 @@ const follow = (
   purpose: string,
   tls: Tls,
   first: Pem | null,
-  everyMs: number
+  interval: Duration.Duration
 ): Effect.Effect<never> =>
   Effect.gen(function* () {
     let current = first
     let logged: string | null = null
     for (;;) {
-      yield* Effect.sleep(everyMs)
+      yield* Effect.sleep(interval)
       const read = yield* Effect.result(readPem(purpose, tls))
       if (Result.isFailure(read)) {
         const { detail } = read.failure

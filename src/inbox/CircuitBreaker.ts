@@ -39,7 +39,7 @@ export interface CircuitBreaker {
 const pauseMinMs = 5_000
 const pauseMaxMs = 5 * 60_000
 /** A source that does not answer who the company is for so long is unavailable. */
-const identifyMaxMsDefault = 20_000
+const identifyTimeoutDefault = Duration.seconds(20)
 
 /** What a failure concerns that leaves the source available; `uncertain` is decided by a request. */
 const scopes: Readonly<Record<Exclude<Disposition, "paused">, FailureScope | "uncertain">> = {
@@ -57,7 +57,7 @@ const scopes: Readonly<Record<Exclude<Disposition, "paused">, FailureScope | "un
 export const make = Effect.fnUntraced(function* (
   name: string,
   connector: ConnectorShape,
-  identifyMaxMs = identifyMaxMsDefault
+  identifyTimeout = identifyTimeoutDefault
 ) {
   const now = yield* MonotonicClock.make
   const probeLock = yield* Semaphore.make(1)
@@ -103,7 +103,7 @@ export const make = Effect.fnUntraced(function* (
         if (now() < openUntil) return Effect.succeed("company")
         if (answeredAt > beganAt) return Effect.succeed("record")
         return InFlightTimeout.make(now)
-          .within(identifyMaxMs, connector.identify)
+          .within(identifyTimeout, connector.identify)
           .pipe(
             Effect.matchEffect({
               onSuccess: (identity) =>

@@ -1,6 +1,7 @@
 /**
  * A timeout that counts time in flight only: the wait for a permit, or for a pause that the source requested, is free.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { RequestInFlight } from "../connector/Connector.ts"
@@ -10,8 +11,11 @@ export interface InFlightTimeout {
   readonly spentMs: () => number
   /** Whether the source has answered a request, and the work sends another one. */
   readonly isRetried: () => boolean
-  /** Runs the work. The answer is none where its requests are in flight for longer than `maxMs`. */
-  readonly within: <A, E, R>(maxMs: number, work: Effect.Effect<A, E, R>) => Effect.Effect<Option.Option<A>, E, R>
+  /** Runs the work. The answer is none where its requests are in flight for longer than `timeout`. */
+  readonly within: <A, E, R>(
+    timeout: Duration.Duration,
+    work: Effect.Effect<A, E, R>
+  ) => Effect.Effect<Option.Option<A>, E, R>
 }
 
 const checkEveryMs = 100
@@ -39,7 +43,10 @@ export const make = (now: () => number): InFlightTimeout => {
   return {
     spentMs,
     isRetried: () => answers > 0,
-    within: (maxMs, work) =>
-      Effect.raceFirst(Effect.asSome(Effect.provideService(work, RequestInFlight, onRequest)), expire(maxMs))
+    within: (timeout, work) =>
+      Effect.raceFirst(
+        Effect.asSome(Effect.provideService(work, RequestInFlight, onRequest)),
+        expire(Duration.toMillis(timeout))
+      )
   }
 }

@@ -8,6 +8,7 @@
  * alone.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
@@ -68,11 +69,11 @@ export interface InboxOptions {
   /** Connections that store at the same time; default 2. */
   readonly writers?: number
   /** Timeout of a statement, after which its connection is closed; default 8 s. */
-  readonly answerMaxMs?: number
+  readonly answerTimeout?: Duration.Duration
   /** Timeout of connecting; default 4 s. */
-  readonly connectMaxMs?: number
+  readonly connectTimeout?: Duration.Duration
   /** How long an event may have waited when its statement begins; default 5 s. */
-  readonly waitMaxMs?: number
+  readonly waitMax?: Duration.Duration
   /** The bounds of the queue; default 20,000 events and 64 MiB. */
   readonly waitingMax?: number
   readonly waitingBytesMax?: number
@@ -81,9 +82,9 @@ export interface InboxOptions {
 /** The longest wait and the longest statement together end 2 s before the sender's timeout. */
 const defaults = {
   writers: 2,
-  answerMaxMs: 8_000,
-  connectMaxMs: 4_000,
-  waitMaxMs: 5_000,
+  answerTimeout: Duration.seconds(8),
+  connectTimeout: Duration.seconds(4),
+  waitMax: Duration.seconds(5),
   waitingMax: 20_000,
   waitingBytesMax: 64 * 1024 * 1024
 }
@@ -215,7 +216,7 @@ const insertBatch = (
 const resolveFailedBatch = (state: WriterState, batch: ReadonlyArray<PendingInsert>, error: DatabaseError) => {
   const { pending, writers, limits } = state
   state.failing = error.message
-  const oldest = monotonicMs(state) - limits.waitMaxMs
+  const oldest = monotonicMs(state) - Duration.toMillis(limits.waitMax)
   const retried = batch.filter(
     ({ isResolved, attempts, since }) =>
       error.isRetryable && !isResolved && attempts < writers.length && since >= oldest
@@ -234,9 +235,9 @@ const writeBatch = (
   client: pg.Client,
   batch: ReadonlyArray<PendingInsert>
 ): Effect.Effect<void, DatabaseError> => {
-  const { answerMaxMs } = state.limits
+  const { answerTimeout } = state.limits
   return insertBatch(state, client, batch).pipe(
-    Effect.timeoutOrElse({ duration: answerMaxMs, orElse: () => Effect.fail(timedOut(answerMaxMs)) }),
+    Effect.timeoutOrElse({ duration: answerTimeout, orElse: () => Effect.fail(timedOut(answerTimeout)) }),
     Effect.catchDefect((defect) => Effect.fail(DatabaseError.from("store events")(defect))),
     Effect.tapError((error) => Effect.sync(() => resolveFailedBatch(state, batch, error))),
     Effect.onInterrupt(() => Effect.sync(() => failAll(state, batch, ended())))
@@ -268,7 +269,7 @@ const batchWindowLeftMs = (state: WriterState) => {
 /** Removes the next batch. Inserts that would exceed the sender's timeout fail now. */
 const nextBatch = (state: WriterState) => {
   const { pending, limits } = state
-  const late = PendingInserts.shiftOlder(pending, monotonicMs(state) - limits.waitMaxMs)
+  const late = PendingInserts.shiftOlder(pending, monotonicMs(state) - Duration.toMillis(limits.waitMax))
   failAll(state, late, unavailable(state, "the warehouse is too slow"))
   return PendingInserts.shiftBatch(pending)
 }
@@ -278,9 +279,9 @@ const writeUntilFailure = Effect.fnUntraced(function* (
   state: WriterState,
   writer: Writer
 ): Effect.fn.Return<never, DatabaseError, Scope.Scope> {
-  const { connectMaxMs } = state.limits
+  const { connectTimeout } = state.limits
   const client = yield* state.database.connect.pipe(
-    Effect.timeoutOrElse({ duration: connectMaxMs, orElse: () => Effect.fail(timedOut(connectMaxMs)) })
+    Effect.timeoutOrElse({ duration: connectTimeout, orElse: () => Effect.fail(timedOut(connectTimeout)) })
   )
   writer.hasConnection = true
   state.hasFailed = false

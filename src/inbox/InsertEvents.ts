@@ -1,4 +1,5 @@
 /** The statement that inserts events into the inbox. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type pg from "pg"
 import * as BinaryArray from "../postgres/BinaryArray.ts"
@@ -78,11 +79,11 @@ export const isAboutValues = ({ code }: DatabaseError): boolean =>
 
 const timedOutCode = "ETIMEDOUT"
 
-export const timedOut = (afterMs: number) =>
+export const timedOut = (after: Duration.Duration) =>
   new DatabaseError({
     operation: insertStatement.name,
     code: timedOutCode,
-    message: `the warehouse did not answer within ${afterMs / 1000} s`,
+    message: `the warehouse did not answer within ${Duration.toSeconds(after)} s`,
     isRetryable: false
   })
 

@@ -8,6 +8,7 @@
  * Promise: the slice ends soon after another resource needs its place, or after the lease is lost. Then the events are
  * due as before.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { LandingResult } from "../land/Landing.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -46,7 +47,7 @@ import { syncPositionOf } from "./SyncPosition.ts"
 const lookEveryMs = 1_000
 const renewEveryMs = 3_000
 /** How long a worker keeps a resource without due events. */
-const idleMs = 2_000
+const idleTimeout = Duration.seconds(2)
 /** A pause after a failed task on a resource. */
 export const failurePauseMs = 5_000
 /** A pause between two long slices. Another process that needs the resource gets it then. */
@@ -250,7 +251,7 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
         return requests
       }),
     shouldYield: () => worker.shares.shouldYield(path, startedAt),
-    idleMs: worker.isDrain ? 0 : idleMs,
+    idleTimeout: worker.isDrain ? Duration.zero : idleTimeout,
     onResolved: (resolutions, landed: LandingResult | null) => {
       countResolutions(worker, resolutions)
       // Events of records in flight were left out by the last look.

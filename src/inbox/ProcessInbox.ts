@@ -9,6 +9,7 @@
  * Resources share the worker (see FairShare.ts). Full scans, and reads of the children of changed parents, run as tasks
  * beside the events.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberSet from "effect/FiberSet"
 import type * as Latch from "effect/Latch"
@@ -36,7 +37,7 @@ export interface WorkerOptions {
   /** Its `arrived` wakes the worker; without one the worker polls. */
   readonly inbox?: { readonly arrived: Latch.Latch } | undefined
   /** How often {@link run} looks for events of other processes; default: each second. */
-  readonly lookEveryMs?: number
+  readonly pollInterval?: Duration.Duration
 }
 
 /** What a drain did. */
@@ -50,7 +51,7 @@ export interface WorkerStats {
   readonly stopped: string | null
 }
 
-const lookEveryMsDefault = 1_000
+const pollIntervalDefault = Duration.seconds(1)
 /** Minimum time between two looks. */
 const lookPauseMs = 100
 /** How long a drain waits for the events that another process works on. */
@@ -224,7 +225,7 @@ export const run = (options: WorkerOptions): Effect.Effect<never, never, Databas
         yield* Effect.sleep(lookPauseMs)
         yield* Effect.timeoutOption(
           Effect.raceFirst(woken, EffectQueue.take(ended)),
-          options.lookEveryMs ?? lookEveryMsDefault
+          options.pollInterval ?? pollIntervalDefault
         )
       }
     })

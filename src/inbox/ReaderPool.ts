@@ -24,9 +24,9 @@ export interface ReaderPoolOptions {
   readonly resource: Table["resource"]
   readonly breaker: CircuitBreaker
   /** A fetch that takes longer no longer counts among those in flight: another one may begin beside it. */
-  readonly stuckMs: number
+  readonly stuckAfter: Duration.Duration
   /** A fetch that takes longer fails. */
-  readonly readMaxMs: number
+  readonly readTimeout: Duration.Duration
 }
 
 export interface ReaderPool extends ReaderPoolOptions {
@@ -62,9 +62,10 @@ export const make = Effect.fnUntraced(function* (options: ReaderPoolOptions) {
 })
 
 /** The number of fetches that the source has had for longer than this. */
-export const countSlower = ({ inFlight }: ReaderPool, ms: number): number => {
+export const countSlower = ({ inFlight }: ReaderPool, limit: Duration.Duration): number => {
+  const limitMs = Duration.toMillis(limit)
   let count = 0
-  for (const { spentMs } of inFlight) if (spentMs() > ms) count += 1
+  for (const { spentMs } of inFlight) if (spentMs() > limitMs) count += 1
   return count
 }
 
@@ -72,7 +73,7 @@ export const countSlower = ({ inFlight }: ReaderPool, ms: number): number => {
 export const isRetrying = ({ inFlight }: ReaderPool): boolean => [...inFlight].some(({ isRetried }) => isRetried())
 
 /** Whether so many readers are too few. */
-const needsReader = (pool: ReaderPool, readers: number) => readers - countSlower(pool, pool.stuckMs) < concurrency
+const needsReader = (pool: ReaderPool, readers: number) => readers - countSlower(pool, pool.stuckAfter) < concurrency
 
 /** Starts readers while there are requests for them. */
 export const startReaders = Effect.fnUntraced(function* (pool: ReaderPool) {
@@ -127,12 +128,12 @@ const sendFetch = Effect.fnUntraced(function* (
   recordId: string,
   timeout: InFlightTimeout.InFlightTimeout
 ): Effect.fn.Return<FetchAnswer> {
-  const { connector, resource, breaker, now, readMaxMs } = pool
+  const { connector, resource, breaker, now, readTimeout } = pool
   const startedAt = now()
-  const fetch = Effect.flatMap(timeout.within(readMaxMs, connector.get(resource, recordId)), (found) => {
+  const fetch = Effect.flatMap(timeout.within(readTimeout, connector.get(resource, recordId)), (found) => {
     if (Option.isSome(found)) return Effect.succeed(found.value)
     const request = { method: "GET", path: `/${resource.path}/${recordId}`, requestId: null } as const
-    return Effect.fail(new SourceError({ reason: new TimedOut({ after: Duration.millis(readMaxMs) }), request }))
+    return Effect.fail(new SourceError({ reason: new TimedOut({ after: readTimeout }), request }))
   })
   const result = yield* Effect.result(fetch)
   if (Result.isSuccess(result)) {

@@ -6,6 +6,7 @@
  * slice, whatever is being read for the first time. A retried read is brought to its end, so that a record that never
  * can be read is found. An interrupted read leaves its events as they were.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as EffectQueue from "effect/Queue"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -40,7 +41,7 @@ export interface RecordFetcherOptions {
     inFlight: ReadonlySet<string>
   ) => Effect.Effect<ReadonlyArray<FetchRequest> | null, DatabaseError, SqlClient.SqlClient>
   /** How long the run waits for more requests before it ends. */
-  readonly idleMs: number
+  readonly idleTimeout: Duration.Duration
   /** Whether the run ends before its time slice is over, since other resources wait; default: never. */
   readonly shouldYield?: () => boolean
   /** Takes the locks of another process, which has given no heartbeat for long. */
@@ -50,18 +51,23 @@ export interface RecordFetcherOptions {
   readonly onResolved: (resolutions: ReadonlyArray<InboxStore.Resolution>, landed: LandingResult | null) => void
 }
 
-/** Limits in milliseconds. Of a read, only the time counts in which the source has the request. */
+/** Of a read, only the time counts in which the source has the request. */
 export interface Limits {
   /** The run does not end while a read takes longer than this, or is retried, unless the run takes much longer. */
-  readonly slowMs: number
+  readonly slowAfter: Duration.Duration
   /** See {@link ReaderPool.ReaderPoolOptions}. */
-  readonly stuckMs: number
-  readonly readMaxMs: number
+  readonly stuckAfter: Duration.Duration
+  readonly readTimeout: Duration.Duration
   /** Time in which first reads may still answer once the run ends; the wait for a permit counts. */
-  readonly graceMs: number
+  readonly gracePeriod: Duration.Duration
 }
 
-const limitsDefault: Limits = { slowMs: 2_000, stuckMs: 5_000, readMaxMs: 90_000, graceMs: 2_000 }
+const limitsDefault: Limits = {
+  slowAfter: Duration.seconds(2),
+  stuckAfter: Duration.seconds(5),
+  readTimeout: Duration.seconds(90),
+  gracePeriod: Duration.seconds(2)
+}
 
 /** Records landed together at most. */
 const recordsPerLanding = 100
@@ -124,8 +130,8 @@ const runOnce = Effect.fnUntraced(function* (options: RecordFetcherOptions, stat
   state.runId = session.runId
   state.began = { companyId, resource: resource.path, kind: "fetch", resumed: false }
   yield* (yield* Progress).began(state.began)
-  const { stuckMs, readMaxMs } = limits
-  const pool = yield* ReaderPool.make({ connector: company.connector, resource, breaker, stuckMs, readMaxMs })
+  const { stuckAfter, readTimeout } = limits
+  const pool = yield* ReaderPool.make({ connector: company.connector, resource, breaker, stuckAfter, readTimeout })
   yield* fetchAndLand({
     options,
     session,
@@ -156,13 +162,13 @@ const fetchAndLand = Effect.fnUntraced(function* (run: FetchRun) {
       for (const { recordId } of yield* EffectQueue.clear(pool.requests)) inFlight.delete(recordId)
     }
     if (inFlight.size === 0) {
-      if (run.isEnding || now() - run.busyAt >= run.options.idleMs) return
+      if (run.isEnding || now() - run.busyAt >= Duration.toMillis(run.options.idleTimeout)) return
       yield* Effect.sleep(lookEveryMs)
       continue
     }
     run.busyAt = now()
     if (results.length === 0) {
-      const isGraceOver = run.endingAt !== null && now() - run.endingAt >= limits.graceMs
+      const isGraceOver = run.endingAt !== null && now() - run.endingAt >= Duration.toMillis(limits.gracePeriod)
       if (isGraceOver && (!ReaderPool.isRetrying(pool) || elapsedMs >= sliceMaxMs)) return
       yield* pool.hasResults.close
       yield* Effect.timeoutOption(pool.hasResults.await, lookEveryMs)
@@ -176,7 +182,7 @@ const fetchAndLand = Effect.fnUntraced(function* (run: FetchRun) {
 /** Whether the run ends now. Other records wait behind a slow read only until {@link sliceMaxMs}. */
 const isOver = ({ options, state, pool, limits }: FetchRun, elapsedMs: number) => {
   if (elapsedMs >= sliceMs || state.totals.records >= sliceRecordsMax) {
-    const hasSlowRead = ReaderPool.countSlower(pool, limits.slowMs) > 0 || ReaderPool.isRetrying(pool)
+    const hasSlowRead = ReaderPool.countSlower(pool, limits.slowAfter) > 0 || ReaderPool.isRetrying(pool)
     if (!hasSlowRead || elapsedMs >= sliceMaxMs) return true
   }
   return options.breaker.retryAfterMs() > 0 || options.shouldYield?.() === true

@@ -27,10 +27,10 @@ export interface HttpServerOptions extends Pick<
   | "port"
   | "tls"
   | "bodyBytesMax"
-  | "requestMaxMs"
+  | "requestTimeout"
   | "connectionsMax"
   | "connectionsPerAddressMax"
-  | "certificateEveryMs"
+  | "certificateInterval"
 > {
   readonly receiver: Pick<Ingest, "receive" | "refuseTooLarge" | "refuseBusy" | "signatureHeader">
   /** Memory of all bodies that are being read; default 64 MiB. */

@@ -5,6 +5,7 @@
  * longer each time up to a minute, and delays no other. Only the end of the process ends the poller.
  */
 import * as Cause from "effect/Cause"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -141,7 +142,11 @@ const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
   }
 })
 
-const pollCompany = Effect.fnUntraced(function* (company: PolledCompany, settings: PushSettings, everyMs: number) {
+const pollCompany = Effect.fnUntraced(function* (
+  company: PolledCompany,
+  settings: PushSettings,
+  interval: Duration.Duration
+) {
   const nowMs = yield* MonotonicClock.make
   const poller: Poller = { company, settings, nowMs, busy: new Set(), pauses: new Map(), companyId: null }
   let isFailing = false
@@ -151,7 +156,7 @@ const pollCompany = Effect.fnUntraced(function* (company: PolledCompany, setting
       yield* Effect.logWarning(`push of company ${company.name}: the outbox cannot be read: ${result.failure.message}`)
     }
     isFailing = result._tag === "Failure"
-    yield* Effect.sleep(everyMs)
+    yield* Effect.sleep(interval)
   }
 }, Effect.scoped)
 
@@ -161,7 +166,7 @@ export const poll = (
   settings: PushSettings
 ): Effect.Effect<never, never, Database | SqlClient.SqlClient> =>
   Effect.andThen(
-    Effect.forEach(companies, (company) => pollCompany(company, settings, Polling.everyMs(companies.length)), {
+    Effect.forEach(companies, (company) => pollCompany(company, settings, Polling.interval(companies.length)), {
       concurrency: "unbounded",
       discard: true
     }),

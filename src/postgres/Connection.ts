@@ -7,6 +7,7 @@
  */
 import { Socket } from "node:net"
 import type { ConnectionOptions } from "node:tls"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
@@ -25,7 +26,7 @@ export interface Endpoint {
   readonly database: string
   /** Absent: no TLS. */
   readonly ssl?: ConnectionOptions | undefined
-  readonly connectTimeoutMs?: number | undefined
+  readonly connectTimeout?: Duration.Duration | undefined
   /** As the server shows this program's sessions; default {@link applicationName}. */
   readonly applicationName?: string | undefined
   /** Settings of the session, as libpq's `options`. */
@@ -43,7 +44,7 @@ export interface Server {
   readonly embedded: boolean
 }
 
-const connectTimeoutMsDefault = 10_000
+const connectTimeoutDefault = Duration.seconds(10)
 const closeTimeoutMs = 5_000
 const keepAliveDelayMs = 30_000
 
@@ -125,7 +126,7 @@ export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
       application_name: endpoint.applicationName ?? applicationName,
       options: endpoint.options,
       ...(guard === undefined ? {} : { stream: guard.unconnected }),
-      connectionTimeoutMillis: endpoint.connectTimeoutMs ?? connectTimeoutMsDefault,
+      connectionTimeoutMillis: Duration.toMillis(endpoint.connectTimeout ?? connectTimeoutDefault),
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveDelayMs,
       types: rowTypes

@@ -127,7 +127,7 @@ export const poolLayer = (
       startupOptions: endpoint.options,
       stream: clearTextGuard(endpoint)?.connected,
       startupParameters: { timezone: "UTC" },
-      connectTimeout: endpoint.connectTimeoutMs ?? "10 seconds",
+      connectTimeout: endpoint.connectTimeout ?? "10 seconds",
       keepAlive: "30 seconds"
     }).pipe(
       Effect.flatMap((sql) =>

@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs"
 import { isIPv4 } from "node:net"
 import type { ConnectionOptions } from "node:tls"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Endpoint } from "./Connection.ts"
@@ -124,7 +125,7 @@ const readUrl = (text: string): Endpoint => {
     password: Redacted.make(password),
     database: database === "" ? user : database,
     ssl: tlsOf(host, parameters),
-    connectTimeoutMs: seconds === undefined || seconds === 0 ? undefined : seconds * 1000,
+    connectTimeout: seconds === undefined || seconds === 0 ? undefined : Duration.seconds(seconds),
     ...(parameters.application_name === undefined ? {} : { applicationName: parameters.application_name }),
     ...(parameters.options === undefined ? {} : { options: parameters.options }),
     ...(sessionAttributes === undefined ? {} : { sessionAttributes })

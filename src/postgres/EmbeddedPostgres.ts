@@ -14,6 +14,7 @@
  */
 import { isAbsolute, join, relative, resolve } from "node:path"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -73,7 +74,7 @@ const database = "tributary"
  * How long a server that is started anew waits for the port that everybody knows: what the one before had just begun to
  * serve when it was killed holds it for a moment longer.
  */
-const samePortMs = 15_000
+const portWaitMax = Duration.seconds(15)
 
 /** An advisory lock: shared by every user, exclusive for the process that stops the server. */
 const usersLock = "7305881472"
@@ -256,7 +257,7 @@ export const start = (
     })
     const durable = options.durable ?? true
     let stay: Stay = yield* Effect.acquireRelease(
-      arrive(place, { port: options.port ?? portDefault, waitMs: 0 }, durable),
+      arrive(place, { port: options.port ?? portDefault, waitMax: Duration.zero }, durable),
       () => leave(place, stay),
       { interruptible: true }
     )
@@ -271,7 +272,7 @@ export const start = (
         for (;;) {
           yield* Effect.promise(() => stay.lost)
           yield* Effect.logWarning("the embedded Postgres went away; entering it again")
-          stay = yield* arrive(place, { port, waitMs: samePortMs }, durable).pipe(
+          stay = yield* arrive(place, { port, waitMax: portWaitMax }, durable).pipe(
             Effect.retry(Schedule.spaced("1 second"))
           )
           if (stay.port !== port)

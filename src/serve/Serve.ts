@@ -242,12 +242,12 @@ const inboxServices = <E>(
 ): ReadonlyArray<BackgroundService> => {
   const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
   const latches = workers.map(({ arrived }) => arrived)
-  const lookEveryMs = Polling.everyMs(companies.length)
+  const pollInterval = Polling.interval(companies.length)
   return [
     { what: "the notification of workers", run: ProcessInbox.fanOut(inbox.arrived, latches), beforeTables: true },
     ...workers.map(({ company, arrived }) => ({
       what: `company ${company.name}: acting on events`,
-      run: ProcessInbox.run({ company, reader, inbox: { arrived }, lookEveryMs })
+      run: ProcessInbox.run({ company, reader, inbox: { arrived }, pollInterval })
     }))
   ]
 }

@@ -6,6 +6,7 @@
  * more than a small share of the time. Where one count takes more than some seconds, the estimate of Postgres replaces it
  * and is marked. Several processes share the work.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -43,7 +44,7 @@ export const read: Sql.Query<ReadonlyMap<string, RowCount>> = Effect.map(
 )
 
 const lookEveryMs = 5_000
-const countMaxMs = 3_000
+const countTimeoutDefault = Duration.seconds(3)
 /** The minimum time between two counts, also as a multiple of the time that a count takes. */
 const restMinMs = 15_000
 const restShare = 50
@@ -173,7 +174,7 @@ export const timeoutStatement = Statement.make({
 const count = Effect.fnUntraced(function* (
   { resource, at }: Changed,
   datasets: Datasets,
-  maxMs: number
+  timeout: Duration.Duration
 ): Effect.fn.Return<void, SqlError, SqlClient> {
   const [found] = yield* Statement.run(tableStatement, [datasets.current, resource])
   if (found === undefined) return
@@ -182,7 +183,7 @@ const count = Effect.fnUntraced(function* (
     const [state] = yield* Statement.run(lockStatement, [resource])
     const [counted] = yield* Statement.run(countedStatement, [at, resource])
     if (state?.isFree !== true || counted?.isDone === true) return
-    yield* Statement.run(timeoutStatement, [`${maxMs}ms`])
+    yield* Statement.run(timeoutStatement, [`${Duration.toMillis(timeout)}ms`])
     const counts = yield* Sql.rows<Counted>(
       `select "_company_id" as company, (count(*) filter (where "_deleted_at" is null))::float8 as rows,
               (count(*) filter (where "_deleted_at" is not null))::float8 as deleted
@@ -204,7 +205,7 @@ const queryCanceled = "57014"
 
 export interface RowCountsOptions {
   /** The time limit of one count; default 3 s. */
-  readonly countMaxMs?: number
+  readonly countTimeout?: Duration.Duration
 }
 
 /** Keeps the counts until it is interrupted. It begins with what changed before it started. */
@@ -213,7 +214,7 @@ export const countRows = Effect.fnUntraced(function* (
   options: RowCountsOptions = {}
 ): Effect.fn.Return<never, SqlError, SqlClient> {
   const nowMs = yield* MonotonicClock.make
-  const maxMs = options.countMaxMs ?? countMaxMs
+  const timeout = options.countTimeout ?? countTimeoutDefault
   /** Resources to count, with the end of the last run that changed each. */
   const wanted = new Map<string, string>()
   /** When each may be counted again. */
@@ -229,7 +230,7 @@ export const countRows = Effect.fnUntraced(function* (
     for (const [resource, at] of wanted) {
       if ((rests.get(resource) ?? 0) > nowMs()) continue
       const beganAt = nowMs()
-      yield* count({ resource, at }, datasets, maxMs)
+      yield* count({ resource, at }, datasets, timeout)
       wanted.delete(resource)
       rests.set(resource, nowMs() + Math.max(restMinMs, restShare * (nowMs() - beganAt)))
     }

@@ -1,5 +1,6 @@
 /** Sessions of the dashboard and its password in the warehouse. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { inWarehouse as sessions } from "../../src/dashboard/Sessions.ts"
@@ -12,9 +13,9 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a s
         concurrency: 2
       })
       assert.strictEqual(first, second, "two processes agree on one generation")
-      yield* sessions.begin("a", first, 60_000)
-      yield* sessions.begin("b", first, 60_000)
-      yield* sessions.begin("past", first, -1)
+      yield* sessions.begin("a", first, Duration.minutes(1))
+      yield* sessions.begin("b", first, Duration.minutes(1))
+      yield* sessions.begin("past", first, Duration.millis(-1))
       const areOpen = (generation: string) =>
         Effect.forEach(["a", "b", "past", "none"], (session) => sessions.isOpen(session, generation))
       assert.deepStrictEqual(yield* areOpen(first), [true, true, false, false])
@@ -25,7 +26,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a s
       assert.notStrictEqual(changed, first)
       assert.strictEqual(yield* sessions.generation("two"), changed)
       assert.deepStrictEqual(yield* areOpen(first), [false, false, false, false])
-      yield* sessions.begin("a", changed, 60_000)
+      yield* sessions.begin("a", changed, Duration.minutes(1))
       yield* sessions.endAll
       assert.deepStrictEqual(yield* areOpen(changed), [false, false, false, false])
       assert.strictEqual((yield* sessions.key).length, 32)

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { connect as tlsConnect } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import { Effect } from "effect"
 import * as ConnectionLimit from "../../src/http/ConnectionLimit.ts"
 import * as Server from "../../src/http/Server.ts"
@@ -84,7 +85,7 @@ const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 describe("an HTTP listener", () => {
   it.live("closes TLS peers that are silent, too slow, or speak no TLS", () =>
     Effect.gen(function* () {
-      const { port } = yield* listening({ tls: yield* files, requestMaxMs: 400 })
+      const { port } = yield* listening({ tls: yield* files, requestTimeout: Duration.millis(400) })
       const silent = yield* connected(port)
       // The beginning of a ClientHello.
       const begun = yield* connected(port, "\u0016\u0003\u0001\u0002\u0000")
@@ -129,9 +130,9 @@ describe("an HTTP listener", () => {
         socket.pause().write(request)
       })
       const standing = Effect.sync(() => [...sockets].map(({ destroyed }) => !destroyed))
-      yield* deaf({ silenceMaxMs: 500 }, get)
+      yield* deaf({ silenceTimeout: Duration.millis(500) }, get)
       // Its body never comes, which it is to be told behind the answer.
-      yield* deaf({ requestMaxMs: 300 }, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
+      yield* deaf({ requestTimeout: Duration.millis(300) }, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
       yield* until("both", standing, ({ length }) => length === 2, 3)
       yield* until("the cut", standing, (all) => !all.includes(true), 3)
     })

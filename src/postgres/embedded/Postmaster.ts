@@ -21,6 +21,7 @@ import {
 import { type AddressInfo, createServer } from "node:net"
 import { basename, join } from "node:path"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
@@ -38,7 +39,7 @@ import { gone, isOther, isServerOf, nameOf, pollMs, signal } from "./Process.ts"
 
 export const superuser = "tributary"
 export const startTimeoutMs = 120_000
-const stopTimeoutMs = 30_000
+const stopTimeout = Duration.seconds(30)
 const logSizeMaxBytes = 8 * 1024 * 1024
 
 const settings = (durable: boolean): ReadonlyArray<string> => [
@@ -241,10 +242,10 @@ const removeStaleLock = (place: DataDirectory) => {
 /** The port that is wanted, and how long it is waited for, while it is in use; then any other port is used. */
 export interface WantedPort {
   readonly port: number
-  readonly waitMs: number
+  readonly waitMax: Duration.Duration
 }
 
-export const freePort = ({ port, waitMs }: WantedPort): Effect.Effect<number, EmbeddedPostgresError> => {
+export const freePort = ({ port, waitMax }: WantedPort): Effect.Effect<number, EmbeddedPostgresError> => {
   const probe = (wanted: number) =>
     Effect.callback<number, EmbeddedPostgresError>((resume) => {
       const server = createServer()
@@ -255,7 +256,7 @@ export const freePort = ({ port, waitMs }: WantedPort): Effect.Effect<number, Em
       })
     })
   return probe(port).pipe(
-    Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(waitMs / pollMs) }),
+    Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(Duration.toMillis(waitMax) / pollMs) }),
     Effect.catch(() => probe(0))
   )
 }
@@ -380,15 +381,15 @@ export const stop = (place: DataDirectory, pid: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     if (process.platform === "win32") return yield* pgCtlStop(place)
     signal(pid, "SIGINT")
-    if (yield* gone(pid, stopTimeoutMs)) return
+    if (yield* gone(pid, stopTimeout)) return
     signal(pid, "SIGQUIT")
-    yield* gone(pid, stopTimeoutMs)
+    yield* gone(pid, stopTimeout)
   })
 
 /** Windows has no signals between processes; pg_ctl speaks to the server by a named pipe. */
 const pgCtlStop = (place: DataDirectory): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    const seconds = String(stopTimeoutMs / 1000)
+    const seconds = String(Duration.toSeconds(stopTimeout))
     const child = spawn(place.binaries.pg_ctl, ["stop", "-D", place.dataDir, "-m", "fast", "-w", "-t", seconds], {
       ...spawnOptions(place, place.root),
       stdio: "ignore"

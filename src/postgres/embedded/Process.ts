@@ -3,6 +3,7 @@
  */
 import { execFileSync } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { errnoOf } from "./Failure.ts"
@@ -92,9 +93,9 @@ export const isServerOf = (folder: string, pid: number, startedAtMs: number): bo
 }
 
 /** Waits for the process to end; false when it did not in this time. */
-export const gone = (pid: number, timeoutMs: number): Effect.Effect<boolean> =>
+export const gone = (pid: number, timeout: Duration.Duration): Effect.Effect<boolean> =>
   Effect.suspend(() => (isPostgres(pid) ? Effect.fail("alive") : Effect.succeed(true))).pipe(
-    Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(timeoutMs / pollMs) }),
+    Effect.retry({ schedule: Schedule.spaced(pollMs), times: Math.ceil(Duration.toMillis(timeout) / pollMs) }),
     Effect.orElseSucceed(() => false)
   )
 

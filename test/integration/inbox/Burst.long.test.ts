@@ -4,6 +4,7 @@
  */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
@@ -120,9 +121,10 @@ describe("a burst of events", () => {
         const waitingMax = 20_000
         const offered = 25_000
         // Timeouts that even a slow machine never reaches.
-        const inbox = yield* InboxWriter.make({ answerMaxMs: 120_000, waitMaxMs: 120_000 }).pipe(
-          Effect.provide(Database.layerUrl(gate.url))
-        )
+        const inbox = yield* InboxWriter.make({
+          answerTimeout: Duration.minutes(2),
+          waitMax: Duration.minutes(2)
+        }).pipe(Effect.provide(Database.layerUrl(gate.url)))
         const told = new Map<number, Array<string>>()
         const offer = (number: number) =>
           inbox.put(accepted(name, id, number, one(number, "x")), (outcome) => {

@@ -1,4 +1,5 @@
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import { Clock, Effect, Fiber, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Database } from "../../../src/postgres/Database.ts"
@@ -281,7 +282,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
   it.effect("abandons a statement that hangs, fails all waiting events and opens another connection", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* InboxWriter.make({ answerMaxMs: 300 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ answerTimeout: Duration.millis(300) }).pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       yield* gate.hang
@@ -303,7 +304,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
   it.effect("fails waiting and new events quickly when reconnecting to a hanging warehouse fails", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* InboxWriter.make({ connectMaxMs: 200, answerMaxMs: 300 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({
+        connectTimeout: Duration.millis(200),
+        answerTimeout: Duration.millis(300)
+      }).pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       yield* until(
@@ -334,10 +338,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
     })
   )
 
-  it.effect("starts no insert or retry for an event that has waited longer than waitMaxMs", () =>
+  it.effect("starts no insert or retry for an event that has waited longer than waitMax", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* InboxWriter.make({ writers: 1, waitMaxMs: 150 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ writers: 1, waitMax: Duration.millis(150) }).pipe(
+        Effect.provide(database)
+      )
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       const outcomes: Record<string, string> = {}
@@ -400,10 +406,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
     })
   )
 
-  it.effect("waits for a table lock until answerMaxMs, and stores a retried event once", () =>
+  it.effect("waits for a table lock until answerTimeout, and stores a retried event once", () =>
     Effect.gen(function* () {
       const { database } = yield* guarded
-      const inbox = yield* InboxWriter.make({ answerMaxMs: 400 }).pipe(Effect.provide(database))
+      const inbox = yield* InboxWriter.make({ answerTimeout: Duration.millis(400) }).pipe(Effect.provide(database))
       const company = newCompany()
       yield* inbox.store(event(company, "evt_0"))
       const sql = yield* SqlClient.SqlClient

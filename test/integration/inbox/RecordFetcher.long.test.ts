@@ -94,7 +94,7 @@ const makeStand = Effect.fnUntraced(function* (
   /** Reads what is due, and nothing that comes later; `isOther` says that something else is to be done first. */
   const read = Effect.fnUntraced(function* (
     limits: Partial<Limits>,
-    more: { readonly isOther?: boolean; readonly identifyMaxMs?: number } = {}
+    more: { readonly isOther?: boolean; readonly identifyTimeout?: Duration.Duration } = {}
   ) {
     const taken = yield* take
     return yield* fetchRecords({
@@ -102,10 +102,10 @@ const makeStand = Effect.fnUntraced(function* (
       companyId: BigInt(id),
       tables,
       table,
-      breaker: yield* CircuitBreaker.make(name, connector, more.identifyMaxMs ?? 5_000),
+      breaker: yield* CircuitBreaker.make(name, connector, more.identifyTimeout ?? Duration.seconds(5)),
       first: taken.map((event) => ({ recordId: event.recordId!, events: [event] })),
       more: () => Effect.succeed(more.isOther === true ? null : []),
-      idleMs: 0,
+      idleTimeout: Duration.zero,
       limits,
       onResolved: () => {}
     })
@@ -129,11 +129,11 @@ describe("RecordFetcher and the inbox queue", () => {
         const rules = [1, 2, 3, 4].map((id) => ({ path: `/${path}/${id}`, kind: "delay", ms: 20_000 }))
         yield* control("POST", "/faults", { rules })
         for (const id of [1, 2, 3, 4, 5, 6]) yield* accept(id)
-        const reading = yield* Effect.forkChild(read({ stuckMs: 200 }))
+        const reading = yield* Effect.forkChild(read({ stuckAfter: Duration.millis(200) }))
         yield* until(inbox, (events) => events[4]!.state === "done" && events[5]!.state === "done")
         yield* Fiber.interrupt(reading)
         assert.isTrue((yield* inbox).slice(0, 4).every(({ attempts, reason }) => attempts === 0 && reason === null))
-        const outcome = yield* read({ readMaxMs: 300 })
+        const outcome = yield* read({ readTimeout: Duration.millis(300) })
         yield* control("DELETE", "/faults")
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
         for (const { state, attempts, reason } of (yield* inbox).slice(0, 4)) {
@@ -152,7 +152,7 @@ describe("RecordFetcher and the inbox queue", () => {
         const { control, accept, inbox, read, asked } = yield* makeStand(30)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}`, kind: "delay", ms: 20_000 }] })
         for (let id = 1; id <= 30; id += 1) yield* accept(id)
-        const outcome = yield* read({ graceMs: 300 }, { isOther: true })
+        const outcome = yield* read({ gracePeriod: Duration.millis(300) }, { isOther: true })
         yield* control("DELETE", "/faults")
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
         assert.deepStrictEqual(asked, ["1", "2", "3", "4"])
@@ -168,7 +168,7 @@ describe("RecordFetcher and the inbox queue", () => {
         const { control, accept, inbox, read } = yield* makeStand(1, undefined, retry)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}/1`, kind: "status", status: 500 }] })
         yield* accept(1)
-        const outcome = yield* read({ graceMs: 50 }, { isOther: true })
+        const outcome = yield* read({ gracePeriod: Duration.millis(50) }, { isOther: true })
         yield* control("DELETE", "/faults")
         assert.strictEqual(outcome.status, "done")
         const [event] = yield* inbox
@@ -183,7 +183,7 @@ describe("RecordFetcher and the inbox queue", () => {
         yield* control("POST", "/faults", { rules: [{ kind: "delay", ms: 20_000 }] })
         yield* accept(1)
         yield* accept(2)
-        const outcome = yield* read({ readMaxMs: 200 }, { identifyMaxMs: 200 })
+        const outcome = yield* read({ readTimeout: Duration.millis(200) }, { identifyTimeout: Duration.millis(200) })
         yield* control("DELETE", "/faults")
         assert.strictEqual(outcome.status, "done")
         for (const { state, attempts, reason } of yield* inbox) {
@@ -198,7 +198,7 @@ describe("RecordFetcher and the inbox queue", () => {
         const { accept, inbox, read, runs } = yield* makeStand(1, budget)
         yield* accept(1)
         yield* budget.pause(Duration.millis(1500))
-        const outcome = yield* read({ stuckMs: 100, readMaxMs: 1_200 })
+        const outcome = yield* read({ stuckAfter: Duration.millis(100), readTimeout: Duration.millis(1_200) })
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 1])
         assert.isAtLeast(outcome.durationMs, 1_300)
         assert.deepStrictEqual(

@@ -356,7 +356,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
   describe("connections", () => {
     it.effect("that are slow are closed in limited time while others are served", () =>
       Effect.gen(function* () {
-        const { listener, count } = yield* receiving({ requestMaxMs: 400 })
+        const { listener, count } = yield* receiving({ requestTimeout: Duration.millis(400) })
         const body = bodyOf("evt_slow")
         const head = `POST /hooks/acme HTTP/1.1\r\nHost: x\r\nSvc-Signature: ${signatureOf(secret, now(), body)}\r\n`
         const large = bodyOf("evt_large", { memo: "x".repeat(2 * bodyBytesMax) })
@@ -398,7 +398,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
     it.effect("that are slow over TLS are closed, before and after the handshake", () =>
       Effect.gen(function* () {
         const { files, first } = yield* tlsFiles
-        const { listener } = yield* receiving({ requestMaxMs: 400, tls: files })
+        const { listener } = yield* receiving({ requestTimeout: Duration.millis(400), tls: files })
         const { cert: ca } = first
         const head = `POST /hooks/acme HTTP/1.1\r\nHost: localhost\r\n`
         const drip = { dripMs: 20, ca }
@@ -664,7 +664,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         const { folder, files: paths, first, write } = yield* tlsFiles
         const second = certificate(["localhost"])
         const lines: Array<string> = []
-        const { listener, count } = yield* receiving({ tls: paths, certificateEveryMs: 20 }).pipe(
+        const { listener, count } = yield* receiving({ tls: paths, certificateInterval: Duration.millis(20) }).pipe(
           Effect.provide(Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))]))
         )
         const post = (ca: string, id: string) =>

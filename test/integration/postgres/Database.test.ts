@@ -4,6 +4,7 @@ import { type AddressInfo, type Socket, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import { Effect, Exit, Fiber, Layer, Redacted, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { connectError, query } from "../../../src/postgres/Connection.ts"
@@ -246,7 +247,7 @@ describe("DATABASE_URL", () => {
         user: "a@b",
         database: "some name",
         ssl: undefined,
-        connectTimeoutMs: 3000,
+        connectTimeout: Duration.seconds(3),
         applicationName: "mine",
         options: "-c work_mem=8MB"
       })

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSy
 import { createServer, type AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import { Effect, Fiber, Redacted, Schedule, type Scope } from "effect"
 import { connect, query } from "../../../src/postgres/Connection.ts"
 import { freePort } from "../../../src/postgres/embedded/Postmaster.ts"
@@ -147,8 +148,8 @@ describe("embedded Postgres after a kill", () => {
       const other = createServer().listen(0, "127.0.0.1")
       yield* Effect.promise(() => once(other, "listening"))
       const { port } = other.address() as AddressInfo
-      assert.notStrictEqual(yield* freePort({ port, waitMs: 0 }), port)
-      const found = yield* Effect.forkChild(freePort({ port, waitMs: 60_000 }))
+      assert.notStrictEqual(yield* freePort({ port, waitMax: Duration.zero }), port)
+      const found = yield* Effect.forkChild(freePort({ port, waitMax: Duration.minutes(1) }))
       yield* Effect.sleep(100)
       assert.isUndefined(found.pollUnsafe())
       other.close()
@@ -196,7 +197,7 @@ describe("embedded Postgres after a kill", () => {
     () =>
       Effect.gen(function* () {
         const other = yield* start({ root: yield* temporaryRoot, port: 0, durable: false })
-        const closed = yield* freePort({ port: 0, waitMs: 0 })
+        const closed = yield* freePort({ port: 0, waitMax: Duration.zero })
         for (const port of [other.endpoint.port, closed]) {
           const root = yield* temporaryRoot
           const folder = join(root, "pg18")

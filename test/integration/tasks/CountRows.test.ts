@@ -1,5 +1,6 @@
 /** Row counts: their time, their companies, and the estimates that replace them when counting is slow. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -91,7 +92,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
           `; analyze erp.many;` +
           run("many", 1, 400_000)
       )
-      const counts = yield* Effect.raceFirst(CountRows.countRows(datasetsDefault, { countMaxMs: 1 }), until(2))
+      const counts = yield* Effect.raceFirst(
+        CountRows.countRows(datasetsDefault, { countTimeout: Duration.millis(1) }),
+        until(2)
+      )
       assert.deepStrictEqual(
         counts.map(([key, , , isExact]) => [key, isExact]),
         [
