@@ -10,7 +10,7 @@ import { hookUrl } from "../../serve/Serve.ts"
 import { eventsOf } from "../ServeLayers.ts"
 import { Source } from "../Source.ts"
 import * as CompanyChecks from "./CompanyChecks.ts"
-import { about, bounded, boundedQuery, checkMaxMs, type Findings, within } from "./Finding.ts"
+import { about, bounded, boundedQuery, checkTimeout, type Findings, within } from "./Finding.ts"
 import { provideTables, queryTables, type WarehouseTables } from "./Warehouse.ts"
 import * as Webhooks from "./Webhooks.ts"
 
@@ -77,7 +77,7 @@ const webhookChecks = (
           bounded(
             subscription,
             Webhooks.subscription(company, connector, target, events, sendTest),
-            sendTest ? 3 * checkMaxMs : checkMaxMs
+            sendTest ? Duration.times(checkTimeout, 3) : checkTimeout
           )
         ),
     queryTables(tables, about("signing secrets", company.name), Webhooks.secrets(company)),
@@ -95,7 +95,7 @@ const deliverableEvents = Effect.fnUntraced(function* (
   const events = eventsOf(company, settings, reader)
   if (context === null) return events
   const unknown = yield* Webhooks.unknownEvents(company.name).pipe(
-    Effect.timeout(checkMaxMs),
+    Effect.timeout(checkTimeout),
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
     Effect.provideContext(context)
   )

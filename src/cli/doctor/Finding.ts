@@ -4,6 +4,7 @@
  * Promise: every warning and failure has a remedy. A check that times out or breaks is a finding and hides no other.
  */
 import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
 import { damageRemedy, DatabaseError } from "../../postgres/DatabaseError.ts"
@@ -45,24 +46,24 @@ export const counted = (number: number, one: string, many: string): string =>
   `${Output.count(number)} ${number === 1 ? one : many}`
 
 /** The time limit of one check. */
-export const checkMaxMs = 10_000
+export const checkTimeout = Duration.seconds(10)
 
 /** The result of a check within its time limit. `broken` makes a result of the finding that the check failed. */
 export const within = <A, R>(
   { failed }: About,
   check: Effect.Effect<A, never, R>,
   broken: (finding: Finding) => A,
-  maxMs = checkMaxMs
+  timeout = checkTimeout
 ): Effect.Effect<A, never, R> =>
   check.pipe(
     Effect.timeoutOrElse({
-      duration: maxMs,
+      duration: timeout,
       orElse: () =>
         Effect.sync(() =>
           broken(
             failed(
               "unreachable",
-              `no answer within ${maxMs / 1000} s`,
+              `no answer within ${Duration.toSeconds(timeout)} s`,
               "find out why it does not answer, then run this again"
             )
           )
@@ -87,8 +88,8 @@ export const within = <A, R>(
 export const bounded = <R>(
   subject: About,
   check: Effect.Effect<Findings, never, R>,
-  maxMs = checkMaxMs
-): Effect.Effect<Findings, never, R> => within(subject, check, (finding) => [finding], maxMs)
+  timeout = checkTimeout
+): Effect.Effect<Findings, never, R> => within(subject, check, (finding) => [finding], timeout)
 
 /** A {@link bounded} check of the warehouse, whose errors are findings too. */
 export const boundedQuery = <E extends { readonly message: string }, R>(

@@ -8,6 +8,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import * as Context from "effect/Context"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -20,7 +21,7 @@ import * as Migrations from "../../postgres/Migrations.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import type { FailureKind } from "../Exit.ts"
 import { databaseLayer, describe } from "../Warehouse.ts"
-import { about, type About, boundedQuery, checkMaxMs, type Finding, type Findings, within } from "./Finding.ts"
+import { about, type About, boundedQuery, checkTimeout, type Finding, type Findings, within } from "./Finding.ts"
 import { size, space } from "./Machine.ts"
 import { reader, rights, serverStatement } from "./Rights.ts"
 
@@ -53,7 +54,7 @@ export const queryTables = <E extends { readonly message: string }, R>(
     : provideTables(tables, boundedQuery(subject, check))
 
 /** An embedded server may have to recover first. */
-const openMaxMs = 30_000
+const openTimeout = Duration.seconds(30)
 
 /** The oldest version that the tests run on (test/postgres/run.ts). */
 const versionMin = 140_000
@@ -239,7 +240,7 @@ export const check = Effect.fnUntraced(function* (
     database,
     open(settings),
     (finding): OpenedWarehouse => ({ findings: [finding], context: null, reason: "the database does not answer" }),
-    settings.databaseUrl === null ? openMaxMs : checkMaxMs
+    settings.databaseUrl === null ? openTimeout : checkTimeout
   )
   const { context } = opened
   if (context === null) return { findings: opened.findings, tables: opened, clock: null }
@@ -248,7 +249,7 @@ export const check = Effect.fnUntraced(function* (
       boundedQuery(database, fitness(settings)),
       within(about("migrations"), migrations, (finding): MigrationState => ({ findings: [finding], isCurrent: false })),
       clock.pipe(
-        Effect.timeout(checkMaxMs),
+        Effect.timeout(checkTimeout),
         Effect.orElseSucceed(() => null)
       )
     ],
