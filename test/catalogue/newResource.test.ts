@@ -1,6 +1,6 @@
 /** `npm run new:resource`, in a copy of the catalogue. */
 import { execFileSync, spawnSync } from "node:child_process"
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -15,6 +15,7 @@ let copy = ""
 beforeAll(() => {
   copy = mkdtempSync(join(tmpdir(), "tributary-new-resource-"))
   for (const part of parts) cpSync(join(root, part), join(copy, part), { recursive: true })
+  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"))
 })
 afterAll(() => rmSync(copy, { recursive: true, force: true }))
 

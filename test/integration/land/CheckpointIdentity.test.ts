@@ -460,7 +460,7 @@ describe("a checkpoint", () => {
           let isInterrupted = true
           source.script = (request) => {
             if (request.token !== null && isInterrupted)
-              throw failing(new ServerFault({ status: 500, code: null, retryAfterMs: null }))
+              throw failing(new ServerFault({ status: 500, code: null, retryAfter: null }))
             const all = listed({ ...request, token: null })
             return request.token === null
               ? { ...all, records: all.records.slice(0, 5), next: "5" }
