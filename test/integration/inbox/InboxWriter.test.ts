@@ -256,14 +256,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       const { gate, database } = yield* guarded
       const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
       const company = newCompany()
-      yield* inbox.store(event(company, "evt_0"))
-      yield* until(
+      const bothConnected = until(
         "both connections",
         Effect.sync(() => inbox.stats().writersUp === 2)
       )
+      yield* inbox.store(event(company, "evt_0"))
+      yield* bothConnected
       yield* gate.shut
       yield* gate.open
       assert.strictEqual(yield* inbox.store(event(company, "alone")), "stored")
+      // A connection that is just being opened would not be an idle one.
+      yield* bothConnected
       yield* gate.shut
       yield* gate.open
       const outcomes = yield* Effect.forEach(
