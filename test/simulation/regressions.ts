@@ -189,6 +189,12 @@ export const regressions: ReadonlyArray<Regression> = [
     later: ["N9", "K3"]
   },
   {
+    kind: "syncs",
+    seed: 79239069,
+    cause: "a checker did not know that a version which the source stamped earlier gives way to the one before it",
+    later: ["S8p", "S18", "N9", "G2"]
+  },
+  {
     kind: "pushes only",
     seed: 274887347,
     cause: "a row inserted by SQL waited outside the simulated time for the transaction of a process"

@@ -254,3 +254,12 @@ export const microsOf = (text: string): number => {
 
 /** How an id is named across resources. */
 export const keyOf = (company: number, resource: string, id: string): string => `${company}/${resource}/${id}`
+
+/**
+ * Whether a version has a later stamp than another one. Where the source committed it earlier, the source contradicts itself
+ * (S18), and the version with the later stamp wins.
+ */
+export const isStampedLater = (
+  version: { readonly stamp: number | null } | undefined,
+  other: { readonly stamp: number | null } | undefined
+): boolean => (version?.stamp ?? null) !== null && (other?.stamp ?? null) !== null && version!.stamp! > other!.stamp!

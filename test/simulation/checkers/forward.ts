@@ -1,6 +1,6 @@
 /** I2: a row never goes back to an earlier version. */
 import { type Canonical, isSameRow } from "./Canonical.ts"
-import { type CheckerOf, keyOf, microsOf } from "./Checker.ts"
+import { type CheckerOf, isStampedLater, keyOf, microsOf } from "./Checker.ts"
 
 export const forward: CheckerOf = ({ source, canonical, losses }) => {
   const reached = new Map<string, { seq: number; version: number; value: Canonical; deleted: boolean }>()
@@ -45,10 +45,12 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
           next.stamp === null &&
           next.at >= microsOf(row.observedAt) &&
           latest < (before?.seq ?? 0)
-        if (before !== undefined && latest >= 0 && latest < before.seq && !overlapped) {
+        const commit = (wanted: number) => history.find(({ id, seq }) => id === row.id && seq === wanted)
+        const mayGoBack = overlapped || (before !== undefined && isStampedLater(commit(latest), commit(before.seq)))
+        if (before !== undefined && latest >= 0 && latest < before.seq && !mayGoBack) {
           return `${key} went back from the source's commit ${before.seq} to ${latest}`
         }
-        const least = overlapped ? 0 : (before?.seq ?? 0)
+        const least = mayGoBack ? 0 : (before?.seq ?? 0)
         // Where the same values stood twice, the earliest is what is known to be reached.
         let earliest = latest
         if (latest >= 0 && !row.deleted) {

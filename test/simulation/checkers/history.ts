@@ -1,7 +1,7 @@
 /** Every version that was landed stands in the history, in order, without a gap, and none is a mere repetition. */
 import { plainField } from "../world/Programs.ts"
 import { type Canonical, differing, isSameRow } from "./Canonical.ts"
-import { type CheckerOf, keyOf } from "./Checker.ts"
+import { type CheckerOf, isStampedLater, keyOf } from "./Checker.ts"
 
 export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
   name: "history",
@@ -52,7 +52,7 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
           const isMoved = before !== undefined && !before.deleted && isIt(before.value, version.value)
           const next = commits.findIndex(
             (commit, at) =>
-              (at > place || (isMoved && at === place)) &&
+              (at > place || (isMoved && at === place) || isStampedLater(commit, commits[place])) &&
               commit.id === id &&
               (version.deleted ? commit.op === "delete" : commit.op !== "delete") &&
               (version.deleted || isIt(version.value, canonical(company, resource, commit.text)))
