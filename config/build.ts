@@ -1,8 +1,8 @@
 /**
- * Compiles the program for a package: Node refuses to run TypeScript below `node_modules`.
+ * The compiler of the program for a package: Node refuses to run TypeScript below `node_modules`.
  *
- * Promise: `dist` is the checkout with JavaScript in the place of TypeScript, every file where the others look for it, and
- * nothing else; so that a path from one file to another is right in both. Types are not looked at: `npm run check` is.
+ * Promise: `dist` is the checkout with JavaScript in the place of TypeScript, and nothing else. Each file keeps its
+ * relative path, so a path from one file to another is right in both. Types are not checked; `npm run check` does that.
  */
 import { spawnSync } from "node:child_process"
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url"
 const root = fileURLToPath(new URL("..", import.meta.url))
 const dist = join(root, "dist")
 
-/** What the program reads while it runs; the compiler writes the rest. */
+/** The folders of files that the program reads while it runs. The compiler writes the rest. */
 const folders = ["connectors", "migrations", "src"]
 
 rmSync(dist, { recursive: true, force: true })
@@ -24,7 +24,7 @@ if (status !== 0) throw new Error("the program could not be compiled")
 for (const folder of folders) {
   cpSync(join(root, folder), join(dist, folder), {
     recursive: true,
-    // The launcher stays where `bin` of package.json names it, outside.
+    // The launcher stays outside of `dist`, where `bin` of package.json names it.
     filter: (path) => !/\.(?:ts|md)$/.test(path) && basename(path) !== "launch.js"
   })
 }

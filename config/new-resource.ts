@@ -1,7 +1,7 @@
 /**
- * `npm run new:resource NAME`: a file for a resource of Service API v2, and its place in the catalogue.
+ * `npm run new:resource NAME`: a generator of the file of a resource of Service API v2, and of its catalogue entry.
  *
- * Promise: a name that no resource can have is refused, and so is one that the catalogue has; then nothing is written.
+ * Promise: an invalid name, and one that the catalogue has, are refused; then nothing is written.
  * A crash between the two writes leaves a file that the catalogue does not list: delete it and run the command again.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url"
 const folder = fileURLToPath(new URL("../connectors/service-v2/catalogue/resources/", import.meta.url))
 const index = `${folder}index.ts`
 
-/** Names that the file itself uses, and words of TypeScript that may be the path of a list. */
+/** Names that the file itself uses, and words of TypeScript that could be the path of a list. */
 const reservedNames = new Set(
   (
     "cancel case catch class commonFields const continue debugger default delete do else enum exact export extends " +
@@ -39,7 +39,7 @@ export const ${name} = resource({
 })
 `
 
-/** Why no resource can have the name; null when one can. */
+/** The mistake in a name; null for a valid one. */
 const problemOf = (name: string): string | null => {
   if (!/^[a-z][a-z0-9]{0,62}$/.test(name))
     return "is no name of a resource: use the path of its list, a to z and 0 to 9"
@@ -49,7 +49,7 @@ const problemOf = (name: string): string | null => {
     : null
 }
 
-/** The index with the resource: its import in the order of the alphabet, and its entry at the end of the list. */
+/** The index with the resource: its import in alphabetical order, and its entry at the end of the list. */
 const withResource = (text: string, name: string): string => {
   const line = `import { ${name} } from "./${name}.ts"\n`
   const imports = text.match(/^import \{ \w+ \} from "\.\/.*\n/gm) ?? []
@@ -75,5 +75,5 @@ writeFileSync(index, withResource(text, name))
 process.stdout.write(
   `wrote connectors/service-v2/catalogue/resources/${name}.ts and its entry in index.ts\n` +
     "next: state its area, purpose, operations and fields; raise `generation` in connectors/service-v2/catalogue/index.ts\n" +
-    "then: npx vitest run --config config/vitest.config.ts test/catalogue, which says what else the tests want to know\n"
+    "then: npx vitest run --config config/vitest.config.ts test/catalogue, which reports what is still missing\n"
 )

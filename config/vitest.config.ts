@@ -7,8 +7,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/**/*.long.test.ts", "test/**/*.browser.test.ts"],
     pool: "forks",
-    // Files that run in one process share its modules: loading them for each took a fifth of the time. What a file changes
-    // of the process (`process.env`, the working directory) it puts back.
+    // Files that run in one process share its modules: loading them for each file took a fifth of the time. A file
+    // restores what it changes of the process (`process.env`, the working directory).
     isolate: false,
     // One more than the two cores of CI: some files wait for Postgres or for real time.
     maxWorkers: 3,

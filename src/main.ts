@@ -1,5 +1,5 @@
 /**
- * The wiring: the one place in `src` that knows which connector there is. What a command does not need is not loaded.
+ * The wiring: the only file of `src` that knows the connector. Its modules are loaded when a command needs them.
  */
 import { readFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -81,21 +81,21 @@ const source = Layer.succeed(Source, {
 /** The exit code of a program that a signal ended. */
 const interrupted = 130
 
-// A reader that has gone away (`| head`, a log that was closed) ends nothing: what serves goes on, what counts is done.
+// A closed pipe (`| head`, a closed log) does not end the program: `serve` continues, and a command finishes its work.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
 Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Layer.mergeAll(source, NodeServices.layer)),
-  // Every failure is on standard error already; only the exit code remains. A defect is not.
+  // A failure is on standard error already. A defect is printed here.
   Effect.tapCause((cause) =>
     Cause.hasDies(cause)
-      ? Output.note(`tributary: this is a fault of the program, please report it\n${Cause.pretty(cause)}`, "Fatal")
+      ? Output.note(`tributary: this is a bug of the program; please report it\n${Cause.pretty(cause)}`, "Fatal")
       : Effect.void
   ),
   Effect.provide(Telemetry.layer(process.env)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A service that ends by a signal has succeeded.
+    // A signal is the usual end of `serve`: code 0.
     teardown: (exit, onExit) =>
       Runtime.defaultTeardown(exit, (code) => onExit(code === interrupted && process.argv[2] === "serve" ? 0 : code))
   })

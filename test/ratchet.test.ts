@@ -1,9 +1,8 @@
 /**
- * What is to become less: long files, long functions, files that import each other in a circle, SQL that is no named
- * statement, tables that several folders write, and words that `src/GLOSSARY.md` replaces.
+ * Counts that may only fall: long files, long functions, import circles, SQL outside named statements, tables that
+ * several folders write, and words that `src/GLOSSARY.md` replaces.
  *
- * `ratchet.json` holds the counts of each file. A count may fall and never rise; `npm run ratchet` writes the
- * counts that were reached.
+ * `ratchet.json` holds the counts of each file. `npm run ratchet` writes the counts that were reached.
  */
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
@@ -30,14 +29,14 @@ for (const path of files) {
   try {
     texts.set(path, readFileSync(join(root, path), "utf8"))
   } catch {
-    // It was deleted, and the deletion is not staged.
+    // The file was deleted, and the deletion is not staged.
   }
 }
 
 const sorted = (counts: Counts): Counts =>
   Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1)))
 
-/** Lines of files that have more than 400, and of functions that have more than 100, summed up for each file. */
+/** The sum of the lines of files above 400 lines, and of functions above 100, for each file. */
 const tooLong = (rule: string): Counts => {
   const oxlint = join(root, "node_modules/.bin/oxlint")
   const args = ["--config", "config/oxlint.ratchet.json", "-f", "json", "src", "connectors"]
@@ -56,7 +55,7 @@ const tooLong = (rule: string): Counts => {
   return sorted(counts)
 }
 
-/** Files from which one comes back to them by imports, those of types too; a module loaded on demand is no import. */
+/** Files that import themselves through other files. Type imports count, dynamic imports do not. */
 const inCircles = (): Counts => {
   const targets = new Map(
     [...texts].map(([path, text]) => [
@@ -80,7 +79,7 @@ const inCircles = (): Counts => {
   return sorted(Object.fromEntries([...texts.keys()].filter(reaches).map((path) => [path, 1])))
 }
 
-/** How often each file runs SQL that is no statement of `src/postgres/Statement.ts`. */
+/** The number of queries in each file that are not statements of `src/postgres/Statement.ts`. */
 const unnamedSql = (): Counts => {
   const use = /\bsql\.unsafe\b|\bSql\.rows\b|\bsql(?:<[^`]*?>)?`|\b(?:inboxQuery|run)(?:<[^;]*?>)?\(\s*["`][a-z]/g
   return sorted(
@@ -93,7 +92,7 @@ const unnamedSql = (): Counts => {
   )
 }
 
-/** Tables that more than one folder writes, and how many of them do; retention may delete from each. */
+/** Tables that more than one folder writes, with the number of folders. Deletes by retention do not count. */
 const sharedTables = (): Counts => {
   const writers = new Map<string, Set<string>>()
   for (const [path, text] of texts) {
@@ -104,7 +103,7 @@ const sharedTables = (): Counts => {
   return sorted(Object.fromEntries([...writers].flatMap(([table, { size }]) => (size > 1 ? [[table, size]] : []))))
 }
 
-/** The words of the glossary's last table, with how often `src` and the client use each. */
+/** The words of the glossary's last table, and how often `src` and the client use each. */
 const replacedWords = (): Counts => {
   const glossary = readFileSync(join(root, "src/GLOSSARY.md"), "utf8")
   const words = [
@@ -131,9 +130,9 @@ if (process.env["RATCHET"] === "write") writeFileSync(recordFile, `${JSON.string
 
 const recorded = JSON.parse(readFileSync(recordFile, "utf8")) as Ratchet
 
-describe("what is to become less", () => {
+describe("a count of the ratchet", () => {
   for (const kind of ["longFiles", "longFunctions", "circles", "unnamedSql", "sharedTables", "words"] as const)
-    it(`does not become more: ${kind}`, () => {
+    it(`does not rise: ${kind}`, () => {
       const grown = Object.entries(actual[kind]).filter(([name, count]) => count > (recorded[kind][name] ?? 0))
       assert.deepStrictEqual(grown, [], "split it, name its SQL, or use the words of src/GLOSSARY.md")
     })

@@ -22,7 +22,7 @@ const sources = [...filesBelow("src"), ...filesBelow("connectors"), ...filesBelo
   .map((path) => path.split(sep).join("/"))
 const textOf = (path: string) => readFileSync(join(root, path), "utf8")
 
-/** Comments out, so that prose may speak of what code may not. */
+/** The text without comments, because comments may contain names that code must not. */
 const codeOf = (path: string) =>
   textOf(path)
     .replace(/\/\*[\s\S]*?\*\//g, "")
@@ -36,10 +36,13 @@ const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--excl
   encoding: "utf8"
 }).split("\n")
 
-/** A file, with the end of its path, or a path below a folder of the root. Braces list names, a star stands for any. */
+/**
+ * A mention of a file, by the end of its path, or of a path below a folder of the root. Braces list names, a star
+ * stands for any.
+ */
 const fileMention =
   /(?<![\w$<])(?:[\w.@*<>-]+\/)*(?:\{[\w, ./]+\}|[\w.*<>-]+)\.(?:ts|js|sql)\b(?![\w/-])|\b(?:src|test|connectors|config|migrations)\/(?:[\w.*-]+\/)*[\w.*-]*\w/g
-/** The file of a user, which is not in the tree. */
+/** A file of the user, which is not in the tree. */
 const usersFiles = new Set(["config/tributary.yaml"])
 
 const withoutBraces = (mention: string): ReadonlyArray<string> => {
@@ -58,8 +61,8 @@ const exists = (mention: string): boolean => {
 }
 
 /**
- * Which rooms a room may import from, beside itself. The flow runs one way; nobody in `src` knows a connector except
- * `main.ts`; client and reference server share the catalogue and never behaviour.
+ * The folders from which a folder may import, besides itself. Imports go one way. In `src`, only `main.ts` knows a
+ * connector. Client and reference server share the catalogue and no behaviour.
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/catalogue": [],
@@ -212,9 +215,9 @@ describe("the source tree", () => {
   it("uses no ambient clock or randomness in production code", () => {
     const ambient =
       /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
-    // The embedded server's password is a secret, which no simulation may choose.
-    // The signing secrets take theirs from a service of that name, and so does the key of the pages' forms. A script of
-    // the pages runs in a browser. The launcher waits before there is a program.
+    // The embedded server's password is a secret, which a simulation must not choose. The signing secrets and the key
+    // of the pages' forms take their randomness from a service of that name. A script of the pages runs in a browser.
+    // The launcher waits before the program is loaded.
     const allowed = new Set([
       "src/cli/launch.js",
       "src/postgres/embedded/DataDirectory.ts",
@@ -231,7 +234,7 @@ describe("the source tree", () => {
 
   it("names no resource of the API in src", () => {
     const paths = [...serviceV2.resources.keys()]
-    // Some resources are called like everyday things; those may not stand as a name in quotes or after a dataset.
+    // Some resources have the names of everyday things. These must not occur as a name in quotes or after a dataset.
     const unmistakable = paths.filter((path) => path.length >= 10)
     const wrong = sources
       .filter((path) => path.startsWith("src/") && path !== "src/main.ts")
@@ -268,7 +271,7 @@ describe("the source tree", () => {
   })
 
   it("names no error code or special field of the API in src", () => {
-    // The engine has codes of these names itself: they are in its reports, and no answer is compared with them.
+    // The engine has its own codes with these names. They are in its reports, and no response is compared with them.
     const own = new Set(["not_found", "not_implemented", "server_error", "duplicate"])
     const codes = serviceV2.errorCodes.map(({ code }) => code).filter((code) => !own.has(code))
     const wrong = sources

@@ -38,7 +38,7 @@ export interface BudgetShape {
    * lowered for a while. The pause is in force for this process at once, even while the store does not answer.
    */
   readonly pause: (duration: Duration.Duration, reason?: "limit" | "fault", cause?: PauseCause) => Effect.Effect<void>
-  /** Whether this process knows of a pause: it may have begun since a permit was taken. */
+  /** Whether this process knows of a pause: it may have begun since a permit was acquired. */
   readonly isPaused: Effect.Effect<boolean>
   /**
    * Reports that an attempt ended without a request to wait: answered, or without an answer. `sentAt` is on the monotonic
@@ -91,12 +91,12 @@ const budgetOf = (dispatcher: PermitDispatcher.PermitDispatcher): BudgetShape =>
 /** A budget for this process alone; `null` for no limit but Retry-After. */
 export const make = Effect.fnUntraced(function* (requestsPerMinute: number | null, options: BudgetOptions = {}) {
   const dispatcher = yield* dispatcherOf(yield* memory({ perMinute: requestsPerMinute }), options)
-  // The fiber only waits while no request does, and has nothing to give back at the end.
+  // The fiber waits while no request does, and has no permits to return at the end.
   yield* Effect.forkDetach(PermitDispatcher.serve(dispatcher))
   return Budget.of(budgetOf(dispatcher))
 })
 
-/** A budget that a store counts; its unused permits are given back with the scope. */
+/** A budget that a store counts; its unused permits are returned with the scope. */
 export const fromPermitStore = Effect.fnUntraced(function* (
   store: PermitStore,
   options: BudgetOptions = {}

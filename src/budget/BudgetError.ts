@@ -16,7 +16,7 @@ export class BudgetPaused extends Data.TaggedError("BudgetPaused")<{
   readonly by: PauseReport | null
 }> {
   override get message(): string {
-    return `the source asked to wait, still for ${Math.ceil(Duration.toSeconds(this.retryAfter))} s`
+    return `the source requested a pause that lasts another ${Math.ceil(Duration.toSeconds(this.retryAfter))} s`
   }
 }
 

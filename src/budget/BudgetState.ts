@@ -1,4 +1,4 @@
-/** The state of the rate budgets, as the warehouse stores it. The source gets no request. */
+/** The state of the rate budgets, as the warehouse stores it. Reading it sends no request to the source. */
 import type { PauseReport } from "./PermitPolicy.ts"
 import { spanMsDefault } from "./PermitStore.ts"
 import type * as Sql from "../postgres/Sql.ts"
@@ -14,7 +14,7 @@ export const readStatement = Statement.make({
     configured: "int4?",
     /** The limit at present: lower than configured for a while after a 429. Null without a limit. */
     allowed: "float8?",
-    /** Until when requests pause; null where they do not. */
+    /** The end of the pause; null without a pause. */
     heldUntil: "timestamptz?",
     /** The answer that requested the pause; null without a pause, or where the answer is not known. */
     heldBy: Statement.as<PauseReport | null>("jsonb?"),

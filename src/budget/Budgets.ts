@@ -48,7 +48,7 @@ export const layerPostgres: Layer.Layer<never, never, SqlClient.SqlClient> = Lay
         const existing = made.get(key)
         if (existing !== undefined) return existing
         const store = PostgresPermitStore.make(sql, fingerprint, { perMinute: budget.requestsPerMinute })
-        // It lives as long as the warehouse, not as long as the connector that came first.
+        // The budget lives as long as the warehouse, not as long as the first connector.
         const shape = yield* Effect.provideContext(
           fromPermitStore(store, { pauseWaitMax: budget.pauseWaitMax }),
           context

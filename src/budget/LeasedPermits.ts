@@ -19,6 +19,6 @@ export const usePermit = (permits: LeasedPermits, at: number): void => {
   permits.usedAt = at
 }
 
-/** The usage to report, so that the store takes the unused permits back; null without a lease. */
+/** The usage to report, so that the store reclaims the unused permits; null without a lease. */
 export const settledPermits = ({ leaseId, used, usedAt }: LeasedPermits, at: number): SettledPermits | null =>
   leaseId === null ? null : { id: leaseId, used, ageMs: Math.max(0, at - usedAt) }

@@ -1,8 +1,8 @@
-/** A pause in words: who requested it, with which answer, when, and for how long. */
+/** A pause as text: its sender, its answer, its age and its length. */
 import type { PauseReport } from "./PermitPolicy.ts"
 
-/** A length of time, roughly: "40 s", "15 min", "3 h", "365 days". */
-export const roundedDuration = (ms: number): string => {
+/** An approximate length of time: "40 s", "15 min", "3 h", "365 days". */
+const roundedDuration = (ms: number): string => {
   const seconds = Math.ceil(ms / 1000)
   if (seconds < 120) return `${seconds} s`
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
@@ -12,7 +12,7 @@ export const roundedDuration = (ms: number): string => {
 }
 
 /** The sender of the answer. */
-export const pauseOrigin = ({ origin }: Pick<PauseReport, "origin">): string =>
+const pauseOrigin = ({ origin }: Pick<PauseReport, "origin">): string =>
   origin === "source" ? "the service" : "something between here and the service (no error body of the API)"
 
 /** The answer that requested a pause. */

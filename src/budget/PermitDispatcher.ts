@@ -1,7 +1,7 @@
 /**
  * The dispatcher of one process: it leases permits from a store and hands them to the requests that wait.
  *
- * One fiber runs {@link serve}. Requests come and go beside it, and wake it. A crash loses nothing: permits that were
+ * One fiber runs {@link serve}. Requests are added beside it, and wake it. A crash loses nothing: permits that were
  * leased and not used count as used until their time is over.
  */
 import type * as Clock from "effect/Clock"
@@ -17,7 +17,6 @@ import {
   failWaiters,
   hasWaiters,
   nextWaiter,
-  noWaiters,
   type PermitWaiter,
   type PermitWaiters,
   removeWaiter
@@ -28,7 +27,7 @@ import * as Backoff from "../time/Backoff.ts"
 
 const retryDelayMinMs = 250
 const retryDelayMaxMs = 5_000
-/** Permits are for requests that wait, at once. They stay valid this long, for an answer that is slow. */
+/** The bounds of the time that leased permits stay valid; it follows the time that the store takes to answer. */
 const validMinMs = 1_000
 const validMaxMs = 15_000
 /** Requests that came within this time are expected again: where limits are high, their permits are leased ahead. */
@@ -71,7 +70,7 @@ export const makeDispatcher = (
   ...limits,
   store,
   now: () => MonotonicClock.nowMs(clock),
-  waiters: noWaiters(),
+  waiters: { urgent: [], live: [], backfill: [] },
   pause: noPause(),
   wakeUp: Latch.makeUnsafe(false),
   leaseAt: forAll(0),
@@ -162,7 +161,7 @@ const reportPause = ({ now, pause, store }: PermitDispatcher): Effect.Effect<voi
     })
   })
 
-/** Leases permits, and takes over what the store answers of pauses. */
+/** Leases permits, and updates the pause from the store's answer. */
 const lease = Effect.fnUntraced(function* (dispatcher: PermitDispatcher, wanted: ByClass<number>) {
   const { now, store, validMs } = dispatcher
   const at = now()
@@ -171,7 +170,7 @@ const lease = Effect.fnUntraced(function* (dispatcher: PermitDispatcher, wanted:
   return grant
 })
 
-/** Keeps the granted permits. A late answer grants none: its permits are given back with the next lease. */
+/** Keeps the granted permits. A late answer grants none: its permits are returned with the next lease. */
 const acceptGrant = (dispatcher: PermitDispatcher, grant: PermitGrant, at: number, validMs: number) => {
   const { now, pause, store, waiters } = dispatcher
   const { granted } = grant
@@ -241,14 +240,16 @@ const backOff = Effect.fnUntraced(function* (dispatcher: PermitDispatcher, { det
   dispatcher.consecutiveFailures += 1
   if (dispatcher.unavailableSince === null) {
     dispatcher.unavailableSince = now()
-    yield* Effect.logWarning(`The request budget cannot be asked (${detail}); nothing is sent until it answers again`)
+    yield* Effect.logWarning(
+      `The request budget does not answer (${detail}); no request is sent until it answers again`
+    )
   }
   if (now() - dispatcher.unavailableSince >= unavailableMaxMs) failWaiters(waiters, new BudgetUnavailable({ detail }))
   const delayMs = Backoff.delayMs(dispatcher.consecutiveFailures, retryDelayMinMs, retryDelayMaxMs)
   dispatcher.leaseAt = forAll(now() + delayMs)
 })
 
-/** Gives the unused permits back. If it fails, they count until their time is over. */
+/** Returns the unused permits. If it fails, they count until their time is over. */
 const giveBack = (dispatcher: PermitDispatcher) =>
   Effect.suspend(() => {
     const { now, store, validMs } = dispatcher
@@ -266,7 +267,7 @@ const sleep = ({ wakeUp }: PermitDispatcher, ms: number) =>
     : Effect.timeoutOption(wakeUp.await, Duration.millis(Math.ceil(ms)))
   ).pipe(Effect.ensuring(wakeUp.close))
 
-/** No request waits: the permits are kept while they are valid, then given back. */
+/** No request waits: the permits are kept while they are valid, then returned. */
 const idle = (dispatcher: PermitDispatcher): Effect.Effect<unknown> => {
   const { now, permits } = dispatcher
   if (permits.leaseId === null || permits.left <= 0) return sleep(dispatcher, Number.POSITIVE_INFINITY)
@@ -274,14 +275,14 @@ const idle = (dispatcher: PermitDispatcher): Effect.Effect<unknown> => {
   return leftMs > 0 ? sleep(dispatcher, leftMs) : giveBack(dispatcher)
 }
 
-/** A lease of no permit, to learn whether a person ended the pause. */
+/** A lease of no permit, to find out whether a person ended the pause. */
 const recheckPause = (dispatcher: PermitDispatcher) =>
   Effect.ignore(Effect.andThen(reportPause(dispatcher), lease(dispatcher, forAll(0))))
 
 const waitForPause = (dispatcher: PermitDispatcher): Effect.Effect<unknown> => {
   const { now, pause, pauseWaitMaxMs, store, waiters } = dispatcher
   const leftMs = pause.until - now()
-  // A person ends a pause in the store that processes share; a store of this process alone has none to learn.
+  // A person ends a pause in the store that processes share; a store of this process alone needs no check.
   const isShared = store.cacheMaxMs < Number.POSITIVE_INFINITY
   if (isShared && now() >= pause.checkedAt + recheckMs) {
     pause.checkedAt = now()
@@ -322,7 +323,7 @@ export const serve = (dispatcher: PermitDispatcher): Effect.Effect<never> =>
     { disableYield: true }
   )
 
-/** Gives the unused permits back, and reports a pause that only this process knows. */
+/** Returns the unused permits, and reports a pause that only this process knows. */
 export const closeDispatcher = (dispatcher: PermitDispatcher): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { left, leaseId } = dispatcher.permits

@@ -14,7 +14,7 @@
  * While the effective rate is lowered after a 429, every class goes at the even pace.
  *
  * A Retry-After is obeyed up to a cap that depends on the sender: 24 h with the error body of the API, 1 h for a 429
- * without it. For another answer without it the cap is 1 min, four times that after each probe that met the same, up to
+ * without it. For another answer without it the cap is 1 min, four times that after each probe with the same answer, up to
  * 1 h. After a pause that ended before its Retry-After one permit is granted, the probe; the others follow its answer.
  */
 
@@ -51,7 +51,7 @@ export type PauseOrigin = "source" | "intermediary"
 export interface PauseCause {
   readonly origin: PauseOrigin
   readonly status: number
-  /** Method and path of the request; null where an earlier version did not say. */
+  /** Method and path of the request; null where an earlier version did not store it. */
   readonly request: string | null
 }
 
@@ -85,7 +85,7 @@ export interface PermitState {
   /** How often a person ended a pause. */
   readonly releases: number
   readonly pacedAt: number | null
-  /** Until when a request of the class is known to wait. */
+  /** The time until which a request of the class is known to wait. */
   readonly waitsUntil: ByClass<number | null>
 }
 
@@ -136,7 +136,7 @@ type Permits = Omit<PermitGrant, "pausedBy" | "isProbe" | "releases">
 /** As Postgres keeps a time. */
 const toMicros = (ms: number) => Math.round(ms * 1000) / 1000
 
-export const effectiveLimits = (state: PermitState, perMinute: number, nowMs: number, spanMs: number): number => {
+const effectiveLimits = (state: PermitState, perMinute: number, nowMs: number, spanMs: number): number => {
   const { lowered } = state
   if (lowered === null) return perMinute
   return Math.min(perMinute, lowered.to + (perMinute * 0.05 * Math.max(0, nowMs - lowered.at)) / spanMs)

@@ -28,7 +28,7 @@ export interface PermitStore {
   readonly perMinute: number | null
   /** Leases permits. Without a limit every wanted one is granted, except in a pause. */
   readonly lease: (request: PermitRequest) => Effect.Effect<PermitGrant, PermitStoreError>
-  /** Pauses all requests, up to the cap; answers how long the pause still lasts. */
+  /** Pauses all requests, up to the cap; returns how long the pause still lasts. */
   readonly pause: (request: PauseRequest) => Effect.Effect<number, PermitStoreError>
   /** Ends the probe that this store granted. */
   readonly endProbe: (request: string, isAnswered: boolean) => Effect.Effect<void, PermitStoreError>

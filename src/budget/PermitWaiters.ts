@@ -10,8 +10,6 @@ export interface PermitWaiter {
 
 export type PermitWaiters = ByClass<Array<PermitWaiter>>
 
-export const noWaiters = (): PermitWaiters => ({ urgent: [], live: [], backfill: [] })
-
 export const hasWaiters = (waiters: PermitWaiters): boolean => classes.some((one) => waiters[one].length > 0)
 
 export const addWaiter = (waiters: PermitWaiters, priority: PriorityClass, waiter: PermitWaiter): void => {

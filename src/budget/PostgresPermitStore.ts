@@ -68,11 +68,11 @@ const toStoreError = (error: SqlError) => {
 }
 const readOnly = "25006"
 const takesNoWrites =
-  "it takes no writes: its role or database has default_transaction_read_only = on, or the server is a standby; " +
-  "npx tributary doctor says which"
-const toDatabaseError = DatabaseError.from("ask for a permit")
+  "it accepts no writes: its role or database has default_transaction_read_only = on, or the server is a standby; " +
+  "npx tributary doctor shows which"
+const toDatabaseError = DatabaseError.from("request a permit")
 
-/** Runs outside the caller's transaction: a rollback must not take a used permit back. */
+/** Runs outside the caller's transaction: a rollback must not undo the use of a permit. */
 const outsideTransaction = <A>(sql: SqlClient.SqlClient, effect: Sql.Query<A>): Effect.Effect<A, PermitStoreError> =>
   Effect.provideService(effect, SqlClient.SqlClient, sql).pipe(
     Effect.mapError(toStoreError),

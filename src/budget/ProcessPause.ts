@@ -46,7 +46,7 @@ export const pauseRequest = (statedMs: number, isLimit: boolean, cause?: PauseCa
   limited: isLimit
 })
 
-/** Begins or lengthens the pause; answers whether it is capped, so that a probe follows it. */
+/** Begins or lengthens the pause; returns whether it is capped, so that a probe follows it. */
 export const startPause = (pause: ProcessPause, request: PauseRequest, at: number): boolean => {
   const { limited, origin, request: name, statedMs, status } = request
   const until = endOf(request, at)
@@ -65,7 +65,7 @@ export const startPause = (pause: ProcessPause, request: PauseRequest, at: numbe
   return until < at + statedMs
 }
 
-/** Takes over what the store knows: a pause of another process, its end by a person, the probe. */
+/** Updates the pause from the store: a pause of another process, its end by a person, the probe. */
 export const updatePause = (pause: ProcessPause, grant: PermitGrant, at: number): void => {
   if (pause.releases !== null && grant.releases !== pause.releases) pause.until = 0
   pause.releases = grant.releases

@@ -23,8 +23,8 @@ export interface CatalogueSpec {
   readonly name: string
   readonly version: string
   /**
-   * Grows with each change of what a record is read as: a program with a smaller one refuses to write beside it, so that
-   * no value of a new field is lost during an upgrade. Default 1.
+   * Rises with each change of how records are read: a program with a lower one refuses to write beside it, so that no value
+   * of a new field is lost during an upgrade. Default 1.
    */
   readonly generation?: number
   readonly areas: ReadonlyArray<Area>

@@ -1,12 +1,12 @@
 /**
- * The words in which a catalogue states the fields of a record.
+ * The types and constructors by which a catalogue states the fields of a record.
  *
- * Promise: a field states everything about one value on the wire, once. The server's
- * validation, the client's decoding, the warehouse's columns and comments are all derived from it, so none of them
- * can disagree about a length, a number of decimals or who may write.
+ * Promise: a field states everything about one value on the wire, once. The server's validation, the client's decoding,
+ * the warehouse's columns and comments are all derived from it, so none of them can disagree about a length, a number of
+ * decimals or who may write.
  */
 
-/** What one value is on the wire, and how exact it is. */
+/** The type of one value on the wire, with its precision. */
 export type FieldType =
   /** A JSON number without a fraction; kept as a 64-bit integer. */
   | { readonly _tag: "integer" }
@@ -36,7 +36,7 @@ export interface AllowedValue {
   readonly meaning: string
 }
 
-/** That a field's value names a record of another resource. */
+/** A reference of a field: its value names a record of another resource. */
 export interface Reference {
   /** Path of the resource referred to. */
   readonly resource: string
@@ -54,7 +54,7 @@ export interface Reference {
  */
 export type InferredType = "integer" | "number" | "decimal" | "boolean" | "text" | "date" | "timestamp" | "json"
 
-/** What is known of an inferred field. */
+/** The type and the column of an inferred field. */
 export interface Inferred {
   readonly type: InferredType
   /** The column's name in the warehouse: the field's own where a database can have it. */
@@ -80,7 +80,7 @@ export interface Field {
   readonly inferred: Inferred | null
 }
 
-/** What may be said of a field beside its name and type. */
+/** The options of a field besides its name and type. */
 export interface FieldOptions {
   readonly note?: string
   readonly readOnly?: boolean
@@ -111,7 +111,7 @@ const typeInferred: Readonly<Record<InferredType, FieldType>> = {
   json: { _tag: "list", of: [] }
 }
 
-/** A field that records were seen to carry. */
+/** A field that is inferred from records. */
 export const inferredField = (name: string, inferred: Inferred): Field => ({
   ...field(name, typeInferred[inferred.type], { note: "inferred from the records" }),
   inferred
@@ -176,7 +176,7 @@ export const ref = (name: string, resource: string, options?: FieldOptions): Fie
   reference: { resource, half: "id", pairedWith: null, by: null }
 })
 
-/** What a reference pair needs to know of the record it names. */
+/** The options of a reference pair. */
 export interface PairOptions extends FieldOptions {
   /** The field of the other resource that the code half carries. */
   readonly by: string

@@ -1,5 +1,5 @@
 /**
- * What a catalogue says of one resource: where it is, what may be done with it, its fields, filters and write shapes.
+ * One resource of a catalogue: its path, its operations, its fields, filters and write shapes.
  *
  * Promise: adding a resource is adding one short file that calls {@link resource}; everything that is true of every
  * resource (common filters, operations, statuses) is not repeated there.
@@ -52,7 +52,6 @@ export interface WriteFieldOptions {
   readonly required?: boolean
   /** Defaults to the field of the same name; `null` when no field of the record holds it. */
   readonly sets?: string | null
-  readonly refers?: { readonly resource: string; readonly by?: string }
   readonly values?: Field["values"]
   readonly note?: string
   readonly lines?: ReadonlyArray<WriteField>
@@ -64,18 +63,13 @@ export const write = (field: Field, options: WriteFieldOptions = {}): WriteField
   type: field.type,
   required: options.required ?? false,
   sets: options.sets === undefined ? field.name : options.sets,
-  refers:
-    options.refers === undefined
-      ? field.reference === null
-        ? null
-        : { resource: field.reference.resource, by: field.reference.by }
-      : { resource: options.refers.resource, by: options.refers.by ?? null },
+  refers: field.reference === null ? null : { resource: field.reference.resource, by: field.reference.by },
   values: options.values ?? field.values,
   note: options.note ?? field.note,
   lines: options.lines ?? null
 })
 
-/** What identifies a record to people. */
+/** The key by which people identify a record. */
 export interface HumanKey {
   readonly field: string
   /** Whether two keys that differ in case only are the same. */
@@ -87,7 +81,7 @@ export interface HumanKey {
 /** A path below a record, read with the area's read scope: `/shelves/{id}/labels`. */
 export interface Special {
   readonly method: "GET" | "POST"
-  /** What follows `/{resource}/{id}/`. */
+  /** The last part of the path, after `/{resource}/{id}/`. */
   readonly name: string
   /** The scope in `area:access` form. */
   readonly scope: string
@@ -116,7 +110,7 @@ export interface Resource {
   readonly modifiedSince: boolean
   /** Whether `cancel=true` shows cancelled records only, or includes them. */
   readonly cancelFilter: "only" | "includes"
-  /** Whether cancelling removes the record: no list shows any more that it was there. */
+  /** Whether cancelling removes the record, so that no list shows it any more. */
   readonly removes: boolean
   readonly key: HumanKey | null
   /** Fields that a create needs when the body is the record itself. */
@@ -144,7 +138,7 @@ export interface Resource {
   readonly field: ReadonlyMap<string, Field>
 }
 
-/** What a resource's file states; the rest has defaults. */
+/** The parts of a resource that its file states; the rest has defaults. */
 export interface ResourceSpec {
   readonly path: string
   readonly traits: SourceTraits

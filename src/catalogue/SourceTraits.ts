@@ -1,5 +1,4 @@
-/** What the engine must know of a source beside its resources: names of fields, scopes and limits. */
-import type * as Duration from "effect/Duration"
+/** The traits of a source besides its resources: names of fields, scopes and limits. */
 
 /** The names of the fields that mean something to the engine; null for one that the source does not have. */
 export interface FieldRoles {
@@ -26,5 +25,5 @@ export interface SourceTraits {
   /** The most records of one batch. */
   readonly batchRecordsMax: number
   /** How long the source recognises an idempotency key. */
-  readonly keyLifetime: Duration.Duration
+  readonly keyLifetime: `${number} hours`
 }

@@ -1,6 +1,6 @@
 /**
- * What every command does the same: read the configuration, and turn any failure into one sentence on standard error
- * and the exit code that belongs to it.
+ * The parts that all commands share: common flags, the configuration, and failures. A failure becomes one sentence on
+ * standard error and an exit code.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -16,10 +16,7 @@ import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "../connector/Demo.ts"
 import { describe, locationOf, provide, type WarehouseError } from "./Warehouse.ts"
 
-export const json = Flag.Boolean("json").pipe(
-  Flag.withDescription("Answer in JSON, for machines"),
-  Flag.withDefault(false)
-)
+export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON, for programs"), Flag.withDefault(false))
 
 export const config = Flag.String("config").pipe(
   Flag.withDescription("Configuration file (default: config/tributary.yaml)"),
@@ -27,7 +24,7 @@ export const config = Flag.String("config").pipe(
   Flag.optional
 )
 
-/** Names of resources, all that are configured when there are none. `what` is done to them. */
+/** Names of resources; none means all that are configured. `what` is the verb of the description. */
 export const resources = (what: string) =>
   Argument.String("resource").pipe(
     Argument.withDescription(`Resources to ${what} (default: all that are configured)`),
@@ -46,11 +43,11 @@ export const url = Flag.String("url").pipe(
 )
 
 export const demoWarehouse = Flag.Boolean("demo").pipe(
-  Flag.withDescription("Use the warehouse that the demo left behind"),
+  Flag.withDescription("Use the warehouse of the demo"),
   Flag.withDefault(false)
 )
 
-/** Reads the configuration from every place. */
+/** Reads the configuration: flags, environment, `.env` and file. */
 export const configuration = (file: Option.Option<string>, flags: { readonly url?: string | undefined } = {}) =>
   Configuration.load({ config: Option.getOrUndefined(file), url: flags.url }, process.env)
 
@@ -85,7 +82,7 @@ const failed = (error: Failure): CommandFailed => {
   }
 }
 
-/** Says what went wrong and ends with its code. */
+/** Prints the failure on standard error, and ends with its exit code. */
 export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Effect<A, CommandFailed, R> =>
   effect.pipe(
     Effect.mapError(failed),

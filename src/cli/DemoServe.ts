@@ -1,8 +1,8 @@
 /**
- * The demo that goes on: `serve` at work on a source that does not stand still, with its page.
+ * `tributary demo --serve`: the services of `serve` and the dashboard, on a reference server whose records change.
  *
- * Promise: it is what `tributary serve` runs, against the reference server; what changes there changes through its API,
- * and comes over by schedule or by a signed delivery over HTTPS. It runs until it is stopped.
+ * Promise: the services are those of `tributary serve`. Records change through the API of the reference server, and
+ * arrive by schedule or by a signed delivery over HTTPS. It runs until it is stopped.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -34,14 +34,14 @@ export interface LivingDemo {
   readonly companies: ReadonlyArray<SyncCompany>
 }
 
-/** Each resource is synced so often: soon enough to watch, and well within the budget. */
+/** The interval of each resource: short enough to watch, and well within the budget. */
 const interval = Duration.minutes(1)
-/** Something changes at the source so often. */
+/** The interval of changes at the source. */
 const changeEveryMs = 6_000
 
 const notListening = ({ message }: ListenError) => new CommandFailed({ code: exitCode.configuration, message })
 
-/** Begins to serve; answers the address of the page, by which things can be done there. Everything ends with the scope. */
+/** Starts the services within the scope. Returns the link of the dashboard that allows actions, else its address. */
 export const begin = Effect.fn("DemoServe.begin")(function* (
   living: LivingDemo
 ): Effect.fn.Return<string, CommandFailed | ReferenceFailed, Source | Scope.Scope | Database | SqlClient.SqlClient> {
@@ -59,7 +59,7 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   }).pipe(Effect.mapError(notListening))
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const options = yield* ServeLayers.service(settings, [], here, yield* ServeLayers.backgroundServices(settings, page))
-  // The subscriptions are made here, and no other process changes them.
+  // The subscriptions are created below, and no other process changes them.
   const service = yield* Serve.start({ ...options, checkInterval: null }).pipe(Effect.mapError(notListening))
   yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))
 
@@ -81,12 +81,12 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   return page.link ?? page.url
 })
 
-/** What happens at the source: an order is accepted and the event of it delivered, and now and then something else changes. */
+/** Changes at the source. At least half of them fire an event, which is delivered at once. */
 const life = Effect.fnUntraced(function* ({ demo, reference, companies }: LivingDemo) {
   for (let step = 0; ; step += 1) {
     yield* Effect.sleep(changeEveryMs)
     const { connector } = companies[step % companies.length]!
-    // Demo data runs out of what can happen.
+    // The demo data allows a limited number of changes.
     const changed: Effect.Effect<unknown, SourceError | ReferenceFailed> =
       step % 4 < 2 ? demo.fire(connector) : demo.change(connector)
     yield* Effect.andThen(changed, demo.deliver(reference)).pipe(

@@ -57,7 +57,7 @@ export interface StoryReport {
   readonly queries: ReadonlyArray<{ readonly title: string; readonly sql: string; readonly result: QueryResult }>
 }
 
-const everything: Sync.SyncCommandOptions = { resources: [], companies: [], full: false, acceptDeletions: false }
+const everything: Sync.TargetOptions = { resources: [], companies: [] }
 
 export const dropStatement = Statement.make({
   name: "drop the demo's datasets",
@@ -103,7 +103,7 @@ const makeWorld = Effect.fnUntraced(function* ({ settings, say }: StoryOptions) 
 })
 
 const syncAll = Effect.fnUntraced(function* ({ settings, sources, say }: DemoWorld, progress: Layer.Layer<never>) {
-  const report = yield* Sync.run(settings, everything, sources).pipe(Effect.provide(progress))
+  const report = yield* Sync.run(settings, {}, sources).pipe(Effect.provide(progress))
   const code = codeOf(report)
   if (code !== exitCode.ok) {
     return yield* new CommandFailed({ code, message: "the demo's own sync did not succeed; please report it" })
@@ -114,7 +114,7 @@ const syncAll = Effect.fnUntraced(function* ({ settings, sources, say }: DemoWor
 
 const differencesShownMax = 20
 
-/** Compares every row and value in both directions; answers the number of records. */
+/** Compares every row and value in both directions; returns the number of records. */
 const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, say }: DemoWorld) {
   const resources = [...(yield* Source).catalogue.resources.values()]
   const pairs = companies.flatMap(({ companyId }) => resources.map((resource) => ({ companyId, resource })))
@@ -179,15 +179,15 @@ const serve = Effect.fnUntraced(function* (
     companies: sources
   })
   yield* say(`
-7. Serving: schedules, webhooks, and the page
+7. Serving: schedules, webhooks, and the dashboard
 
-   see how everything stands at ${url}
-   something changes at the source every few seconds; Ctrl-C ends it`)
+   the dashboard is at ${url}
+   a record changes at the source every few seconds; Ctrl-C ends it`)
   if (json) yield* Output.print(Output.toJson({ ready: true, dashboard: url }))
   return yield* Effect.never
 })
 
-/** Tells the story; `print` shows its report, and a page goes on serving afterwards. */
+/** Runs the steps; `print` shows the report. With a dashboard, it then serves until it is stopped. */
 export const tellStory = Effect.fn("demo.tellStory")(function* <E, R>(
   options: StoryOptions,
   page: DashboardConfiguration | null,
@@ -207,8 +207,8 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R>(
   yield* say("\n3. Incremental sync: only changes are requested\n")
   const second = yield* syncAll(world, progress)
 
-  yield* say("\n4. A webhook brings a change over: the source pushes, without polling\n")
-  const certificate = yield* DemoWebhook.throwAwayCertificate(Warehouse.demoHome(options.settings))
+  yield* say("\n4. A webhook delivers a change, without polling\n")
+  const certificate = yield* DemoWebhook.throwAwayCertificate(Warehouse.demoDirectory(options.settings))
   const { brought, port } = yield* DemoWebhook.transferByWebhook({
     demo,
     reference,

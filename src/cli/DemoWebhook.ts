@@ -1,8 +1,8 @@
 /**
  * The demo's webhook: a subscription, a change at the source, a signed delivery over HTTPS, and the row.
  *
- * Promise: it is the service that `tributary serve` runs, on a certificate that is made here and gone afterwards. What
- * does not happen is an error, never a line that claims it.
+ * Promise: the service is the one that `tributary serve` runs, with a temporary certificate. A step that does not happen
+ * is an error; no line claims it.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -27,13 +27,13 @@ import * as ServeLayers from "./ServeLayers.ts"
 import type { Demo, Fired, Reference, ReferenceFailed } from "../connector/Demo.ts"
 import { Source } from "./Source.ts"
 
-/** What a webhook brought over. */
+/** The change that a webhook delivered. */
 export interface TransferResult {
   readonly eventType: string
   readonly eventId: string
-  /** What the receiver answered. */
+  /** The status that the receiver answered. */
   readonly acknowledgement: number
-  /** From the event's being stored to the row's being there. */
+  /** From the commit of the event to the landing of the row. */
   readonly durationMs: number
   readonly resource: string
   readonly id: string
@@ -55,7 +55,7 @@ export interface WebhookStory {
 
 const eventMaxMs = 15_000
 
-/** A fault of the demo itself. */
+/** A bug of the demo itself. */
 export const failed = (message: string) =>
   new CommandFailed({ code: exitCode.fault, message: `${message}; please report it` })
 
@@ -72,7 +72,7 @@ export interface Certificate {
 }
 
 /** A temporary certificate for this machine, in files that are removed with the scope. */
-export const throwAwayCertificate = (home: string) =>
+export const throwAwayCertificate = (dataDirectory: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const { generate } = await import("selfsigned")
@@ -84,7 +84,7 @@ export const throwAwayCertificate = (home: string) =>
           { name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }
         ]
       })
-      const folder = mkdtempSync(join(home, "certificate-"))
+      const folder = mkdtempSync(join(dataDirectory, "certificate-"))
       const files = { certificate: join(folder, "cert.pem"), key: join(folder, "key.pem") }
       writeFileSync(files.certificate, cert)
       writeFileSync(files.key, key, { mode: 0o600 })
@@ -93,7 +93,7 @@ export const throwAwayCertificate = (home: string) =>
     ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
 
-/** What stands in the warehouse now. */
+/** The current value in the warehouse. */
 const valueOf = Effect.fnUntraced(function* (story: WebhookStory, { resource, id, field }: Fired) {
   const table = tableOf(story.connector.catalogue.resources.get(resource)!)
   const [row] = yield* Sql.rows<{ value: string | null }>(
@@ -111,18 +111,18 @@ export const settledStatement = Statement.make({
           where event_id = $1 and state = 'done'`
 })
 
-/** How long it took from the event's being stored to the landing that settled it, in milliseconds. */
+/** The time from the commit of the event to the landing that resolved it, in milliseconds. */
 const settled = (eventId: string) =>
   Statement.run(settledStatement, [eventId]).pipe(
     Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") }),
     Effect.timeoutOrElse({
       duration: eventMaxMs,
-      orElse: () => Effect.fail(failed(`event ${eventId} was not acted on within ${eventMaxMs / 1000} s`))
+      orElse: () => Effect.fail(failed(`event ${eventId} was not processed within ${eventMaxMs / 1000} s`))
     }),
     Effect.map((rows) => rows[0]!.ms)
   )
 
-/** Subscribes, has something change and be delivered, and waits until the row shows it; answers at which port, too. */
+/** Subscribes, changes a record, delivers the event, and waits for the row. Returns the port of the service, too. */
 export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (story: WebhookStory) {
   const { company, connector, demo, reference, say, settings } = story
   const { certificate } = story
@@ -155,8 +155,8 @@ export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (s
   const durationMs = yield* settled(eventId)
   const after = yield* valueOf(story, fired)
   const { resource, id, field } = fired
-  if (before === after) return yield* failed(`event ${eventId} was acted on, and ${resource} ${id} is as before`)
-  yield* say(`   ${eventType} ${eventId} is delivered: signature good, stored, acknowledged with ${status}`)
+  if (before === after) return yield* failed(`event ${eventId} was processed, but ${resource} ${id} did not change`)
+  yield* say(`   ${eventType} ${eventId} is delivered: signature valid, stored, acknowledged with ${status}`)
   yield* say(
     `   read again and landed ${Math.max(1, Math.round(durationMs))} ms later: ${resource} ${id}, ${field}: ${before} → ${after}`
   )

@@ -1,8 +1,8 @@
 /**
- * Where commands speak: results on standard output, everything else on standard error.
+ * The output of commands: results on standard output, everything else on standard error.
  *
- * Promise: with `--json` standard output is one JSON document (or lines of it) and nothing else. Where the log is wanted
- * in JSON, every line of standard error is one JSON object.
+ * Promise: with `--json` standard output is one JSON document (or lines of JSON) and nothing else. With the log format
+ * json, every line of standard error is one JSON object.
  */
 import Table from "cli-table3"
 import * as Cause from "effect/Cause"
@@ -22,10 +22,10 @@ export const toJson = (value: unknown): string =>
 /** A line of the result. */
 export const print = (line: string): Effect.Effect<void> => write(process.stdout, `${line}\n`)
 
-/** In which form standard error speaks. */
+/** The format of standard error. */
 export const LogFormat = Context.Reference<"text" | "json">("tributary/cli/LogFormat", { defaultValue: () => "text" })
 
-/** A line beside the result. */
+/** A line on standard error. */
 export const note = (line: string, level: LogLevel.Severity = "Info"): Effect.Effect<void> =>
   Effect.flatMap(LogFormat, (format) =>
     format === "text"
@@ -45,7 +45,7 @@ interface LogEntry {
   readonly spanId?: string
 }
 
-/** An object on a line of its own; what there is nothing to say of is left out. */
+/** One JSON object on a line, without empty members. */
 const logLine = ({ time, level, message, annotations = {}, cause, traceId, spanId }: LogEntry): string =>
   `${toJson({
     time: time.toISOString(),
@@ -60,14 +60,14 @@ const logLine = ({ time, level, message, annotations = {}, cause, traceId, spanI
 /** Waits until the stream has accepted the text, so that a pipe loses nothing when the program ends. */
 const write = (stream: NodeJS.WriteStream, text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    // A reader that has gone away (`| head`) is no failure of the command.
+    // A closed pipe (`| head`) is no failure of the command.
     stream.write(text, () => resume(Effect.void))
   })
 
 const wordsOf = (message: unknown): string =>
   (Array.isArray(message) ? message : [message]).map((one) => (typeof one === "string" ? one : toJson(one))).join(" ")
 
-/** What is logged: a line each on standard error, at once and past whatever collects a command's own words. */
+/** The text logger: one line on standard error, written directly and not through the console. */
 export const logger = Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
   const notes = Object.entries(fiber.getRef(References.CurrentLogAnnotations)).map(
     ([name, value]) => `${name}=${typeof value === "string" ? value : toJson(value)}`
@@ -78,7 +78,7 @@ export const logger = Logger.make<unknown, void>(({ cause, date, fiber, logLevel
   )
 })
 
-/** The same for machines: an object each, with the trace and span that it belongs to while those are exported. */
+/** The JSON logger: one object a line, with its trace and span while those are exported. */
 export const jsonLogger = Logger.make<unknown, void>(({ cause, date, fiber, logLevel, message }) => {
   const { span, tracer } = fiber.cache
   process.stderr.write(
@@ -133,7 +133,7 @@ export const table = (
     .join("\n")
 }
 
-/** 12345 as 12,345; at most three decimals. By hand, since `Intl` costs a command 15 ms at its first word. */
+/** 12345 as 12,345; at most three decimals. Without `Intl`, whose first use costs a command 15 ms. */
 export const count = (value: number | bigint): string => {
   const [whole = "", decimals] = String(typeof value === "bigint" ? value : Math.round(value * 1000) / 1000).split(".")
   const grouped = whole.replace(/\B(?=(?:\d{3})+$)/g, ",")

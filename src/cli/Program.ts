@@ -1,5 +1,5 @@
 /**
- * The `tributary` program: its commands, and what its exit code and output streams promise.
+ * The `tributary` program: its commands, and the run of one command line.
  */
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Version } from "./Version.ts"
 
-/** The commands in the order of the help. A command that is not asked for is not loaded. */
+/** The commands in the order of the help. Only the requested command is loaded. */
 const commands = {
   demo: () => import("./demo.ts"),
   init: () => import("./init.ts"),
@@ -32,38 +32,38 @@ const commands = {
 
 type Name = keyof typeof commands
 
-/** What the help of the program says of each, as each says of itself: to list them, none needs to be loaded. */
+/** The descriptions of the commands, equal to those in their modules. So the help lists them without loading one. */
 const descriptions: Readonly<Record<Name, string>> = {
-  demo: "See it work end to end on this machine: no account, nothing to install",
-  init: "Ask for the service, its token and the warehouse, try them, and write the configuration",
+  demo: "Run everything end to end on this machine: no account, nothing to install",
+  init: "Prompt for the service, its token and the warehouse, check them, and write the configuration",
   doctor:
-    "Check everything that a sync and serve need, each with its remedy; code 2 is for the configuration or the database, " +
-    "3 for what the source refuses, 5 for what cannot be reached",
-  plan: "Say beforehand how many requests and minutes a sync or a backfill takes at the budget",
-  sync: "Bring the warehouse up to date: what changed since the last sync, of every resource",
+    "Check everything that sync and serve need, each problem with its remedy; exit code 2: configuration or database, " +
+    "3: refused by the source, 5: unreachable",
+  plan: "Estimate the requests and minutes of a sync or a backfill at the rate budget",
+  sync: "Bring the warehouse up to date: read the changes of every resource since the last sync",
   backfill: "Read a past range, or everything, again beside live syncing; resumable, safe to repeat",
   status: "Show the content of the warehouse, its freshness, and the last errors",
-  verify: "Compare the warehouse with the source, row by row and value by value; code 0 is equal, 4 is unequal",
-  explain: "Tell every version of a record, with the run and the request or event that brought it",
-  budget: "Show how many requests each company may make, and until when an answer paused them",
-  query: "Ask the warehouse in SQL (the datasets are erp, erp_history and tributary)",
+  verify: "Compare the warehouse with the source, row by row and value by value; exit code 0: equal, 4: unequal",
+  explain: "Show every version of a record, with the run and the request or event that it came from",
+  budget: "Show the rate budget of each company, and the end of its pause",
+  query: "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
   schema: "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
-  serve: "Sync by schedule, receive webhook deliveries, push, and show a page about it, until stopped",
+  serve: "Sync by schedule, receive webhook deliveries, push, and serve the dashboard, until stopped",
   webhooks: "Show and change the webhook subscriptions at the source, and replay events",
-  push: "Write records to the source: each at most once, whatever is interrupted or repeated",
+  push: "Write records to the source, each at most once, also when the command is interrupted or repeated",
   "reference-server": "Serve the API on loopback for tests and demos; prints one JSON line when it is ready",
-  completions: "Print what a shell needs to complete commands, flags, resources and companies"
+  completions: "Print the script by which a shell completes commands, flags, resources and companies"
 }
 
 const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(commands, word)
 
-/** What answers about every command, wherever it stands on the line. */
+/** Flags that need every command, at any place of the line. */
 const asksAboutAll = /^--(?:completions|wizard)\b/
 
-/** What answers about the program alone: its version, or the list of its commands. */
+/** Flags that need no command: the version, or the list of the commands. */
 const asksForLittle = /^(?:--version|-v|--help|-h)$/
 
-/** The command that the line begins with; else all, as a misspelt name needs them. */
+/** The command at the start of the line; else all commands, to suggest one for a misspelt name. */
 const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
   const first = args[0]
   return isName(first) && !args.some((word) => asksAboutAll.test(word))
@@ -71,7 +71,7 @@ const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
     : (Object.keys(commands) as Array<Name>)
 }
 
-/** The program with the commands that the line may mean; without a line, with all of them. */
+/** The program with the commands that the line needs; all commands for an empty line. */
 export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
   const root = Command.make("tributary").pipe(Command.withDescription("Keeps a Postgres warehouse equal to an ERP"))
   if (args.length === 1 && asksForLittle.test(args[0]!)) {
@@ -84,7 +84,7 @@ export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>)
   return root.pipe(Command.withSubcommands(loaded.map(({ command }) => command)))
 })
 
-/** Runs a command line. Help goes to standard output; the help that comes with a mistake goes to standard error. */
+/** Runs a command line. Requested help goes to standard output, help after a usage error to standard error. */
 export const run = (version: string, args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const printed: Array<string> = []

@@ -10,13 +10,13 @@ import * as Output from "./Output.ts"
 
 export type ProgressStyle = "bars" | "lines" | "none"
 
-/** Bars need a terminal that a person looks at. */
+/** Bars need an interactive terminal. */
 export const styleOf = (options: { readonly json: boolean }): ProgressStyle =>
   options.json ? "none" : process.stderr.isTTY && process.env["CI"] === undefined ? "bars" : "lines"
 
-/** A shorter time gives no rate. */
+/** The shortest time that gives a rate. */
 export const rateAfterMs = 1_000
-/** Where there are no bars, work under way has a line this often. */
+/** Without bars, work in progress prints a line at this interval. */
 export const lineEveryMs = 10_000
 
 /** `4,100 records/s`; below ten with one decimal. */

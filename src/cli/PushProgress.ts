@@ -15,7 +15,7 @@ export const resolvedCount = (counts: Counts): number =>
 
 export const openCount = ({ waiting, sending }: Counts): number => waiting + sending
 
-/** The parts that say something, as a list. */
+/** The parts that are not empty, as a list. */
 export const list = (parts: ReadonlyArray<string>, separator = ", "): string =>
   parts.filter((part) => part !== "").join(separator)
 
@@ -37,7 +37,7 @@ export const pace = (counts: Counts, done: number, elapsedMs: number): string =>
   return list([describeOutcomes(counts), rate(done, elapsedMs), isKnown ? timeLeft((left * elapsedMs) / done) : ""])
 }
 
-/** What to run after each commit, within the scope. Rows that were resolved `before` are no part of the pace. */
+/** The function to call after each commit, within the scope. The pace excludes rows that were resolved `before`. */
 export const make = Effect.fnUntraced(function* (
   style: ProgressStyle,
   before: number

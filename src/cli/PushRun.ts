@@ -30,24 +30,17 @@ import * as Sync from "./sync.ts"
 export const usage = (message: string) => new CommandFailed({ code: exitCode.usage, message })
 
 export const companyFlag = Flag.String("company").pipe(
-  Flag.withDescription("The company that is meant; needed where several are configured"),
+  Flag.withDescription("The company; required where several are configured"),
   Flag.withMetavar("NAME"),
   Flag.optional
 )
 
 /** The named company, or the only one. */
 export const companyOf = Effect.fnUntraced(function* (settings: Configuration, named: string | null) {
-  const companies = yield* Sync.targets(settings, {
-    resources: [],
-    companies: named === null ? [] : [named],
-    full: false,
-    acceptDeletions: false
-  })
+  const companies = yield* Sync.targets(settings, { resources: [], companies: named === null ? [] : [named] })
   const [company, ...others] = companies
   if (company === undefined || others.length > 0) {
-    return yield* usage(
-      `name the company that is meant with --company: ${companies.map(({ name }) => name).join(", ")}`
-    )
+    return yield* usage(`name one company with --company: ${companies.map(({ name }) => name).join(", ")}`)
   }
   return company
 })
@@ -99,7 +92,7 @@ export const failWith = (failure: Failure) =>
 export const identityOf = (company: SyncCompany) =>
   company.connector.identify.pipe(Effect.catch((error) => failWith(failureOf(error))))
 
-/** Only an input can have records that an earlier push has. */
+/** For pushes without an input: only an input can repeat records of an earlier push. */
 export const noDuplicates: OpenDuplicates = { sending: 0, refused: 0, different: 0, pushes: [] }
 
 interface PushContext extends Pick<PushText.PushResult, "rows" | "known" | "knownOpen"> {
@@ -111,7 +104,7 @@ interface PushContext extends Pick<PushText.PushResult, "rows" | "known" | "know
 }
 
 const continuation = (rows: Rows): string =>
-  `the same command, or npx tributary push retry ${PushText.argument(rows)}, goes on where it stopped`
+  `the same command, or npx tributary push retry ${PushText.argument(rows)}, continues it`
 
 /** Pushes until none of the rows is open, or the push stops. */
 export const runPush = Effect.fnUntraced(function* (context: PushContext) {

@@ -1,5 +1,5 @@
 /**
- * The text of `tributary push`: what would be sent, how a push ended, the state of the outbox, and what to do.
+ * The text of `tributary push`: dry runs, results, the state of the outbox, and remedies.
  *
  * Promise: every record that was rejected or that differs is counted. Every remedy is a command or a statement that runs
  * as it is written. Control characters of foreign text are escaped.
@@ -65,7 +65,7 @@ const differenceLines = (row: DifferingRow): ReadonlyArray<string> =>
 export const argument = (rows: Rows): string =>
   "push" in rows ? rows.push.toString() : `${rows.resource} --company ${rows.company}`
 
-/** What to do about rejected records. */
+/** The remedy for rejected records. */
 const rejectedRemedy = (rows: Rows): ReadonlyArray<string> => [
   `  what to do: npx tributary push export-refused ${argument(rows)} --to refused.ndjson`,
   "              correct the records in that file and push it; or, if the cause is fixed at the source:",
@@ -83,7 +83,7 @@ const describeCalls = (batches: number, single: number): string =>
     ? countOf(single, "call")
     : list([countOf(batches, "batch", "batches"), single === 0 ? "" : countOf(single, "single call")], " and ")
 
-/** What a push would send; `target` names the operation, the resource and the company. */
+/** The requests of a push; `target` names the operation, the resource and the company. */
 export const dryRunLines = ({ given, bytes, calls, first }: DryRunReport, target: string): ReadonlyArray<string> => [
   `${records(given)} would be ${target}: ${describeCalls(calls.batch, calls.single)}, ${size(bytes)}`,
   given > first.length ? `the first ${first.length}, as they would be sent:` : "as they would be sent:",
@@ -93,10 +93,10 @@ export const dryRunLines = ({ given, bytes, calls, first }: DryRunReport, target
   })
 ]
 
-/** What was enqueued. */
+/** The enqueued records in one line. */
 export const enqueuedLine = ({ pushId, given, known, resumed }: EnqueueResult, target: string): string =>
   resumed
-    ? `push ${pushId} to ${target} goes on where it stopped`
+    ? `push ${pushId} to ${target} continues where it stopped`
     : `push ${pushId} to ${target}: ${list([records(given), counted(known, "of them pushed before")])}`
 
 // ---------------------------------------------------------------------------------------------------------- the result
@@ -110,7 +110,7 @@ export interface PushResult {
   readonly counts: Counts
   /** Records that an earlier push has, with the same values. */
   readonly known: number
-  /** Those of them that are not simply done. */
+  /** Those of them that are not done. */
   readonly knownOpen: OpenDuplicates
   readonly calls: { readonly sent: number; readonly batches: number }
   readonly durationMs: number
@@ -149,7 +149,7 @@ const duplicateLines = ({ sending, refused, different, pushes }: OpenDuplicates)
   ]
 }
 
-/** What needs a person, for standard error. */
+/** The problems that a person resolves, for standard error. */
 export const remarkLines = ({ counts, different, knownOpen, refused, rows }: PushResult): ReadonlyArray<string> => {
   const more = (all: number, listed: number) => (all > listed ? [`  and ${records(all - listed)} more`] : [])
   return [
@@ -211,10 +211,10 @@ const pushLines = (push: PushStatus): ReadonlyArray<string> => {
     `    ${records(push.records)}: ${list([
       state === "" ? "nothing to do" : state,
       counted(known, "pushed before"),
-      counted(moved, "given anew in a later push")
+      counted(moved, "given again in a later push")
     ])}`,
     ...codesLine(push.refusedBy),
-    ...(open === 0 ? [] : [`    what to do: npx tributary push retry ${push.push} goes on where it stopped`]),
+    ...(open === 0 ? [] : [`    what to do: npx tributary push retry ${push.push} continues it`]),
     ...(counts.refused === 0 ? [] : indented(rejectedRemedy({ push: push.push })))
   ]
 }
@@ -255,6 +255,6 @@ export const statusLines = (
       "Rows of tributary.outbox that belong to no push",
       outbox.flatMap((one) => outboxLines(one, companies))
     ),
-    ...section("Requests of which the outcome is not known yet", calls.map(requestLine))
+    ...section("Requests whose outcome is not known yet", calls.map(requestLine))
   ]
 }

@@ -38,28 +38,23 @@ export const eventsOf = (
   { eventsDefault }: DeliveryReader
 ): ReadonlyArray<string> => webhookEvents ?? webhooks.events ?? eventsDefault
 
-/** What opens a company's secrets. */
+/** The name, token and configured signing secrets of a company. */
 export const secretsOf = ({ name, token, webhookSecrets }: CompanyConfiguration): SecretsCompany => ({
   name,
   token,
   configured: webhookSecrets
 })
 
-/** A column inferred since then fails the run with TableChanged, and the run is retried. */
+/** How long companies share the tables that were read. A column inferred meanwhile fails the run, which is retried. */
 const tablesSharedMs = 500
 
-/** The companies of these names (all of them when there are none), connected. Nothing is asked of the source yet. */
+/** The companies with these names (none: all), connected. Sends no request to the source. */
 export const companies = Effect.fnUntraced(function* (settings: Configuration, names: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const source = yield* Source
   const reader = yield* source.deliveries
   const catalogue = yield* catalogueOf(settings)
-  const targets = yield* Sync.targets(settings, {
-    resources: [],
-    companies: names,
-    full: false,
-    acceptDeletions: false
-  })
+  const targets = yield* Sync.targets(settings, { resources: [], companies: names })
   const configured = new Map(settings.companies.map((company) => [company.name, company]))
   const nowMs = yield* MonotonicClock.make
   /** Companies with the same resources have the same tables: one query serves them all. */
@@ -87,19 +82,19 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
   }))
 })
 
-/** What waiting may help against: a warehouse that is away. */
+/** Whether a retry may help: the warehouse is unreachable. */
 const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
   error._tag === "DatabaseError" && error.isRetryable
 
 type Service = ServiceOptions<ConfigurationError | WarehouseError>
 
-/** What runs beside receiving and pushing. */
+/** The services beside the receiver and the outbox poller, and their metrics. */
 export interface BackgroundServices {
   readonly services: NonNullable<Service["services"]>
   readonly metrics: NonNullable<Service["metrics"]>
 }
 
-/** All that `serve` does besides receiving and pushing; `dashboard` is null where no page is shown. */
+/** The services of `serve` beside the receiver and the outbox poller; `dashboard` is null where it is off. */
 export const backgroundServices = Effect.fnUntraced(function* (
   settings: Configuration,
   dashboard: Dashboard | null
@@ -128,7 +123,7 @@ export const backgroundServices = Effect.fnUntraced(function* (
         run: SampleBudget.sampleBudget([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
       },
       {
-        what: "the removal of what is old",
+        what: "retention",
         run: Retention.runRetention(
           { ...retention, events: settings.webhooks.eventRetention },
           { dataset: datasets.history, retention: retention.history }
@@ -139,7 +134,7 @@ export const backgroundServices = Effect.fnUntraced(function* (
         ? []
         : [
             {
-              what: "the page",
+              what: "the dashboard",
               run: dashboard.connect(shown(companies)),
               beforeTables: true
             } satisfies BackgroundService
@@ -157,7 +152,7 @@ export const backgroundServices = Effect.fnUntraced(function* (
   }
 })
 
-/** The service for the companies of these names (all of them when there are none). */
+/** The service for the companies with these names (none: all). */
 export const service = Effect.fnUntraced(function* (
   settings: Configuration,
   names: ReadonlyArray<string>,
@@ -185,7 +180,7 @@ export const service = Effect.fnUntraced(function* (
       .map((company) => secretsOf(company)),
     companies: Effect.provideService(companies(settings, names), Source, source),
     services: (all) => [
-      { what: "pushing what stands in the outbox", run: OutboxPoller.poll(all, settings.push) },
+      { what: "pushing the outbox", run: OutboxPoller.poll(all, settings.push) },
       ...(more?.services(all) ?? [])
     ],
     metrics: (all) =>

@@ -1,5 +1,5 @@
 /**
- * The source that the commands work with, without knowing which it is: `main.ts` supplies it.
+ * The source of the commands. `main.ts` supplies it, so that no command names a connector.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -17,16 +17,16 @@ export class Source extends Context.Service<
   Source,
   {
     readonly catalogue: Catalogue
-    /** Within `Warehouse.provide` the token's budget is shared with every process on that warehouse; else it is not. */
+    /** Only within `Warehouse.provide` is the token's budget shared with every process on that warehouse. */
     readonly connect: (
       company: CompanyConfiguration,
       configuration: Configuration
     ) => Effect.Effect<ConnectorShape, ConfigurationError, Scope.Scope>
-    /** How webhook deliveries of this source are checked and read. */
+    /** The reader that verifies and decodes webhook deliveries of this source. */
     readonly deliveries: Effect.Effect<DeliveryReader>
     readonly reference: (options: ReferenceOptions) => Effect.Effect<Reference, ReferenceFailed, Scope.Scope>
     readonly demo: Effect.Effect<Demo>
-    /** The views that people ask of this source's records. */
+    /** The views over this source's records. */
     readonly models: Effect.Effect<ReadonlyArray<Model>>
   }
 >()("tributary/cli/Source") {}

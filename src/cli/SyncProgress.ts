@@ -9,7 +9,7 @@ import * as Output from "./Output.ts"
 import { bars, lineEveryMs, type ProgressStyle, rateAfterMs, recordRate, timeLeft } from "./Progress.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
-/** What a run is expected to read; null where it is not known. */
+/** The expected size of a run; null where it is not known. */
 export interface Expected {
   readonly records: number | null
   readonly requests: number | null
@@ -19,8 +19,8 @@ export interface Expected {
 export type Expectations = (run: { readonly companyId: bigint; readonly resource: string }) => Expected | null
 
 /**
- * How fast a run is and how long it will take: `4,100 records/s, 480 requests/min, about 12 min left`. Of the time left
- * no time is shown where no estimate is known, or where it was too low.
+ * The rates of a run and its time left: `4,100 records/s, 480 requests/min, about 12 min left`. The time left is omitted
+ * where no estimate is known, or where it was too low.
  */
 export const pace = (
   totals: Pick<RunTotals, "records" | "requests">,
@@ -32,7 +32,7 @@ export const pace = (
     recordRate(totals.records, elapsedMs),
     `${Output.count(Math.round((totals.requests * 60_000) / elapsedMs))} requests/min`
   ]
-  // Requests are what the budget counts; records only stand in for them.
+  // The budget counts requests; records are used where their number is not known.
   const by = ([["requests", 2] as const, ["records", 1] as const] as const).find(
     ([what, least]) => (expected?.[what] ?? 0) > totals[what] && totals[what] >= least
   )
@@ -41,10 +41,11 @@ export const pace = (
   return [...rates, timeLeft((left * elapsedMs) / totals[by[0]])].join(", ")
 }
 
-const keyOf = (run: { readonly companyId: bigint; readonly resource: string }) => `${run.companyId} ${run.resource}`
+export const keyOf = (run: { readonly companyId: bigint; readonly resource: string }) =>
+  `${run.companyId} ${run.resource}`
 
 /** How a run ended, in one line. */
-export const outcomeLine = (outcome: Outcome): string => {
+const outcomeLine = (outcome: Outcome): string => {
   const { totals } = outcome
   const changes = [
     totals.inserted > 0 ? `${Output.count(totals.inserted)} new` : "",
@@ -61,11 +62,11 @@ export const outcomeLine = (outcome: Outcome): string => {
   const doubted =
     outcome.massDeleteBlocked === null
       ? ""
-      : `; ${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows were missing at the source, which is not believed: if it is right, run again with --full --accept-deletions`
+      : `; ${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows were missing at the source, and the mass-delete guard deleted none: if they are deleted there, run again with --full --accept-deletions`
   return `${outcome.resource}: ${text}${doubted}`
 }
 
-/** A resource in which nothing happened is not worth a line; the summary counts it. */
+/** Whether a run has no line of its own: it changed nothing, or was skipped. The summary counts it. */
 const isQuiet = ({ status, totals }: Outcome) =>
   status === "skipped" || (status === "done" && totals.inserted + totals.updated + totals.deleted === 0)
 
@@ -113,7 +114,7 @@ const makeLines = (expectations: Expectations) =>
     }
   })
 
-/** A bar for each run at work; a run that has ended becomes a line above them, so that any terminal is tall enough. */
+/** A bar for each active run. A run that has ended becomes a line above the bars, so that any terminal is tall enough. */
 const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
   const watch = yield* stopwatch
   const drawn = yield* bars("  {name} {bar} {records} records  {text}")
@@ -124,7 +125,7 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
       Effect.sync(() => {
         watch.start(keyOf(run))
         const name = `company ${run.companyId} ${run.resource}`.padEnd(34)
-        const text = run.resumed ? "going on" : ""
+        const text = run.resumed ? "resumed" : ""
         const bar = known.get(keyOf(run)) ?? drawn.create(1, 0, { name, records: "0".padStart(9), text })
         known.set(keyOf(run), bar)
       }),
@@ -136,7 +137,7 @@ const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
         const share = records <= 0 ? 1 - 1 / (1 + totals.pages) : Math.min(0.99, totals.records / records)
         known.get(keyOf(run))?.update(share, {
           records: Output.count(totals.records).padStart(9),
-          text: pace(totals, watch.elapsedMs(keyOf(run)), expected) || (run.resumed ? "going on" : "")
+          text: pace(totals, watch.elapsedMs(keyOf(run)), expected) || (run.resumed ? "resumed" : "")
         })
       }),
     ended: (outcome) =>

@@ -1,12 +1,12 @@
 /**
- * How the program speaks to machines while it works: its log, and traces and logs over OTLP.
+ * The log of the program, and the export of traces and logs over OTLP.
  *
  * The log: `TRIBUTARY_LOG_FORMAT` (text or json) and `TRIBUTARY_LOG_LEVEL`. OTLP: the usual variables of OpenTelemetry,
  * of which an endpoint is enough; metrics are served at `/metrics` instead.
  *
- * Promise: an invalid value is reported before anything starts (code 2). Without an endpoint nothing of OTLP is
- * loaded. A collector that is away holds nothing up and makes no noise; at its end a command waits for it for a second at
- * most. No token, secret or query parameter is in what is sent.
+ * Promise: an invalid value is reported before anything starts (code 2). Without an endpoint the exporter is not loaded.
+ * An unreachable collector delays no work and logs nothing; at its end a command waits for it for at most a second. No
+ * token, secret or query parameter is exported.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -36,7 +36,7 @@ const endpoints = [
   "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"
 ]
 
-/** An empty variable is none. */
+/** The value of a variable; an empty one counts as unset. */
 const valueOf = (environment: Environment, name: string): string | null => {
   const value = environment[name]?.trim()
   return value === undefined || value === "" ? null : value
@@ -51,7 +51,7 @@ interface Wanted {
   readonly otlp: "http/json" | "http/protobuf" | null
 }
 
-/** What the environment wants, or what is wrong with it. A value may be a secret in the wrong place: none is repeated. */
+/** The options of the environment, or its mistakes. They repeat no value: it may be a secret in the wrong place. */
 const wantedOf = (environment: Environment): Wanted | ReadonlyArray<string> => {
   const problems: Array<string> = []
   const one = <A>(name: string, allowed: Readonly<Record<string, A>>, otherwise: A): A => {
@@ -89,8 +89,8 @@ const defaults: Environment = {
 }
 
 /**
- * A statement outside a run is not exported: workers poll every second. Within a run it is a part of
- * it. The `SqlClient` calls its spans by the database's name, and requests begin with their method.
+ * Whether a span is a statement outside a run, which is not exported: workers poll every second. The `SqlClient` names
+ * its spans by the database; the name of a request begins with its method.
  */
 const isNoise = ({ name, kind, parent }: Parameters<Tracer.Tracer["span"]>[0]): boolean =>
   Option.isNone(parent) && (name === "sql.transaction" || (kind === "client" && !/^[A-Z]+ \//.test(name)))
@@ -104,7 +104,7 @@ const quiet: Layer.Layer<never> = Layer.effect(
   )
 )
 
-/** Not loaded unless something is exported. */
+/** The exporter. Its modules are loaded only here. */
 const exporting = Effect.fnUntraced(function* (environment: Environment, protocol: NonNullable<Wanted["otlp"]>) {
   const [provider, http, logs, traces, serialization] = yield* Effect.promise(() =>
     Promise.all([
@@ -129,7 +129,7 @@ const failed = Effect.fnUntraced(function* (problems: ReadonlyArray<string>) {
   return yield* new CommandFailed({ code: exitCode.configuration, message: "" })
 })
 
-/** What the environment wants. */
+/** The logger and the exporter that the environment configures. */
 export const layer = (environment: Environment): Layer.Layer<never, CommandFailed> =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -143,7 +143,7 @@ export const layer = (environment: Environment): Layer.Layer<never, CommandFaile
       )
       if (otlp === null) return log
       const exported = (yield* exporting(environment, otlp)).pipe(
-        // What is wrong is not repeated: among the variables are the headers, which may hold a key.
+        // The cause is not printed: it may contain the headers, and these may contain a key.
         Layer.catchCause(() =>
           Layer.effectDiscard(
             failed(["a variable OTEL_... cannot be read; unset it, or write it as OpenTelemetry describes"])

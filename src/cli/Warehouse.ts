@@ -15,8 +15,8 @@ import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { EmbeddedPostgresError } from "../postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../postgres/Migrations.ts"
 
-/** What names a warehouse, who may read it, and how many connections a process opens there. */
-export type WarehouseLocation = Pick<Configuration, "databaseUrl" | "home"> &
+/** The settings of a warehouse: its server, its reader and the connections of a process. */
+export type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
   Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax">>
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
@@ -25,10 +25,10 @@ export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.
 export const databaseLayer = ({
   connectionsMax = null,
   databaseUrl,
-  home
+  dataDirectory
 }: WarehouseLocation): Layer.Layer<Database, WarehouseError> =>
   databaseUrl === null
-    ? Database.layerEmbedded({ root: join(home, "postgres"), connectionsMax })
+    ? Database.layerEmbedded({ root: join(dataDirectory, "postgres"), connectionsMax })
     : Database.layerUrl(databaseUrl, { connectionsMax })
 
 /**
@@ -45,8 +45,9 @@ export const layer = (
   return layerPostgres.pipe(Layer.provideMerge(sql), Layer.provideMerge(reader))
 }
 
-/** Where the demo keeps its own warehouse, apart from real records. */
-export const demoHome = (configuration: Pick<Configuration, "home">): string => join(configuration.home, "demo")
+/** The data directory of the demo's own warehouse, apart from real records. */
+export const demoDirectory = ({ dataDirectory }: Pick<Configuration, "dataDirectory">): string =>
+  join(dataDirectory, "demo")
 
 /** The warehouse's failures as one sentence with its remedy. */
 export const describe = (error: WarehouseError): string =>
@@ -54,7 +55,9 @@ export const describe = (error: WarehouseError): string =>
 
 /** The place of a warehouse with or without `--demo`. */
 export const locationOf = (configuration: Configuration, demo: boolean): WarehouseLocation =>
-  demo ? { databaseUrl: null, home: demoHome(configuration), datasets: configuration.datasets } : configuration
+  demo
+    ? { databaseUrl: null, dataDirectory: demoDirectory(configuration), datasets: configuration.datasets }
+    : configuration
 
 export const provide = <A, E, R>(effect: Effect.Effect<A, E, R>, configuration: WarehouseLocation) =>
   Effect.provide(effect, layer(configuration))

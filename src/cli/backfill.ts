@@ -1,9 +1,9 @@
 /**
  * The command `backfill`: a past range, or everything, read again beside live syncing.
  *
- * Promise: it may be stopped, started and repeated at any time. The same range goes on where it was interrupted; another
- * one begins anew and says so. No row returns to an older version. Live syncing keeps its own cursor; without one, it
- * continues where a backfill of everything ended.
+ * Promise: it may be stopped, started and repeated at any time. The same range resumes where it was interrupted; another
+ * range begins anew and reports that. No row returns to an older version. Live syncing keeps its own cursor; without
+ * one, it continues where a backfill of everything ended.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -73,30 +73,30 @@ export const rangeOf = (
 }
 
 export const since = Flag.String("since").pipe(
-  Flag.withDescription("Only what changed at this time or later: a day, or RFC 3339 in UTC (default: everything)"),
+  Flag.withDescription(
+    "Only records that changed at this time or later: a day, or RFC 3339 in UTC (default: everything)"
+  ),
   Flag.withMetavar("T"),
   Flag.withSchema(Time),
   Flag.optional
 )
 
 export const until = Flag.String("until").pipe(
-  Flag.withDescription("Only what changed at this time or before; a day is included as a whole (default: now)"),
+  Flag.withDescription("Only records that changed at this time or before; a day is included as a whole (default: now)"),
   Flag.withMetavar("T"),
   Flag.withSchema(Time),
   Flag.optional
 )
 
-// ------------------------------------------------------------------------------------------------------- what is left
+// ------------------------------------------------------------------------------------------------------ the time left
 
-/** The time after which the source is asked how much a run still has to read. */
+/** Interval at which the remaining size of long runs is requested from the source. */
 const askAfter = "15 seconds"
 
 interface AtWork {
   readonly records: number
   readonly requests: number
 }
-
-const keyOf = (run: { readonly companyId: bigint; readonly resource: string }) => `${run.companyId} ${run.resource}`
 
 const planOptions = (settings: Configuration, backfill: Range) => ({
   datasets: settings.datasets,
@@ -108,7 +108,7 @@ const planOptions = (settings: Configuration, backfill: Range) => ({
   concurrency: settings.concurrency
 })
 
-/** What each run is expected to read: an estimate of the warehouse at first, the answer of the source for long runs. */
+/** The expected size of each run: at first an estimate from the warehouse, for long runs the answer of the source. */
 const expecting = Effect.fnUntraced(function* (
   settings: Configuration,
   range: Range,
@@ -134,9 +134,9 @@ const expecting = Effect.fnUntraced(function* (
   for (const [index, planned] of beforehand.companies.entries()) {
     if (planned.companyId === null) continue
     for (const one of planned.resources) {
-      const key = keyOf({ companyId: planned.companyId, resource: one.resource })
+      const key = SyncProgress.keyOf({ companyId: planned.companyId, resource: one.resource })
       if (one.because !== null) remarks.push(`${one.resource}: ${one.because}`)
-      if (one.resumesAt !== null) remarks.push(`${one.resource}: goes on at page ${one.resumesAt}`)
+      if (one.resumesAt !== null) remarks.push(`${one.resource}: resumes at page ${one.resumesAt}`)
       if (one.certainty === "about") expected.set(key, { records: one.records, requests: one.requests })
       else {
         const company = companies[index]!
@@ -156,9 +156,9 @@ const expecting = Effect.fnUntraced(function* (
     })
   const watching = (progress: ProgressShape): ProgressShape => ({
     ...progress,
-    began: (run) => Effect.andThen(change(keyOf(run), { records: 0, requests: 0 }), progress.began(run)),
-    landed: (run, totals) => Effect.andThen(change(keyOf(run), totals), progress.landed(run, totals)),
-    ended: (outcome) => Effect.andThen(change(keyOf(outcome), null), progress.ended(outcome))
+    began: (run) => Effect.andThen(change(SyncProgress.keyOf(run), { records: 0, requests: 0 }), progress.began(run)),
+    landed: (run, totals) => Effect.andThen(change(SyncProgress.keyOf(run), totals), progress.landed(run, totals)),
+    ended: (outcome) => Effect.andThen(change(SyncProgress.keyOf(outcome), null), progress.ended(outcome))
   })
 
   const askOnce = Effect.gen(function* () {
@@ -180,14 +180,14 @@ const expecting = Effect.fnUntraced(function* (
     Effect.delay(askAfter),
     Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY })
   )
-  const expectations: SyncProgress.Expectations = (run) => expected.get(keyOf(run)) ?? null
+  const expectations: SyncProgress.Expectations = (run) => expected.get(SyncProgress.keyOf(run)) ?? null
   return { remarks, watching, asking, expectations }
 })
 
-// ------------------------------------------------------------------------------------------------ what it means to sync
+// --------------------------------------------------------------------------------------------- the effect on live syncs
 
 export interface LiveState {
-  /** Resources that live syncing now follows from the start of the backfill. */
+  /** Resources whose live syncing now continues from the start of the backfill. */
   readonly follows: ReadonlyArray<string>
   /** Resources that live syncing has not completed once; its next run is a full scan. */
   readonly neverSynced: ReadonlyArray<string>
@@ -210,7 +210,7 @@ const liveAfter = Effect.fnUntraced(function* (report: SyncReport) {
   const neverSynced: Array<string> = []
   for (const outcome of report.companies.flatMap(({ outcomes }) => outcomes)) {
     if (outcome.status !== "done" && outcome.status !== "quarantined") continue
-    const row = byKey.get(keyOf(outcome))
+    const row = byKey.get(SyncProgress.keyOf(outcome))
     if (row === undefined) continue
     if (row.cursor === null && row.full_scan_at === null) neverSynced.push(outcome.resource)
     else if (row.full_scan_at !== null && row.full_scan_at.getTime() === row.backfilled_at?.getTime()) {
@@ -234,21 +234,25 @@ export interface BackfillReport extends SyncReport {
 /** Backfills the targets. */
 export const run = Effect.fn("backfill.run")(function* (
   settings: Configuration,
-  options: Sync.SyncCommandOptions & { readonly backfill: Range },
+  backfill: Range,
   targets: ReadonlyArray<SyncCompany>,
   style: ProgressStyle
 ) {
-  const expectation = yield* expecting(settings, options.backfill, targets)
+  const expectation = yield* expecting(settings, backfill, targets)
   for (const remark of expectation.remarks) yield* Output.note(`tributary: ${remark}`)
   const synced = Effect.gen(function* () {
-    if (style === "none") return yield* Sync.run(settings, options, targets)
+    if (style === "none") return yield* Sync.run(settings, { backfill }, targets)
     const progress = yield* Progress
     yield* Effect.forkScoped(expectation.asking)
-    return yield* Effect.provideService(Sync.run(settings, options, targets), Progress, expectation.watching(progress))
+    return yield* Effect.provideService(
+      Sync.run(settings, { backfill }, targets),
+      Progress,
+      expectation.watching(progress)
+    )
   }).pipe(Effect.scoped, Effect.provide(SyncProgress.layer(style, expectation.expectations)))
   const report = yield* synced
   const live = yield* liveAfter(report)
-  return { ...report, backfill: options.backfill, live } satisfies BackfillReport
+  return { ...report, backfill, live } satisfies BackfillReport
 })
 
 /** The report for people. */
@@ -258,10 +262,10 @@ export const lines = (report: BackfillReport): ReadonlyArray<string> => {
     Sync.summary(report),
     ...(follows.length === 0
       ? []
-      : [`Live syncing goes on from here for ${names(follows)}: npx tributary sync reads what has changed since`]),
+      : [`Live syncing of ${names(follows)} continues from here: npx tributary sync reads the later changes`]),
     ...(neverSynced.length === 0
       ? []
-      : [`Live syncing has not read ${names(neverSynced)} yet: npx tributary sync will read every record of it`])
+      : [`Live syncing has not read ${names(neverSynced)} yet: npx tributary sync will read every record`])
   ]
 }
 
@@ -281,19 +285,13 @@ export const command = Command.make(
       Effect.gen(function* () {
         const backfill = yield* rangeOf(flags.since, flags.until)
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        const options = {
-          resources: flags.resources,
-          companies: flags.company,
-          full: false,
-          acceptDeletions: false,
-          backfill
-        }
+        const options = { resources: flags.resources, companies: flags.company }
         // A mistake in the configuration is reported before the warehouse starts.
         yield* Effect.scoped(Sync.targets(settings, options))
         return yield* Effect.gen(function* () {
           // Connected within the warehouse, so that its processes share the budget.
           const targets = yield* Sync.targets(settings, options)
-          return yield* run(settings, options, targets, styleOf(flags))
+          return yield* run(settings, backfill, targets, styleOf(flags))
         }).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
       })
     )
@@ -309,7 +307,7 @@ export const command = Command.make(
     { command: "tributary backfill", description: "Read everything of every resource" },
     {
       command: "tributary backfill --since 2026-01-01 --until 2026-01-31",
-      description: "What changed in January, both days included"
+      description: "The changes of January, both days included"
     }
   ])
 )

@@ -109,7 +109,7 @@ export const command = Command.make(
     }
   })
 ).pipe(
-  Command.withDescription("Show how many requests each company may make, and until when an answer paused them"),
+  Command.withDescription("Show the rate budget of each company, and the end of its pause"),
   Command.withExamples([{ command: "tributary budget", description: "Every company" }]),
   Command.withSubcommands([release])
 )

@@ -1,8 +1,9 @@
 /**
- * `tributary completions`: what a shell needs to complete commands, flags, resources and companies.
+ * `tributary completions`: the script by which a shell completes commands, flags, resources and companies.
  *
- * Promise: the script stands alone: completing a word starts no program. Resources and companies are those of the
- * configuration at the time it was printed; a configuration that cannot be read leaves them out and is no failure.
+ * Promise: the script is complete: completing a word starts no program. Resources and companies are those of the
+ * configuration when it was printed. A configuration that cannot be read is no failure: the script then has the resources
+ * of the catalogue and no companies.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -17,7 +18,7 @@ import { Source } from "./Source.ts"
 const executable = "tributary"
 const shells = ["bash", "zsh", "fish", "powershell"] as const
 
-/** What stands for a name of the configuration, by what the commands call it. */
+/** The names that complete the arguments and flags of the commands. */
 interface Names {
   readonly resources: ReadonlyArray<string>
   readonly companies: ReadonlyArray<string>
@@ -30,7 +31,7 @@ const choices = (
   values
 })
 
-/** The commands with the names that may be given to them. */
+/** The commands with these names as choices. */
 const withNames = (
   command: Completions.CommandDescriptor,
   { resources, companies }: Names
@@ -70,21 +71,21 @@ const script = Effect.fnUntraced(function* (
   const { rootFor } = yield* Effect.promise(() => import("./Program.ts"))
   const root = yield* rootFor([])
   const text = Completions.generate(executable, shell, withNames(Completions.fromCommand(root), names))
-  // Its head says how to print it again, by the flag that knows no names.
+  // The heading of the script names the built-in flag, whose script has no names; it must name this command.
   return text.replaceAll(`${executable} --completions`, `${executable} completions`)
 })
 
 export const command = Command.make(
   "completions",
   {
-    shell: Argument.Literals("shell", shells).pipe(Argument.withDescription("The shell that is to complete")),
+    shell: Argument.Literals("shell", shells).pipe(Argument.withDescription("The shell that completes")),
     config
   },
   Effect.fn(function* (flags) {
     yield* Output.print(yield* script(flags.shell, flags.config))
   })
 ).pipe(
-  Command.withDescription("Print what a shell needs to complete commands, flags, resources and companies"),
+  Command.withDescription("Print the script by which a shell completes commands, flags, resources and companies"),
   Command.withExamples([
     {
       command: "tributary completions bash > ~/.local/share/bash-completion/completions/tributary",

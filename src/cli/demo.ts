@@ -55,10 +55,10 @@ const printReport = Effect.fnUntraced(function* ({ resources, queries }: StoryRe
 
 const nextSteps = `
 What to try next
-  npx tributary demo --serve                      the same, and then the page of an operator, live
+  npx tributary demo --serve                      the same, then keeps serving, with the dashboard
   npx tributary query --demo "select * from erp_models.receivables_aging order by total desc limit 5"
   npx tributary status --demo
-  npx tributary reference-server --data demo      serve the API and point your own program at it
+  npx tributary reference-server --data demo      serve the API for a program of your own
   npx tributary init                              connect a real installation; then doctor, sync and serve
   npx tributary push --help                       write records back, each at most once`
 
@@ -66,11 +66,11 @@ export const command = Command.make(
   "demo",
   {
     serve: Flag.Boolean("serve").pipe(
-      Flag.withDescription("Keep serving afterwards: the source changes, and a page shows the changes arrive"),
+      Flag.withDescription("Keep serving afterwards, with changes at the source and the dashboard"),
       Flag.withDefault(false)
     ),
     dashboard: Flag.String("dashboard").pipe(
-      Flag.withDescription("Address of that page (default: dashboard.listen, else 127.0.0.1:8086)"),
+      Flag.withDescription("Address of the dashboard (default: dashboard.listen, else 127.0.0.1:8086)"),
       Flag.withMetavar("HOST:PORT"),
       Flag.optional
     ),
@@ -88,7 +88,7 @@ export const command = Command.make(
         if (flags.serve && settings.dashboard === null) {
           return yield* new CommandFailed({
             code: exitCode.configuration,
-            message: "the page is off (dashboard.listen); set its address with --dashboard"
+            message: "the dashboard is off (dashboard.listen); set its address with --dashboard"
           })
         }
         yield* say("Starting an embedded Postgres (the first time takes a moment)")
@@ -98,15 +98,18 @@ export const command = Command.make(
           flags.json,
           flags.json ? printJson : printReport
         )
-        yield* Warehouse.provide(Effect.scoped(story), { databaseUrl: null, home: Warehouse.demoHome(settings) })
+        yield* Warehouse.provide(Effect.scoped(story), {
+          databaseUrl: null,
+          dataDirectory: Warehouse.demoDirectory(settings)
+        })
       })
     )
     yield* say(nextSteps)
   })
 ).pipe(
-  Command.withDescription("See it work end to end on this machine: no account, nothing to install"),
+  Command.withDescription("Run everything end to end on this machine: no account, nothing to install"),
   Command.withExamples([
     { command: "tributary demo", description: "From nothing to SQL in half a minute" },
-    { command: "tributary demo --serve", description: "Then keep serving, with the page, until Ctrl-C" }
+    { command: "tributary demo --serve", description: "Then keep serving, with the dashboard, until Ctrl-C" }
   ])
 )

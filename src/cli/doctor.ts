@@ -12,7 +12,7 @@ export const command = Command.make(
   {
     company,
     sendTest: Flag.Boolean("send-test").pipe(
-      Flag.withDescription("Have the service deliver a test event to each company's subscription"),
+      Flag.withDescription("Let the service deliver a test event to each company's subscription"),
       Flag.withDefault(false)
     ),
     config,
@@ -33,15 +33,15 @@ export const command = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Check everything that a sync and serve need, each with its remedy; code 2 is for the configuration or the database, " +
-      "3 for what the source refuses, 5 for what cannot be reached"
+    "Check everything that sync and serve need, each problem with its remedy; exit code 2: configuration or database, " +
+      "3: refused by the source, 5: unreachable"
   ),
   Command.withExamples([
     { command: "tributary doctor", description: "Everything; nothing is changed" },
     {
       command: "tributary doctor --company main --send-test",
-      description: "With a webhook delivery to try the way here"
+      description: "With a test delivery of a webhook"
     },
-    { command: "tributary doctor --json", description: "For a machine: findings, and the code that it ends with" }
+    { command: "tributary doctor --json", description: "Findings and exit code as JSON" }
   ])
 )

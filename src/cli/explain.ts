@@ -1,4 +1,4 @@
-/** `tributary explain`: every version of a record, and what brought it. */
+/** `tributary explain`: every version of a record, and the origin of each. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
@@ -24,7 +24,7 @@ const shown = (value: string | null): string =>
       ? value
       : `${value.slice(0, shownMax)}… (${value.length} characters)`
 
-/** Instants without the zeros that say nothing. */
+/** An instant without trailing zeros. */
 const when = (instant: string | null): string =>
   instant === null ? "" : instant.replace("T", " ").replace(/(?:\.0+|(\.\d*?[1-9])0*)Z$/, "$1Z")
 
@@ -49,7 +49,7 @@ const versionLines = (version: Version): ReadonlyArray<string> => {
   ]
 }
 
-/** An explanation as people read it. */
+/** The explanation for people. */
 export const lines = (explanation: Explanation): ReadonlyArray<string> => {
   const { companyId, resource, id, state, versions, quarantine, rereads, fullScan, checkpoints } = explanation
   const count = versions.length === 1 ? "1 version" : `${versions.length} versions`
@@ -67,8 +67,8 @@ export const lines = (explanation: Explanation): ReadonlyArray<string> => {
     ...(rereads.length === 0 ? ["  to be read again: no"] : []),
     ...rereads.map(({ field, value, askedAt }) =>
       field === "id"
-        ? `  to be read again: asked ${when(askedAt)}`
-        : `  to be read again, with all whose ${field} is ${value}: asked ${when(askedAt)}`
+        ? `  to be read again: requested ${when(askedAt)}`
+        : `  to be read again, with all whose ${field} is ${value}: requested ${when(askedAt)}`
     ),
     fullScan === null
       ? "  last full scan: none"
@@ -81,7 +81,7 @@ export const lines = (explanation: Explanation): ReadonlyArray<string> => {
   ]
 }
 
-/** A company by its number or by the name that the configuration gives it; null is every company. */
+/** A company by its number or its configured name; null is every company. */
 const companyOf = Effect.fnUntraced(function* (settings: Configuration, wished: string | undefined) {
   if (wished === undefined) return null
   const configured = settings.companies.find(({ name }) => name === wished)
@@ -108,7 +108,7 @@ const companyOf = Effect.fnUntraced(function* (settings: Configuration, wished: 
 export const command = Command.make(
   "explain",
   {
-    resource: Argument.String("resource").pipe(Argument.withDescription("The resource, as its table is called")),
+    resource: Argument.String("resource").pipe(Argument.withDescription("The resource, by the name of its table")),
     id: Argument.String("id").pipe(Argument.withDescription("The record's number")),
     company: Flag.String("company").pipe(
       Flag.withDescription("Only in this company, by name or number (default: every company that has the record)"),
@@ -150,11 +150,11 @@ export const command = Command.make(
       }
     }
     if (explanations.length > 0) return
-    yield* Output.note(`tributary: the warehouse has never heard of ${flags.resource} ${flags.id}`)
+    yield* Output.note(`tributary: the warehouse has no version of ${flags.resource} ${flags.id}`)
     return yield* new CommandFailed({ code: exitCode.usage, message: "" })
   })
 ).pipe(
-  Command.withDescription("Tell every version of a record, with the run and the request or event that brought it"),
+  Command.withDescription("Show every version of a record, with the run and the request or event that it came from"),
   Command.withExamples([
     { command: "tributary explain RESOURCE 17", description: "What happened to record 17" },
     {

@@ -29,8 +29,8 @@ const onStandardError = Effect.map(Terminal.Terminal, (terminal) =>
 export const command = Command.make(
   "init",
   {
-    url: named("url", "URL", "Base address of the service (default: SERVICE_API_URL, else asked for)"),
-    companies: repeated("company", "NAME", "What a company is called in output (may be repeated; default: main)"),
+    url: named("url", "URL", "Base address of the service (default: SERVICE_API_URL, else a prompt)"),
+    companies: repeated("company", "NAME", "Name of a company in output (may be repeated; default: main)"),
     tokenVariables: repeated(
       "token-env",
       "NAME",
@@ -48,21 +48,21 @@ export const command = Command.make(
     ),
     freshnessMinutes: Flag.Int("freshness").pipe(
       Flag.withMetavar("MINUTES"),
-      Flag.withDescription("How old a resource may be at most (default: 15)"),
+      Flag.withDescription("Maximum age of a resource (default: 15)"),
       Flag.optional
     ),
-    publicUrl: named("webhooks-url", "URL", "The https address under which the service reaches tributary serve"),
+    publicUrl: named("webhooks-url", "URL", "The https address at which the service reaches tributary serve"),
     passwordVariable: named(
       "page-password-env",
       "NAME",
-      "The environment variable that holds the password of the page (default: no password, this machine only)"
+      "The environment variable that holds the password of the dashboard (default: no password, this machine only)"
     ),
     yes: Flag.Boolean("yes").pipe(
-      Flag.withDescription("Ask nothing: what no flag or variable says has its default"),
+      Flag.withDescription("No prompts: a value without a flag or variable has its default"),
       Flag.withDefault(false)
     ),
     replace: Flag.Boolean("replace").pipe(
-      Flag.withDescription("Replace a configuration that exists; it is kept beside the new one"),
+      Flag.withDescription("Replace an existing configuration; a copy is kept beside the new one"),
       Flag.withDefault(false)
     ),
     config,
@@ -92,12 +92,14 @@ export const command = Command.make(
     else for (const line of reportLines(report)) yield* Output.print(line)
   })
 ).pipe(
-  Command.withDescription("Ask for the service, its token and the warehouse, try them, and write the configuration"),
+  Command.withDescription(
+    "Prompt for the service, its token and the warehouse, check them, and write the configuration"
+  ),
   Command.withExamples([
     { command: "tributary init", description: "Step by step; the token is never shown" },
     {
       command: "tributary init --yes --url https://erp.example.com/!/api/v2 --company north --token-env NORTH_TOKEN",
-      description: "For scripts: asks nothing; the token is taken from NORTH_TOKEN and kept in .env"
+      description: "For scripts, without prompts; the token comes from NORTH_TOKEN and is written to .env"
     }
   ])
 )

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The `tributary` command. Plain JavaScript, because it must run on whatever Node starts it. In a checkout the program is
-// TypeScript and needs Node 24, which `npm ci` installs beside the other dependencies, so an older Node hands over to that
-// one. In an installed package it is compiled, and runs on any Node that its dependencies allow.
+// The `tributary` command. It is plain JavaScript, so that any Node can start it. In a checkout the program is TypeScript
+// and needs Node 24, which `npm ci` installs beside the other dependencies: an older Node starts that one. In an installed
+// package the program is compiled, and runs on any Node that its dependencies allow.
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import * as modules from "node:module"
@@ -19,13 +19,13 @@ const [neededMajor = 0, neededMinor = 0] = needed.split(".").map(Number)
 
 if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   modules.enableCompileCache?.()
-  // Started by an older Node (below), this process ends with it, however that one ends: also by kill -9.
+  // Where an older Node (below) started this process, it ends with that one, also after kill -9.
   if (process.send !== undefined && process.env["TRIBUTARY_HANDED_OVER"] !== undefined) {
     process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
     process.channel?.unref()
   }
-  // A second Ctrl-C ends at once, whatever the first one is still waiting for. The terminal sends one to every process of
-  // the command, and npx, npm and an older Node (below) pass theirs on: what comes right after the first is the same one.
+  // A second Ctrl-C ends the program at once. The terminal sends the signal to every process of the command, and npx, npm
+  // and an older Node (below) forward it: a signal within 300 ms after the first is the same Ctrl-C.
   for (const signal of ["SIGINT", "SIGTERM"]) {
     let isSecond = false
     process.on(signal, () => {
@@ -33,13 +33,13 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
       setTimeout(() => (isSecond = true), 300).unref()
     })
   }
-  // V8 lets the space for young objects grow to 48 MB and more, and keeps what it once took. What a sync makes is bytes
-  // for the most part, which lie elsewhere: it is no slower with the few MB that loading the first modules has taken (with
-  // less, loading the others would take a hundred collections). The reference server holds its records as objects.
+  // V8 lets the space for young objects grow to 48 MB and more, and does not shrink it. A sync creates mostly bytes, which
+  // are elsewhere: it is no slower with the few MB that loading the first modules needs. With less, loading the others
+  // would need a hundred collections. The reference server is excluded: its records are objects.
   await import("effect/Effect")
   if (process.argv[2] !== "reference-server") v8.setFlagsFromString("--semi-space-growth-factor=1")
-  // It also lets garbage grow as large again as what is needed: a verify of a large table would take twice the memory, and
-  // a push of many records would take more of it the longer it lasts.
+  // V8 also lets garbage grow to the size of the live objects. A verify of a large table would need twice the memory, and
+  // the memory of a push would grow with the number of records.
   const growth = new Map([
     ["verify", 40],
     ["push", 80]
@@ -70,7 +70,7 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   })
 }
 
-/** The Node that the `node` package brought along. */
+/** The Node binary of the `node` package. */
 function installedNode() {
   try {
     const home = dirname(modules.createRequire(import.meta.url).resolve("node/package.json"))

@@ -1,8 +1,8 @@
 /**
- * `tributary plan`: how many requests and minutes the next sync or backfill takes, and how old its result will be.
+ * `tributary plan`: an estimate of the requests and minutes of the next sync or backfill, and of the age of its result.
  *
- * Promise: no row and no checkpoint is changed. The source is asked only for resources that were never read (the permits
- * of those requests use the shared budget like any other), and not at all with `--no-probe`.
+ * Promise: no row and no checkpoint is changed. The source gets requests only for resources that were never read, and
+ * none with `--no-probe`. These requests use permits of the shared budget.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -20,11 +20,11 @@ import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
 import * as Warehouse from "./Warehouse.ts"
 
-/** What a token may ask, and what is asked with it at present. */
+/** The rate budget of a token, and its present use. */
 export interface BudgetNow {
-  /** What is configured; null without a limit. */
+  /** The configured limit; null without one. */
   readonly requestsPerMinute: number | null
-  /** What is allowed at present: less while another program was seen to use the token. */
+  /** The limit at present: lower for a while after a 429. */
   readonly effectivePerMinute: number | null
   /** Requests that programs on this warehouse made, or may still make, within this minute. */
   readonly usedNow: number
@@ -94,8 +94,8 @@ const tenths = (value: number) => Math.round(value * 10) / 10
 /** Plans; the warehouse is provided. */
 export const run = Effect.fn("plan.run")(function* (settings: Configuration, options: PlanOptions) {
   const { backfill } = options
-  const targets = yield* Sync.targets(settings, { ...options, acceptDeletions: false, backfill: undefined })
-  // Before anything is asked: the plan's own requests are not what others use.
+  const targets = yield* Sync.targets(settings, options)
+  // Read before the plan sends requests, which would count as used.
   const budgets = yield* Effect.forEach(targets, ({ name }) => budgetNow(settings, name))
   const { companies } = yield* plan({
     companies: targets.map((target) => ({
@@ -157,13 +157,13 @@ const minutesTold = (minutes: number): string => (minutes < 1 ? "under a minute"
 const doesTold = ({ kind, resumesAt, skipped, failure, because }: PlannedResource): string => {
   if (skipped !== null) return "skipped"
   if (failure !== null) return "not known"
-  const way = kind === "children" ? "children of changed parents" : kind === "full" ? "every record" : "what changed"
+  const way = kind === "children" ? "children of changed parents" : kind === "full" ? "every record" : "changes"
   return [way, ...(resumesAt === null ? [] : [`from page ${resumesAt}`]), ...(because === null ? [] : [`(${because})`])]
     .filter((part) => part !== "")
     .join(" ")
 }
 
-/** What needs no line of its own: one request, and nothing to say about it. */
+/** Whether a resource needs no line of its own: one request, no records and no remark. */
 const isPlain = (one: PlannedResource): boolean =>
   one.requests === 1 &&
   one.resumesAt === null &&
@@ -198,7 +198,7 @@ const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): Re
     )
   }
   if (plain > 0) {
-    out.push(`  ${shown.length > 0 ? "and " : ""}${plain} resources with one request each and nothing to expect`)
+    out.push(`  ${shown.length > 0 ? "and " : ""}${plain} resources with one request each and no expected records`)
   }
   for (const one of skipped) out.push(`  skipped ${one.resource}: ${one.skipped}`)
   const allowed = budget.effectivePerMinute
@@ -208,20 +208,20 @@ const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): Re
         ? ", without a limit"
         : `: ${minutesTold(minutes)} at ${Output.count(Math.floor(allowed))} a minute`) +
       (budget.usedNow > 0 ? `, of which ${Output.count(budget.usedNow)} are in use at present` : "") +
-      (budget.heldMs > 0 ? `; the source asked to wait for ${Output.duration(budget.heldMs)} first` : "")
+      (budget.heldMs > 0 ? `; the source requested a pause of ${Output.duration(budget.heldMs)} first` : "")
   )
   const promised = resources.filter(({ kind }) => kind !== null).map(({ freshnessMs }) => freshnessMs)
   if (minutes !== null && promised.length > 0 && backfill === null) {
     const least = Math.min(...promised)
     out.push(
       `  when it ends, its result is ${minutes < 1 ? "less than a minute" : `up to ${minutesTold(minutes)}`} old` +
-        (minutes * 60_000 > least ? `, which is more than the ${ageTold(least)} that are promised` : "")
+        (minutes * 60_000 > least ? `, which exceeds the freshness target of ${ageTold(least)}` : "")
     )
   }
   return out
 }
 
-/** A plan as people read it. */
+/** The plan for people. */
 export const lines = (report: PlanCommandReport): ReadonlyArray<string> => {
   const { backfill } = report
   const what =
@@ -237,7 +237,7 @@ export const lines = (report: PlanCommandReport): ReadonlyArray<string> => {
   ]
 }
 
-/** What a plan means for the exit code: whether everything could be asked. */
+/** The exit code of a plan: that of its failed requests, else 0. */
 export const codeOf = (report: PlanCommandReport): ExitCode => {
   const failures = report.companies.flatMap((company) => [
     ...(company.failure === null ? [] : [company.failure]),
@@ -252,7 +252,7 @@ export const command = Command.make(
     resources: resources("plan"),
     company,
     full: Flag.Boolean("full").pipe(
-      Flag.withDescription("Plan a sync --full: every record even where a cursor would do"),
+      Flag.withDescription("Plan a sync --full: every record, also where a cursor exists"),
       Flag.withDefault(false)
     ),
     backfill: Flag.Boolean("backfill").pipe(
@@ -262,7 +262,7 @@ export const command = Command.make(
     since,
     until,
     noProbe: Flag.Boolean("no-probe").pipe(
-      Flag.withDescription("Ask the source nothing; what was never read stays unknown"),
+      Flag.withDescription("Send no request to the source; resources that were never read stay unknown"),
       Flag.withDefault(false)
     ),
     url,
@@ -274,8 +274,9 @@ export const command = Command.make(
       Effect.gen(function* () {
         const usage = (message: string) => new CommandFailed({ code: exitCode.usage, message })
         const isRanged = Option.isSome(flags.since) || Option.isSome(flags.until)
-        if (isRanged && !flags.backfill) return yield* usage("--since and --until are of a backfill: add --backfill")
-        if (flags.full && flags.backfill) return yield* usage("--full is of a sync; a backfill reads everything anyway")
+        if (isRanged && !flags.backfill) return yield* usage("--since and --until belong to a backfill: add --backfill")
+        if (flags.full && flags.backfill)
+          return yield* usage("--full belongs to a sync; a backfill reads everything anyway")
         const range = yield* rangeOf(flags.since, flags.until)
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
         const options = {
@@ -286,7 +287,7 @@ export const command = Command.make(
           probe: !flags.noProbe
         }
         // A mistake in the configuration ends the command before anything starts.
-        yield* Effect.scoped(Sync.targets(settings, { ...options, acceptDeletions: false, backfill: undefined }))
+        yield* Effect.scoped(Sync.targets(settings, options))
         return yield* run(settings, options).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
       })
     )
@@ -296,10 +297,10 @@ export const command = Command.make(
     if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
   })
 ).pipe(
-  Command.withDescription("Say beforehand how many requests and minutes a sync or a backfill takes at the budget"),
+  Command.withDescription("Estimate the requests and minutes of a sync or a backfill at the rate budget"),
   Command.withExamples([
-    { command: "tributary plan", description: "What the next sync would do, and how long it takes" },
+    { command: "tributary plan", description: "The reads, requests and minutes of the next sync" },
     { command: "tributary plan --backfill --since 2026-01-01", description: "The same for a backfill" },
-    { command: "tributary plan --no-probe --json", description: "From what the warehouse knows alone, for a machine" }
+    { command: "tributary plan --no-probe --json", description: "From the warehouse alone, as JSON" }
   ])
 )

@@ -90,16 +90,16 @@ const printDryRun = Effect.fnUntraced(function* (report: DryRunReport, target: T
 export const command = Command.make(
   "push",
   {
-    resource: Argument.String("resource").pipe(Argument.withDescription("The resource that is written to")),
+    resource: Argument.String("resource").pipe(Argument.withDescription("The resource to write to")),
     from: Flag.String("from").pipe(
       Flag.withDescription("A file (.ndjson, .csv, .tsv), - for the standard input, or a query of the warehouse"),
       Flag.withMetavar("FILE|-|SELECT")
     ),
     format: Flag.Literals("format", ["ndjson", "csv", "tsv", "sql"]).pipe(
-      Flag.withDescription("How the records are written (default: by the name of the file; ndjson for -)"),
+      Flag.withDescription("The format of the records (default: by the name of the file; ndjson for -)"),
       Flag.optional
     ),
-    update: flagOf("update", "Change records that are there, named by id or externalid, instead of creating them"),
+    update: flagOf("update", "Change existing records, named by id or externalid, instead of creating records"),
     cancel: flagOf("cancel", "Cancel records, named by id or externalid"),
     externalidFrom: Flag.String("externalid-from").pipe(
       Flag.withDescription("The column whose value becomes the externalid (default: externalid)"),
@@ -107,7 +107,7 @@ export const command = Command.make(
       Flag.optional
     ),
     company: PushRun.companyFlag,
-    dryRun: flagOf("dry-run", "Read and check everything, say what would be sent, and send and store nothing"),
+    dryRun: flagOf("dry-run", "Read and check everything, show the requests, and send and store nothing"),
     config,
     json
   },
@@ -133,7 +133,7 @@ export const command = Command.make(
                     ({ problems }) => problems === 0,
                     ({ problems }) => {
                       const count = problems === 1 ? "is a problem" : `are ${Output.count(problems)} problems`
-                      return new EnqueueRejected({ problems, message: `there ${count} in what was given` })
+                      return new EnqueueRejected({ problems, message: `there ${count} in the input` })
                     }
                   )
                 ),
@@ -171,13 +171,18 @@ export const command = Command.make(
   })
 ).pipe(
   Command.withSubcommands([status, retry, exportRefused, release]),
-  Command.withDescription("Write records to the source: each at most once, whatever is interrupted or repeated"),
+  Command.withDescription(
+    "Write records to the source, each at most once, also when the command is interrupted or repeated"
+  ),
   Command.withExamples([
     {
       command: "tributary push RESOURCE --from records.csv --dry-run",
-      description: "What would be sent, and every mistake"
+      description: "The requests that would be sent, and every mistake"
     },
-    { command: "tributary push RESOURCE --from records.csv", description: "Create them; run again, it goes on" },
+    {
+      command: "tributary push RESOURCE --from records.csv",
+      description: "Create them; the same command again continues"
+    },
     { command: "tributary push RESOURCE --from changes.ndjson --update", description: "Change fields of records" },
     { command: 'tributary push RESOURCE --from "select ..." --json', description: "Rows of the warehouse" }
   ])

@@ -1,5 +1,5 @@
 /**
- * `tributary push status`, `retry`, `export-refused` and `release`: the state of pushes, and what a person does about it.
+ * `tributary push status`, `retry`, `export-refused` and `release`: the state of pushes, and a person's actions on them.
  *
  * Promise: a file that exists is never overwritten. A rejected row is sent again only on request.
  */
@@ -54,7 +54,7 @@ export const status = Command.make(
     for (const line of PushText.statusLines(status, companies)) yield* Output.print(line)
   })
 ).pipe(
-  Command.withDescription("Show what was pushed, what waits, what was refused and why"),
+  Command.withDescription("Show the pushes: done, waiting and refused records, with the reasons"),
   Command.withExamples([
     { command: "tributary push status", description: "The newest pushes, the outbox, and requests under way" },
     { command: "tributary push status 3 --json", description: "One push, for a machine" }
@@ -69,14 +69,16 @@ export const release = Command.make(
       Effect.tap(PushPause.read, (reason) => (reason === null ? Effect.void : PushPause.release))
     )
     if (flags.json) return yield* Output.print(Output.toJson({ released: reason !== null, reason }))
-    yield* Output.print(reason === null ? "Pushes were not paused" : `Pushes go on; they were paused because ${reason}`)
+    yield* Output.print(
+      reason === null ? "Pushes were not paused" : `Pushes continue; they were paused because ${reason}`
+    )
   })
 ).pipe(
   Command.withDescription(
-    "Let pushes go on that are paused since the database was restored or the source was replaced"
+    "Continue pushes that were paused because the database was restored or the source was replaced"
   ),
   Command.withExamples([
-    { command: "tributary push release", description: "After you have compared what waits with the source" }
+    { command: "tributary push release", description: "After you compared the waiting records with the source" }
   ])
 )
 
@@ -84,9 +86,7 @@ export const release = Command.make(
 const numberOf = Effect.fnUntraced(function* (given: Option.Option<string>) {
   if (Option.isNone(given)) return null
   if (/^\d{1,18}$/.test(given.value)) return BigInt(given.value)
-  return yield* PushRun.usage(
-    `a push has a number, and "${given.value}" is none; see them with npx tributary push status`
-  )
+  return yield* PushRun.usage(`"${given.value}" is not the number of a push; see them with npx tributary push status`)
 })
 
 /** A push by its number, or the rows of a resource that belong to none. */
@@ -134,12 +134,14 @@ const targetsOf = Effect.fnUntraced(function* (
     ...outbox.map((one) => ({ ...one, rows: { company: one.company, resource: one.resource }, known: 0 }))
   ].filter(({ counts }) => isMeant(counts))
   for (const one of targets.filter((one) => !isConfigured(one)))
-    yield* Output.note(`tributary: passed over ${one.resource} of ${one.company}: the configuration has no such thing`)
+    yield* Output.note(`tributary: skipped ${one.resource} of ${one.company}, which the configuration does not have`)
   return targets.filter(isConfigured)
 })
 
 const ambiguous = (targets: ReadonlyArray<Target>) =>
-  PushRun.usage(`say whose refused records are meant: ${targets.map(({ rows }) => PushText.argument(rows)).join(", ")}`)
+  PushRun.usage(
+    `name the push or resource of the refused records: ${targets.map(({ rows }) => PushText.argument(rows)).join(", ")}`
+  )
 
 export const retry = Command.make(
   "retry",
@@ -180,9 +182,9 @@ export const retry = Command.make(
     yield* PushRun.printReport(results, flags.json, (pushes) => ({ pushes }))
   })
 ).pipe(
-  Command.withDescription("Go on with what waits: an unfinished push, or rows of the outbox"),
+  Command.withDescription("Continue an unfinished push, or push the waiting rows of the outbox"),
   Command.withExamples([
-    { command: "tributary push retry", description: "Everything that waits" },
+    { command: "tributary push retry", description: "All waiting records" },
     { command: "tributary push retry 3 --refused", description: "The refused records of push 3 once more" }
   ])
 )
@@ -211,7 +213,7 @@ const forEachRejected = Effect.fnUntraced(function* <E, R>(
 const fileFailed = (file: string) => (cause: unknown) =>
   PushRun.usage(
     cause instanceof Error && "code" in cause && cause.code === "EEXIST"
-      ? `${file} is there already; name another file`
+      ? `${file} exists already; name another file`
       : `${file} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`
   )
 
@@ -229,7 +231,7 @@ const csvColumns = Effect.fnUntraced(function* (rows: Rows, roles: FieldRoles) {
   )
   if (lost.size === 0) return ExportRejected.columnsOf(names)
   return yield* PushRun.usage(
-    `a cell cannot say what ${[...lost].join(", ")} contained, which is nothing; write an .ndjson file`
+    `a CSV cell cannot hold the empty value of ${[...lost].join(", ")}; write an .ndjson file`
   )
 })
 
@@ -269,7 +271,7 @@ export const exportRefused = Command.make(
   {
     push: target,
     to: Flag.String("to").pipe(
-      Flag.withDescription("The file to write, .ndjson or .csv; it must not be there yet"),
+      Flag.withDescription("The file to write, .ndjson or .csv; it must not exist yet"),
       Flag.withMetavar("FILE")
     ),
     company: PushRun.companyFlag,
@@ -303,7 +305,7 @@ export const exportRefused = Command.make(
     )
     yield* Output.print(
       operations.length > 1
-        ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a file is pushed with one of these`
+        ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a push of a file does only one of these`
         : `  what to do: correct them there, then: npx tributary push ${resource} --from ${flags.to}${operationFlag(operations[0])}`
     )
   })

@@ -1,4 +1,4 @@
-/** `tributary query`: SQL against the warehouse, without a client of one's own. Reads only. */
+/** `tributary query`: one read-only SQL statement on the warehouse. */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -16,35 +16,35 @@ export interface QueryResult {
   readonly rows: ReadonlyArray<ReadonlyArray<string | null>>
 }
 
-/** Everything as text: what Postgres answers is shown as it is, digit for digit. */
+/** Every value as Postgres' own text, so that no digit changes. */
 const asText: pg.CustomTypesConfig = {
   getTypeParser: (() => (text: string) => text) as typeof pg.types.getTypeParser
 }
 
 const reads = "select, values, table, with, explain or show"
 
-/** What one fetch aims at; the first one fetches a few rows. */
+/** Target size of one fetch; the first one fetches a few rows. */
 const partBytes = 4 * 1024 * 1024
 const firstRows = 10
 const partRowsMax = 10_000
-/** What a table of people may take, which is laid out as a whole. */
+/** The maximum size of a table for people, which is laid out as a whole. */
 const tableBytesMax = 64 * 1024 * 1024
 
-/** What a value takes besides its text. */
+/** The memory of a value besides its text. */
 const valueBytes = 16
 const bytesOf = ({ rows }: QueryResult): number =>
   rows.reduce((sum, row) => row.reduce((bytes, value) => bytes + valueBytes + (value?.length ?? 0), sum), 0)
 
 /**
- * Runs one statement as the reader, and hands its rows on in parts, of which the first may be empty: memory does not grow
- * with the answer. What cannot stand behind a cursor is refused by its syntax.
+ * Runs one statement as the reader, and passes its rows on in parts, so that memory does not grow with the result. The
+ * first part may be empty. A statement that no cursor can run is a syntax error.
  */
 export const readParts = Effect.fn("query.read")(function* <E, R>(
   text: string,
   take: (part: QueryResult) => Effect.Effect<void, E, R>
 ) {
   const client = yield* Reader.connect
-  // With a name it is prepared, and what is prepared is one statement.
+  // A named query is prepared, and Postgres prepares only a single statement.
   const send = (text: string, name?: string) =>
     Effect.tryPromise({
       try: () =>
@@ -88,7 +88,7 @@ export const read = Effect.fnUntraced(function* (text: string) {
 const tooLarge = new DatabaseError({
   operation: "query",
   code: undefined,
-  message: `the answer is larger than ${tableBytesMax / 1024 / 1024} MB; add a limit, or use --json, which prints each row as it comes`,
+  message: `the result is larger than ${tableBytesMax / 1024 / 1024} MB; add a limit, or use --json, which prints each row as it arrives`,
   isRetryable: false
 })
 
@@ -99,7 +99,7 @@ const asSentence = (error: DatabaseError): DatabaseError =>
     ? new DatabaseError({
         operation: error.operation,
         code: error.code,
-        message: `query runs one statement that reads (${reads}): ${error.message}`,
+        message: `query runs one read-only statement (${reads}): ${error.message}`,
         isRetryable: false
       })
     : error
@@ -141,7 +141,7 @@ export const command = Command.make(
   "query",
   {
     sql: Argument.String("sql").pipe(
-      Argument.withDescription("One SQL statement that reads; it runs as the reader, in a read-only transaction")
+      Argument.withDescription("One SQL statement; it runs as the reader, in a read-only transaction")
     ),
     config,
     demo: demoWarehouse,
@@ -177,7 +177,7 @@ export const command = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Ask the warehouse in SQL (the datasets are erp, erp_history and tributary)"),
+  Command.withDescription("Query the warehouse in SQL (the datasets are erp, erp_history and tributary)"),
   Command.withExamples([
     {
       command: 'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"',

@@ -1,4 +1,4 @@
-/** `tributary reference-server`: the whole API on this machine, with a control plane beside it. */
+/** `tributary reference-server`: a server of the whole API on this machine, with a control plane beside it. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
@@ -17,7 +17,7 @@ export const command = Command.make(
     port: port("port", "Port of the API (default: any free one)"),
     controlPort: port("control-port", "Port of the control plane, loopback only (default: any free one)"),
     data: Flag.Literals("data", ["empty", "demo", "scale"]).pipe(
-      Flag.withDescription("What it holds: nothing but what an install always has, a small business, or many rows"),
+      Flag.withDescription("Its records: only those that every install has, a small business, or many rows"),
       Flag.withDefault("demo" as const)
     ),
     rows: Flag.Int("rows").pipe(Flag.withDescription("Records of --data scale"), Flag.optional),

@@ -1,6 +1,6 @@
 /**
- * `tributary serve`: keeps the warehouse equal to the source until it is stopped. It syncs by schedule, receives what the
- * source tells and acts on it, sends what is to be written, and shows how all of it stands.
+ * `tributary serve`: the process that syncs by schedule, receives and processes webhook deliveries, pushes outbox rows,
+ * and serves the dashboard until it is stopped.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -26,22 +26,22 @@ import * as Sync from "./sync.ts"
 import { Version } from "./Version.ts"
 import * as Warehouse from "./Warehouse.ts"
 
-/** Time in which work in flight may finish; then the program ends anyway. */
+/** Time limit for work in flight after a stop; then the program exits. */
 const stopMaxMs = 9_000
 
-/** What is known of a company's subscriptions, for a person. Nothing is asked of the source for it. */
+/** The stored state of a company's subscriptions, for people. Sends no request to the source. */
 const subscriptionLine = (name: string, seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>): string => {
   const remedy = `npx tributary webhooks ensure --company ${name}`
   const [one] = seen.filter(({ state }) => state !== "deleted")
-  if (one === undefined) return `company ${name}: no subscription is known; make one: ${remedy}`
+  if (one === undefined) return `company ${name}: no subscription is known; create one: ${remedy}`
   const { id, url, state, events, missingEvents } = one
   if (state !== "active")
-    return `company ${name}: subscription ${id} to ${url} is ${state}; to deliver again: ${remedy}`
+    return `company ${name}: subscription ${id} to ${url} is ${state}; to resume deliveries: ${remedy}`
   const delivers = `company ${name}: subscription ${id} delivers ${events.join(", ")} to ${url}`
   return SubscriptionStore.isHealthy(one) ? delivers : `${delivers}; it lacks ${missingEvents.join(", ")}: ${remedy}`
 }
 
-/** What is synced by schedule, for a person. */
+/** The number of scheduled resources, for people. */
 const scheduleLine = (
   { scheduleOf }: Configuration.Configuration,
   company: string,
@@ -49,20 +49,22 @@ const scheduleLine = (
 ): string => {
   const scheduled = resources.filter(({ path }) => scheduleOf(path).timing.kind !== "off").length
   const others = resources.length - scheduled
-  const asked = others === 0 ? "" : `, ${Output.count(others)} only if asked`
+  const asked = others === 0 ? "" : `, ${Output.count(others)} only on request`
   return `Syncing ${Output.count(scheduled)} resources of company ${company} by schedule${asked}`
 }
 
-/** How the service's deliveries get to the listener, for a person. */
+/** How deliveries reach the listener, for people. */
 const frontLines = ({ webhooks }: Configuration.Configuration, url: string): ReadonlyArray<string> => {
   const { publicUrl, tls } = webhooks
   if (publicUrl === null) {
-    return ["set webhooks.public_url to the https address under which the service reaches this, for webhooks ensure"]
+    return [
+      "set webhooks.public_url, which webhooks ensure needs: the https address at which the service reaches this listener"
+    ]
   }
-  return tls === null ? [`a proxy with TLS must pass ${publicUrl}/hooks/ on to ${url}/hooks/, bodies as they are`] : []
+  return tls === null ? [`a TLS proxy must forward ${publicUrl}/hooks/ to ${url}/hooks/ with unchanged bodies`] : []
 }
 
-/** What shows it is loaded where it is wanted. */
+/** Starts the dashboard. Its modules are loaded only here. */
 const pageAt = Effect.fnUntraced(function* (at: DashboardConfiguration, datasets: Datasets, version: string) {
   const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
   return yield* Dashboard.start({ ...at, datasets, version })
@@ -72,19 +74,17 @@ export const command = Command.make(
   "serve",
   {
     listen: Flag.String("listen").pipe(
-      Flag.withDescription("Where deliveries are received (default: webhooks.listen, else 127.0.0.1:8085)"),
+      Flag.withDescription("Address for deliveries (default: webhooks.listen, else 127.0.0.1:8085)"),
       Flag.withMetavar("HOST:PORT"),
       Flag.optional
     ),
     monitoring: Flag.String("monitoring").pipe(
-      Flag.withDescription(
-        "Where health and metrics are answered (default: monitoring.listen, else with the deliveries)"
-      ),
+      Flag.withDescription("Address for health and metrics (default: monitoring.listen, else the one for deliveries)"),
       Flag.withMetavar("HOST:PORT"),
       Flag.optional
     ),
     dashboard: Flag.String("dashboard").pipe(
-      Flag.withDescription("Where the page for people is, or off (default: dashboard.listen, else 127.0.0.1:8086)"),
+      Flag.withDescription("Address of the dashboard, or off (default: dashboard.listen, else 127.0.0.1:8086)"),
       Flag.withMetavar("HOST:PORT"),
       Flag.optional
     ),
@@ -105,7 +105,7 @@ export const command = Command.make(
         },
         process.env
       )
-      const options = { resources: [], companies: flags.company, full: false, acceptDeletions: false }
+      const options = { resources: [], companies: flags.company }
       // A mistake in the configuration ends the command before anything starts.
       const targets = yield* Effect.scoped(Sync.targets(settings, options))
       const names = targets.map(({ name }) => name)
@@ -113,7 +113,8 @@ export const command = Command.make(
       const warehouse = Warehouse.layer(settings)
       const version = yield* Version
       const { service, page } = yield* Effect.gen(function* () {
-        // Before the service, so that it ends after it and says meanwhile that the warehouse is away.
+        // The dashboard starts before the service and stops after it, and reports meanwhile that the warehouse is
+        // unreachable.
         const page = settings.dashboard === null ? null : yield* pageAt(settings.dashboard, settings.datasets, version)
         const besides = yield* ServeLayers.backgroundServices(settings, page)
         const options = yield* ServeLayers.service(settings, names, warehouse, besides)
@@ -137,7 +138,7 @@ export const command = Command.make(
               link: page?.link ?? null
             })
           )
-        if (page !== null) yield* say(`See how everything stands at ${page.link ?? page.url}`)
+        if (page !== null) yield* say(`The dashboard is at ${page.link ?? page.url}`)
         for (const { name, resources } of targets) yield* say(scheduleLine(settings, name, resources))
         if (settings.monitoring.listen !== null) yield* say(`Health and metrics are at ${service.monitoringUrl}`)
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
@@ -145,7 +146,7 @@ export const command = Command.make(
           const events = ServeLayers.eventsOf(one, settings, reader)
           const line = yield* SubscriptionStore.read(one.name, events).pipe(
             Effect.map((seen) => subscriptionLine(one.name, seen)),
-            // It receives all the same.
+            // Deliveries are received without this line.
             Effect.catch(() => Effect.succeed(`company ${one.name}: its subscriptions cannot be read now`)),
             Effect.provideContext(context)
           )
@@ -156,7 +157,7 @@ export const command = Command.make(
       return yield* Effect.raceFirst(service.ended, Effect.andThen(announce, Effect.never))
     })
 
-    // Let go of by hand, so that what does not end cannot hold the program up.
+    // The scope is closed by hand, so that a service that does not stop cannot delay the exit.
     const scope = yield* Scope.make()
     const running = yield* Effect.forkDetach(Effect.provideService(served, Scope.Scope, scope))
     const stop = Effect.gen(function* () {
@@ -181,12 +182,10 @@ export const command = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription(
-    "Sync by schedule, receive webhook deliveries, push, and show a page about it, until stopped"
-  ),
+  Command.withDescription("Sync by schedule, receive webhook deliveries, push, and serve the dashboard, until stopped"),
   Command.withExamples([
     { command: "tributary serve", description: "For every company of the configuration" },
-    { command: "tributary serve --dashboard 127.0.0.1:9001", description: "The page somewhere else" },
+    { command: "tributary serve --dashboard 127.0.0.1:9001", description: "The dashboard at another address" },
     { command: "tributary serve --listen 127.0.0.1:9000 --json", description: "One JSON line when it is ready" }
   ])
 )

@@ -1,4 +1,4 @@
-/** `tributary sync`: every configured resource, each from where it stands. */
+/** `tributary sync`: one sync of every configured resource, each from its checkpoint. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
@@ -13,7 +13,8 @@ import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import type { RunTotals } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
-import { sync, type SyncCompany, type SyncOptions, type SyncReport } from "../sync/Sync.ts"
+import { sync, type SyncCompany, type SyncReport } from "../sync/Sync.ts"
+import type { SyncMode } from "../sync/SyncResource.ts"
 import * as Progress from "./Progress.ts"
 import * as SyncProgress from "./SyncProgress.ts"
 import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
@@ -43,26 +44,22 @@ const resourcesOf = (
     : Effect.succeed([...new Set(paths)].map((path) => catalogue.resources.get(path)!))
 }
 
-export interface SyncCommandOptions {
+/** The companies and resources of a command; all where none is named. */
+export interface TargetOptions {
   readonly resources: ReadonlyArray<string>
   readonly companies: ReadonlyArray<string>
-  readonly full: boolean
-  readonly acceptDeletions: boolean
-  readonly acceptRestored?: boolean
-  readonly resetOverlap?: boolean
   readonly acceptNewSource?: boolean
-  readonly backfill?: SyncOptions["backfill"]
 }
 
-/** What under a configuration: the companies, connected. Nothing is asked of them yet. */
-export const targets = Effect.fnUntraced(function* (settings: Configuration, options: SyncCommandOptions) {
+/** The companies of a configuration, connected. Sends no request to the source. */
+export const targets = Effect.fnUntraced(function* (settings: Configuration, options: TargetOptions) {
   const source = yield* Source
   const catalogue = yield* catalogueOf(settings)
   if (settings.companies.length === 0) {
     return yield* new ConfigurationError({
       problems: [
         "no source is configured: set SERVICE_API_URL and SERVICE_API_TOKEN, or write config/tributary.yaml",
-        "to see it work without one: npx tributary demo"
+        "to try it without a source: npx tributary demo"
       ]
     })
   }
@@ -72,7 +69,7 @@ export const targets = Effect.fnUntraced(function* (settings: Configuration, opt
       const resources = yield* resourcesOf(catalogue, company, options.resources)
       const named = options.resources.length > 0 || company.resources !== null
       const bare = yield* source.connect(company, settings)
-      // Without a warehouse nothing is written, and nothing is known of an earlier source.
+      // Without a warehouse nothing is written, and no earlier source is known.
       const sql = Option.getOrNull(yield* Effect.serviceOption(SqlClient.SqlClient))
       const connector =
         sql === null
@@ -104,7 +101,7 @@ export const withInferred = Effect.fnUntraced(function* (
 /** Syncs the targets; the warehouse is provided. */
 export const run = Effect.fnUntraced(function* (
   settings: Configuration,
-  options: SyncCommandOptions,
+  mode: SyncMode,
   companies: ReadonlyArray<SyncCompany>
 ) {
   const source = yield* Source
@@ -112,21 +109,16 @@ export const run = Effect.fnUntraced(function* (
     models: yield* source.models,
     companies: yield* withInferred(settings, companies),
     datasets: settings.datasets,
-    full: options.full,
-    acceptDeletions: options.acceptDeletions,
-    acceptRestored: options.acceptRestored ?? false,
-    // A person who reads everything again on purpose may do so with an older program.
-    acceptsOlderCatalogue: options.full && options.backfill === undefined,
-    resetOverlap: options.resetOverlap ?? false,
+    // `sync --full` goes back to an older program on purpose.
+    mode: { ...mode, acceptsOlderCatalogue: mode.full === true && mode.backfill === undefined },
     concurrency: settings.concurrency,
     batchRecordsMax: settings.batchRecordsMax,
     engine: settings.engine,
-    freshnessOf: settings.freshnessOf,
-    ...(options.backfill === undefined ? {} : { backfill: options.backfill })
+    freshnessOf: settings.freshnessOf
   })
 })
 
-/** A line that says what the sync did as a whole. */
+/** The totals of a sync in one line. */
 export const summary = (report: SyncReport): string => {
   const outcomes = report.companies.flatMap((company) => company.outcomes)
   const sum = (pick: (totals: RunTotals) => number) =>
@@ -149,7 +141,7 @@ export const summary = (report: SyncReport): string => {
   )
 }
 
-/** Reports what is wrong in each company. The progress display has shown the rest. */
+/** Reports the failures, notes and quarantine of each company. The progress display shows everything else. */
 export const tellProblems = Effect.fnUntraced(function* (report: SyncReport) {
   for (const company of report.companies) {
     if (company.failure !== null) {
@@ -181,19 +173,21 @@ export const command = Command.make(
     resources: resources("sync"),
     company,
     full: Flag.Boolean("full").pipe(
-      Flag.withDescription("Read every record even where a cursor would do; what is absent is marked as deleted"),
+      Flag.withDescription("Read every record, also where a cursor exists; absent records are marked as deleted"),
       Flag.withDefault(false)
     ),
     acceptDeletions: Flag.Boolean("accept-deletions").pipe(
-      Flag.withDescription("Believe a full scan in which most rows are missing"),
+      Flag.withDescription("Accept the deletions of a full scan in which most rows are missing"),
       Flag.withDefault(false)
     ),
     acceptRestored: Flag.Boolean("accept-restored").pipe(
-      Flag.withDescription("The source was restored from a backup: what it says now wins over newer versions"),
+      Flag.withDescription("The source was restored from a backup: its records replace newer versions"),
       Flag.withDefault(false)
     ),
     resetOverlap: Flag.Boolean("reset-overlap").pipe(
-      Flag.withDescription("Forget the longer overlap that late rows asked for; it halves for each week by itself"),
+      Flag.withDescription(
+        "Reset the overlap that late rows lengthened; otherwise it halves for each week without one"
+      ),
       Flag.withDefault(false)
     ),
     acceptNewSource: Flag.Boolean("accept-new-source").pipe(
@@ -211,16 +205,14 @@ export const command = Command.make(
         const options = {
           resources: flags.resources,
           companies: flags.company,
-          full: flags.full,
-          acceptDeletions: flags.acceptDeletions,
-          acceptRestored: flags.acceptRestored,
-          resetOverlap: flags.resetOverlap,
           acceptNewSource: flags.acceptNewSource
         }
+        const { full, acceptDeletions, acceptRestored, resetOverlap } = flags
+        const mode = { full, acceptDeletions, acceptRestored, resetOverlap }
         // A mistake in the configuration ends the command before anything starts.
         yield* Effect.scoped(targets(settings, options))
-        // Connected again within the warehouse, which keeps the budget that all processes share.
-        return yield* Effect.flatMap(targets(settings, options), (companies) => run(settings, options, companies)).pipe(
+        // Connected again within the warehouse, so that all processes share the budget.
+        return yield* Effect.flatMap(targets(settings, options), (companies) => run(settings, mode, companies)).pipe(
           Effect.scoped,
           Effect.provide(SyncProgress.layer(Progress.styleOf(flags))),
           (effect) => Warehouse.provide(effect, settings)
@@ -233,7 +225,7 @@ export const command = Command.make(
     if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
   })
 ).pipe(
-  Command.withDescription("Bring the warehouse up to date: what changed since the last sync, of every resource"),
+  Command.withDescription("Bring the warehouse up to date: read the changes of every resource since the last sync"),
   Command.withExamples([
     { command: "tributary sync", description: "Sync everything that is configured" },
     { command: "tributary sync --full --json", description: "Read everything again and answer in JSON" }

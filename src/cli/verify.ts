@@ -1,9 +1,9 @@
 /**
- * `tributary verify`: is the warehouse equal to the source?
+ * `tributary verify`: a comparison of the warehouse with the source.
  *
- * Promise: exit code 0 means that every record of every resource named was compared (or drawn into the sample) and is
- * equal on both sides; 4 that something differs, whether it is wrong or only not yet synced. `--as-of-sync` lets pass
- * what is not yet synced, and nothing else.
+ * Promise: exit code 0 means that every record of every named resource (with `--sample`: every record drawn) is equal on
+ * both sides. Code 4 means that records differ, also where they are only not yet synced. `--as-of-sync` accepts records
+ * that are not yet synced, and no other difference.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -45,12 +45,12 @@ export interface CompanyVerified {
   readonly name: string
   readonly companyId: bigint | null
   readonly resources: ReadonlyArray<ResourceReport>
-  /** Why nothing of the company could be compared. */
+  /** The failure that prevented the comparison of the company. */
   readonly failure: Failure | null
 }
 
 export interface VerifyReport {
-  /** Whether nothing differs. */
+  /** Whether no record differs. */
   readonly equal: boolean
   /** Null when everything was compared. */
   readonly sample: { readonly records: number; readonly seed: number } | null
@@ -58,7 +58,7 @@ export interface VerifyReport {
   readonly companies: ReadonlyArray<CompanyVerified>
 }
 
-/** What of the configuration it takes. */
+/** The settings that a verification needs. */
 export type VerifySettings = Pick<Configuration, "datasets" | "concurrency">
 
 const verifyCompany = Effect.fnUntraced(function* (
@@ -98,7 +98,7 @@ const verifyCompany = Effect.fnUntraced(function* (
   return { name, companyId, resources: reports, failure: null } satisfies CompanyVerified
 })
 
-/** How a resource came out, in one line. */
+/** The result of a resource in one line. */
 const line = (company: string, report: ResourceReport): string => {
   const place = `company ${company} ${report.resource}`
   if (report.status === "skipped") return `${place}: ${report.remarks.join("; ")}`
@@ -125,7 +125,7 @@ export const run = Effect.fn("verify.run")(function* (
   targets: ReadonlyArray<SyncCompany>,
   tell: (line: string) => Effect.Effect<void> = () => Effect.void
 ) {
-  // It reads everything, and its requests yield to live syncs.
+  // A verification reads everything, so its requests yield to live syncs.
   const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, options, target, tell), {
     concurrency: "unbounded"
   }).pipe(Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY }))
@@ -140,7 +140,7 @@ export const run = Effect.fn("verify.run")(function* (
   } satisfies VerifyReport
 })
 
-/** What a report means for the exit code. */
+/** The exit code of a report. */
 export const codeOf = (report: VerifyReport, asOfSync: boolean): ExitCode => {
   const resources = report.companies.flatMap((company) => company.resources)
   const failures = [...report.companies, ...resources].flatMap(({ failure }) => (failure === null ? [] : [failure]))
@@ -156,7 +156,7 @@ const cut = (value: string | null, none: string): string =>
 const findingLines = (finding: Mismatch): ReadonlyArray<string> => {
   const what =
     finding.kind === "missing" && finding.isDeleted
-      ? "missing: the warehouse holds it as deleted"
+      ? "missing: it is deleted in the warehouse"
       : finding.kind === "surplus"
         ? "surplus: the source has no such record"
         : finding.kind
@@ -177,7 +177,7 @@ const findingLines = (finding: Mismatch): ReadonlyArray<string> => {
   ]
 }
 
-/** A report as people read it. */
+/** The report for people. */
 export const lines = (report: VerifyReport): ReadonlyArray<string> => {
   const out: Array<string> = []
   for (const { name, companyId, resources, failure } of report.companies) {
@@ -223,13 +223,13 @@ export const lines = (report: VerifyReport): ReadonlyArray<string> => {
       const more = Math.max(0, one.findings.length - findingsShownMax) + one.more
       if (more > 0)
         out.push(
-          `    and ${Output.count(more)} more; --json tells ${one.more === 0 ? "them all" : `${Output.count(one.findings.length)} of them`}`
+          `    and ${Output.count(more)} more; --json lists ${one.more === 0 ? "them all" : `${Output.count(one.findings.length)} of them`}`
         )
       for (const remark of one.remarks) out.push(`    (${remark})`)
       if (one.repair !== null) {
         const { asked, mended, left, failure: why } = one.repair
         out.push(
-          `    repair: ${Output.count(asked)} read again, ${Output.count(mended)} mended, ${Output.count(left)} left` +
+          `    repair: ${Output.count(asked)} read again, ${Output.count(mended)} repaired, ${Output.count(left)} left` +
             (why === null ? "" : `; ${why}`)
         )
       }
@@ -254,10 +254,10 @@ const summary = (report: VerifyReport): string => {
   const sampled =
     report.sample === null
       ? ""
-      : ` A sample with the seed ${report.sample.seed}, not a proof` +
+      : ` This is a sample (seed ${report.sample.seed}), not a proof` +
         (chances.length === 0
           ? "."
-          : `: a fault in one of a hundred rows of a resource is met with a chance of at least ${percent(Math.min(...chances))}.`)
+          : `: it finds an error in one of a hundred rows of a resource with a probability of at least ${percent(Math.min(...chances))}.`)
   if (report.equal) {
     return `Equal: ${Output.count(records)} records of ${resources.length} resources, every value, both ways (${requests}).${sampled}`
   }
@@ -279,7 +279,7 @@ export const command = Command.make(
   {
     resources: resources("compare"),
     resource: Flag.String("resource").pipe(
-      Flag.withDescription("The same as a flag (may be repeated)"),
+      Flag.withDescription("A resource to compare, as a flag (may be repeated)"),
       Flag.withMetavar("NAME"),
       Flag.between(0, 1000)
     ),
@@ -294,11 +294,11 @@ export const command = Command.make(
       Flag.optional
     ),
     repair: Flag.Boolean("repair").pipe(
-      Flag.withDescription("Read the records that differ again, exactly those, and compare them once more"),
+      Flag.withDescription("Read exactly the differing records again, and compare them once more"),
       Flag.withDefault(false)
     ),
     asOfSync: Flag.Boolean("as-of-sync").pipe(
-      Flag.withDescription("End with code 0 when nothing differs but what changed since the last sync"),
+      Flag.withDescription("End with code 0 when the only differences are changes since the last sync"),
       Flag.withDefault(false)
     ),
     url,
@@ -317,12 +317,7 @@ export const command = Command.make(
         }
         const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
         const resources = [...flags.resources, ...flags.resource]
-        const targets = Sync.targets(settings, {
-          resources,
-          companies: flags.company,
-          full: false,
-          acceptDeletions: false
-        })
+        const targets = Sync.targets(settings, { resources, companies: flags.company })
         // A mistake in the configuration ends the command before anything starts.
         yield* Effect.scoped(targets)
         const drawn = yield* Random.nextIntBetween(1, seedMax)
@@ -342,7 +337,7 @@ export const command = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Compare the warehouse with the source, row by row and value by value; code 0 is equal, 4 is unequal"
+    "Compare the warehouse with the source, row by row and value by value; exit code 0: equal, 4: unequal"
   ),
   Command.withExamples([
     { command: "tributary verify", description: "Compare everything; reads every record once" },

@@ -1,7 +1,7 @@
 /**
  * The configuration of one program run: flag, environment, `.env`, `config/tributary.yaml`, default, in this order.
  *
- * Promise: a mistake is reported with file, line and what is allowed, and nothing starts; a token is `Redacted` from
+ * Promise: a mistake is reported with file, line and the allowed values, and nothing starts. A token is `Redacted` from
  * the moment it is read.
  */
 import { resolve } from "node:path"
@@ -56,8 +56,8 @@ export interface Configuration {
   readonly readerUrl: Redacted.Redacted | null
   /** Connections to Postgres that one process opens at most; null: a share of what the server allows. */
   readonly connectionsMax: number | null
-  /** Where the embedded Postgres and other local files live. */
-  readonly home: string
+  /** The data directory: the embedded Postgres and other local files. */
+  readonly dataDirectory: string
   readonly companies: ReadonlyArray<CompanyConfiguration>
   /** Resources beside the catalogue's. */
   readonly resources: ReadonlyArray<ConfiguredResource>
@@ -84,22 +84,22 @@ export interface Configuration {
   /** When `serve` syncs a resource. */
   readonly scheduleOf: (resource: string) => ResourceSchedule
   readonly retention: RetentionConfiguration
-  /** Null shows no dashboard. */
+  /** Null: no dashboard. */
   readonly dashboard: DashboardConfiguration | null
   readonly monitoring: MonitoringConfiguration
 }
 
-const homeDefault = ".tributary"
+const dataDirectoryDefault = ".tributary"
 const requestsPerMinuteDefault = 500
 
 const engineOf = ({ sync }: Settings): EngineSettings => {
   const days = sync?.full_scan_every_days
   const percent = sync?.deletions_max_percent
   return {
-    overlapMs: Duration.toMillis(sync?.overlap_seconds ?? engineDefault.overlapMs),
-    fullScanEveryMs:
-      days === undefined ? engineDefault.fullScanEveryMs : Duration.isZero(days) ? null : Duration.toMillis(days),
-    cursorlessScanEveryMs: Duration.toMillis(sync?.sweep_every_minutes ?? engineDefault.cursorlessScanEveryMs),
+    overlap: sync?.overlap_seconds ?? engineDefault.overlap,
+    fullScanInterval:
+      days === undefined ? engineDefault.fullScanInterval : Duration.isZero(days) ? Duration.infinity : days,
+    cursorlessScanInterval: sync?.sweep_every_minutes ?? engineDefault.cursorlessScanInterval,
     deletionsShareMax: percent === undefined ? engineDefault.deletionsShareMax : percent / 100
   }
 }
@@ -128,7 +128,7 @@ const requestsPerMinuteOf = ({ budget }: Settings): number | null => {
 const redacted = (value: string | undefined, label: string): Redacted.Redacted | null =>
   value === undefined ? null : Redacted.make(value, { label })
 
-/** The companies with these names, or all where no name is given; a name that is not configured is an error. */
+/** The companies with these names (none: all). A name that is not configured is an error. */
 export const chooseCompanies = (
   { companies }: Configuration,
   names: ReadonlyArray<string>
@@ -163,7 +163,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     ...checked,
     databaseUrl: redacted(databaseUrl, "DATABASE_URL"),
     readerUrl: databaseUrl === undefined ? null : redacted(variable("DATABASE_READER_URL"), "DATABASE_READER_URL"),
-    home: resolve(variable("TRIBUTARY_HOME") ?? homeDefault),
+    dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? dataDirectoryDefault),
     resources: Object.entries(settings.resources ?? {}).map(([path, one]) => ({
       path,
       area: one.area ?? null,

@@ -1,4 +1,4 @@
-/** The mistakes of a configuration, one line each, with file, line and what is allowed. */
+/** The mistakes of a configuration, one line each, with file, line and the allowed values. */
 import * as Data from "effect/Data"
 
 export class ConfigurationError extends Data.TaggedError("ConfigurationError")<{

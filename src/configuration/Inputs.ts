@@ -43,7 +43,7 @@ export const variables = (
     [environment[name], dotEnv[name]].map((value) => value?.trim()).find((value) => value !== undefined && value !== "")
 }
 
-/** A variable's name for messages. A secret that stands in its place by mistake is not repeated. */
+/** A variable's name for messages. A secret in the place of a name is not repeated. */
 export const variableStatus = (name: string): string =>
   /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("whsec_") ? name : "the variable that is named"
 

@@ -13,8 +13,8 @@ export const Webhooks = Schema.Struct({
   ),
   public_url: described(
     Schema.String,
-    "the https address under which the service reaches the listener, a path before /hooks/<company> included where the " +
-      "proxy adds one; needed by tributary webhooks ensure"
+    "the https address at which the service reaches the listener, with the path before /hooks/<company> where the proxy " +
+      "has one; needed by tributary webhooks ensure"
   ),
   certificate: described(Schema.String, "file of the TLS certificate and its chain, PEM; without it a proxy ends TLS"),
   key: described(Schema.String, "file of the certificate's private key, PEM"),
@@ -26,7 +26,7 @@ export const Webhooks = Schema.Struct({
   connections_per_address: described(
     between(1, 1024),
     "how many requests of one address may be incomplete after a second, before the slowest is cut; raise it for a " +
-      "proxy that passes requests on before they are complete; default 64"
+      "proxy that forwards requests before they are complete; default 64"
   ),
   events: described(
     Schema.Array(eventName).check(
@@ -64,17 +64,14 @@ export const Dashboard = Schema.Struct({
   password_env: described(
     variableName,
     "the environment variable (or .env entry) that holds the password, which is also the bearer token for programs; " +
-      "needed where other machines can reach the page; default: TRIBUTARY_DASHBOARD_PASSWORD where it is set"
+      "needed where other machines can reach the dashboard; default: TRIBUTARY_DASHBOARD_PASSWORD where it is set"
   ),
-  public_url: described(
-    Schema.String,
-    "the address under which people reach the page where a proxy stands in front of it"
-  ),
+  public_url: described(Schema.String, "the address at which people reach the dashboard behind a proxy"),
   certificate: described(Schema.String, "file of the TLS certificate and its chain, PEM; without it a proxy ends TLS"),
   key: described(Schema.String, "file of the certificate's private key, PEM"),
   allow_http: described(
     Schema.Boolean,
-    "whether the page may be plain http where other machines reach it, as in a container whose port a proxy guards; " +
+    "whether the dashboard may be plain http where other machines reach it, as in a container whose port a proxy guards; " +
       "default false"
   )
 })

@@ -41,11 +41,11 @@ export interface DashboardConfiguration extends ListenAddress {
   readonly tls: TlsFiles
   /** Null only where no other machine reaches the listener. */
   readonly password: Redacted.Redacted | null
-  /** The address that people use, without a slash at its end; null where no proxy stands in front. */
+  /** The address that people use behind a proxy, without a slash at its end; null without a proxy. */
   readonly publicUrl: string | null
 }
 
-/** Where health and metrics are answered. */
+/** The listener of health and metrics. */
 export interface MonitoringConfiguration {
   /** Null is the listener of the deliveries. */
   readonly listen: ListenAddress | null
@@ -92,7 +92,7 @@ const webhooksDefault = {
   rotateField: "secret"
 } as const
 
-/** What is wrong with the address that the source delivers to, or undefined. */
+/** The mistake in the address that the source delivers to, or undefined. */
 const wrongPublicUrl = (text: string): string | undefined => {
   if (!URL.canParse(text)) return "is no address"
   const url = new URL(text)
@@ -117,7 +117,7 @@ export const webhooksOf = (inputs: Inputs): WebhookConfiguration => {
   if (certificate === undefined && key === undefined && !isLoopback(host) && !acceptsHttp) {
     wrong(
       "listen",
-      `${host} is reachable from other machines, which would talk plain http to it; ` +
+      `${host} is reachable from other machines, over plain http; ` +
         "set certificate and key, or listen on 127.0.0.1 behind a proxy, or set webhooks.allow_http if you accept that"
     )
   }
@@ -147,7 +147,7 @@ export const webhooksOf = (inputs: Inputs): WebhookConfiguration => {
 
 const dashboardDefault = { listen: "127.0.0.1:8086", passwordVariable: "TRIBUTARY_DASHBOARD_PASSWORD" } as const
 
-/** Null shows no dashboard. */
+/** The dashboard's listener; null where it is off. */
 export const dashboardOf = (inputs: Inputs): DashboardConfiguration | null => {
   const { flags, settings } = inputs
   const { dashboard = {} } = settings
@@ -182,14 +182,14 @@ export const dashboardOf = (inputs: Inputs): DashboardConfiguration | null => {
   if (!isLoopback(host) && certificate === undefined && !acceptsHttp) {
     wrong(
       "listen",
-      `${host} is reachable from other machines, to which the password would go in clear; set certificate and key, ` +
+      `${host} is reachable from other machines, which would send the password in clear text; set certificate and key, ` +
         "or listen on 127.0.0.1 behind a proxy, or set dashboard.allow_http if you accept that"
     )
   }
   if (publicUrl !== undefined && (!URL.canParse(publicUrl) || !/^https?:$/.test(new URL(publicUrl).protocol))) {
     wrong("public_url", "expected an address, for example https://tributary.example.com")
   } else if (publicUrl !== undefined && new URL(publicUrl).pathname !== "/") {
-    wrong("public_url", "the page has to be at the root of its address; give it a name of its own")
+    wrong("public_url", "the dashboard must be at the root of its address; use a host name of its own")
   } else if (publicUrl !== undefined && password === undefined) {
     wrong("public_url", `set a password too (dashboard.password_env, or ${dashboardDefault.passwordVariable})`)
   }
@@ -197,7 +197,7 @@ export const dashboardOf = (inputs: Inputs): DashboardConfiguration | null => {
     host,
     port,
     tls,
-    password: password === undefined ? null : Redacted.make(password, { label: "password of the page" }),
+    password: password === undefined ? null : Redacted.make(password, { label: "password of the dashboard" }),
     publicUrl: publicUrl === undefined ? null : publicUrl.replace(/\/+$/, "")
   }
 }

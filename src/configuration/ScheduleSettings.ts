@@ -53,7 +53,7 @@ export const Schedules = Schema.Struct({
       "the freshness target"
   ),
   resources: described(Schema.Record(Schema.String, Timing), "other times for single resources"),
-  time_zone: described(timeZone, "in which cron expressions are meant; default UTC"),
+  time_zone: described(timeZone, "the time zone of cron expressions; default UTC"),
   missed: described(
     missed,
     "times that passed while no process ran: once makes up for all of them by one run, skip waits for the next; default once"

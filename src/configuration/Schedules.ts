@@ -1,4 +1,4 @@
-/** When `serve` syncs a resource, and how old its rows may be. */
+/** The schedule of `serve` and the freshness target of each resource. */
 import * as Duration from "effect/Duration"
 import * as Cron from "../tasks/Cron.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
@@ -6,7 +6,7 @@ import { freshnessDefault } from "../sync/Sync.ts"
 import type { Inputs } from "./Inputs.ts"
 import type { Timing } from "./ScheduleSettings.ts"
 
-/** How old a resource may be at most. */
+/** The maximum age of a resource. */
 export const freshnessOf =
   ({ settings: { freshness } }: Inputs) =>
   (resource: string): Duration.Duration =>

@@ -23,7 +23,7 @@ const units = {
   days: { decode: Duration.days, encode: Duration.toDays }
 }
 
-/** A length of time that is written as a number of one unit. */
+/** A duration that is written as a number of one unit. */
 export const durationIn = (unit: keyof typeof units, number: Schema.Codec<number>) =>
   number.pipe(Schema.decodeTo(Schema.Duration, SchemaTransformation.transform(units[unit])))
 

@@ -19,8 +19,8 @@ export const Company = Schema.Struct({
   resources: described(Schema.Array(Schema.String), "resources to sync; default: every resource of the catalogue"),
   webhook_secrets_env: described(
     Schema.Array(variableName),
-    "the environment variables (or .env entries) that hold signing secrets of subscriptions that were made elsewhere; " +
-      "those that tributary webhooks makes are kept by it"
+    "the environment variables (or .env entries) that hold signing secrets of subscriptions that were created elsewhere; " +
+      "tributary webhooks stores the secrets of those that it creates"
   ),
   webhook_events: described(
     Schema.Array(eventName),
@@ -28,7 +28,7 @@ export const Company = Schema.Struct({
   )
 })
 
-/** Where a list is below the base address. */
+/** The path of a list below the base address. */
 const resourcePath = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9_-]*(?:\/[A-Za-z0-9][A-Za-z0-9_-]*)*$/u)
 )
@@ -61,7 +61,7 @@ export const Push = Schema.Struct({
   ),
   use_batch: described(
     Schema.Boolean,
-    "whether new records are sent many at a time where the service offers that; default true"
+    "whether new records are sent in batches where the service offers that; default true"
   ),
   idempotency_max_age_hours: described(
     durationIn(
@@ -71,7 +71,7 @@ export const Push = Schema.Struct({
     "how old the key of a request may be when it is sent again; the service forgets keys after 24 hours, and an older " +
       "request is resolved by looking its records up; default 23"
   ),
-  concurrency: described(between(1, 16), "requests of one push that are under way at the same time; default 4")
+  concurrency: described(between(1, 16), "requests of one push in flight at the same time; default 4")
 })
 
 export const Retention = Schema.Struct({
@@ -111,7 +111,7 @@ export const Settings = Schema.Struct({
         "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 28"
       )
     }),
-    "where the records go"
+    "the datasets and the connections of the warehouse"
   ),
   budget: described(
     Schema.Struct({
@@ -132,7 +132,7 @@ export const Settings = Schema.Struct({
   ),
   requests: described(
     Schema.Struct({
-      timeout_seconds: described(durationIn("seconds", positive), "longest wait for one whole answer; default 60"),
+      timeout_seconds: described(durationIn("seconds", positive), "the timeout of one whole answer; default 60"),
       attempts_max: described(positive, "attempts at one request before the run gives up; default 8"),
       retry_after_max_seconds: described(
         durationIn("seconds", positive),
@@ -182,10 +182,10 @@ export const Settings = Schema.Struct({
   ),
   freshness: described(
     Schema.Struct({
-      default_minutes: described(durationIn("minutes", positive), "how old any resource may be at most; default 15"),
+      default_minutes: described(durationIn("minutes", positive), "the maximum age of a resource; default 15"),
       resources: described(
         Schema.Record(Schema.String, durationIn("minutes", positive)),
-        "how old single resources may be at most, in minutes; the resource that is due first is read first"
+        "the maximum age of single resources, in minutes; the resource that is due first is read first"
       )
     }),
     "the freshness targets"
@@ -197,12 +197,12 @@ export const Settings = Schema.Struct({
   push: described(Push, "how records are written to the service"),
   schedule: described(Schedules, "when tributary serve syncs which resource"),
   retention: described(Retention, "how long finished work is kept in the dataset tributary"),
-  dashboard: described(Dashboard, "the page for people that tributary serve shows"),
-  monitoring: described(Monitoring, "where tributary serve answers health checks and metrics"),
+  dashboard: described(Dashboard, "the pages of tributary serve for people"),
+  monitoring: described(Monitoring, "the listener of tributary serve for health checks and metrics"),
   allow_http: described(
     Schema.Boolean,
     "whether plain http is accepted everywhere, to the service too; webhooks.allow_http and dashboard.allow_http accept " +
-      "it for what listens here; default false"
+      "it for one listener; default false"
   )
 })
 

@@ -26,7 +26,7 @@ export interface Identity {
   readonly features: ReadonlyArray<string> | null
 }
 
-/** A page of a scan. */
+/** A request for a page of a scan. */
 export interface PageRequest {
   readonly resource: Resource
   /** The cursor, byte for byte; null reads every record. */
@@ -113,8 +113,6 @@ export interface WriteAnswer {
    * leave records out. A write of one record has exactly one item, with index 0.
    */
   readonly items: ReadonlyArray<WriteResult>
-  /** Whether the source gave the answer of an earlier request with the same key. */
-  readonly replayed: boolean
   readonly source: string
 }
 
@@ -163,5 +161,3 @@ export interface ConnectorShape {
   readonly subscriptions?: Subscriptions
   readonly usage: Effect.Effect<ConnectorUsage>
 }
-
-export class Connector extends Context.Service<Connector, ConnectorShape>()("tributary/connector/Connector") {}

@@ -20,7 +20,7 @@ export interface Delivery {
 export type Verification =
   /** Signed with one of the secrets, and recently. `sentAt` is in seconds since 1970. */
   | { readonly _tag: "Genuine"; readonly sentAt: number }
-  /** The header does not have its form. */
+  /** The header has a wrong form. */
   | { readonly _tag: "Malformed"; readonly detail: string }
   /** Too old, or too far in the future. `ageSeconds` is negative for the future. */
   | { readonly _tag: "Stale"; readonly ageSeconds: number }

@@ -1,4 +1,4 @@
-/** What `tributary demo` needs of a connector: a reference server with data, and changes to show. */
+/** The parts of a connector for `tributary demo`: a reference server with data, and changes to show. */
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
@@ -22,7 +22,7 @@ export interface Reference {
 /** The reference server could not be started, or its control plane did not answer as it should. */
 export class ReferenceFailed extends Data.TaggedError("ReferenceFailed")<{ readonly message: string }> {}
 
-/** A company of the demo: what it is called and a token of the reference server. */
+/** A company of the demo: its name, its number and a token of the reference server. */
 export interface DemoCompany {
   readonly name: string
   readonly companyId: bigint
@@ -31,7 +31,7 @@ export interface DemoCompany {
 
 /** A change of one value that fires an event. */
 export interface Fired {
-  /** What happened, for people. */
+  /** A description of the change, for people. */
   readonly description: string
   readonly resource: string
   readonly id: string
@@ -39,25 +39,25 @@ export interface Fired {
   readonly field: string
 }
 
-/** How an attempt to deliver an event went. */
+/** The result of an attempt to deliver an event. */
 export interface Delivered {
   readonly eventId: string
   readonly eventType: string
-  /** What the receiver answered; null when it did not. */
+  /** The status of the receiver's answer; null when there was none. */
   readonly status: number | null
 }
 
-/** The story that the demo tells of this source. */
+/** The companies, changes and queries of the demo of this source. */
 export interface Demo {
   /** Issues a token for each company of the demo data. */
   readonly companies: (reference: Reference) => Effect.Effect<ReadonlyArray<DemoCompany>, ReferenceFailed>
-  /** Changes something through the API, as a person at the screen would; answers what it did, a line each. */
+  /** Changes records through the API, as a person would; returns one line for each change. */
   readonly change: (connector: ConnectorShape) => Effect.Effect<ReadonlyArray<string>, SourceError | ReferenceFailed>
-  /** Has the reference server deliver to receivers on this machine that this certificate proves. */
+  /** Makes the reference server trust this certificate of receivers on this machine. */
   readonly trust: (reference: Reference, certificate: string) => Effect.Effect<void, ReferenceFailed>
   /** Changes a record through the API, so that one of the events of the default subscription fires. */
   readonly fire: (connector: ConnectorShape) => Effect.Effect<Fired, SourceError | ReferenceFailed>
-  /** Delivers what has fired, now. */
+  /** Delivers the events that have fired, now. */
   readonly deliver: (reference: Reference) => Effect.Effect<ReadonlyArray<Delivered>, ReferenceFailed>
   /** Every record of a resource as the server holds it, a JSON text each, in the order of ids. */
   readonly state: (
@@ -65,6 +65,6 @@ export interface Demo {
     companyId: bigint,
     resource: string
   ) => Effect.Effect<ReadonlyArray<string>, ReferenceFailed>
-  /** Questions that people ask an ERP, in SQL over the default datasets. */
+  /** Sample queries of people who use an ERP, in SQL over the default datasets. */
   readonly queries: ReadonlyArray<{ readonly title: string; readonly sql: string }>
 }

@@ -8,7 +8,7 @@
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 
-/** What a refusal of a write means to the engine; the code is for people. */
+/** The meaning of a refused write for the engine; the code is for people. */
 export type RefusalKind =
   /** The source has a record with the same external key, or another key that must be unique. */
   | "duplicate"
@@ -16,9 +16,9 @@ export type RefusalKind =
   | "outdated"
   /** The source knows the idempotency key from other bytes. */
   | "keyReused"
-  /** Fewer records, or fewer bytes, may pass. */
+  /** The request has too many records, or too many bytes. */
   | "tooLarge"
-  /** The path does not take such a request: no batches, for example. */
+  /** The path does not accept such a request: no batches, for example. */
   | "unsupported"
   /** A member of the body has a name that the source does not know. */
   | "unknownField"
@@ -61,7 +61,7 @@ export class SourcePaused extends Data.TaggedClass("SourcePaused")<{
   readonly isRetryable = true
   readonly stops = "request"
   readonly remedy =
-    "wait until then, or, when the fault is gone, run: tributary budget release; tributary budget shows who asked to wait"
+    "wait until then, or, when the fault is gone, run npx tributary budget release; npx tributary budget shows the answer that requested the pause"
 }
 
 /** 5xx: the source failed; a write did not complete. */
@@ -215,7 +215,7 @@ export class PagingBroken extends Data.TaggedClass("PagingBroken")<{ readonly de
 export class SendCancelled extends Data.TaggedClass("SendCancelled")<{ readonly attempts: number }> {
   readonly isRetryable = false
   readonly stops = "request"
-  readonly remedy = "what became of it is looked up"
+  readonly remedy = "its outcome is looked up"
 }
 
 /** The warehouse's rows come from another source; nothing was written. */
@@ -247,7 +247,7 @@ export type SourceReason =
   | SendCancelled
   | SourceChanged
 
-/** What a failed request means for the work that comes next. */
+/** The consequence of a failed request for later requests. */
 export type SourceDisposition =
   /** The source refuses access (token, scope, licence): only a person can change that. */
   | "refused"
@@ -305,7 +305,7 @@ const describe = (reason: SourceReason): string => {
         ? "too many requests (429)"
         : `too many requests (429), the answer requests a wait of ${Math.ceil(Duration.toSeconds(reason.retryAfter))} s`
     case "SourcePaused":
-      return `not sent, nothing is for another ${Math.ceil(Duration.toSeconds(reason.retryAfter))} s${reason.detail === null ? "" : `: ${reason.detail}`}`
+      return `not sent: requests are paused for another ${Math.ceil(Duration.toSeconds(reason.retryAfter))} s${reason.detail === null ? "" : `: ${reason.detail}`}`
     case "ServerFault":
       return `the service failed (${reason.status}${reason.code === null ? "" : ` ${reason.code}`})`
     case "Malformed":
@@ -366,7 +366,7 @@ export class SourceError extends Data.TaggedError("SourceError")<{
   get disposition(): SourceDisposition {
     return dispositions[this.reason._tag]
   }
-  /** What a person can do. */
+  /** The action that a person can take. */
   get remedy(): string {
     return this.reason.remedy
   }

@@ -13,7 +13,7 @@ export interface Subscription {
   readonly url: string
   readonly events: ReadonlyArray<string>
   readonly description: string | null
-  /** Events that fire meanwhile are dropped. */
+  /** While true, the source drops the events that fire. */
   readonly paused: boolean
   /** Consecutive failed deliveries; null when the source does not report them. */
   readonly failCount: number | null

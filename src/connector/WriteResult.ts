@@ -1,8 +1,8 @@
 /**
- * What the answer to a write says of each record that it carried.
+ * The result of each record of a write, as the answer states it.
  *
- * Promise: an outcome is known only where the answer states it. Whatever is unclear is answered as
- * {@link WriteUncertain}: its record may have been written or not, and must be looked up, never assumed.
+ * Promise: an outcome is known only where the answer states it. An unclear outcome is a {@link WriteUncertain}: the record
+ * may have been written or not, and must be looked up, never assumed.
  */
 import type { Problem, RefusalKind } from "./SourceError.ts"
 import type { Rejected, SourceRecord } from "./SourceRecord.ts"

@@ -1,11 +1,12 @@
 /**
  * Access to the pages, and to their forms.
  *
- * Promise: without a password the pages are for this machine and for reading ({@link LoopbackAccess}). A change needs a
- * session, which the link opens that `serve` prints when it starts. With a password every session begins with it; it can be
- * guessed only by asking, so many times in a minute ({@link PasswordAttempts}). A form is accepted only from a page of
- * ours: by the browser's headers (Origin, Sec-Fetch-Site) and by a token in the form that belongs to the session.
- * Programs send `Authorization: Bearer` with the password; they read and change nothing, because the commands do that.
+ * Promise: without a password, the pages can only be read, and from this machine only ({@link LoopbackAccess}). A
+ * change needs a session; the link that `serve` prints when it starts opens one. With a password, every session begins
+ * with the password, and wrong passwords are limited per minute ({@link PasswordAttempts}). A form is accepted only
+ * from an own page: the browser's headers (Origin, Sec-Fetch-Site) are checked, and a token in the form that belongs to
+ * the session. Programs send `Authorization: Bearer` with the password. They can only read; changes are made by
+ * commands.
  */
 import { isIP } from "node:net"
 import * as Effect from "effect/Effect"
@@ -33,19 +34,19 @@ export type LogInResult =
 
 export interface Access {
   readonly hasPassword: boolean
-  /** Opens a session where there is no password: proof that a person sees what this process prints. */
+  /** Opens a session where there is no password. It proves that the person sees the output of this process. */
   readonly linkToken: string | null
   readonly decide: (request: AccessRequest) => Effect.Effect<AccessDecision>
-  /** The hidden field of forms. Only after {@link decide}, which fetches the key. */
+  /** The hidden field of forms. Call it after {@link decide}, which loads the key. */
   readonly formToken: (session: string) => string
   /** Why a form is not accepted; null when it is. */
   readonly formProblem: (request: AccessRequest, session: string, token: string | null) => string | null
   readonly logIn: (request: AccessRequest, password: string) => Effect.Effect<LogInResult>
-  /** A session by the token of the link. */
+  /** Opens a session by the token of the link. */
   readonly openLink: (request: AccessRequest, token: string) => Effect.Effect<LogInResult>
   /** Ends a session, or all of them; false where the warehouse does not answer. */
   readonly logOut: (session: string, everywhere: boolean) => Effect.Effect<boolean>
-  /** Fetches the key anew at the next request: the warehouse may be another one. */
+  /** Makes the next request load the key again: the warehouse may be another one. */
   readonly forgetKeys: () => void
 }
 
@@ -54,12 +55,12 @@ export const readingOnly = {
   loopback:
     "Reading only: to act, open the link that tributary serve printed when it started, or set a password " +
     "(TRIBUTARY_DASHBOARD_PASSWORD).",
-  bearer: "With the password in a header the pages are for reading; the commands change things."
+  bearer: "Reading only: a request with the password in a header cannot change anything. Use the commands."
 } as const
 
-/** Stands for the session in the form token of the page to log in. */
+/** The session in the form token of the log-in page. */
 export const noSession = "log in"
-/** How long the warehouse may take to say whether a session is open. */
+/** Timeout of the warehouse for the check of a session. */
 const sessionMaxMs = 5_000
 
 interface AccessState {
@@ -73,7 +74,9 @@ interface AccessState {
 
 const away = { _tag: "Away" } as const
 
-/** The sender of a password. A named proxy says the address; a wrong one there evades only the limit of one client. */
+/**
+ * The sender of a password. Behind a proxy, a header has the address; a forged one evades only the limit of one client.
+ */
 const clientOf = (
   { publicUrl }: AccessState,
   keys: SessionCookies.SessionKeys,
@@ -86,7 +89,7 @@ const clientOf = (
   return { key: PasswordAttempts.networkOf(address), isKnownBrowser: false }
 }
 
-/** This process has the password itself, so that a guess costs it next to nothing; the stored hash is the slow one. */
+/** Compares with the password in memory, which is fast; only the stored hash is slow. */
 const attemptPassword = (
   access: AccessState,
   keys: SessionCookies.SessionKeys,
@@ -138,7 +141,7 @@ const decideByPassword = Effect.fnUntraced(
   Effect.catch(() => Effect.succeed(away))
 )
 
-/** Any failure means that the warehouse is away. */
+/** Any failure and the timeout mean that the warehouse does not answer. */
 const orAway = <A>(effect: Effect.Effect<A, unknown>): Effect.Effect<A | typeof away> =>
   effect.pipe(
     Effect.timeout(sessionMaxMs),
@@ -156,7 +159,7 @@ const decideByLoopback = (
   ).pipe(
     Effect.map((session): AccessDecision => (session === null ? reading : { _tag: "Granted", by: "session", session })),
     orAway,
-    // Without the warehouse a page says that it is away, and no form is accepted.
+    // Without the warehouse, pages report that it does not answer, and no form is accepted.
     Effect.map((decision) => (decision._tag === "Away" && request.method !== "POST" ? reading : decision))
   )
 }
@@ -176,10 +179,10 @@ const formProblem = (
     (site === undefined && origin === undefined) ||
     (site !== undefined && site !== "same-origin") ||
     (origin !== undefined && !ownHosts.includes(hostOf(origin) ?? "none"))
-  if (isForeign) return "This form was not sent by a page of Tributary, so that nothing was done."
+  if (isForeign) return "This form was not sent by a page of Tributary. Nothing was done."
   return SessionCookies.isFormToken(cookies, session, token)
     ? null
-    : "This form is of a page from before, so that nothing was done. Go back, reload the page and send it again."
+    : "This form is from an outdated page. Nothing was done: go back, reload the page and send it again."
 }
 
 const openSession = (access: AccessState, keys: SessionCookies.SessionKeys): Effect.Effect<LogInResult, unknown> =>

@@ -1,21 +1,21 @@
-/** The question whether a request may see a page, and its answer. */
+/** The decision whether a request may see a page. */
 
-/** What a request says of its sender. */
+/** The properties of a request that decide its access. */
 export interface AccessRequest {
   readonly method: string
-  /** Of the connection. */
+  /** The address of the peer. */
   readonly address: string | undefined
   readonly header: (name: string) => string | undefined
-  /** Of HTTP: `1.1`. */
+  /** `1.0` or `1.1`. */
   readonly httpVersion: string
-  /** Of the session; undefined when there is none. */
+  /** The session cookie; undefined when there is none. */
   readonly cookie: string | undefined
 }
 
 export type AccessDecision =
-  /** `session` is what form tokens are bound to; empty where there is none, and nothing may be changed then. */
+  /** Form tokens are bound to `session`. It is empty where there is no session; then nothing may be changed. */
   | { readonly _tag: "Granted"; readonly by: "loopback" | "session" | "bearer"; readonly session: string }
-  /** The warehouse, which has the sessions, does not answer. */
+  /** The warehouse, which stores the sessions, does not answer. */
   | { readonly _tag: "Away" }
   | { readonly _tag: "LogIn" }
   | {

@@ -37,7 +37,7 @@ const setHeaders = (app: Hono<Bindings>, hasTls: boolean): void => {
         frameAncestors: ["'none'"],
         baseUri: ["'none'"]
       },
-      // A form from a page without a referrer says that it comes from nowhere.
+      // With `no-referrer`, browsers send `Origin: null` with a form, which is not accepted.
       referrerPolicy: "same-origin",
       xFrameOptions: "DENY",
       strictTransportSecurity: hasTls ? "max-age=31536000" : false
@@ -95,7 +95,7 @@ const handleRoute = async (
       formAccess: formAccessOf(server, admitted),
       by: "the page"
     }),
-    // An action goes on when the person who requested it goes away.
+    // An action continues when the browser disconnects.
     isAction ? new AbortController().signal : exchange.req.raw.signal
   )
   return answer._tag === "Redirect"
@@ -110,7 +110,7 @@ const handleUnknownPath = async (server: PageServer, exchange: Exchange): Promis
 }
 
 const handleError = async (server: PageServer, exchange: Exchange, error: Error): Promise<Response> => {
-  // The browser went away, so that the page was cancelled.
+  // The browser disconnected, so that the page was cancelled.
   if (exchange.req.raw.signal.aborted) return exchange.body(null, 500)
   await server.run(
     Effect.logError("A request for a page could not be handled", Cause.die(error)),

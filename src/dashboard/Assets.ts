@@ -1,8 +1,8 @@
 /**
- * The files that pages use beside their own HTML: style, scripts, icon.
+ * Static files of the pages: style sheets, scripts, icon.
  *
- * Promise: they are part of the installation, nothing comes from outside; their address changes with what they hold, so
- * that a browser may keep them for good.
+ * Promise: the files are part of the installation; nothing is loaded from other hosts. Their address changes with their
+ * content, so that a browser may cache them forever.
  */
 import { createHash } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -15,7 +15,7 @@ export interface Asset {
 }
 
 export interface Assets {
-  /** Changes with any of them. */
+  /** Changes with the content of any file. */
   readonly version: string
   readonly path: (name: string) => string
   readonly read: (version: string, name: string) => Asset | undefined
@@ -24,7 +24,7 @@ export interface Assets {
 const own = (name: string) => fileURLToPath(new URL(`assets/${name}`, import.meta.url))
 const types = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml" } as const
 
-/** Reads them. */
+/** Reads the files. */
 export const load = (): Assets => {
   const { resolve } = createRequire(import.meta.url)
   const files: ReadonlyArray<readonly [name: string, type: string, file: string]> = [
@@ -43,7 +43,7 @@ export const load = (): Assets => {
   return {
     version,
     path: (name) => `/assets/${version}/${name}`,
-    // One of another version, asked for by a page from before, must not be kept under that address.
+    // An outdated page requests an earlier version: the browser must not cache the current content under that address.
     read: (asked, name) => (asked === version ? assets.get(name) : undefined)
   }
 }

@@ -2,7 +2,7 @@
  * A chart of the use of a rate budget.
  *
  * Promise: the server draws it, so that it needs no script. Each colour comes from the style sheet by class, and a
- * description says the same in words. Times without samples are a gap in the line.
+ * description states the same facts in words. Times without samples are a gap in the line.
  */
 import { scaleLinear, scaleUtc } from "d3-scale"
 import { area, type CurveFactory, curveLinear, curveStepAfter, line } from "d3-shape"
@@ -24,7 +24,7 @@ const height = 260
 const margin = { top: 34, right: 34, bottom: 44, left: 80 }
 const [left, right] = [margin.left, width - margin.right]
 const [top, bottom] = [margin.top, height - margin.bottom]
-/** The smallest end of the axis, so that one request does not look like many. */
+/** The minimum of the axis' end, so that few requests do not look like many. */
 const topLeast = 10
 const ticksUp = 4
 const ticksAcross = 6

@@ -2,7 +2,7 @@
 import { visible } from "./Escape.ts"
 import { html, type Html, type FormAccess, page, type Page, type PageRequest, type Section } from "./Page.ts"
 
-/** A judgement of a state, shown by a word and a sign, never by colour alone. */
+/** The rating of a state, shown by a word and a sign, never by colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
 
 /** A state as a badge. */

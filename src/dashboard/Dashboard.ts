@@ -1,8 +1,9 @@
 /**
- * The dashboard: pages for people that `tributary serve` shows.
+ * The dashboard of `tributary serve`: web pages for operators.
  *
- * Promise: it listens from the first moment to the last. Without the warehouse it says that the warehouse is away, and
- * shows the pages again as soon as it is back. Access.ts decides first who may look, and whose forms are accepted.
+ * Promise: it listens from the start of the process to its end. While the warehouse does not answer, every page reports
+ * that, and is shown again as soon as the warehouse answers. `Access.ts` decides first whether a request may see a page
+ * or send a form.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getRequestListener } from "@hono/node-server"
@@ -31,13 +32,13 @@ import * as Sessions from "./Sessions.ts"
 
 export interface DashboardOptions {
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0: any free port. */
   readonly port: number
   /** PEM files; null for plain HTTP. */
   readonly tls: Tls | null
   /** Null only where no other machine can reach it. Also the bearer token of programs. */
   readonly password: Redacted.Redacted | null
-  /** The address that people use where a proxy stands in front. */
+  /** The address for browsers, where a proxy is in front. */
   readonly publicUrl: string | null
   readonly datasets: Datasets
   readonly version: string
@@ -47,7 +48,10 @@ export interface Dashboard {
   readonly url: string
   /** Opens a session that may act, where there is no password; null where there is one. */
   readonly link: string | null
-  /** Connects the pages to their warehouse and companies for as long as it runs; without, the warehouse is away. */
+  /**
+   * Connects the pages to the warehouse and the companies for as long as it runs. Otherwise pages report that the
+   * warehouse does not answer.
+   */
   readonly connect: (
     companies: ReadonlyArray<ShownCompany>
   ) => Effect.Effect<never, never, Database | SqlClient.SqlClient>
@@ -55,16 +59,16 @@ export interface Dashboard {
 
 type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void
 
-/** What changes while the dashboard listens. */
+/** The state that changes while the dashboard listens. */
 interface DashboardState {
-  /** Null while the warehouse is away. */
+  /** Null while there is no warehouse. */
   backend: PageRunner.Backend | null
   /** Both are set as soon as it listens. */
   handler: RequestHandler
   isStopping: () => boolean
 }
 
-/** Sessions of the warehouse while there is one. */
+/** The sessions in the warehouse; every operation fails while there is no warehouse. */
 const sessionsOf = (state: DashboardState): Sessions.Sessions<SqlError | "away"> => {
   const provided = <A>(
     effect: Effect.Effect<A, SqlError, SqlClient.SqlClient | SecureRandom.SecureRandom>
@@ -87,7 +91,7 @@ const sessionsOf = (state: DashboardState): Sessions.Sessions<SqlError | "away">
 
 const listen = ({ host, port, tls }: DashboardOptions, state: DashboardState) =>
   Server.listen({
-    purpose: "show the page for people",
+    purpose: "serve the dashboard",
     host,
     port,
     tls,
@@ -96,7 +100,7 @@ const listen = ({ host, port, tls }: DashboardOptions, state: DashboardState) =>
     handle: (request, response) => {
       request.on("error", () => {})
       response.on("error", () => {})
-      // An idle connection would delay the end.
+      // An idle connection would delay the shutdown.
       response.once("finish", () => {
         if (state.isStopping()) request.socket.destroySoon()
       })
@@ -106,7 +110,7 @@ const listen = ({ host, port, tls }: DashboardOptions, state: DashboardState) =>
 
 const readerRetryMs = 1_000
 
-/** As whom pages read; retried while the server does not answer. */
+/** The role that reads for the pages; retried while the server does not answer. */
 const readerPages = Reader.pages.pipe(
   Effect.retry(Schedule.spaced(readerRetryMs)),
   Effect.tap(({ asOwner }) =>

@@ -1,4 +1,4 @@
-/** Pages that stand in for a page that cannot be shown, and the answers to a request that is refused. */
+/** Error pages: for a page that cannot be shown, and for a refused request. */
 import { html, page, type Page, type PageStatus } from "./Page.ts"
 
 const messagePage = (status: PageStatus, title: string, sentence: string, isLive: boolean): Page =>
@@ -11,45 +11,48 @@ const messagePage = (status: PageStatus, title: string, sentence: string, isLive
       <p>${sentence}</p>`
   })
 
-/** A page that the browser requests again by itself until the page itself can be shown. */
+/** An error page that the browser refreshes until the requested page can be shown. */
 const passing = (title: string, sentence: string): Page => messagePage(503, title, sentence, true)
 
 const lasting = (status: PageStatus, title: string, sentence: string): Page =>
   messagePage(status, title, sentence, false)
 
 export const away = passing(
-  "The warehouse is away",
-  "Postgres does not answer. This page shows itself again as soon as it does; nothing is lost meanwhile."
+  "The warehouse does not answer",
+  "Postgres does not answer. This page is shown as soon as Postgres answers again; nothing is lost meanwhile."
 )
 
-export const slow = passing("The warehouse is slow", "It took too long to answer. This page tries again by itself.")
+export const slow = passing(
+  "The warehouse is slow",
+  "The answer took too long. This page is requested again automatically."
+)
 
 export const failed = passing(
   "This page cannot be shown now",
-  "The warehouse could not answer it; the log of the service says why. This page tries again by itself."
+  "A query failed; the log of tributary serve has the reason. This page is requested again automatically."
 )
 
-export const notDone = lasting(503, "The warehouse is away", "Postgres does not answer, so that nothing was done.")
+export const notDone = lasting(503, "The warehouse does not answer", "Postgres does not answer. Nothing was done.")
 
 export const notCertain = lasting(
   503,
   "The warehouse failed",
-  "It is not certain that this was done. Look at the page again before you repeat it."
+  "The action may have been done or not. Check the page before you repeat it."
 )
 
 export const broken = lasting(
   500,
-  "Something went wrong",
-  "The page could not be made. The log of the service says why."
+  "Internal error",
+  "The page could not be created. The log of tributary serve has the reason."
 )
 
 const titles = {
-  400: "That makes no sense",
-  401: "Not the password",
+  400: "Invalid request",
+  401: "Wrong password",
   403: "Not allowed",
-  404: "There is nothing here",
-  409: "Not now",
-  413: "That is too much",
+  404: "Not found",
+  409: "Not possible now",
+  413: "Too large",
   415: "Not a form",
   429: "Too many wrong passwords"
 } as const

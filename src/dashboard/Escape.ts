@@ -1,8 +1,8 @@
 /**
- * Text that others have written, and addresses within the page.
+ * Escaping of foreign text, and addresses of pages.
  *
- * Promise: characters that cannot be seen, or that change the order in which others are read, are shown as escapes; an
- * address made here stays within the page whatever its parts hold.
+ * Promise: characters that are invisible, or that change the reading order, are shown as escapes. An address that is
+ * made here stays within the dashboard, whatever its parts contain.
  */
 
 const escaped = (character: string): string => {
@@ -26,7 +26,7 @@ export const truncated = (text: string, charactersMax: number): string =>
 export const plural = (count: number, one: string, several = `${one}s`): string =>
   `${count.toLocaleString("en-US")} ${count === 1 ? one : several}`
 
-/** A path with a query; what is null or empty is left out. */
+/** A path with a query; null and empty values are left out. */
 export const address = (path: string, query: Readonly<Record<string, string | null>>): string => {
   const given = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== null && value !== "") given.set(name, value)

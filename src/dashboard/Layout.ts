@@ -30,7 +30,7 @@ const menu: ReadonlyArray<readonly [section: Section, path: string, text: string
   ["records", "/records", "Records"]
 ]
 
-/** Nothing of it needs an inline style, an inline script or `eval`, all of which the content policy forbids. */
+/** Settings of htmx without inline styles, inline scripts and `eval`: the content security policy forbids them. */
 const htmxConfiguration = JSON.stringify({
   includeIndicatorStyles: false,
   allowEval: false,

@@ -1,4 +1,4 @@
-/** The begin and the end of a session: the password, the link of a process without one, and the log-out. */
+/** Log-in and log-out: by the password, or by the link of a process without one. */
 import type { Hono } from "hono"
 import { noSession } from "./Access.ts"
 import { away, notDone, refusal } from "./ErrorPages.ts"
@@ -17,7 +17,7 @@ import {
 import { knownBrowserLifetime, sessionLifetime } from "./SessionCookies.ts"
 
 const staleLink =
-  "This link is of a process from before. Open the one that tributary serve printed when it started last, on this machine."
+  "This link is outdated. Open the link that tributary serve printed when it started last, on this machine."
 
 const loginPage = (token: string, next: string, problem: string | null, status: PageStatus): Page =>
   page({
@@ -43,12 +43,12 @@ const loginPage = (token: string, next: string, problem: string | null, status: 
         <p class="buttons"><button type="submit" class="primary">Log in</button></p>
       </form>
       <p class="hint">
-        It is the one in <code>TRIBUTARY_DASHBOARD_PASSWORD</code>, or in the variable that
-        <code>dashboard.password_env</code> names, where the service runs.
+        The password is in <code>TRIBUTARY_DASHBOARD_PASSWORD</code>, or in the variable that
+        <code>dashboard.password_env</code> names, in the environment of tributary serve.
       </p>`
   })
 
-/** Where to go after the log-in: only somewhere in these pages. */
+/** The page after the log-in; an address outside the dashboard becomes `/`. */
 const ownPath = (next: string | null | undefined): string => {
   const here = "http://here.invalid"
   if (next === null || next === undefined || !URL.canParse(next, here)) return "/"
@@ -68,7 +68,7 @@ const getLogin = async (server: PageServer, exchange: Exchange): Promise<Respons
 
 const postLogin = async (server: PageServer, exchange: Exchange): Promise<Response> => {
   const { access, run } = server
-  // This also fetches the key that the form's token is signed with.
+  // This also loads the key that signs the form's token.
   const decision = await run(access.decide(accessRequestOf(exchange)), exchange.req.raw.signal)
   if (decision._tag === "Away") return show(server, exchange, notDone, null)
   const form = await readForm(server, exchange, noSession)

@@ -67,7 +67,7 @@ export type Section = "overview" | "runs" | "budget" | "webhooks" | "outbox" | "
 
 export type Answer = Page | Redirect
 
-/** A page with this sentence and status: the thing does not exist, or the request is invalid. */
+/** An error page with this message and status: the thing does not exist, or the request is invalid. */
 export class PageError extends Data.TaggedError("PageError")<{
   readonly status: 400 | 404 | 409
   readonly message: string
@@ -78,8 +78,8 @@ export interface Route {
   /** A pattern of hono: `/runs/:id`. */
   readonly path: string
   /**
-   * Whether a page asks the source, which is written down in the warehouse as every request is. Any other page is one
-   * read-only transaction.
+   * Whether the page sends requests to the source, which the warehouse records. Any other page is one read-only
+   * transaction.
    */
   readonly asksSource?: boolean
   readonly handle: (

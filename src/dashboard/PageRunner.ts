@@ -1,9 +1,9 @@
 /**
- * The run of one page: its transaction, its timeout, and the page that stands in where it fails.
+ * The execution of one page: its transaction, its timeout, and its error page.
  *
- * Promise: a page that does not ask the source is one read-only transaction of the reader (src/warehouse/Reader.ts) with a
- * timeout for each statement, so that looking never changes or blocks anything. A page that fails says so and shows nothing
- * of the inside.
+ * Promise: a page that sends no request to the source is one read-only transaction of the reader
+ * (src/warehouse/Reader.ts) with a timeout for each statement, so that viewing never changes or blocks anything. An
+ * error page shows no internals.
  */
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
@@ -25,15 +25,15 @@ import { type Answer, type Page, PageError, type PageRequest, type Route, type S
 export interface Backend {
   readonly companies: ReadonlyArray<ShownCompany>
   readonly context: Context.Context<Database | SqlClient.SqlClient>
-  /** As whom pages read. */
+  /** The connections and the role that read for the pages. */
   readonly reader: Effect.Effect<Reader.Pages>
   readonly background: PageRequest["background"]
 }
 
 export interface PageRunner {
-  /** Null while the warehouse is away. */
+  /** Null while there is no warehouse. */
   readonly backend: () => Backend | null
-  /** Pages must not take all connections from those who do the work. */
+  /** Limits the concurrent pages, so that connections are left for the work of the process. */
   readonly slots: Semaphore.Semaphore
   /** The last warning, so that a page that is requested every two seconds does not fill the log. */
   lastWarning: string
@@ -43,7 +43,7 @@ export type RouteRequest = Omit<PageRequest, "now" | "companies" | "background">
 
 const statementMaxMs = 10_000
 export const pageTimeout = Duration.seconds(15)
-/** An action may ask the source, which has a timeout of its own. */
+/** An action may send requests to the source, which have a timeout of their own. */
 export const actionTimeout = Duration.seconds(90)
 const pagesAtOnce = 2
 
@@ -53,14 +53,14 @@ export const make = (backend: PageRunner["backend"]): PageRunner => ({
   lastWarning: ""
 })
 
-/** SQLSTATE of what the reader may not read. */
+/** SQLSTATE: the reader lacks a privilege. */
 const insufficientPrivilege = "42501"
-/** SQLSTATE of a statement that took longer than it may. */
+/** SQLSTATE: the statement was cancelled by its timeout. */
 const statementTimedOut = "57014"
 
 type Handled = Effect.Effect<Answer, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
 
-/** The first statement of a transaction: from here on it cannot write. */
+/** The first statement of a transaction; after it the transaction cannot write. */
 export const becomeReader = Statement.make({
   name: "become the reader of pages",
   params: ["text?"],
@@ -75,7 +75,7 @@ const asReader = ({ reader }: Backend, handled: Handled): Handled =>
     const once = transaction(Effect.andThen(Statement.run(becomeReader, [pages.role]), handled)).pipe(
       Effect.provideService(SqlClient.SqlClient, pages.sql)
     )
-    // A table that was made since the last grant.
+    // A table may have been created since the last grant.
     return Effect.catchIf(
       once,
       (error) => DatabaseError.from("page")(error).code === insufficientPrivilege,
@@ -101,7 +101,7 @@ const pageOfError = (
   if (error instanceof PageError) return Effect.succeed(refusal(error.status, error.message))
   const { message, code, isRetryable } = DatabaseError.from("page")(error)
   const shown = method === "POST" ? notCertain : isRetryable ? away : code === statementTimedOut ? slow : failed
-  return Effect.as(warnOnce(runner, `The page ${path} could not be made: ${message}`), shown)
+  return Effect.as(warnOnce(runner, `The page ${path} failed: ${message}`), shown)
 }
 
 /** Runs a page, or an action; it never fails. */
@@ -123,7 +123,7 @@ export const runPage = (runner: PageRunner, route: Route, request: RouteRequest)
     ),
     Effect.catch((error: PageError | SqlError | DatabaseError) => pageOfError(runner, route, error)),
     Effect.catchDefect((defect) =>
-      Effect.as(Effect.logError(`The page ${route.path} could not be made`, Cause.die(defect)), broken)
+      Effect.as(Effect.logError(`The page ${route.path} failed`, Cause.die(defect)), broken)
     ),
     Effect.provideContext(backend.context)
   )

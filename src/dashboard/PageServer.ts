@@ -1,4 +1,4 @@
-/** The steps of one HTTP request to the pages: who sends it, its form, and the answer. */
+/** The steps of one HTTP request to the dashboard: access, form and response. */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
@@ -13,13 +13,13 @@ import { html, type Page } from "./Page.ts"
 import type { PageRunner } from "./PageRunner.ts"
 
 export type Bindings = { Bindings: { readonly incoming: IncomingMessage; readonly outgoing: ServerResponse } }
-/** A request, and the answer that is made of it. */
+/** A request and its response. */
 export type Exchange = HonoContext<Bindings>
 
-/** What all requests share. */
+/** The state that all requests share. */
 export interface PageServer {
   readonly hasTls: boolean
-  /** The address that people use where a proxy stands in front. */
+  /** The address for browsers, where a proxy is in front. */
   readonly publicUrl: string | null
   readonly version: string
   readonly access: Access
@@ -32,7 +32,7 @@ export const bodyBytesMax = 64 * 1024
 const noticeSeconds = 60
 const cookies = { session: "tributary_session", notice: "tributary_said" } as const
 
-/** A proxy with TLS in front may say so. */
+/** Whether the browser uses HTTPS, also to a proxy in front. */
 const isSecure = ({ hasTls, publicUrl }: PageServer, exchange: Exchange): boolean =>
   hasTls ||
   publicUrl?.startsWith("https:") === true ||
@@ -64,7 +64,7 @@ export const accessRequestOf = (exchange: Exchange): AccessRequest => ({
   cookie: getCookie(exchange, cookies.session)
 })
 
-/** Whether the script of the page requests it again. Such a request shows no notice and is not redirected to a form. */
+/** Whether the page's script refreshes the page. Such a request shows no notice and is not redirected to a form. */
 const isRefresh = (exchange: Exchange): boolean => exchange.req.header("hx-request") === "true"
 
 /** Answers a page; `session` is null before a person logged in. */
@@ -102,7 +102,7 @@ const redirectToLogin = (exchange: Exchange): Response | Promise<Response> => {
   const { pathname, search } = new URL(exchange.req.url)
   const login = `/login?next=${encodeURIComponent(exchange.req.method === "GET" ? pathname + search : "/")}`
   if (isRefresh(exchange)) return exchange.body(null, 401, { "HX-Redirect": login })
-  // A link from elsewhere comes without the session's cookie; requested again from here it comes with it.
+  // A link on another site is requested without the session's cookie. After a reload by this page the cookie is sent.
   const isLinkFromElsewhere =
     exchange.req.header("sec-fetch-site") === "cross-site" && exchange.req.header("sec-fetch-mode") === "navigate"
   return isLinkFromElsewhere
@@ -118,7 +118,7 @@ const redirectToLogin = (exchange: Exchange): Response | Promise<Response> => {
 
 export type Granted = Extract<AccessDecision, { readonly _tag: "Granted" }>
 
-/** The sender of a request that may see the page, or what is answered instead. */
+/** The granted access of a request, or the response that refuses it. */
 export const admit = async (server: PageServer, exchange: Exchange): Promise<Granted | Response> => {
   const decision = await server.run(server.access.decide(accessRequestOf(exchange)), exchange.req.raw.signal)
   switch (decision._tag) {
@@ -135,13 +135,13 @@ export const admit = async (server: PageServer, exchange: Exchange): Promise<Gra
   }
 }
 
-/** The body, with a length or in chunks; null where it is larger than a form may be. */
+/** The body, with a length or in chunks; null where it exceeds {@link bodyBytesMax}. */
 const readBody = async ({ body, headers }: Request): Promise<string | null> => {
   if (body === null) return ""
   if (Number(headers.get("content-length") ?? 0) > bodyBytesMax) return null
   const chunks: Array<Uint8Array> = []
   let bytes = 0
-  // The peer is answered even if it goes on sending.
+  // The peer is answered even if it continues to send.
   for await (const chunk of body.values({ preventCancel: true })) {
     bytes += chunk.length
     if (bytes > bodyBytesMax) return null
@@ -150,7 +150,7 @@ const readBody = async ({ body, headers }: Request): Promise<string | null> => {
   return Buffer.concat(chunks).toString()
 }
 
-/** The fields of a form that is accepted, or what is answered instead. */
+/** The fields of an accepted form, or the response that refuses it. */
 export const readForm = async (
   server: PageServer,
   exchange: Exchange,

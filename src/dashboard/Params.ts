@@ -1,11 +1,11 @@
-/** The parameters of a page, decoded; a sentence where one makes no sense. */
+/** Decoding of a page's parameters; an invalid one is a {@link PageError}. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { PageError, type PageRequest, type ShownCompany } from "./Page.ts"
 import { visible } from "./Escape.ts"
 
-/** Requests that a person waits for go first. */
+/** The priority of requests that a person waits for. */
 export const withPagePriority = Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
 
 /** The time after which a page answers without the source. */
@@ -51,8 +51,8 @@ export const companyNamed = (
   return Effect.fail(new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.` }))
 }
 
-/** A number that the warehouse gave. */
+/** An id from the warehouse. */
 export const numberOf = (text: string | null, what: string): Effect.Effect<bigint, PageError> =>
   text !== null && /^\d{1,18}$/.test(text)
     ? Effect.succeed(BigInt(text))
-    : Effect.fail(new PageError({ status: 400, message: `That is no number of ${what}.` }))
+    : Effect.fail(new PageError({ status: 400, message: `That is not the number of ${what}.` }))

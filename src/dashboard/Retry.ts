@@ -21,7 +21,7 @@ import { truncated, visible } from "./Escape.ts"
 const attemptsMax = 3
 const reasonMax = 200
 
-/** The configured company with this company id. The source is asked for the ids that are not stored. */
+/** The configured company with this company id. Ids that are not stored are requested from the source. */
 const companyOf = Effect.fnUntraced(function* (
   companies: ReadonlyArray<ShownCompany>,
   companyId: bigint
@@ -38,7 +38,7 @@ const companyOf = Effect.fnUntraced(function* (
 
 const isBusy = ({ failure }: Outcome): boolean => failure?.kind === "AlreadyRunning"
 
-/** The result, by the quarantine after the read. */
+/** The result as a sentence, from the state of the quarantine after the read. */
 const describeResult = Effect.fnUntraced(function* (entry: Quarantine.ListedEntry, recordId: string, outcome: Outcome) {
   const { failure, totals } = outcome
   if (isBusy(outcome)) {

@@ -1,4 +1,4 @@
-/** Every page, and everything that can be done from one. */
+/** The routes of all pages and actions. */
 import type { Route } from "./Page.ts"
 import * as Actions from "./pages/Actions.ts"
 import * as Budget from "./pages/Budget.ts"

@@ -16,7 +16,7 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import type { Sessions } from "./Sessions.ts"
 
 export const sessionLifetime = Duration.hours(12)
-/** A browser is known for so long after its session ended. */
+/** The lifetime of the cookie: the browser stays known after its session ended. */
 export const knownBrowserLifetime = Duration.days(30)
 
 /** The beginning of each session; no address begins like this. */

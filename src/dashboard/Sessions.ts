@@ -1,9 +1,9 @@
 /**
- * Sessions of the page, its signing key and its password's hash, in the warehouse.
+ * The sessions, the signing key and the password hash of the dashboard, in the warehouse.
  *
- * Promise: the key is 32 random bytes that all processes of an installation share. The password is kept as an scrypt hash
- * with a random salt. A session is open while its row stands there: a log-out ends it in every process, and a changed
- * password ends all of them. A crash leaves sessions as they were; rows that are over are removed at the next log-in.
+ * Promise: the key is 32 random bytes that all processes of an installation share. The password is kept as an scrypt
+ * hash with a random salt. A session is open while its row exists: a log-out ends it in every process, and a changed
+ * password ends all of them. A crash leaves sessions as they were; expired rows are removed at the next log-in.
  */
 import { createHash, scrypt, timingSafeEqual } from "node:crypto"
 import * as Duration from "effect/Duration"
@@ -14,10 +14,10 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
 
-/** Where sessions are kept. `E` is that it cannot be asked now. */
+/** The store of sessions; it fails with `E` while it does not answer. */
 export interface Sessions<E, R = never> {
   readonly key: Effect.Effect<Uint8Array, E, R>
-  /** Which password this is. One that is not the kept one takes its place, and ends the sessions of that one. */
+  /** The generation of the password. A password that differs from the stored one replaces it, and ends its sessions. */
   readonly generation: (password: string) => Effect.Effect<string, E, R>
   readonly begin: (session: string, generation: string, lifetime: Duration.Duration) => Effect.Effect<void, E, R>
   readonly isOpen: (session: string, generation: string) => Effect.Effect<boolean, E, R>
@@ -30,13 +30,16 @@ export const passwordStatement = Statement.make({
   columns: { generation: "text", ...Statement.columns("bytea", "salt", "hash") },
   text: "select generation, salt, hash from tributary.dashboard_password"
 })
-/** A password as it is kept; another password is another generation. */
+/** A stored password; another password has another generation. */
 type Kept = Statement.RowOf<typeof passwordStatement>
 
-/** 32 MB and some 250 ms: what OWASP names for scrypt. argon2 is not in every OpenSSL that Node is built with. */
+/**
+ * 32 MB and about 250 ms: the parameters that OWASP names for scrypt. Not every OpenSSL that Node is built with has
+ * argon2.
+ */
 const cost = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 2 ** 20 }
 
-/** The hash of a password; it is made beside the event loop. */
+/** The hash of a password, computed outside the event loop. */
 const hashOf = (password: string, salt: Uint8Array): Effect.Effect<Uint8Array> =>
   Effect.callback<Uint8Array>((resume) => {
     scrypt(password.normalize("NFKC"), salt, 32, cost, (error, hash) =>
@@ -89,7 +92,7 @@ export const endOtherStatement = Statement.make({
   text: "delete from tributary.dashboard_sessions where generation <> $1"
 })
 
-/** Processes that start at the same time agree on one: the loser looks again. */
+/** Processes that start at the same time agree on one generation: a process whose write was too late reads again. */
 const generationOf: InWarehouse["generation"] = Effect.fnUntraced(function* (password) {
   const [before] = yield* Statement.run(passwordStatement)
   if (before !== undefined && (yield* isOf(before, password))) return before.generation
@@ -126,7 +129,7 @@ export const endAllStatement = Statement.make({
 
 type InWarehouse = Sessions<SqlError, SqlClient.SqlClient | SecureRandom.SecureRandom>
 
-/** In the control plane of the warehouse. */
+/** {@link Sessions} in the control plane of the warehouse. */
 export const inWarehouse: InWarehouse = {
   key,
   generation: generationOf,

@@ -2,11 +2,12 @@
  * A scan: the choice between full and incremental, and its pages from the first to the last.
  *
  * Promise: a page token that repeats stops a scan, and so do {@link emptyPagesMax} pages in a row without a new record. An
- * empty page that should have records is read a second time, and that answer counts. The cursor of a completed scan is the
- * earliest position of its pages, so that the next scan misses no change. An incremental scan begins before the stored
- * cursor by the overlap, so that it meets rows that became visible after their own stamp.
+ * empty page that should have records is read a second time, and the second answer counts. The cursor of a completed scan
+ * is the earliest position of its pages, so that the next scan misses no change. An incremental scan begins before the
+ * stored cursor by the overlap, so that it reads rows that became visible after their own stamp.
  */
 import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, Page } from "../connector/Connector.ts"
 import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
@@ -15,7 +16,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../land/Checkpoint.ts"
 import { before, earlier, isAfter, millisecondsOf } from "../connector/Instant.ts"
 
-/** One page, the scan as it stands after it, and whether it was the last. */
+/** One page, the state of the scan after it, and whether it was the last. */
 export interface ScannedPage {
   readonly page: Page
   readonly scan: OpenScan
@@ -24,18 +25,18 @@ export interface ScannedPage {
 
 /** How resources are read; from the configuration. */
 export interface ScanSettings {
-  /** How far before the cursor a scan begins at least, in milliseconds (spec A-05). */
-  readonly overlapMs: number
-  /** A resource with a cursor is read in full when its last full scan began longer ago than this; null never. */
-  readonly fullScanEveryMs: number | null
+  /** Minimum overlap, in milliseconds (spec A-05). */
+  readonly overlap: Duration.Duration
+  /** A resource with a cursor is read in full when its last full scan began longer ago than this. */
+  readonly fullScanInterval: Duration.Duration
   /** A resource without a cursor is read in full when its last full scan began longer ago than this. */
-  readonly cursorlessScanEveryMs: number
+  readonly cursorlessScanInterval: Duration.Duration
 }
 
 export const settingsDefault: ScanSettings = {
-  overlapMs: 300_000,
-  fullScanEveryMs: 7 * 24 * 60 * 60 * 1000,
-  cursorlessScanEveryMs: 0
+  overlap: Duration.seconds(300),
+  fullScanInterval: Duration.days(7),
+  cursorlessScanInterval: Duration.zero
 }
 
 export interface ScanRequest {
@@ -50,9 +51,9 @@ export interface ScanPlan {
   readonly until: string | null
   /** Null begins at the first page. */
   readonly resume: OpenScan | null
-  /** The cursor that the scan goes on from, as stored; null where there is none. */
+  /** The stored cursor from which the scan goes on; null where there is none. */
   readonly cursor: string | null
-  /** How far before the cursor it begins, in milliseconds. */
+  /** The overlap, in milliseconds. */
   readonly overlapMs: number
   /** Why it is a full scan although none was requested; null otherwise. */
   readonly reason: string | null
@@ -63,8 +64,8 @@ export interface ChildrenPlan {
   readonly kind: "children"
 }
 
-export const effectiveOverlapMs = (checkpoint: Checkpoint, settings: ScanSettings): number =>
-  Math.max(settings.overlapMs, checkpoint.overlapMs)
+const effectiveOverlapMs = (checkpoint: Checkpoint, settings: ScanSettings): number =>
+  Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs)
 
 /** Chooses what a run reads. A scan in progress goes on, unless it is incremental and a full one is requested. */
 export const plan = (
@@ -77,7 +78,7 @@ export const plan = (
   const { scan, cursor, fullScanAt, fullScanReason } = checkpoint
   const overlapMs = effectiveOverlapMs(checkpoint, settings)
   const ageMs = fullScanAt === null ? Infinity : nowMs - fullScanAt
-  const isOld = settings.fullScanEveryMs !== null && fullScanAt !== null && ageMs >= settings.fullScanEveryMs
+  const isOld = fullScanAt !== null && ageMs >= Duration.toMillis(settings.fullScanInterval)
   const incremental = resource.modifiedSince && cursor !== null && !request.full && fullScanReason === null && !isOld
   const common = { until: null, cursor, overlapMs }
   if (scan !== null && (scan.kind === "full" || incremental)) {
@@ -86,8 +87,8 @@ export const plan = (
   if (incremental) {
     return { ...common, kind: "incremental", since: before(cursor, overlapMs), resume: null, reason: null }
   }
-  const { cursorlessScanEveryMs } = settings
-  const isSwept = !resource.modifiedSince && cursorlessScanEveryMs > 0 && ageMs < cursorlessScanEveryMs
+  const intervalMs = Duration.toMillis(settings.cursorlessScanInterval)
+  const isSwept = !resource.modifiedSince && intervalMs > 0 && ageMs < intervalMs
   if (isSwept && !request.full && fullScanReason === null) return { kind: "children" }
   const reason = request.full ? null : (fullScanReason ?? (isOld ? "the last full scan is old" : null))
   return { ...common, kind: "full", since: null, resume: null, reason }
@@ -111,8 +112,8 @@ export const planBackfill = (
 const futureMsMax = 60 * 60 * 1000
 
 /**
- * The position that a page proves. The time of the answer stands in for a `synced_through` that the source does not give
- * (spec A-05), or that lies in the future: the next scan would miss every change before it.
+ * The position that a page proves. The time of the answer replaces a `synced_through` that the source does not give (spec
+ * A-05), or that lies in the future: with such a cursor the next scan would miss every change before it.
  */
 const cursorOf = (resource: Resource, page: Page, overlapMs: number): string | null => {
   const answeredAt = page.answeredAt ?? null
@@ -142,7 +143,7 @@ export class SourceClockRegressed extends Data.TaggedError("SourceClockRegressed
   readonly to: string
 }> {
   override get message(): string {
-    return `the source says it is synced through ${this.to}, and said ${this.from} before: its clock was set back, or it was restored`
+    return `the source reports synced_through ${this.to}, earlier than its previous ${this.from}: its clock was set back, or it was restored`
   }
 }
 
@@ -175,7 +176,7 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   const checkProgress = makeProgressCheck(`/${resource.path}`)
   let state = from.resume
   /**
-   * Whether an empty list is unlikely: a full scan although rows exist, or a page that the one before announced. Without
+   * Whether an empty list is unlikely: a full scan although rows exist, or a page that the previous page announced. Without
    * rows an empty list counts at once: most resources are empty at the first read, and each second request would add a
    * pause. The next full scan reads what a wrong answer left out.
    */
@@ -206,7 +207,7 @@ export const scan = Effect.fnUntraced(function* <E, R, E2>(
   }
 })
 
-/** Fails for a page that leads back, and for {@link emptyPagesMax} pages in a row without a new record. */
+/** Fails when a page token repeats, and after {@link emptyPagesMax} pages in a row without a new record. */
 const makeProgressCheck = (path: string) => {
   const tokens = new Set<string>()
   const isNews = makeNews()

@@ -1,29 +1,31 @@
 /**
  * A limit on connections, in total and for each address.
  *
- * Promise: a new connection always finds a place while another is idle, or slow: it has not sent a whole request, or has
- * not read its answer for a second. The oldest such connection of the address with the most connections is cut, idle ones
- * first. So slow peers, from one address or many, cannot keep out a peer that sends at once. A whole request is always
- * answered. One address keeps a few dozen slow connections at most. A request is slow only after a second, since a proxy
- * passes on bursts from one address. A connection that sends requests without waiting for answers is cut: thousands of
- * them fit into one packet, and each answer takes memory.
+ * Promise: while another connection is idle or slow, a new connection is accepted. A connection is slow when its
+ * request is incomplete, or its answer was not read for a second. The oldest such connection of the address with the
+ * most connections is cut, idle ones first. So slow peers, from one address or many, cannot keep out a peer that sends
+ * at once. A complete request is always answered.
+ *
+ * One address keeps a few dozen slow connections at most. For this limit a request is slow only after a second, since a
+ * proxy passes on bursts from one address. A connection that sends requests without waiting for answers is cut:
+ * thousands of them fit into one packet, and each answer takes memory.
  */
 import type * as http from "node:http"
 import { isIPv4, type Socket } from "node:net"
 
 export interface ConnectionLimitOptions {
   readonly connectionsMax: number
-  /** Connections of one address whose request has not come whole, or whose answer was not read, after a second. */
+  /** Connections of one address whose request is incomplete, or whose answer is unread, after a second. */
   readonly perAddressMax: number
   readonly nowMs: () => number
-  /** A connection was cut although it had begun a request, or has found no place. */
+  /** A connection was cut although it had begun a request, or because there was no place for it. */
   readonly onCut: () => void
 }
 
 interface Connection {
   readonly socket: Socket
   readonly address: string
-  /** When it was made, was answered, or sent the head of a further request. */
+  /** When it was accepted, was answered, or sent the head of a further request. */
   sinceMs: number
   request: http.IncomingMessage | null
   response: http.ServerResponse | null
@@ -35,20 +37,20 @@ interface Connection {
 }
 
 export interface ConnectionLimit {
-  /** A connection was made. */
+  /** Counts an accepted connection. */
   readonly add: (socket: Socket) => void
   /**
-   * The head of a request has come; it has been answered when the response closes. False if the connection was cut: the
-   * request must not be handled.
+   * Counts a request whose head has arrived, until its response closes. False if the connection was cut: the request
+   * must not be handled.
    */
   readonly begin: (request: http.IncomingMessage, response: http.ServerResponse) => boolean
 }
 
 const slowMs = 1_000
-/** No client in use sends more before it has the answer. */
+/** Known clients do not send more requests before they have an answer. */
 const unansweredMax = 4
 
-/** What one peer has: an IPv4 address, or the 64-bit prefix of an IPv6 network. */
+/** The address that counts as one peer: an IPv4 address, or the 64-bit prefix of an IPv6 network. */
 export const addressOf = (remote: string): string => {
   const mapped = remote.replace(/^::ffff:/i, "")
   if (isIPv4(mapped)) return mapped
@@ -63,7 +65,7 @@ interface Connections {
   readonly options: ConnectionLimitOptions
   /** By address; the oldest first. */
   readonly byAddress: Map<string, Set<Connection>>
-  /** By the peer's end: with TLS, a request knows another socket than the one that was accepted. */
+  /** By the peer's address and port: with TLS, a request has another socket than the accepted one. */
   readonly byPeer: Map<string, Connection>
 }
 
@@ -89,7 +91,7 @@ const cut = ({ options }: Connections, connection: Connection) => {
   connection.socket.destroy()
 }
 
-/** The connection of this address to be cut, should one have to be. */
+/** The connection of this address that is cut first; undefined where none is idle or slow. */
 const slowestOf = (
   connections: Connections,
   same: ReadonlySet<Connection>,
@@ -154,7 +156,7 @@ const add = (connections: Connections, socket: Socket) => {
 
 const begin = (connections: Connections, request: http.IncomingMessage, response: http.ServerResponse): boolean => {
   const connection = connections.byPeer.get(peerOf(request.socket))
-  // The rest of the last packet still arrives after the cut.
+  // The rest of the last packet is still parsed after the cut.
   if (connection?.socket.destroyed === true || request.socket.destroyed) return false
   if (connection === undefined) return true
   connection.unansweredCount += 1

@@ -2,8 +2,8 @@
  * An HTTP server with limits on time and connections.
  *
  * Promise: a peer that sends slowly or not at all, or does not read its answer, is cut within bounded time, with or
- * without TLS. `ConnectionLimit.ts` bounds the connections. Renewed certificates are loaded. When it stops, it takes no
- * more requests and finishes those in flight. A failure to listen says what to do.
+ * without TLS. `ConnectionLimit.ts` bounds the connections. Renewed certificates are loaded. When it stops, it accepts
+ * no more requests and finishes those in flight. The error of a failure to listen has a remedy.
  */
 import { readFileSync } from "node:fs"
 import * as http from "node:http"
@@ -37,14 +37,14 @@ export interface Tls {
 }
 
 export interface ServerOptions {
-  /** Its purpose in a message: `receive deliveries`. */
+  /** The purpose of the server in messages: `receive deliveries`. */
   readonly purpose: string
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0: any free port. */
   readonly port: number
   /** Null for plain HTTP, behind a proxy that ends TLS. */
   readonly tls: Tls | null
-  /** A peer that asks before it sends a larger body gets no `100 Continue`. */
+  /** A peer that announces a larger body with `Expect: 100-continue` gets no `100 Continue`. */
   readonly bodyBytesMax: number
   /** How long a peer may take for a request, headers and body; default 10 s. */
   readonly requestTimeout?: Duration.Duration | undefined
@@ -63,17 +63,17 @@ export interface ServerOptions {
   readonly onCut?: (() => void) | undefined
   /** How often the certificate's files are read; default a minute. */
   readonly certificateInterval?: Duration.Duration | undefined
-  /** Whether a part of an answer is written, so that no other answer may follow. */
+  /** Whether a part of an answer was sent on the socket, so that no other answer may follow. */
   readonly isAnswered?: ((socket: Socket) => boolean) | undefined
-  /** Answers; never throws. */
+  /** Answers a request; never throws. */
   readonly handle: (request: http.IncomingMessage, response: http.ServerResponse) => void
 }
 
 export interface Server {
   readonly port: number
-  /** Where it listens; a sender outside may use another address. */
+  /** The address it listens at; a sender outside may use another one. */
   readonly url: string
-  /** Whether it takes no more requests. Connections are not kept then. */
+  /** Whether it accepts no more requests. Connections are not kept alive then. */
   readonly isStopping: () => boolean
 }
 
@@ -83,7 +83,7 @@ const checkEveryMs = 1_000
 /** Longer than a load balancer keeps an idle connection: this side never closes first. */
 const keepAliveMs = 65_000
 const connectionsMaxDefault = 1_024
-export const connectionsPerAddressMaxDefault = 64
+const connectionsPerAddressMaxDefault = 64
 /** The last answer to a peer that is cut must leave within this time. */
 const lastWordMaxMs = 1_000
 const stopMaxMs = 5_000
@@ -222,7 +222,7 @@ const readPem = (purpose: string, tls: Tls): Effect.Effect<Pem, ListenError> =>
       })
   })
 
-/** Loads renewed certificates. The old one stays in place of a broken one, which is logged once. */
+/** Loads renewed certificates. Instead of a broken one, which is logged once, the old one stays in use. */
 const follow = (
   server: https.Server,
   purpose: string,

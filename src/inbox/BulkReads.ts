@@ -4,6 +4,7 @@
  * Promise: an event is resolved only by a read that began after it was due. The resolution that a failed read gives its
  * events depends on what failed: the source, the resource or the records.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -28,9 +29,9 @@ import * as RefetchRequests from "./RefetchRequests.ts"
 import { isComplete, refresh, type RefreshOptions } from "./Refresh.ts"
 import { type SyncPosition, syncPositionOf } from "./SyncPosition.ts"
 
-/** A resource with contention is left alone for so long. */
+/** The pause of a resource with contention. */
 export const contendedPauseMs = 2_000
-/** A scan that failed, or resolved few events, is not repeated for so long. */
+/** Minimum time before a scan is repeated that failed, or resolved few events. */
 export const scanRetryMs = 60_000
 /** Minimum time between two reads of every record on behalf of events. */
 const fullReadEveryMs = 60_000
@@ -44,11 +45,11 @@ export const childrenEveryMs = 5_000
 
 /** More records than this are due before a scan is considered. */
 export const scanMinEvents = 25
-/** A page of a scan costs about as much as so many concurrent fetches. */
+/** A page of a scan costs about as much as this many concurrent fetches. */
 export const fetchesPerPage = 10
 const positionEveryMs = 1_000
 
-/** Whether a scan from the cursor costs less than so many fetches. */
+/** Whether a scan from the cursor costs less than a fetch of each record. */
 export const isScanCheaper = Effect.fnUntraced(function* (
   worker: InboxWorker,
   { path, table, companyId }: ResourceTarget,
@@ -60,7 +61,7 @@ export const isScanCheaper = Effect.fnUntraced(function* (
   const isCheaper = (repeated: number) => records > fetchesPerPage * (1 + (records + repeated) / state.pageRecords)
   if (!isCheaper(0)) return false
   const { hasCursor, overlapMs, lastScan } = yield* syncPositionOf(companyId, path)
-  state.overlapMs = Math.max(worker.company.engine.overlapMs, overlapMs)
+  state.overlapMs = Math.max(Duration.toMillis(worker.company.engine.overlap), overlapMs)
   // Within the overlap, a scan repeats the records of the last scan and the fetches since then.
   const last = lastScan !== null && lastScan.msAgo <= state.overlapMs ? lastScan : null
   const since = worker.now() - (last?.msAgo ?? state.overlapMs)
@@ -100,7 +101,7 @@ export const runLiveLane = Effect.fnUntraced(function* (
 const isIncremental = ({ table }: ResourceTarget, { hasCursor }: SyncPosition) =>
   table.resource.modifiedSince && hasCursor
 
-/** How long the whole resource is not read. Scheduled scans meanwhile answer its events too. */
+/** Time until the whole resource may be read. Scheduled scans in this time answer its events too. */
 export const fullReadDelayMs = (worker: InboxWorker, target: ResourceTarget, position: SyncPosition): number => {
   if (worker.isDrain) return 0
   const { fullMsAgo } = position
@@ -112,11 +113,11 @@ export const fullReadDelayMs = (worker: InboxWorker, target: ResourceTarget, pos
 export const isOwnTask = (worker: InboxWorker, target: ResourceTarget, position: SyncPosition): boolean =>
   !worker.isDrain && !isIncremental(target, position)
 
-/** Whether reading the children of so many more parents may become a read of every record. */
+/** Whether reading the children of this many more parents may become a read of every record. */
 export const mayReadEverything = ({ canRefetchChildren, refetchRequests }: SyncPosition, moreParents: number) =>
   !canRefetchChildren || refetchRequests + moreParents > parentsMax
 
-/** Reads what changed in the whole resource, for events that nothing less answers. */
+/** Reads the changes of the whole resource, for events that no smaller read answers. */
 export const readChanges = Effect.fnUntraced(function* (
   worker: InboxWorker,
   target: ResourceTarget,
@@ -130,7 +131,7 @@ export const readChanges = Effect.fnUntraced(function* (
   else yield* worker.breaker.succeed
 })
 
-/** Reads the children of these parents, for the events that name them. Answers whether that went well. */
+/** Reads the children of these parents, for the events that name them. Returns whether the read was complete. */
 export const readChildrenOf = Effect.fnUntraced(function* (
   worker: InboxWorker,
   target: ResourceTarget,
@@ -164,12 +165,12 @@ export const resolveListed = (
   rows: ReadonlyMap<bigint, CompareWithRow.RowState>,
   runId: bigint | null
 ) => {
-  const { overlapMs } = worker.company.engine
+  const overlapMs = Duration.toMillis(worker.company.engine.overlap)
   const resolutions = events.map(({ id, ageMs }): InboxStore.Resolution => {
     if (rows.get(id)?.isCurrent === true) return { id, state: "done", reason: null }
-    if (ageMs >= overlapMs) return { id, state: "done", reason: "the source does not list it" }
+    if (ageMs >= overlapMs) return { id, state: "done", reason: "the source does not list the record" }
     const pauseMs = visibilityDelay(ageMs, overlapMs)
-    return { id, state: "pending", reason: "the source does not show it yet", pauseMs }
+    return { id, state: "pending", reason: "the source does not show the record yet", pauseMs }
   })
   return resolve(worker, resolutions, runId)
 }
@@ -230,7 +231,7 @@ export const refetchChildren = Effect.fnUntraced(function* (worker: InboxWorker,
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "children", yield* live)
   if (outcome.failure === null) return yield* breaker.succeed
   const scope = yield* breaker.classify(outcome.failure, startedAt)
-  // The requests are durable: what a drain leaves, the next worker finds.
+  // The requests are durable: the next worker finds those that a drain leaves.
   if (!worker.isDrain) childrenToRefetch.add(path)
   if (scope === "blocked" || scope === "record") state.nextChildrenAt = worker.now() + scanRetryMs
   if (outcome.failure.kind === "DatabaseError") return yield* failWithDatabase(outcome.failure)

@@ -38,10 +38,10 @@ export interface CircuitBreaker {
 
 const pauseMinMs = 5_000
 const pauseMaxMs = 5 * 60_000
-/** A source that does not answer who the company is for so long is unavailable. */
+/** The timeout of the identification request: a source that exceeds it is unavailable. */
 const identifyTimeoutDefault = Duration.seconds(20)
 
-/** What a failure concerns that leaves the source available; `uncertain` is decided by a request. */
+/** The scopes of failures that leave the source available; a request decides `uncertain`. */
 const scopes: Readonly<Record<Exclude<Disposition, "paused">, FailureScope | "uncertain">> = {
   refused: "blocked",
   unsupported: "blocked",
@@ -72,7 +72,7 @@ export const make = Effect.fnUntraced(function* (
     failures = 0
     openUntil = 0
     reason = null
-    return Effect.logInfo(`company ${name}: the source answers again; events are acted on`)
+    return Effect.logInfo(`company ${name}: the source answers again; events are processed`)
   })
 
   const open = ({ message, remedy }: Failure, pauseLeastMs: number) =>

@@ -13,7 +13,7 @@ export interface RowState {
   readonly isLive: boolean
   /** Time since the read began that brought the row's version; null where there is no row. */
   readonly observedMsAgo: number | null
-  /** Whether the row is as the event left it, or newer, as far as the stamps say. */
+  /** Whether the row has the event's version or a newer one, by their stamps. */
   readonly isCurrent: boolean
   /** Why the event needs no read; null when it does. */
   readonly skipReason: string | null
@@ -25,7 +25,7 @@ export interface RowState {
  * Compares events with their rows. A row answers an event in three cases:
  * it is newer than the event; it was read after the event was due;
  * or it has the event's stamp, and a completed scan began after the event was due.
- * A read in the future was made before the warehouse's clock was set back, and answers nothing.
+ * A read in the future was made before the warehouse's clock was set back, and does not count.
  */
 export const compareWithRow = (
   table: Table,

@@ -75,7 +75,7 @@ export const fetchRequestsOf = (events: ReadonlyArray<InboxStore.ClaimedEvent>):
     recordId === null ? [] : [{ recordId, events: group.map(InboxStore.withoutBody) }]
   )
 
-/** By event the parent that it names, where a list of the parent's children answers it. */
+/** The parents of events by event, for events that a list of the parent's children answers. */
 export const parentsOf = (
   { reader }: InboxWorker,
   { table }: ResourceTarget,

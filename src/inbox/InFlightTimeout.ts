@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import { RequestInFlight } from "../connector/Connector.ts"
 
 export interface InFlightTimeout {
-  /** Time for which the source has had the requests. */
+  /** Time for which the requests were in flight. */
   readonly spentMs: () => number
   /** Whether the source has answered a request, and the work sends another one. */
   readonly isRetried: () => boolean

@@ -1,7 +1,7 @@
 /**
  * Leases on the events of one resource.
  *
- * A lease keeps two processes from the same events. It is a courtesy: no guarantee depends on it.
+ * A lease keeps two processes from processing the same events. It only saves requests: no guarantee depends on it.
  */
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"

@@ -23,7 +23,7 @@ export interface PendingEvent {
   readonly ageMs: number
 }
 
-/** A pending event with its body. Only the rest is kept once the body was read. */
+/** A pending event with its body, which is dropped after it was read. */
 export interface ClaimedEvent extends PendingEvent {
   readonly body: Uint8Array
 }
@@ -51,7 +51,7 @@ export interface Resolution {
 const reasonLengthMax = 1_000
 /** Postponed events of one record that are fetched together with a due one. */
 const postponedMax = 100
-/** Bytes of bodies that are fetched together, about. */
+/** Approximate bytes of the bodies that are fetched together. */
 const fetchedBytesMax = 8 * 1024 * 1024
 const maxBigint = 9_223_372_036_854_775_807n
 
@@ -113,7 +113,7 @@ export const fetchDueStatement = Statement.make({
 
 /**
  * Fetches the events of a resource that have been due for longest, in the order of their arrival. Postponed events of
- * the same records come with them. Records in flight are left out. One event comes, however large its body is.
+ * the same records come with them. Records in flight are left out. At least one event is returned, however large it is.
  */
 export const fetchDue = (request: {
   readonly company: string
@@ -194,7 +194,7 @@ export const skipStatement = Statement.make({
           returning id`
 })
 
-/** Marks events about no resource, or about one that is not among `paths`, as skipped. Answers how many. */
+/** Marks events about no resource, or about one that is not among `paths`, as skipped. Returns their number. */
 export const skipUnsynced = (company: string, paths: Iterable<string>): Statement.Named<number> =>
   Effect.map(Statement.runNamed(skipStatement, [company, JSON.stringify([...paths])]), ({ length }) => length)
 
@@ -219,7 +219,7 @@ export const replayStatement = Statement.make({
           returning id`
 })
 
-/** Makes resolved events pending again. Their records are read, whatever the warehouse holds. Answers how many. */
+/** Makes resolved events pending again. Their records are read, whatever the warehouse holds. Returns their number. */
 export const replay = (company: string, { state, eventIds, resource, since }: ReplayFilter): Statement.Named<number> =>
   Effect.map(
     Statement.runNamed(replayStatement, [

@@ -1,5 +1,6 @@
-/** The state of one worker: what a process knows about the inbox of a company while it processes its events. */
+/** The state of one inbox worker: what a process knows about the pending events of one company. */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type { Priority } from "../budget/Budget.ts"
@@ -19,19 +20,19 @@ interface RecentFetches {
   records: number
 }
 
-/** What the worker knows of one resource. All times are of the monotonic clock, in milliseconds. */
+/** The worker's state of one resource. All times are of the monotonic clock, in milliseconds. */
 export interface ResourceState {
-  /** The resource is left alone until then. */
+  /** The resource is not read before this time. */
   pausedUntil: number
-  /** No scan answers many events before then. */
+  /** Many events are not answered by a scan before this time. */
   nextScanAt: number
-  /** The whole resource is not read before then. */
+  /** The whole resource is not read before this time. */
   nextFullReadAt: number
-  /** The children of changed parents are not read before then. */
+  /** The children of changed parents are not read before this time. */
   nextChildrenAt: number
-  /** Records of a page, as far as scans have shown. */
+  /** The largest page size that scans have shown. */
   pageRecords: number
-  /** How far before its cursor a scan begins. */
+  /** The overlap of a scan. */
   overlapMs: number
   /** Fetches that a scan from the cursor would repeat. */
   readonly recentFetches: Array<RecentFetches>
@@ -42,7 +43,7 @@ export interface InboxWorker {
   readonly reader: DeliveryReader
   /** Whether the worker ends as soon as no event is due. */
   readonly isDrain: boolean
-  /** The name under which the worker holds leases. */
+  /** The owner of the worker's leases. */
   readonly owner: string
   /** The monotonic clock, in milliseconds. */
   readonly now: () => number
@@ -54,7 +55,7 @@ export interface InboxWorker {
   readonly childrenToRefetch: Set<string>
   /** Resources with events that only a read of every record answers. */
   readonly fullReads: Set<string>
-  /** Null until the source has answered who the company is. */
+  /** Null until the source has identified the company. */
   companyId: bigint | null
   /** How often this process has stored new events. */
   arrivals: number
@@ -107,14 +108,14 @@ export const stateOf = ({ company, resources }: InboxWorker, path: string): Reso
     nextFullReadAt: 0,
     nextChildrenAt: Number.NEGATIVE_INFINITY,
     pageRecords: pageRecordsDefault,
-    overlapMs: company.engine.overlapMs,
+    overlapMs: Duration.toMillis(company.engine.overlap),
     recentFetches: []
   }
   resources.set(path, state)
   return state
 }
 
-/** Leaves a resource alone for a while. */
+/** Pauses a resource. */
 export const pause = (worker: InboxWorker, path: string, ms: number): void => {
   stateOf(worker, path).pausedUntil = worker.now() + ms
 }
@@ -176,8 +177,8 @@ export const noteFetches = (worker: InboxWorker, path: string, records: number):
 
 export const isRetrievable = ({ resource }: Table): boolean => resource.operations.includes("R")
 
-/** The priority of reads that an event waits for. */
+/** The priority of reads for which an event waits. */
 export const urgent: Priority = { class: "urgent", dueAt: 0 }
 
-/** The priority of reads that no single event waits for: that of a scheduled run that is due now. */
+/** The priority of reads for which no single event waits: that of a scheduled run that is due now. */
 export const live = Effect.map(Clock.currentTimeMillis, (dueAt): Priority => ({ class: "live", dueAt }))

@@ -3,9 +3,9 @@
  *
  * Promise: an event that is reported as `stored` or `known` is committed, whatever `synchronous_commit` the operator set.
  * All waiting events go into one statement. An event that arrives alone is inserted immediately; in a stream, an event
- * waits for some milliseconds at most. While events cannot be stored, their senders learn that well within the source's
- * timeout of 15 s, and the writer recovers by itself. The queue is bounded. An event that Postgres cannot hold fails
- * alone.
+ * waits for some milliseconds at most. While events cannot be stored, their senders get that answer well within the
+ * source's timeout of 15 s, and the writer recovers by itself. The queue is bounded. An event that Postgres cannot hold
+ * fails alone.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -53,11 +53,9 @@ export interface InboxStats {
 export interface InboxWriter {
   /** Offers an event. `done` is called once, with the result. It must not throw. */
   readonly put: (event: NewEvent, done: (outcome: Outcome) => void) => void
-  /** {@link put} as an effect. */
-  readonly store: (event: NewEvent) => Effect.Effect<InsertResult, InboxUnavailable>
   /**
    * Proves that events can be stored, by a statement without events. A proof of the last second counts. Concurrent
-   * callers share one place in the queue.
+   * callers share one entry of the queue.
    */
   readonly probe: Effect.Effect<void, InboxUnavailable>
   readonly stats: () => InboxStats
@@ -89,8 +87,8 @@ const defaults = {
   waitingBytesMax: 64 * 1024 * 1024
 }
 /**
- * A statement begins at once when the last one began so long ago. Otherwise it begins when an event has waited for so
- * long, or when {@link batchWindowCount} events wait. In a steady stream, this saves two thirds of the statements.
+ * A statement begins at once when the last one began at least this long ago. Otherwise it begins when an event has waited
+ * for this time, or when {@link batchWindowCount} events wait. In a steady stream, this saves two thirds of the statements.
  */
 const batchWindowMs = 10
 const batchWindowCount = 16
@@ -105,7 +103,7 @@ interface Writer {
   isWriting: boolean
   /** Failures in a row. */
   failures: number
-  /** How many events must wait for it to go on. */
+  /** Number of waiting events that wakes it. */
   wakesAt: number
   /** Null while it is not idle. */
   wake: (() => void) | null
@@ -177,7 +175,7 @@ const resolveBatch = (state: WriterState, batch: ReadonlyArray<PendingInsert>, r
   state.counts.batches += 1
   state.failing = null
   state.lastWriteOk = { monotonicMs: monotonicMs(state), at: state.clock.currentTimeMillisUnsafe() }
-  // An event whose first statement committed without an answer counts as known, but no worker knows of it yet.
+  // An event whose first statement committed without an answer counts as known, but no worker has been woken for it yet.
   if (rows.length > 0 || batch.some(({ attempts }) => attempts > 0)) state.arrived.openUnsafe()
   const isAllNew = rows.length === batch.length
   const newKeys = new Set(isAllNew ? [] : rows.map(keyOf))
@@ -187,7 +185,7 @@ const resolveBatch = (state: WriterState, batch: ReadonlyArray<PendingInsert>, r
   }
 }
 
-/** Inserts a batch. Where Postgres rejects a value, halves of the batch are tried until the event is found. */
+/** Inserts a batch. Where Postgres rejects a value, the batch is halved until the event is found. */
 const insertBatch = (
   state: WriterState,
   client: pg.Client,
@@ -212,7 +210,7 @@ const insertBatch = (
   })
 }
 
-/** Resolves the inserts of a failed statement, or puts them back where another connection may help in time. */
+/** Resolves the inserts of a failed statement, or returns them to the queue if another connection may store them in time. */
 const resolveFailedBatch = (state: WriterState, batch: ReadonlyArray<PendingInsert>, error: DatabaseError) => {
   const { pending, writers, limits } = state
   state.failing = error.message
@@ -226,7 +224,7 @@ const resolveFailedBatch = (state: WriterState, batch: ReadonlyArray<PendingInse
   if (retried.length > 0) wakeOne(state)
   const failed = batch.filter((insert) => !retried.includes(insert))
   failAll(state, failed, unavailable(state))
-  // The inserts behind do not wait for a second timeout of the same server.
+  // The other inserts do not wait for a second timeout of the same server.
   if (isTimeout(error)) failAll(state, PendingInserts.shiftAll(pending), unavailable(state))
 }
 
@@ -244,7 +242,7 @@ const writeBatch = (
   )
 }
 
-/** Waits until so many events are pending. */
+/** Waits until this many events are pending. */
 const awaitPending = ({ pending }: WriterState, writer: Writer, count: number) =>
   Effect.callback<void>((resume) => {
     if (pending.inserts.length >= count) return resume(Effect.void)
@@ -317,7 +315,7 @@ const runWriter = Effect.fnUntraced(function* (state: WriterState, writer: Write
     if (isReplaced) continue
     state.failing = error.message
     state.isOutageLogged = true
-    state.warnings.warn("inbox", `Events cannot be stored: ${error.message}; senders are asked to come again`)
+    state.warnings.warn("inbox", `Events cannot be stored: ${error.message}; senders get 503 and retry`)
     if (!isConnected(state)) failAll(state, PendingInserts.shiftAll(state.pending), unavailable(state))
     yield* Effect.sleep(Backoff.delayMs(writer.failures, pauseMinMs, pauseMaxMs))
   }
@@ -374,12 +372,6 @@ export const make = Effect.fnUntraced(function* (
   )
   return {
     put: (event, done) => offer(state, event, done),
-    store: (event) =>
-      Effect.callback((resume) =>
-        offer(state, event, (outcome) =>
-          resume(typeof outcome === "string" ? Effect.succeed(outcome) : Effect.fail(outcome))
-        )
-      ),
     probe: probe(state),
     stats: () => ({
       waiting: state.pending.inserts.length,

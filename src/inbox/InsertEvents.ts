@@ -50,7 +50,7 @@ export const insertStatement = Statement.make({
 /** The key of an event that was inserted. */
 export type InsertedRow = Statement.RowOf<typeof insertStatement>
 
-/** Inserts events, and answers those that are new. */
+/** Inserts events, and returns those that are new. */
 export const insertEvents = (
   client: pg.Client,
   events: ReadonlyArray<NewEvent>

@@ -1,4 +1,4 @@
-/** The modification time that an event or a record shows. Two of them are compared as exactly as both show it. */
+/** The modification time of an event or a record, and the comparison of two of them at their common precision. */
 
 /** The stamp, where it is an instant in UTC that a timestamptz holds exactly; null otherwise. */
 export const exactStamp = (stamp: string | null): string | null => {

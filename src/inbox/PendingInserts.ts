@@ -40,7 +40,7 @@ export interface PendingInserts {
 
 const batchMax = 1_000
 const batchBytesMax = 8 * 1024 * 1024
-/** Memory of an event beside its body, about. */
+/** Approximate memory of an event besides its body. */
 const eventBytes = 512
 
 export const sizeOf = (event: NewEvent | null): number => (event === null ? 0 : event.body.length + eventBytes)

@@ -1,12 +1,12 @@
 /**
  * A worker's time slice on the events of one resource.
  *
- * How a record is read: by its number, as long as that is cheap. One scan answers all events where more than
- * `scanMinEvents` (BulkReads.ts) records are due, and where fetching them costs more than the pages of a scan from the cursor.
- * Events about the whole resource, and those of a resource without single records, are answered by a list.
+ * A record is read by its number, as long as that is cheap. One scan answers all events if more than `scanMinEvents`
+ * (BulkReads.ts) records are due, and if fetching them costs more than the pages of a scan from the cursor. Events about the
+ * whole resource, and those of a resource without single records, are answered by a list.
  *
- * Promise: the slice ends soon after another resource needs its place, or after the lease is lost. Then the events are
- * due as before.
+ * Promise: the slice ends soon after another resource needs its slot, or after the lease is lost. Then the events are due
+ * as before.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -50,7 +50,7 @@ const renewEveryMs = 3_000
 const idleTimeout = Duration.seconds(2)
 /** A pause after a failed task on a resource. */
 export const failurePauseMs = 5_000
-/** A pause between two long slices. Another process that needs the resource gets it then. */
+/** A pause between two long slices, in which another process can acquire the resource. */
 const yieldMs = 300
 
 interface TimeSlice {
@@ -59,17 +59,17 @@ interface TimeSlice {
   readonly startedAt: number
   /** Whether the last scan resolved nothing: then another scan does not help. */
   wasScanUseless: boolean
-  /** The events that the last scan for many was to answer. */
+  /** The events for which the last scan ran. */
   scannedFor: ReadonlySet<bigint>
   /** When the whole resource may be read, for an event that requires it. */
   nextFullReadAt: number
-  /** Whether the process that had the lease before may still have locks. */
+  /** Whether the previous owner of the lease may still have locks. */
   takesOver: boolean
 }
 
 type NextStep = "continue" | "end"
 
-/** Ends the slice. The resource is left alone for a while. */
+/** Ends the slice, and pauses the resource. */
 const endWithPause = ({ worker, target }: TimeSlice, ms: number): NextStep => {
   pause(worker, target.path, ms)
   return "end"
@@ -129,7 +129,7 @@ const processEvents = Effect.fnUntraced(function* (slice: TimeSlice) {
   }
 })
 
-/** Notes what the scan before has resolved. */
+/** Notes which events the previous scan has resolved. */
 const noteScanResult = (slice: TimeSlice, { unanswered, count }: DueEvents) => {
   const { worker, target, scannedFor } = slice
   // A scan that left more than half of its events is not repeated soon.
@@ -190,7 +190,7 @@ const readByNumber = Effect.fnUntraced(function* (slice: TimeSlice, unanswered: 
   return yield* fetchByNumber(slice, requests)
 })
 
-/** Reads the whole resource, unless a task of its own does that. Answers whether it was read. */
+/** Reads the whole resource, unless a separate task does that. Returns whether it was read. */
 const readWholeResource = Effect.fnUntraced(function* (slice: TimeSlice, events: ReadonlyArray<ClaimedEvent>) {
   const { worker, target } = slice
   const position = yield* syncPositionOf(target.companyId, target.path)
@@ -207,7 +207,7 @@ const readWholeResource = Effect.fnUntraced(function* (slice: TimeSlice, events:
   return true
 })
 
-/** Scans from the cursor, for many events. The events that it leaves are fetched by number. */
+/** Scans from the cursor, for many events. Events that the scan does not resolve are fetched by number. */
 const scanForMany = Effect.fnUntraced(function* (slice: TimeSlice, events: ReadonlyArray<ClaimedEvent>) {
   const { worker, target } = slice
   const { outcome, startedAt } = yield* runLiveLane(worker, target, "changes")
@@ -223,22 +223,16 @@ const scanForMany = Effect.fnUntraced(function* (slice: TimeSlice, events: Reado
 
 const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: ReadonlyArray<FetchRequest>) {
   const { worker, target, startedAt } = slice
-  const { companyId, tables, table, path } = target
-  const { company, breaker } = worker
+  const { path } = target
   const never = { arrivals: -1, ms: Number.NEGATIVE_INFINITY }
   let lastLook = never
-  const outcome = yield* fetchRecords({
-    company,
-    companyId,
-    tables,
-    table,
-    breaker,
+  const outcome = yield* fetchRecords(worker, target, {
     takesOver: slice.takesOver,
     first,
     more: (inFlight) =>
       Effect.gen(function* () {
         if (!target.isOurs()) return null
-        // Without new events of this process, those of other processes are looked for once in a while.
+        // Without new events of this process, events of other processes are looked for once per interval.
         const isFresh = lastLook.arrivals === worker.arrivals && worker.now() - lastLook.ms < lookEveryMs
         if (!worker.isDrain && isFresh) return []
         const look = { arrivals: worker.arrivals, ms: worker.now() }
@@ -254,7 +248,7 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
     idleTimeout: worker.isDrain ? Duration.zero : idleTimeout,
     onResolved: (resolutions, landed: LandingResult | null) => {
       countResolutions(worker, resolutions)
-      // Events of records in flight were left out by the last look.
+      // The last look left out the events of records in flight.
       lastLook = never
       if (landed === null) return
       noteFetches(worker, path, landed.inserted + landed.updated)

@@ -1,10 +1,10 @@
 /**
- * Workers that process the inbox: they read the records that events name.
+ * Workers that process the inbox: they read the records of events.
  *
- * Promise: every pending event is answered by a read that began after it was due, or by a row that shows that it needs
- * none. No value of an event's body is ever loaded. A failed event is tried again while the others go on; a dead letter
- * stays until a person replays it. Several processes may work on one inbox, and each may end at any point: no event is
- * lost, and processing one twice does no harm.
+ * Promise: every pending event is answered by a read that began after it was due, or by a row that shows that no read is
+ * needed. No value of an event's body is ever loaded. A failed event is retried while the others go on; a dead letter stays
+ * until a person replays it. Several processes may work on one inbox, and each may end at any point: no event is lost, and
+ * processing an event twice does no harm.
  *
  * Resources share the worker (see FairShare.ts). Full scans, and reads of the children of changed parents, run as tasks
  * beside the events.
@@ -40,7 +40,7 @@ export interface WorkerOptions {
   readonly pollInterval?: Duration.Duration
 }
 
-/** What a drain did. */
+/** The result of a drain. */
 export interface WorkerStats {
   readonly done: number
   readonly dead: number
@@ -54,7 +54,7 @@ export interface WorkerStats {
 const pollIntervalDefault = Duration.seconds(1)
 /** Minimum time between two looks. */
 const lookPauseMs = 100
-/** How long a drain waits for the events that another process works on. */
+/** How long a drain waits for the events of another process. */
 const contendedWaitMs = 250
 const drainFailuresMax = 3
 
@@ -175,7 +175,7 @@ const onceLogger = (company: string) => {
       Effect.suspend(() => {
         if (failing.has(work)) return Effect.void
         failing.add(work)
-        return Effect.logWarning(`company ${company}: ${work} must wait: ${error.message}`)
+        return Effect.logWarning(`company ${company}: ${work}: waiting for the warehouse: ${error.message}`)
       }),
     succeeded: (work: string) => {
       failing.delete(work)
@@ -232,8 +232,8 @@ export const run = (options: WorkerOptions): Effect.Effect<never, never, Databas
   )
 
 /**
- * Processes the company's events until none is due, and answers what it did. Fails when the database keeps failing. Where
- * the source is unavailable, it ends and says so.
+ * Processes the company's events until none is due, and returns its counts. Fails when the database keeps failing. When the
+ * source is unavailable, it ends with the reason.
  */
 export const drain = (
   options: WorkerOptions

@@ -1,7 +1,7 @@
 /**
  * A pool of fibers that fetch records by number.
  *
- * Promise: a slow fetch holds no other up: another reader starts beside a stuck one. A fetch without an answer fails
+ * Promise: a slow fetch delays no other: another reader starts beside a stuck one. A fetch without an answer fails
  * after a bounded time.
  */
 import * as Cause from "effect/Cause"
@@ -23,7 +23,7 @@ export interface ReaderPoolOptions {
   readonly connector: ConnectorShape
   readonly resource: Table["resource"]
   readonly breaker: CircuitBreaker
-  /** A fetch that takes longer no longer counts among those in flight: another one may begin beside it. */
+  /** A fetch that takes longer no longer counts as in flight: another one may begin beside it. */
   readonly stuckAfter: Duration.Duration
   /** A fetch that takes longer fails. */
   readonly readTimeout: Duration.Duration
@@ -61,7 +61,7 @@ export const make = Effect.fnUntraced(function* (options: ReaderPoolOptions) {
   return pool
 })
 
-/** The number of fetches that the source has had for longer than this. */
+/** The number of fetches that have been in flight for longer than this. */
 export const countSlower = ({ inFlight }: ReaderPool, limit: Duration.Duration): number => {
   const limitMs = Duration.toMillis(limit)
   let count = 0
@@ -69,10 +69,10 @@ export const countSlower = ({ inFlight }: ReaderPool, limit: Duration.Duration):
   return count
 }
 
-/** Whether a fetch is being retried. Cut off each time, its failure would never be seen. */
+/** Whether a fetch is being retried. If every run interrupted it, its failure would never be seen. */
 export const isRetrying = ({ inFlight }: ReaderPool): boolean => [...inFlight].some(({ isRetried }) => isRetried())
 
-/** Whether so many readers are too few. */
+/** Whether this number of readers is too small. */
 const needsReader = (pool: ReaderPool, readers: number) => readers - countSlower(pool, pool.stuckAfter) < concurrency
 
 /** Starts readers while there are requests for them. */

@@ -2,9 +2,9 @@
  * A run that answers events by fetching their records by number.
  *
  * Promise: all fetched events of a record are answered by one read that began after they were due, and are resolved in
- * the transaction that lands it. A record that fails, or is slow, holds no other up. The run ends soon after its time
- * slice, whatever is being read for the first time. A retried read is brought to its end, so that a record that never
- * can be read is found. An interrupted read leaves its events as they were.
+ * the transaction that lands it. A record that fails, or is slow, delays no other. The run ends soon after its time slice
+ * and interrupts first reads. A retried read runs to its end, so that a record that can never be read is found. An
+ * interrupted read leaves its events as they were.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,25 +15,18 @@ import * as WriteSession from "../land/WriteSession.ts"
 import type { LandingResult } from "../land/Landing.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { Company } from "../sync/Company.ts"
 import { childrenOf } from "../warehouse/Table.ts"
 import { runToCompletion } from "../sync/FetchRecords.ts"
 import { attributesOf, type Outcome } from "../sync/Outcome.ts"
 import { Progress } from "../sync/Progress.ts"
 import { addTotals, type RunState } from "../sync/RunState.ts"
-import type { Table } from "../warehouse/Table.ts"
-import type { CircuitBreaker } from "./CircuitBreaker.ts"
 import * as InboxStore from "./InboxStore.ts"
+import type { InboxWorker, ResourceTarget } from "./InboxWorker.ts"
 import * as ReaderPool from "./ReaderPool.ts"
 import { type FetchRequest, type FetchResult, quarantinedReason, resolveFetches } from "./ResolveFetches.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface RecordFetcherOptions {
-  readonly company: Company
-  readonly companyId: bigint
-  readonly tables: ReadonlyMap<string, Table>
-  readonly table: Table
-  readonly breaker: CircuitBreaker
   /** The first requests; null fetches them by {@link more}. */
   readonly first: ReadonlyArray<FetchRequest> | null
   /** Fetches more requests; null ends the run. */
@@ -44,21 +37,21 @@ export interface RecordFetcherOptions {
   readonly idleTimeout: Duration.Duration
   /** Whether the run ends before its time slice is over, since other resources wait; default: never. */
   readonly shouldYield?: () => boolean
-  /** Takes the locks of another process, which has given no heartbeat for long. */
+  /** Whether to end the sessions of a lock holder whose process has sent no heartbeat for long. */
   readonly takesOver?: boolean
   readonly limits?: Partial<Limits>
   /** Called after events were resolved. */
   readonly onResolved: (resolutions: ReadonlyArray<InboxStore.Resolution>, landed: LandingResult | null) => void
 }
 
-/** Of a read, only the time counts in which the source has the request. */
+/** The time of a read counts only while its request is in flight. */
 export interface Limits {
   /** The run does not end while a read takes longer than this, or is retried, unless the run takes much longer. */
   readonly slowAfter: Duration.Duration
   /** See {@link ReaderPool.ReaderPoolOptions}. */
   readonly stuckAfter: Duration.Duration
   readonly readTimeout: Duration.Duration
-  /** Time in which first reads may still answer once the run ends; the wait for a permit counts. */
+  /** Time in which first reads may still finish after the run has begun to end; the wait for a permit counts. */
   readonly gracePeriod: Duration.Duration
 }
 
@@ -69,20 +62,25 @@ const limitsDefault: Limits = {
   gracePeriod: Duration.seconds(2)
 }
 
-/** Records landed together at most. */
+/** Maximum records of one landing. */
 const recordsPerLanding = 100
 /** How long a landing waits for the records of other readers. */
 const batchWindowMs = 400
-/** With fewer records in flight than this, more are fetched from the inbox. */
+/** With fewer records in flight than this, more events are fetched from the inbox. */
 const inFlightLow = 100
 const lookEveryMs = 200
-/** A run ends after this: the ledger shows it, and other runs get the resource… */
+/** A run ends after this, so that its counts are visible and other runs get the resource… */
 export const sliceMs = 8_000
 const sliceRecordsMax = 5_000
 /** … but while a read is slow, only after this. */
 const sliceMaxMs = 120_000
 
+type Worker = Pick<InboxWorker, "company" | "breaker">
+type Target = Pick<ResourceTarget, "companyId" | "tables" | "table">
+
 interface FetchRun {
+  readonly worker: Worker
+  readonly target: Target
   readonly options: RecordFetcherOptions
   readonly session: WriteSession.WriteSession
   readonly state: RunState
@@ -101,8 +99,8 @@ interface FetchRun {
   busyAt: number
 }
 
-const openSession = Effect.fnUntraced(function* (options: RecordFetcherOptions) {
-  const { company, companyId, table, tables, takesOver = false } = options
+const openSession = Effect.fnUntraced(function* ({ company }: Worker, target: Target, takesOver: boolean) {
+  const { companyId, table, tables } = target
   const lock = yield* ResourceLock.acquire({
     table,
     connector: company.connector,
@@ -120,19 +118,27 @@ const openSession = Effect.fnUntraced(function* (options: RecordFetcherOptions) 
   })
 })
 
-const runOnce = Effect.fnUntraced(function* (options: RecordFetcherOptions, state: RunState) {
-  const { company, companyId, table, breaker } = options
+const runOnce = Effect.fnUntraced(function* (
+  worker: Worker,
+  target: Target,
+  options: RecordFetcherOptions,
+  state: RunState
+) {
+  const { company, breaker } = worker
+  const { companyId, table } = target
   const { resource } = table
   const limits = { ...limitsDefault, ...options.limits }
   const now = yield* MonotonicClock.make
   const startedAt = now()
-  const session = yield* openSession(options)
+  const session = yield* openSession(worker, target, options.takesOver ?? false)
   state.runId = session.runId
   state.began = { companyId, resource: resource.path, kind: "fetch", resumed: false }
   yield* (yield* Progress).began(state.began)
   const { stuckAfter, readTimeout } = limits
   const pool = yield* ReaderPool.make({ connector: company.connector, resource, breaker, stuckAfter, readTimeout })
   yield* fetchAndLand({
+    worker,
+    target,
     options,
     session,
     state,
@@ -179,19 +185,19 @@ const fetchAndLand = Effect.fnUntraced(function* (run: FetchRun) {
   }
 })
 
-/** Whether the run ends now. Other records wait behind a slow read only until {@link sliceMaxMs}. */
-const isOver = ({ options, state, pool, limits }: FetchRun, elapsedMs: number) => {
+/** Whether the run ends now. A slow read delays the end only until {@link sliceMaxMs}. */
+const isOver = ({ worker, options, state, pool, limits }: FetchRun, elapsedMs: number) => {
   if (elapsedMs >= sliceMs || state.totals.records >= sliceRecordsMax) {
     const hasSlowRead = ReaderPool.countSlower(pool, limits.slowAfter) > 0 || ReaderPool.isRetrying(pool)
     if (!hasSlowRead || elapsedMs >= sliceMaxMs) return true
   }
-  return options.breaker.retryAfterMs() > 0 || options.shouldYield?.() === true
+  return worker.breaker.retryAfterMs() > 0 || options.shouldYield?.() === true
 }
 
 const fetchRequests = Effect.fnUntraced(function* (run: FetchRun) {
   const requests = run.first ?? (yield* run.options.more(run.inFlight))
   run.first = null
-  // While much is due, the next look follows at once.
+  // After a large batch, the next look follows at once.
   run.lookedAt = requests !== null && requests.length >= inFlightLow ? Number.NEGATIVE_INFINITY : run.now()
   if (requests === null) run.isEnding = true
   for (const request of requests ?? []) {
@@ -210,12 +216,11 @@ const landResults = Effect.fnUntraced(function* (run: FetchRun, results: Readonl
 
 /** Lands records, and resolves their events in the same transaction. */
 const landBatch = Effect.fnUntraced(function* (
-  { options, session, state }: FetchRun,
+  { worker, target, options, session, state }: FetchRun,
   results: ReadonlyArray<FetchResult>
 ) {
-  const { table, companyId, company } = options
-  const target = { table, companyId, visibleAfterMs: company.engine.overlapMs }
-  const { pages, absent, resolutions } = yield* resolveFetches(target, results)
+  const visibleAfterMs = Duration.toMillis(worker.company.engine.overlap)
+  const { pages, absent, resolutions } = yield* resolveFetches({ ...target, visibleAfterMs }, results)
   if (pages.length === 0 && absent.length === 0) {
     yield* InboxStore.resolve(resolutions)
     options.onResolved(resolutions, null)
@@ -240,16 +245,18 @@ const landBatch = Effect.fnUntraced(function* (
   yield* addTotals(state, landed, pages)
 })
 
-/** Fetches and lands until no request is left, or the time slice is over. Answers how the run went. */
+/** Fetches and lands until no request is left, or the time slice is over. Returns the outcome. */
 export const fetchRecords = Effect.fn("oneByOne")(function* (
+  worker: Worker,
+  target: Target,
   options: RecordFetcherOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
   let isFirst = true
-  const outcome = yield* runToCompletion(options, (state) => {
-    // After a database failure, only the requests that the database has are valid.
+  const outcome = yield* runToCompletion(target, (state) => {
+    // After a database failure, only the requests in the database are valid.
     const attempt = isFirst ? options : { ...options, first: null, takesOver: false }
     isFirst = false
-    return runOnce(attempt, state)
+    return runOnce(worker, target, attempt, state)
   })
   yield* Effect.annotateCurrentSpan(attributesOf(outcome))
   return outcome

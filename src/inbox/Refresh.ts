@@ -1,9 +1,10 @@
 /**
- * One immediate run of the live lane, which reads what changed in a whole resource.
+ * One immediate run of the live lane, which reads the changes of a whole resource.
  *
  * Promise: a complete refresh began after its request, so it lands everything that the source showed by then. It follows
- * the rules of every sync. It never fails: the outcome says how it went.
+ * the rules of every sync. It never fails: the outcome has the failure.
  */
+import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Table } from "../warehouse/Table.ts"
@@ -25,12 +26,9 @@ export interface RefreshOptions {
    * `everything`: every record, so that missing ones are soft-deleted.
    */
   readonly reads: "changes" | "children" | "everything"
-  /** Whether it waits for a moment for another run of the resource, which may be about to end; default true. */
+  /** Whether to wait a moment for a run that may just be ending; default true. */
   readonly waits?: boolean
 }
-
-/** An interval that never ends. */
-const never = Number.MAX_SAFE_INTEGER
 
 /**
  * Whether a refresh has read everything that was requested. Records that cannot be landed are in quarantine. A full scan
@@ -39,19 +37,18 @@ const never = Number.MAX_SAFE_INTEGER
 export const isComplete = ({ status, massDeleteBlocked }: Outcome): boolean =>
   (status === "done" || status === "quarantined") && massDeleteBlocked === null
 
-/** Reads what changed in a resource now, with the priority of the fiber. */
+/** Reads the changes of a resource now, with the priority of the fiber. */
 export const refresh = (options: RefreshOptions): Effect.Effect<Outcome, never, Database | SqlClient.SqlClient> => {
   const { company, companyId, tables, table, reads } = options
-  return syncResource({
-    companyId,
-    connector: company.connector,
-    table,
-    full: reads === "everything",
-    acceptDeletions: false,
-    batchRecordsMax: company.batchRecordsMax,
-    // Only scheduled runs decide that a full scan is due.
-    engine: { ...company.engine, fullScanEveryMs: null, cursorlessScanEveryMs: reads === "children" ? never : 0 },
-    children: childrenOf(tables, table.resource.path),
-    waitForHolder: options.waits ?? true
-  })
+  const { batchRecordsMax, connector } = company
+  // Only scheduled runs decide that a full scan is due.
+  const engine = {
+    ...company.engine,
+    fullScanInterval: Duration.infinity,
+    cursorlessScanInterval: reads === "children" ? Duration.infinity : Duration.zero
+  }
+  return syncResource(
+    { companyId, connector, table, children: childrenOf(tables, table.resource.path) },
+    { mode: { full: reads === "everything" }, batchRecordsMax, engine, waitForHolder: options.waits ?? true }
+  )
 }

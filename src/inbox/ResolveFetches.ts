@@ -1,5 +1,5 @@
 /**
- * Resolutions of events whose records were fetched by number, and what their fetches land.
+ * Resolutions of events whose records were fetched by number, and the pages that their fetches land.
  *
  * Promise: a record that the source does not show becomes a tombstone only once it must be visible. Until then its events
  * are postponed.
@@ -39,7 +39,7 @@ export interface FetchedBatch {
   readonly resolutions: Array<Resolution & { readonly recordId: string }>
 }
 
-/** After so many failed attempts an event becomes a dead letter. */
+/** After this many failed attempts an event becomes a dead letter. */
 export const attemptsMax = 6
 const attemptPausesMs = [10_000, 60_000, 5 * 60_000, 30 * 60_000, 2 * 60 * 60_000]
 
@@ -51,7 +51,7 @@ export const retryOrDeadLetter = (event: PendingEvent, reason: string): Resoluti
     ? { id: event.id, state: "dead_letter", reason, isAttempt: true }
     : { id: event.id, state: "pending", reason, isAttempt: true, pauseMs: attemptPausesMs[event.attempts]! }
 
-/** Time until a record that the source does not show is fetched again: it may be visible by then. */
+/** Time until a record that the source does not show is fetched again, because it may be visible by then. */
 export const visibilityDelay = (ageMs: number, boundMs: number): number =>
   Math.max(100, Math.min(Math.max(5_000, 2 * ageMs), boundMs - ageMs + 100))
 
@@ -135,10 +135,10 @@ const resolveMissing = (
     const isOld = row?.isLive === true && (row.observedMsAgo ?? 0) >= visibleAfterMs
     if (ageMs >= visibleAfterMs || isOld) {
       isGone = true
-      return { id, state: "done", reason: "the source does not have it" }
+      return { id, state: "done", reason: "the source does not have the record" }
     }
     const pauseMs = visibilityDelay(ageMs, visibleAfterMs)
-    return { id, state: "pending", reason: "the source does not show it yet", pauseMs }
+    return { id, state: "pending", reason: "the source does not show the record yet", pauseMs }
   })
   return { isGone, resolutions }
 }

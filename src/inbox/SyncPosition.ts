@@ -1,4 +1,4 @@
-/** The state of a resource's live lane, as far as it decides how the events of the resource are answered. */
+/** The state of a resource's live lane that decides how events are answered. */
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import { parentsMax } from "../sync/SyncResource.ts"
@@ -12,7 +12,7 @@ export interface SyncPosition {
   readonly canRefetchChildren: boolean
   /** Time since the last completed full scan began; null when there was none. */
   readonly fullMsAgo: number | null
-  /** Overlap learned from late rows, beyond the configured one. */
+  /** The learned overlap, from late rows. */
   readonly overlapMs: number
   /** The last completed scan, where it was incremental. */
   readonly lastScan: { readonly msAgo: number; readonly records: number } | null

@@ -11,7 +11,7 @@ export interface BodyBuffer {
   readonly size: number
   /** Appends a chunk. The caller ensures that the size stays within `sizeMax`. */
   readonly add: (chunk: Uint8Array) => void
-  /** Answers all bytes, and empties the buffer. */
+  /** Returns all bytes, and empties the buffer. */
   readonly takeAll: () => Uint8Array
 }
 

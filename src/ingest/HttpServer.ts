@@ -3,10 +3,10 @@
  *
  * Promise: the signature is verified over the raw bytes: nothing is decompressed (415) and nothing is re-encoded. Each
  * request is answered or cut within bounded time, and takes bounded memory. Many unfinished large bodies do not keep out
- * an event of the usual size. Renewed certificates are loaded. At the end, requests in flight are finished first.
+ * an event of the usual size. Renewed certificates are loaded. At shutdown, requests in flight are finished first.
  *
  * `POST /hooks/{company}` deliveries · `GET /healthz` the process runs · `GET /readyz` events can be stored ·
- * `GET /metrics`. A listener of its own may answer the last three; `/metrics` is then only there.
+ * `GET /metrics`. A separate listener may answer the last three; `/metrics` is then only there.
  */
 import { createHash, timingSafeEqual } from "node:crypto"
 import type * as http from "node:http"
@@ -39,7 +39,7 @@ export interface HttpServerOptions extends Pick<
   readonly ready: Effect.Effect<unknown, { readonly message: string }>
   /** The text of `/metrics`. */
   readonly metrics: Effect.Effect<string>
-  /** A listener of its own for health and metrics. */
+  /** The separate listener for health and metrics. */
   readonly monitoring?: Pick<Server.ServerOptions, "host" | "port"> | null | undefined
   /** The bearer token of `/metrics`; none by default. */
   readonly metricsToken?: Redacted.Redacted | null | undefined
@@ -48,7 +48,7 @@ export interface HttpServerOptions extends Pick<
 }
 
 export interface HttpServer extends Pick<Server.Server, "port" | "url"> {
-  /** Where health and metrics are answered. */
+  /** The address of health and metrics. */
   readonly monitoringUrl: string
 }
 
@@ -111,7 +111,7 @@ const signaturesOf = ({ rawHeaders }: Request, signatureHeader: string): Readonl
   return signatures
 }
 
-/** Reads a delivery, and hands it to {@link Ingest}. */
+/** Reads a delivery, and passes it to {@link Ingest}. */
 const deliver = (state: ServerState, company: string, request: Request, response: Response) => {
   const { receiver, bodyBytesMax } = state.options
   const { reply, refuse, turnAway } = state.replier
@@ -163,7 +163,7 @@ const readiness = ({ ready }: HttpServerOptions): Effect.Effect<Reply> =>
     Effect.timeoutOrElse({ duration: readyMaxMs, orElse: () => Effect.succeed(notReady) })
   )
 
-/** Answers with the result of an effect. */
+/** Replies with the result of an effect. */
 const replyWith = ({ run, replier }: ServerState, response: Response, effect: Effect.Effect<Reply>) => {
   run(
     Effect.asVoid(

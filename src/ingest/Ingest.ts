@@ -4,7 +4,7 @@
  * Promise: 2xx is answered only for an event that is committed to the inbox. A delivery without a recent signature by a
  * known secret changes nothing. Every company costs the same work, and an unknown company is answered like a bad
  * signature. Before a delivery is rejected as forged, secrets that another process may have stored are read. While they
- * cannot be read, the sender is asked to send again.
+ * cannot be read, the answer is 503, so that the sender retries.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -36,12 +36,12 @@ export type Outcome =
   | "known"
   /** Its signature is valid, but its body is no event that can be stored. */
   | "noEvent"
-  /** Its signature header does not have its form. */
+  /** Its signature header has another form than the source's. */
   | "malformed"
   | "stale"
   | "forged"
   | "tooLarge"
-  /** Not read, since too much is being received at once; also each connection beyond the limit. */
+  /** Not read, since too many bytes are being received; also each connection beyond the limit. */
   | "busy"
   | "unavailable"
 
@@ -55,7 +55,7 @@ export interface Answer {
 export interface IngestStats {
   /** Deliveries of this process by outcome. */
   readonly outcomes: Readonly<Record<Outcome, number>>
-  /** When each company's last event was stored (or seen again), in milliseconds since 1970. */
+  /** When each company's last event was stored or recognized as known, in milliseconds since 1970. */
   readonly acceptedAt: ReadonlyMap<string, number>
   /** The age of the last stale delivery, in seconds, negative for the future; null when there was none. */
   readonly staleAgeSeconds: number | null
@@ -64,11 +64,9 @@ export interface IngestStats {
 export interface Ingest {
   /** Verifies a delivery and stores its event. `done` is called once, and must not throw. */
   readonly receive: (arrival: IncomingDelivery, done: (answer: Answer) => void) => void
-  /** {@link receive} as an effect. */
-  readonly answer: (arrival: IncomingDelivery) => Effect.Effect<Answer>
   /** Counts a delivery whose body was not read, since it is too large. */
   readonly refuseTooLarge: (company: string) => Answer
-  /** Counts a delivery that was not read since too much is being received; null: a connection that was refused. */
+  /** Counts a delivery that was not read since too many bytes are being received; null: a connection that was refused. */
   readonly refuseBusy: (company: string | null) => Answer
   readonly signatureHeader: string
   readonly stats: () => IngestStats
@@ -90,7 +88,7 @@ const answers = {
   unavailable: { status: 503, text: "Events cannot be stored now. Send it again.\n", retryAfterSeconds: 10 }
 } as const satisfies Record<string, Answer>
 
-/** A secret that no sender has. It fills up the secrets of each company, so that every company costs the same work. */
+/** A secret of no sender. It fills up the secrets of each company, so that every company costs the same work. */
 const dummy = Redacted.make("no company has this secret, and no sender signs with it")
 
 /** Deliveries that wait for new secrets. Beyond these bounds, a bad signature is rejected at once. */
@@ -146,7 +144,7 @@ const verify = (
   return reader.verify({ signature, body: arrival.body, receivedAt }, { secrets, tolerance, aheadMax })
 }
 
-/** Counts a delivery, and warns of it. */
+/** Counts a delivery, and logs a warning. */
 const countAndWarn = ({ outcomes, warnings }: IngestState, outcome: Outcome, message: string) => {
   outcomes[outcome] += 1
   warnings.warn(outcome, message)
@@ -309,7 +307,6 @@ export const make = Effect.fnUntraced(function* (options: IngestOptions): Effect
   yield* Effect.forkScoped(recheckForever(state))
   return {
     receive: (arrival, done) => receive(state, arrival, done),
-    answer: (arrival) => Effect.callback((resume) => receive(state, arrival, (one) => resume(Effect.succeed(one)))),
     refuseTooLarge: (company) => {
       const reason = "its body is larger than the configuration allows"
       countAndWarn(state, "tooLarge", `A delivery to "${company}" was rejected: ${reason}`)
@@ -318,7 +315,7 @@ export const make = Effect.fnUntraced(function* (options: IngestOptions): Effect
     refuseBusy: (company) => {
       const message =
         company === null
-          ? "A connection was cut before its request was complete: another one needed its place, and it was the slowest"
+          ? "A connection was cut before its request was complete: the server needed its slot for another connection, and it was the slowest"
           : `A delivery to "${company}" was answered 503: too much is being received at once`
       countAndWarn(state, "busy", message)
       return answers.busy

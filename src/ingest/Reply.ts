@@ -12,21 +12,21 @@ export const plain = (status: number, text: string): Reply => ({ status, text, h
 
 export const replies = {
   notFound: plain(404, "There is nothing here.\n"),
-  encoded: plain(415, "The body must not be compressed: it is judged as it is sent.\n"),
+  encoded: plain(415, "The body must not be compressed: its signature is verified over the bytes as sent.\n"),
   onlyPost: { ...plain(405, "Only POST.\n"), headers: ["Allow", "POST"] },
   noToken: {
     ...plain(401, "The bearer token of the metrics is missing or wrong.\n"),
     headers: ["WWW-Authenticate", "Bearer"]
   },
   onlyGet: { ...plain(405, "Only GET.\n"), headers: ["Allow", "GET, HEAD"] },
-  failed: plain(500, "Something went wrong here. Send it again.\n")
+  failed: plain(500, "The server failed. Send it again.\n")
 } as const
 
 export interface Replier {
   readonly reply: (response: http.ServerResponse, reply: Reply) => void
   /**
-   * Answers before the body has arrived, and ends the connection. The answer is sent at once. A peer that goes on sending
-   * is read for a little while: a reset could cost it the answer.
+   * Answers before the body has arrived, and ends the connection. The answer is sent at once. Further bytes of the peer are
+   * read for a short time: a reset could destroy the answer.
    */
   readonly refuse: (request: http.IncomingMessage, response: http.ServerResponse, reply: Reply) => void
   /** Answers a request whose body is not read. */

@@ -1,12 +1,12 @@
 /**
  * A JSON reader that keeps every digit.
  *
- * Promise: numbers stay the digits of the text. Names are taken from the text, because JSON.parse of Node 24.21 confuses
+ * Promise: numbers keep the digits of the text. Names are read from the text, because JSON.parse of Node 24.21 confuses
  * some names with escapes. Duplicate members are reported. Two values have the same {@link canonical} form exactly when
  * Postgres keeps the same `jsonb` of them, trailing zeros included. The code that loads values does not use it.
  */
 
-/** A number as the text has it. */
+/** A number with the digits of its text. */
 export class NumberToken {
   readonly text: string
   constructor(text: string) {
@@ -19,7 +19,7 @@ export type JsonObject = ReadonlyMap<string, Json>
 
 export interface Parsed {
   readonly value: Json
-  /** Names of members that stand twice in their object, at whatever depth. */
+  /** Names of members that occur twice in their object, at any depth. */
   readonly duplicates: ReadonlyArray<string>
 }
 
@@ -33,7 +33,7 @@ const numeral = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 
 export const isObject = (value: Json | undefined): value is JsonObject => value instanceof Map
 
-/** Narrowed by what it is not: `Array.isArray` does not narrow a readonly array. */
+/** A type guard of its own: `Array.isArray` does not narrow a readonly array. */
 export const isList = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
 
 /** Character codes of the grammar. */
@@ -148,7 +148,7 @@ class Reader {
     return items
   }
 
-  /** From the opening bracket to the closing one; `member` reads what stands between two commas. */
+  /** From the opening bracket to the closing one; `member` reads one member or item. */
   private members(close: number, expected: string, member: () => void): void {
     this.at++
     if (this.peek() !== close) {
@@ -202,7 +202,7 @@ const written = (value: Json, number: (text: string) => string, sort: boolean): 
   return `[${value.map((item) => written(item, number, sort)).join(",")}]`
 }
 
-/** Equal for what `jsonb` keeps alike, and for nothing else. */
+/** The same text for two values exactly when `jsonb` stores them alike. */
 export const canonical = (value: Json): string => written(value, canonicalNumber, true)
 
 /** The text of the value, without white space. */

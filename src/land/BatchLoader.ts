@@ -1,10 +1,10 @@
 /**
  * The load of records into their table.
  *
- * Promise: a batch of records is merged as a whole. Where Postgres rejects a value, the batch is halved around it until that
- * record stands alone, and only that one is set aside. The landing fails and sets nothing aside where Postgres rejects each
- * of two or more records, or for a reason that is not a value (rights, disk, a missing column). A first load is copied
- * straight into the table until a key is already there.
+ * Promise: a batch of records is merged as a whole. Where Postgres rejects a value, the batch is halved until that record is
+ * alone, and only that record is quarantined. The landing fails and quarantines nothing where Postgres rejects each of two
+ * or more records, or for a reason that is not a value (rights, disk, a missing column). A first load is copied straight
+ * into the table until a key exists there already.
  */
 import * as Effect from "effect/Effect"
 import type { QueryResultRow } from "pg"
@@ -76,11 +76,11 @@ const combine = (left: LoadResult, right: LoadResult): LoadResult => ({
 /** The rows of a COPY do not have the columns of its table: a fault of the table or the program, never of a value. */
 const badCopyFormat = "22P04"
 
-/** Postgres rejects the value, not the statement: the row is found and set aside. */
+/** Whether Postgres rejects a value, not the statement: then the record is isolated and quarantined. */
 const isValueError = ({ code }: DatabaseError) =>
   code !== badCopyFormat && (code?.startsWith("22") === true || code === "54000")
 
-/** Where Postgres rejects all of so many records, their values are not the reason: the run fails and sets nothing aside. */
+/** When Postgres rejects all of at least this many records, their values are not the reason: the run fails. */
 const allRejectedMin = 2
 
 const allRejected = (records: number, { code, message }: DatabaseError) =>
@@ -91,7 +91,7 @@ const allRejected = (records: number, { code, message }: DatabaseError) =>
     isRetryable: false
   })
 
-/** Splits records so that no id occurs twice in a batch: a later version must meet the earlier one in the table. */
+/** Splits records so that no id occurs twice in a batch: a later version is merged with the earlier one in the table. */
 const batchesOf = (records: Iterable<StagedRecord>): ReadonlyArray<ReadonlyArray<StagedRecord>> => {
   const result: Array<Array<StagedRecord>> = []
   let batch: Array<StagedRecord> = []
@@ -107,11 +107,6 @@ const batchesOf = (records: Iterable<StagedRecord>): ReadonlyArray<ReadonlyArray
   }
   if (batch.length > 0) result.push(batch)
   return result
-}
-
-export interface BatchLoader {
-  /** Loads records inside the transaction of a landing. */
-  readonly load: (records: Iterable<StagedRecord>) => Effect.Effect<LoadResult, DatabaseError>
 }
 
 type LoadBatch = (
@@ -175,7 +170,7 @@ const copyAndMerge: LoadBatch = Effect.fnUntraced(function* (options, batch) {
   if (partial) yield* run("complete", sql.fillAbsent, [companyId])
   const { written, updated, late, earliest_ms: earliestMs } = yield* mergeStage(options)
   if (written > 0 && children.length > 0) {
-    yield* run("ask for the children of", sql.requestChildren, [
+    yield* run("request the children of", sql.requestChildren, [
       companyId,
       runId,
       children.map((child) => child.resource),
@@ -190,12 +185,12 @@ const copyAndMerge: LoadBatch = Effect.fnUntraced(function* (options, batch) {
   return { inserted: written - updated, updated, late, earliestMs, staleVersions, rejected: [] }
 })
 
-/** Loads a batch; halves it around a value that Postgres rejects until that record stands alone. */
+/** Loads a batch; halves it until a record whose value Postgres rejects is alone. */
 const loadBatch: LoadBatch = (options, batch) => {
   if (batch.length === 0) return Effect.succeed(nothing)
   const isDirect = !options.hasRows && !batch.some(({ record }) => record.partial)
   return savepoint(options, (isDirect ? copyDirect : copyAndMerge)(options, batch)).pipe(
-    // The table has the key already: this is no first load any more.
+    // The table has the key already: this is not a first load.
     Effect.catchIf(
       (error) => isDirect && error.code === "23505",
       () => savepoint(options, copyAndMerge(options, batch))
@@ -212,7 +207,7 @@ const loadBatch: LoadBatch = (options, batch) => {
   )
 }
 
-const load = Effect.fnUntraced(function* (options: BatchLoaderOptions, records: Iterable<StagedRecord>) {
+export const load = Effect.fnUntraced(function* (options: BatchLoaderOptions, records: Iterable<StagedRecord>) {
   let loaded = nothing
   for (const [index, batch] of batchesOf(records).entries()) {
     const one = yield* loadBatch(options, batch)
@@ -224,5 +219,3 @@ const load = Effect.fnUntraced(function* (options: BatchLoaderOptions, records: 
   }
   return loaded
 })
-
-export const make = (options: BatchLoaderOptions): BatchLoader => ({ load: (records) => load(options, records) })

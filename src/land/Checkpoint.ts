@@ -1,5 +1,5 @@
 /**
- * How far a resource of a company has been read.
+ * The read position of one resource and lane of a company.
  *
  * Promise: a checkpoint changes only in the transaction that landed what it covers, and only by the run that holds its
  * fence. Its cursor is the source's text, byte for byte.
@@ -15,13 +15,13 @@ export type Lane = "live" | "backfill" | "records" | "push"
 
 export type ScanKind = "full" | "incremental"
 
-/** What a run does: a scan, the children of parents that changed, single records by their numbers, or a push. */
+/** The kind of a run: a scan, the children of parents that changed, single records by their numbers, or a push. */
 export type RunKind = ScanKind | "children" | "fetch" | "push"
 
 /** A scan in progress. */
 export interface OpenScan {
   readonly kind: ScanKind
-  /** What is sent as the cursor, byte for byte; null for a scan of everything. */
+  /** The cursor that is sent, byte for byte; null for a scan of everything. */
   readonly since: string | null
   /** The latest change that a backfill lands, RFC 3339; null for all. */
   readonly until: string | null
@@ -29,7 +29,7 @@ export interface OpenScan {
   readonly token: string | null
   /** Pages landed so far. */
   readonly pages: number
-  /** What the completed scan will store, from its first page. */
+  /** The cursor that the completed scan will store: the earliest position of the pages landed so far. */
   readonly syncedThrough: string | null
   /** When its first page was read, in milliseconds since 1970 by the warehouse's clock. */
   readonly beganAt: number
@@ -41,14 +41,14 @@ export interface Checkpoint {
   readonly cursor: string | null
   /** When the last completed full scan began, by the warehouse's clock; null when there was none. */
   readonly fullScanAt: number | null
-  /** How far before the cursor scans must begin, because rows became visible late. */
+  /** The learned overlap: how far before the cursor scans must begin, because rows became visible late. */
   readonly overlapMs: number
   /** Why the next run must read every record; null when it need not. */
   readonly fullScanReason: string | null
   readonly scan: OpenScan | null
   /** The newest refetch request when the scan in progress began; null where it is not known. */
   readonly scanRefetchGeneration: bigint | null
-  /** Whether rows may come from an earlier source: what is read wins until a full scan has completed. */
+  /** Whether rows may come from an earlier source: records read now win until a full scan has completed. */
   readonly adoptsSource: boolean
 }
 

@@ -1,9 +1,9 @@
 /**
- * What a checkpoint belongs to: its table, its source, and what shapes a record.
+ * The identity of a checkpoint: its table, its source, and the settings that shape a record.
  *
  * Promise: a cursor is used only for the table that it filled, from the source that gave it, under the settings that
  * shaped the rows. Anything else makes the next run read every record, or stops the run before it writes. The comparison
- * is part of taking the resource over (ResourceLock.ts), so that no lane can leave it out.
+ * is part of acquiring the resource (ResourceLock.ts), so that no lane can leave it out.
  */
 import { createHash } from "node:crypto"
 import * as Data from "effect/Data"
@@ -12,13 +12,13 @@ import { isCancellable, type Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import { SourceChanged, SourceError } from "../connector/SourceError.ts"
 
-/** What a program brings along when it takes a resource over. */
+/** The identity of a program that acquires a resource. */
 export interface Identity {
   /** Base address of the source; null where the connector has none. */
   readonly address: string | null
   /** Generation of the catalogue. */
   readonly generation: number
-  /** What shapes a record, as pairs of a name and a value. */
+  /** The settings that shape a record, as pairs of a name and a value. */
   readonly shape: string
 }
 
@@ -107,7 +107,7 @@ const namesOfPairs: Readonly<Record<string, string>> = {
   cancel: "whether cancelled records are read"
 }
 
-/** What differs between two shapes, for people; null when nothing does. */
+/** The differences of two shapes, for people; null when nothing does. */
 export const shapeDifference = (stored: string, own: string): string | null => {
   if (stored === own) return null
   const [before, now] = [pairsOf(stored), pairsOf(own)]
@@ -131,7 +131,7 @@ export const tableIdentitySql = (parameter: string): string =>
       'table=' || to_regclass(${parameter})::oid, 'file=' || pg_relation_filenode(to_regclass(${parameter})))
      from pg_database d where d.datname = current_database())`
 
-/** What differs between two identities of a table, for people; null when nothing does. */
+/** The difference of two identities of a table, for people; null when nothing does. */
 export const tableDifference = (table: string, stored: string, current: string): string | null => {
   if (stored === current) return null
   const [before, now] = [pairsOf(stored), pairsOf(current)]
@@ -145,7 +145,7 @@ export const tableDifference = (table: string, stored: string, current: string):
     : (before.get("altered") ?? `${table} was altered`)
 }
 
-/** The refusal of a source that is not the one of the rows. */
+/** The error for a source that differs from the source of the rows. */
 export const sourceChanged = (detail: string): SourceError =>
   new SourceError({
     reason: new SourceChanged({ detail }),

@@ -15,9 +15,9 @@ import type { ResourceLock } from "./ResourceLock.ts"
 import type { SessionContext } from "./SessionContext.ts"
 import { instantText } from "./WarehouseClock.ts"
 
-/** Whether the lateness of these rows requires an overlap as long as what is left of the learned one. */
+/** Whether the lateness of these rows requires an overlap at least as long as the rest of the learned one. */
 const renews = `$16 > 0 and least(2 * $16, $17) >= ${learnedOverlap("c")}`
-/** However late a row was, no scan begins more than this before its cursor because of it. */
+/** Maximum learned overlap, however late a row was. */
 const overlapMaxMs = 24 * 60 * 60 * 1000
 
 export interface CheckpointChange {
@@ -104,7 +104,9 @@ export const childScansStatement = Statement.make({
   name: "require full scans of the children of",
   params: ["int8", "text[]", "text"],
   text: `update tributary.checkpoints set full_scan_reason = coalesce(full_scan_reason, $3)
-      where company_id = $1 and resource = any($2::text[]) and lane = 'live' and full_scan_at is not null`
+      where company_id = $1 and resource = any($2::text[]) and lane = 'live'
+        -- A scan in progress may have read children before the parent changed.
+        and (full_scan_at is not null or scan_kind is not null)`
 })
 
 /** Requires a full scan of the children, which is cheaper than a refetch request for every parent. */
@@ -119,9 +121,6 @@ export const resetOverlapStatement = Statement.make({
   text: `update tributary.checkpoints set learned_overlap_ms = 0, max_lateness_ms = 0
       where company_id = $1 and resource = $2 and lane = 'live'`
 })
-
-export const resetOverlap = ({ runStatement, companyId, resource }: ResourceLock) =>
-  runStatement(resetOverlapStatement, [companyId, resource])
 
 export const renumberStatement = Statement.make({
   name: "renumber later the rows of",

@@ -9,7 +9,7 @@ import type { OpenScan } from "./Checkpoint.ts"
 import { requireChildScans, seedLiveCheckpoint } from "./CheckpointStore.ts"
 import { describeBlocked } from "./Landing.ts"
 import { releaseUnmet } from "./Quarantine.ts"
-import { deleteUpTo } from "./Refetch.ts"
+import { upToStatement } from "./Refetch.ts"
 import type { SessionContext } from "./SessionContext.ts"
 import { deleteScanIds, softDeleteMissing, type SoftDeleteResult } from "./SoftDelete.ts"
 
@@ -23,7 +23,7 @@ const nextFullScanReason = Effect.fnUntraced(function* (
   { lock, sql, options, state }: SessionContext,
   { kept }: SoftDeleteResult
 ): Effect.fn.Return<string | null, DatabaseError> {
-  // A reason that came up while the scan was read holds for the next one too.
+  // A reason that arose during the scan applies to the next one too.
   const reason = options.run.resumed === true ? lock.checkpoint.fullScanReason : state.staleReason
   if (reason !== null) return reason
   if (kept > 0) return `${kept} rows are newer than the last full scan, which did not return them`
@@ -42,7 +42,7 @@ export const completeFullScan = Effect.fnUntraced(function* (
   if (result.massDeleteBlocked === null) yield* releaseUnmet(context, scan)
   yield* deleteScanIds(lock)
   if (result.massDeleteBlocked !== null) return { ...result, fullScanReason: describeBlocked(result.massDeleteBlocked) }
-  yield* deleteUpTo(lock, context.refetchGeneration)
+  yield* lock.runStatement(upToStatement, [lock.companyId, lock.resource, context.refetchGeneration])
   // A first load requests no children for its rows.
   if (options.children.length > 0 && context.wasNeverLoaded) yield* requireChildScans(context)
   const fullScanReason = yield* nextFullScanReason(context, result)

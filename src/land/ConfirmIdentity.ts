@@ -1,8 +1,8 @@
 /**
  * The comparison of a stored checkpoint with the process that acquires it.
  *
- * Promise: where the rows are not what the cursor says, every lane is fenced off, scans in progress are forgotten, and the
- * next live run reads every record. That is one transaction: a crash leaves either all of it or the same differences.
+ * Promise: when the rows do not match the cursor, every lane is fenced off, scans in progress are forgotten, and the next
+ * live run reads every record. That is one transaction: a crash leaves either all of it or the same differences.
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -17,7 +17,7 @@ type Connection = Pick<LandingConnection, "run" | "runStatement">
 
 export const identityColumns = "identity_fence, table_identity, shape"
 
-/** What a checkpoint says that it belongs to. */
+/** The columns of the identity that a checkpoint has stored. */
 export const identityColumnTypes = { identity_fence: "int8?", table_identity: "text?", shape: "text?" } as const
 
 export type LiveRow = CheckpointRow & Statement.RowOf<Statement.Statement<[], typeof identityColumnTypes>>
@@ -26,9 +26,9 @@ export type LiveRow = CheckpointRow & Statement.RowOf<Statement.Statement<[], ty
 export interface AcquiredRow extends LiveRow {
   /** The identity of the table as it is now. */
   readonly current: string
-  /** How far the last landing lies in the future of the warehouse's clock. */
+  /** Milliseconds by which the warehouse's clock is behind the last landing; negative: ahead. */
   readonly behind_ms: number | null
-  /** Whether another lane was raised by a release that confirms no identity. */
+  /** Whether the fence of another lane was raised by a release that confirms no identity. */
   readonly unconfirmed: boolean
 }
 
@@ -90,7 +90,7 @@ export const adoptSource = Effect.fnUntraced(function* (companyId: bigint, addre
 })
 
 export interface IdentityDifferences {
-  /** What happened to the table; null when it is the one that was filled. */
+  /** Why the table is another one; null when it is the table that was filled. */
   readonly replaced: string | null
   /** Every reason to read the resource again, for people. */
   readonly all: ReadonlyArray<string>
@@ -117,7 +117,7 @@ export const differencesOf = (
 }
 
 export const confirmStatement = Statement.make({
-  name: "confirm what the checkpoint belongs to of",
+  name: "confirm the identity of",
   params: ["int8", "text", "text", "text", "text", "text"],
   text: `update tributary.checkpoints set
        fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,

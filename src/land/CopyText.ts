@@ -11,13 +11,13 @@ import { escapeCopyText } from "../postgres/Copy.ts"
 const pieceBytesMax = 128 * 1024
 
 /** `null` in COPY text. */
-export const copyNull = "\\N"
+const copyNull = "\\N"
 
 export const copyValue = (value: string | null): string => (value === null ? copyNull : escapeCopyText(value))
 
 /**
- * COPY text of records: their fields, custom fields and extra, then what `lineEnd` adds. A record that comes with its
- * text is copied as it is. A piece is written over by the next one.
+ * COPY text of records: their fields, custom fields and extra, then `lineEnd`. A record that has its text is copied
+ * unchanged. The next piece overwrites the last one.
  */
 export const copyLines = function* (
   records: Iterable<readonly [record: SourceRecord, lineEnd: string]>,
@@ -26,7 +26,7 @@ export const copyLines = function* (
   let piece = Buffer.allocUnsafeSlow(pieceBytesMax)
   let used = 0
   const startBytes = Buffer.from(lineStart)
-  /** Ends of lines are the same for all records of a page: each is made into bytes once. */
+  /** Line ends are the same for all records of a page: each is encoded once. */
   let knownEnd: string | null = null
   let endBytes = Buffer.alloc(0)
   for (const [record, lineEnd] of records) {

@@ -15,20 +15,20 @@ import { planForKeys } from "./MergeSql.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 
 /** A full scan of fewer records finds nothing. */
-export const recordsMin = 20
+const recordsMin = 20
 
 /** Rewritten rows that are compared. */
 const sampleMax = 200
-/** More changed fields are the work of people. */
+/** When more fields changed, the change is the work of people. */
 const volatileMax = 3
 const volatileShare = 0.9
 
 export interface FieldFindings {
-  /** Takes the records of a landing, so many of which replaced a version. */
+  /** Adds the records of a landing; `updated` of them replaced a version. */
   readonly meet: (pages: ReadonlyArray<{ readonly page: Page }>, updated: number) => void
-  /** Ends a full scan that this run has read from its first page. Returns what is new, in words. */
+  /** Ends a full scan that this run has read from its first page. Returns the new findings as sentences. */
   readonly complete: Effect.Effect<ReadonlyArray<string>, DatabaseError>
-  /** The scan begins again. */
+  /** Resets the findings, because the scan begins again. */
   readonly restart: () => void
 }
 
@@ -37,7 +37,7 @@ interface FindingsContext {
   readonly runId: bigint
 }
 
-/** What the scan has shown of its fields so far. */
+/** The fields of the scan so far. */
 interface ScanFields {
   records: number
   updated: number
@@ -60,14 +60,14 @@ const meet = (scan: ScanFields, pages: ReadonlyArray<{ readonly page: Page }>, u
   }
 }
 
-/** Fields that nearly all of the rewritten rows differ in from the version before. */
+/** Finds fields that changed in nearly all of the rewritten rows. */
 const findVolatile = Effect.fnUntraced(function* ({ lock, runId }: FindingsContext, { records, updated }: ScanFields) {
   const { run, companyId, table } = lock
   if (updated < Math.max(recordsMin, records / 2)) return []
-  yield* run("prepare to look at what changed of", planForKeys)
+  yield* run("prepare the comparison of changed rows of", planForKeys)
   const columns = [...table.columns.map(({ name }) => name), "custom_fields"]
   const { rows } = yield* run<{ name: string; changed: number; sampled: number }>(
-    "look at what changed of",
+    "compare changed rows of",
     `with sample as (
        select to_jsonb(t) || coalesce(t."_extra", '{}') as fresh, to_jsonb(s) || coalesce(s."_extra", '{}') as old
          from ${table.current} t join ${table.superseded} s
@@ -90,7 +90,7 @@ const findVolatile = Effect.fnUntraced(function* ({ lock, runId }: FindingsConte
   return fields.includes(table.resource.roles.modifiedAt ?? "") ? [] : fields.map((field) => ({ field, rows: updated }))
 })
 
-/** Fields that no record of the scan had, although rows have values of them. */
+/** Finds fields that no record of the scan had, although rows have values of them. */
 const findAbsent = Effect.fnUntraced(function* ({ lock }: FindingsContext, { absent }: ScanFields) {
   const { run, companyId, table } = lock
   const columns = (absent ?? []).map((index) => table.columns[index]!)
@@ -123,7 +123,7 @@ export const noteStatement = Statement.make({
      returning field, runs, rows::float8 as rows`
 })
 
-/** Stores the findings of one kind. Returns those that are reported now, in words. */
+/** Stores the findings of one kind. Returns those that are reported now, as sentences. */
 const saveFindings = Effect.fnUntraced(function* (
   { lock, runId }: FindingsContext,
   kind: FieldFinding["kind"],

@@ -1,4 +1,4 @@
-/** One landing: what it writes, and what it did. */
+/** The input and the result of one landing. */
 import type * as Effect from "effect/Effect"
 import type { Page } from "../connector/Connector.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -7,7 +7,7 @@ import type { RefetchRequest } from "./Refetch.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 
 /**
- * A page, and the warehouse's time of what it shows, in milliseconds since 1970. Absent: when its read began
+ * A page, and the warehouse's time of its content, in milliseconds since 1970. The default is the begin of its read
  * (`page.beganAt`), converted when it lands, since the warehouse's clock may have been corrected after the read.
  */
 export interface ObservedPage {
@@ -23,7 +23,7 @@ export interface DeletedRecord {
   readonly source: string
 }
 
-/** What to land. */
+/** The input of one landing. */
 export interface Landing {
   /** Pages in the order in which they were read. */
   readonly pages: ReadonlyArray<ObservedPage>
@@ -55,7 +55,7 @@ export interface MassDeleteBlocked {
 export const describeBlocked = ({ gone, live }: MassDeleteBlocked): string =>
   `the mass-delete guard stopped the deletion of ${gone} of ${live} rows`
 
-/** What one landing did. */
+/** The result of one landing. */
 export interface LandingResult {
   readonly records: number
   readonly inserted: number

@@ -44,7 +44,7 @@ export interface LandingConnection {
 /** The connection that the statements of a fiber go to; null lends one to each statement. */
 const Connected = Context.Reference<pg.Client | null>("tributary/land/Connected", { defaultValue: () => null })
 
-/** Events and pushes first, then what follows the source, then backfills. */
+/** Events and pushes first, then live runs, then backfills. */
 const classOf = (lane: Lane, priority: Priority): number =>
   lane === "records" || lane === "push" || priority.class === "urgent" ? 0 : priority.class === "live" ? 1 : 2
 

@@ -15,7 +15,7 @@ export class FenceLost extends Data.TaggedError("FenceLost")<{
 /** The table has columns that this process does not know; what it would write could lose their values. */
 export class TableChanged extends Data.TaggedError("TableChanged")<{ readonly resource: string }> {
   override get message(): string {
-    return `${this.resource}: another program has just given the table new columns`
+    return `${this.resource}: another process has just added columns to the table`
   }
 }
 

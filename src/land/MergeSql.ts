@@ -30,14 +30,15 @@ const comparable = (table: Table, alias: string, column: Column): string =>
       ? `${alias}.${column.sql}::text`
       : `${alias}.${column.sql}`
 
-const differs = (table: Table, kept: string, sent: string): string => {
+/** Whether a value of the row `t` is not that of the version sent. */
+const differs = (table: Table, sent: string): string => {
   const ignored = new Set(table.resource.ignoredFields)
   const columns = recordColumns(table).filter((column) => column.name !== "id" && !ignored.has(column.field))
   // First the stamp, which differs in most changed rows: Postgres stops at the first difference.
   const isStamp = (column: Column) => column.field === table.resource.roles.modifiedAt
   const inOrder = [...columns.filter(isStamp), ...columns.filter((column) => !isStamp(column))]
   const side = (alias: string) => inOrder.map((column) => comparable(table, alias, column)).join(", ")
-  return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`
+  return `(t."_deleted_at" is not null or (${side("t")}) is distinct from (${side(sent)}))`
 }
 
 /**
@@ -56,15 +57,15 @@ const stampOf = (table: Table): string | undefined => roleColumn(table, "modifie
 export const isBefore = (at: string, began: string, comparison: "<" | "<=" = "<"): string =>
   `(${at} ${comparison} ${began} or (${at} > tributary.now() and ${began} <= tributary.now()))`
 
-/** Whether the version sent wins over the one kept. `began` is when the read that brought it began. */
-const wins = (table: Table, authority: ConflictPolicy, kept: string, sent: string, began: string): string => {
-  const later = isBefore(`${kept}."_observed_at"`, began, "<=")
+/** Whether the version sent wins over the row `t`. `began` is when the read that brought it began. */
+const wins = (table: Table, authority: ConflictPolicy, sent: string, began: string): string => {
+  const later = isBefore('t."_observed_at"', began, "<=")
   const column = stampOf(table)
   if (authority === "source" || column === undefined) return later
-  const [keptAt, sentAt] = [`${kept}.${column}`, `${sent}.${column}`]
+  const [keptAt, sentAt] = [`t.${column}`, `${sent}.${column}`]
   // A deleted row that is read again exists: only the time of the reads decides.
   return (
-    `(case when ${kept}."_deleted_at" is not null or ${keptAt} is null or ${sentAt} is null or ${keptAt} = ${sentAt} ` +
+    `(case when t."_deleted_at" is not null or ${keptAt} is null or ${sentAt} is null or ${keptAt} = ${sentAt} ` +
     `then ${later} else ${sentAt} > ${keptAt} end)`
   )
 }
@@ -96,7 +97,7 @@ export interface UpsertSql {
   readonly fillAbsent: string
   /**
    * Inserts and updates, and writes the versions that it replaces to the history, for Postgres 18 and later: they can
-   * answer a row as it was. Parameters as of {@link merge}; answers one row: written, updated, late, earliest_ms.
+   * return a row as it was. Parameters as of {@link merge}; returns one row: written, updated, late, earliest_ms.
    */
   readonly mergeKeeping: string
   /** Before Postgres 18: writes the versions about to be replaced to the history. Parameters: company. */
@@ -104,7 +105,7 @@ export interface UpsertSql {
   /**
    * Before Postgres 18, after {@link supersede}: inserts and updates. Parameters: company, origin, run, and an instant:
    * rows written that are stamped before it are counted as `late`, `earliest_ms` is the earliest of their stamps.
-   * Answers one row: written, late, earliest_ms.
+   * Returns one row: written, late, earliest_ms.
    */
   readonly merge: string
   /** Counts records of the stage that are older than the row which was kept. Parameters: company. */
@@ -117,30 +118,29 @@ export interface UpsertSql {
 
 /** Statements that soft-delete rows. */
 export interface SoftDeleteSql {
-  /** Creates the transaction's table of rows that a completed full scan did not meet. */
+  /** Creates the transaction's table of rows that a completed full scan did not return. */
   readonly createMissing: string
   readonly clearMissing: string
   /**
-   * Finds the live rows that the scan did not meet and nothing has seen since. Parameters: company, resource, began,
-   * lane.
+   * Finds the live rows that the scan did not return and that no read has returned since. Parameters: company, resource,
+   * began, lane.
    */
   readonly findMissing: string
-  /** Takes rows out of those that seem gone, which writes and reads by number may have landed after the scan had passed
-   * their place. Parameters: company, scan began. */
+  /** Keeps missing rows that pushes or reads by number may have landed after the scan had read their page. Parameters:
+   * company, scan began. */
   readonly keepConcurrent: string
-  /** Takes rows out of those that seem gone whose own stamp is later than what the scan shows: a page was answered by a
-   * cache, or by a replica that is behind. It applies only to a scan that is behind a cursor of the resource: a source
-   * whose position follows its newest record would otherwise keep a removed row for ever. Stamps later than both the
-   * warehouse's clock and the cursor count for nothing. Null without stamps. Parameters: company, position of the scan,
-   * cursors of all lanes. */
+  /** Keeps missing rows whose own stamp is later than the position of the scan: a page was answered by a cache, or by a
+   * replica that is behind. It applies only to a scan that is behind a cursor of the resource: otherwise a source whose
+   * position follows its newest record would keep a removed row for ever. Stamps later than both the warehouse's clock and
+   * the cursor are ignored. Null without stamps. Parameters: company, position of the scan, cursors of all lanes. */
   readonly keepUnreached: string | null
-  /** Finds live rows among ids that nothing has seen since. Parameters: company, ids, began. */
+  /** Finds live rows with these ids that no read has returned since. Parameters: company, ids, began. */
   readonly findMissingAmong: string
   /** Writes the rows about to be tombstoned to the history. Parameters: company, scan began. */
   readonly archiveMissing: string
   /** Parameters: company, scan began, run, source, origin. */
   readonly tombstone: string
-  /** Gives rows whose versions stand in the history already, as after a restore, later ones. Parameters: company. */
+  /** Gives later versions to rows whose versions are in the history already, as after a restore. Parameters: company. */
   readonly renumber: string
 }
 
@@ -175,7 +175,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
   const history = historyInsert(table)
   const column = stampOf(table)
   const stamp = (alias: string) => (column === undefined ? "null::timestamptz" : `${alias}.${column}`)
-  /** What a row becomes whose version is replaced; `fresh` has the names of its table, `began` and the rest are values. */
+  /** The assignments of a row that is replaced; `fresh` has the names of its table, `began` and the rest are values. */
   const replaced = (fresh: string, began: string, origin: string, runId: string): string =>
     `${sent
       .filter((column) => column.name !== "id")
@@ -184,7 +184,7 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
     `"_op" = case when t."_deleted_at" is null then 'update' else 'insert' end, "_deleted_at" = null, ` +
     `"_origin" = ${origin}, "_run_id" = ${runId}, "_source" = ${fresh}."_source", "_observed_at" = ${began}`
   const target = `("_company_id", ${list(sent)}, "_origin", "_run_id", "_source", "_observed_at", "_version")`
-  // A row that was lost with its table goes on where its history ended.
+  // A row that was lost with its table continues the versions of its history.
   const version =
     `1 + coalesce((select max(h."_version") from ${table.superseded} h ` +
     `where h."_company_id" = $1::bigint and h."id" = s."id"), 0)`
@@ -212,17 +212,17 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       .join(", ")} from ${table.current} t where t."_company_id" = $1 and t."id" = s."id" and s."_absent" is not null`,
     supersede:
       `${history} select t."_company_id", ${list(own, "t")}, s."_began" from ${matched(table)} ` +
-      `where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,
+      `where ${wins(table, authority, "s", `s."_began"`)} and ${differs(table, "s")}`,
     merge:
       `with merged as (insert into ${table.current} as t ${target} select ${source} from ${stage} s ` +
       `on conflict ("_company_id", "id") do update set ` +
       `${replaced("excluded", `excluded."_observed_at"`, `excluded."_origin"`, `excluded."_run_id"`)} ` +
-      `where ${wins(table, authority, "t", "excluded", `excluded."_observed_at"`)} and ${differs(table, "t", "excluded")} ` +
+      `where ${wins(table, authority, "excluded", `excluded."_observed_at"`)} and ${differs(table, "excluded")} ` +
       `returning ${stamp("t")} as stamp) select ${counts} from merged`,
     mergeKeeping:
       `with merged (stamp, began, ${old.map(({ as }) => as).join(", ")}) as (` +
       `merge into ${table.current} t using ${stage} s on t."_company_id" = $1::bigint and t."id" = s."id" ` +
-      `when matched and ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")} ` +
+      `when matched and ${wins(table, authority, "s", `s."_began"`)} and ${differs(table, "s")} ` +
       `then update set ${replaced("s", `s."_began"`, "$2::text", "$3::bigint")} ` +
       `when not matched then insert ${target} values (${source}) ` +
       `returning ${stamp("new")}, s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +

@@ -20,9 +20,9 @@ export interface RejectedRecord {
 }
 
 /**
- * Whether a full scan has not met a record of the quarantine. A time in the future was written before the warehouse's
- * clock was set back. No time is compared where the run of the scan wrote the entry: the clock may go back by less than
- * a minute while the run reads. Parameters: scan began ($3), run ($4).
+ * Whether a full scan did not return a quarantined record. A time in the future was written before the warehouse's clock
+ * was set back. No time is compared where the run of the scan wrote the entry: the clock may go back by less than a
+ * minute while the run reads. Parameters: scan began ($3), run ($4).
  */
 const isUnmet = `(run_id <> $4 and ${isBefore("last_seen_at", "$3::timestamptz")})`
 
@@ -64,7 +64,7 @@ export const release = ({ lock, state }: SessionContext, ids: ReadonlyArray<stri
     : Effect.void
 
 export const releaseUnmetStatement = Statement.make({
-  name: "release what the scan did not meet of the quarantine of",
+  name: "release absent records from the quarantine of",
   params: ["int8", "text", "timestamptz", "int8"],
   text: `update tributary.quarantine set resolved_at = tributary.now()
           where company_id = $1 and resource = $2 and resolved_at is null and ${isUnmet}`
@@ -73,7 +73,7 @@ export const releaseUnmetStatement = Statement.make({
 const scanValues = ({ lock, runId }: SessionContext, scan: OpenScan) =>
   [lock.companyId, lock.resource, instantText(scan.beganAt), runId] as const
 
-/** Releases what a completed full scan did not meet. */
+/** Releases records that a completed full scan did not return. */
 export const releaseUnmet = (session: SessionContext, scan: OpenScan) =>
   session.state.hasQuarantine
     ? session.lock.runStatement(releaseUnmetStatement, scanValues(session, scan))
@@ -87,11 +87,11 @@ export const unreadableStatement = Statement.make({
          and resolved_at is null and record_id is null and not ${isUnmet} limit 1`
 })
 
-/** Whether the scan met a record whose very number could not be read. */
+/** Whether the scan returned a record whose number could not be read. */
 export const metUnreadable = (session: SessionContext, scan: OpenScan) =>
   Effect.map(session.lock.runStatement(unreadableStatement, scanValues(session, scan)), ({ rows }) => rows.length > 0)
 
-/** A record that passed the catalogue and that Postgres rejects all the same, kept field by field as it was read. */
+/** A record that fits the catalogue but that Postgres rejects, kept field by field as it was read. */
 export const rejectedByPostgres = (table: Table, record: SourceRecord, error: DatabaseError): Rejected => ({
   id: record.id,
   field: null,

@@ -58,12 +58,9 @@ export const deleteFulfilled = Effect.fnUntraced(function* (
     yield* runStatement(fulfilledStatement, [companyId, resource, field, value, generation])
 })
 
+/** Deletes the requests that a completed full scan fulfils: those that were there when it began. */
 export const upToStatement = Statement.make({
   name: "delete fulfilled refetch requests of",
   params: ["int8", "text", "int8"],
   text: "delete from tributary.refetch_requests where company_id = $1 and resource = $2 and generation <= $3"
 })
-
-/** Deletes the requests that a completed full scan fulfils: those that were there when it began. */
-export const deleteUpTo = ({ runStatement, companyId, resource }: RefetchScope, generation: bigint) =>
-  runStatement(upToStatement, [companyId, resource, generation])

@@ -32,9 +32,9 @@ export interface ResourceLockOptions {
   readonly connector: Pick<ConnectorShape, "catalogue" | "source">
   readonly companyId: bigint
   readonly lane: Lane
-  /** A person wants this program's older catalogue to read the resource again; default false. */
+  /** Whether a person accepts that this program's older catalogue reads the resource again; default false. */
   readonly acceptsOlderCatalogue?: boolean
-  /** The process that has the lock has sent no heartbeat for long: the server ends its session; default false. */
+  /** Whether to end the database session of a lock holder whose process has sent no heartbeat for long; default false. */
   readonly evictHolder?: boolean
   /** Whether to wait a moment for a run that may just be ending; default true. */
   readonly waitForHolder?: boolean
@@ -48,7 +48,7 @@ export interface ResourceLock extends Pick<
   readonly resource: string
   readonly companyId: bigint
   readonly lane: Lane
-  /** The lane's checkpoint when the resource was acquired; its fence is ours. */
+  /** The lane's checkpoint when the resource was acquired; it has this run's fence. */
   readonly checkpoint: Checkpoint
   /** The live lane's: the same as `checkpoint` in the live lane. */
   readonly live: Checkpoint
@@ -64,7 +64,7 @@ export interface ResourceLock extends Pick<
   readonly transaction: <A, E>(
     body: Effect.Effect<A, E>
   ) => Effect.Effect<A, E | DatabaseError | FenceLost | WarehouseClockStepped>
-  /** Fails when an update under the fence met no row. */
+  /** Fails when an update under the fence changed no row. */
   readonly checkFence: (affected: number) => Effect.Effect<void, FenceLost>
 }
 
@@ -79,7 +79,7 @@ export type AcquireError =
 const lockRetries = 40
 const lockRetryEveryMs = 250
 
-/** What the steps of acquiring a resource share. */
+/** The context that the steps of acquiring a resource share. */
 interface LockContext {
   readonly resource: string
   readonly table: string
@@ -173,8 +173,8 @@ const raiseFence = Effect.fnUntraced(function* (context: LockContext) {
   const own = raised[0]!
   clock.observe(own.now_ms)
   if (lane === "live") return { own, live: own }
-  // After the fence was raised: a newer release that confirms its catalogue later raises it again, and one that was
-  // earlier is seen here.
+  // Read after the fence was raised: a newer release that confirms its catalogue later raises it again, and an earlier
+  // confirmation is visible here.
   const { rows } = yield* runStatement(ConfirmIdentity.readStatement, [companyId, resource, "live"])
   return { own, live: rows[0]! }
 })

@@ -1,12 +1,13 @@
-/** The row of a write session's run in `tributary.runs`: its begin and its counts. */
+/** The row of a write session's run in `tributary.runs`: its begin, its counts and its end. */
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
+import * as LaneLock from "../warehouse/LaneLock.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import type { Landing, LandingResult } from "./Landing.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import type { NewRun, SessionContext } from "./SessionContext.ts"
 
-/** A run as it was inserted, with what the warehouse has of the resource. */
+/** An inserted run, and the state of the resource in the warehouse. */
 export interface InsertedRun {
   readonly id: bigint
   /** Whether the resource has an open quarantine. */
@@ -17,7 +18,7 @@ export interface InsertedRun {
   readonly version: number
 }
 
-/** Begins a run. Earlier runs of the lane are abandoned: their process has lost its lock, and a later one a later fence. */
+/** Begins a run. Open runs of the lane with an older fence are marked abandoned: their process has lost the lock. */
 export const insertRun = ({ run, table, companyId, resource, lane, checkpoint }: ResourceLock, begun: NewRun) =>
   Effect.map(
     run<InsertedRun & { readonly [column: string]: unknown }>(
@@ -77,3 +78,34 @@ export const addRunCounts = (
     landed.staleVersions
   ])
 }
+
+/** The error kind of a run whose process is gone. The process may still close the run itself later. */
+const processLost = "ProcessLost"
+
+/** The run of this owner: a restored control plane gives ids again, so that another run may have the number. */
+const isOwn = "id = $1 and company_id = $2 and resource = $3 and lane = $4"
+
+export const closeStatement = Statement.make({
+  name: "close a run",
+  params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8"],
+  text: `update tributary.runs set status = $5, finished_at = tributary.now(), error_kind = $6, error = $7, note = $8,
+           remedy = $9, requests = requests + $10, retries = retries + greatest(0, $10 - 1)
+     where ${isOwn} and (status = 'running' or error_kind = '${processLost}')`
+})
+
+export const abandonStatement = Statement.make({
+  name: "close an interrupted run",
+  params: ["int8", "int8", "text", "text"],
+  text: `update tributary.runs set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
+             error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here'
+       where ${isOwn} and status = 'running'`
+})
+
+export const markStatement = Statement.make({
+  name: "close runs whose process is gone",
+  columns: { id: "int8" },
+  text: `update tributary.runs r set status = 'abandoned', finished_at = tributary.now(), error_kind = '${processLost}',
+            error = 'its process is gone: it was killed, or lost the warehouse',
+            remedy = 'nothing is lost: the next run goes on from here'
+      where r.status = 'running' and not ${LaneLock.isHeldSql("r")} returning id`
+})

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import { type JsonObject, NumberToken, parse } from "../json/Json.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as Statement from "../postgres/Statement.ts"
+import * as UnknownFields from "../warehouse/UnknownFields.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 
 export interface DriftOptions {
@@ -30,11 +30,11 @@ export interface DriftReport {
 export const emptyDriftReport: DriftReport = { unknown: [], typeMismatches: [] }
 
 export interface SchemaDrift {
-  /** Takes the `extra` texts of one landing's records, within its transaction. `last` writes all counts. */
+  /** Adds the `extra` texts of one landing's records, within its transaction. `last` writes all counts. */
   readonly note: (extras: Iterable<string | null>, last: boolean) => Effect.Effect<DriftReport, DatabaseError>
 }
 
-/** What a value looks like, as `tributary.unknown_fields.sample_types` says it. */
+/** The kind of a value, as `tributary.unknown_fields.sample_types` stores it. */
 export type ValueKind =
   | "null"
   | "boolean"
@@ -107,28 +107,7 @@ interface FieldSighting {
   times: number
 }
 
-export const noteStatement = Statement.make({
-  name: "note unknown fields of",
-  params: ["int8", "text", "int8", "text[]", "int8[]", "text[]", "bool[]"],
-  columns: { field: "text", fresh: "bool", grew: "bool" },
-  // Kinds as one text each, since arrays of arrays must have equal lengths.
-  text: `with sent as (
-       select field, times, string_to_array(kinds, ',') as kinds, inferred
-         from unnest($4::text[], $5::bigint[], $6::text[], $7::boolean[]) as s (field, times, kinds, inferred)), before as (
-       select field, sample_types from tributary.unknown_fields
-        where company_id = $1 and resource = $2 and field in (select field from sent)), noted as (
-       insert into tributary.unknown_fields as u
-         (company_id, resource, field, first_seen_at, last_seen_at, times, type_mismatches, sample_types, run_id)
-       select $1, $2, field, tributary.now(), tributary.now(), case when inferred then 0 else times end,
-              case when inferred then times else 0 end, kinds, $3 from sent
-       on conflict (company_id, resource, field) do update set
-         last_seen_at = excluded.last_seen_at, times = u.times + excluded.times, type_mismatches = u.type_mismatches + excluded.type_mismatches,
-         sample_types = array(select distinct unnest(u.sample_types || excluded.sample_types) order by 1))
-     select s.field, b.field is null as fresh, not coalesce(b.sample_types @> s.kinds, false) as grew
-       from sent s left join before b using (field)`
-})
-
-/** One for each resource lock: another run that lands makes its memory wrong. */
+/** One instance for each resource lock: landings of another run would make its memory wrong. */
 export const make = ({ runStatement, table, companyId, runId }: DriftOptions): SchemaDrift => {
   const { field: fields, path } = table.resource
   const remembered = new Map<string, FieldSighting>()
@@ -166,7 +145,7 @@ export const make = ({ runStatement, table, companyId, runId }: DriftOptions): S
   const write = Effect.fnUntraced(function* (): Effect.fn.Return<DriftReport, DatabaseError> {
     const pending = [...remembered].filter(([, { times }]) => times > 0)
     if (pending.length === 0) return emptyDriftReport
-    const { rows } = yield* runStatement(noteStatement, [
+    const { rows } = yield* runStatement(UnknownFields.noteStatement, [
       companyId,
       path,
       runId,

@@ -1,11 +1,11 @@
-/** What the parts of a write session share: its lock, its run and what it remembers between landings. */
+/** The context that the parts of a write session share: its lock, its run and its memory between landings. */
 import type { RunKind } from "./Checkpoint.ts"
 import type { ConflictPolicy, MergeSql } from "./MergeSql.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 
-/** How late rows are recognised. */
+/** The rule that recognizes late rows. */
 export interface LateArrival {
-  /** The cursor as an instant: what the last completed scan claimed to have shown, milliseconds since 1970. */
+  /** The cursor as an instant, in milliseconds since 1970: the position of the last completed scan. */
   readonly cursorMs: number
   /** The overlap of a full scan, which reads everything: only rows beyond it are late. */
   readonly toleratedMs: number
@@ -35,17 +35,17 @@ export interface OpenOptions {
   readonly children: ReadonlyArray<{ readonly resource: string; readonly field: string }>
 }
 
-/** What a session remembers between landings. */
+/** The memory of a session between landings. */
 export interface SessionState {
   /** Whether a landed record may have an open quarantine. */
   hasQuarantine: boolean
   /** Whether the run reads, from its first page, a table that was empty when it began. */
   isFirstLoad: boolean
-  /** Whether the run has read the scan from its first page: only then it has met every record. */
+  /** Whether the run has read the scan from its first page: only then it has read every record. */
   isWholeScan: boolean
   /** The checkpoint's `full_scan_reason` as last read or written: a reason that was added since stays. */
   knownFullScanReason: string | null
-  /** Set when a landing of this run met older versions than the warehouse has. */
+  /** Set when a landing of this run read older versions than the warehouse has. */
   staleReason: string | null
 }
 

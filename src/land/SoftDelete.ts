@@ -37,7 +37,7 @@ export const hasLive = ({ run, table, companyId }: ResourceLock): Effect.Effect<
 export interface SoftDeleteResult {
   readonly deleted: number
   readonly massDeleteBlocked: MassDeleteBlocked | null
-  /** Rows that the scan did not return and that are kept all the same. */
+  /** Missing rows that are kept. */
   readonly kept: number
 }
 
@@ -91,7 +91,7 @@ export const cursorsStatement = Statement.make({
 /**
  * Keeps rows that the scan missed and that may exist; returns their number. A row that a push or a fetch landed while the
  * scan ran is kept: its record may be newer than the page it belongs to. A row that changed after the position of the scan
- * is kept when that position is behind the cursor of a lane: the answer was an old one.
+ * is kept when that position is behind the cursor of a lane: then the answer was outdated.
  */
 const keepNewer = Effect.fnUntraced(function* ({ lock, sql }: SessionContext, scan: OpenScan) {
   const { run, companyId, resource } = lock

@@ -13,7 +13,7 @@ export interface WarehouseClock {
   readonly timeOf: (monotonicMs: number) => number
   /** The warehouse's time now. */
   readonly now: Effect.Effect<number>
-  /** Takes the warehouse's time as it has just answered it. */
+  /** Notes the warehouse's time from its latest answer. */
   readonly observe: (nowMs: number) => void
   /** By how much the warehouse's clock was set forward (negative: back), given the time that it has just answered. */
   readonly stepMs: (nowMs: number) => number
@@ -36,8 +36,8 @@ export const make: Effect.Effect<WarehouseClock> = Clock.clockWith((clock) =>
   Effect.sync(() => {
     const monotonicMs = () => MonotonicClock.nowMs(clock)
     /**
-     * How far the warehouse's clock is ahead of ours. Each measurement gives at most the truth, since the answer travels:
-     * the largest is the best, until the clocks themselves were moved (a machine that slept).
+     * How far the warehouse's clock is ahead of the process' clock. Network delay makes each measurement too small: the
+     * largest is the best, until the clocks themselves were moved (a machine that slept).
      */
     let aheadMs = -Infinity
     const timeOf = (at: number) => at + aheadMs

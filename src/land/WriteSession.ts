@@ -25,7 +25,7 @@ import { deleteScanIds, saveScanIds, softDelete } from "./SoftDelete.ts"
 import { instantText } from "./WarehouseClock.ts"
 
 export interface WriteSession {
-  /** The checkpoint as it was when the resource was acquired; its fence is ours. */
+  /** The checkpoint as it was when the resource was acquired; it has this run's fence. */
   readonly checkpoint: Checkpoint
   readonly runId: bigint
   /** The warehouse's time of an instant on the process' monotonic clock, both in milliseconds. */
@@ -39,9 +39,9 @@ export interface WriteSession {
   readonly restart: (fullScanReason?: string) => Effect.Effect<void, LandingError>
 }
 
-/** A session and the parts that remember something between its landings. */
+/** A session, and its parts that have a memory between landings. */
 interface Session extends SessionContext {
-  readonly loader: BatchLoader.BatchLoader
+  readonly loader: BatchLoader.BatchLoaderOptions
   readonly drift: SchemaDrift.SchemaDrift
   readonly fields: FieldFindings.FieldFindings
 }
@@ -65,7 +65,7 @@ const lateMsOf = (
 /** Loads the records; those that cannot be loaded go to quarantine, the others leave it. */
 const loadRecords = Effect.fnUntraced(function* (session: Session, landing: Landing) {
   const { pages, scan, complete, absent = [] } = landing
-  const loaded = yield* session.loader.load(stagedRecords(session, pages))
+  const loaded = yield* BatchLoader.load(session.loader, stagedRecords(session, pages))
   const rejectedIds = new Set(loaded.rejected.map(({ staged }) => staged.record.id))
   const rejected = [
     ...pages.flatMap(({ page }) => page.rejected.map((one) => ({ rejected: one, source: page.source }))),
@@ -122,7 +122,7 @@ const writeLanding = Effect.fnUntraced(function* (
     "tributary.quarantined": landed.quarantined
   })
   if (landed.staleVersions > 0) state.staleReason = "the source showed older versions than the warehouse holds"
-  // A scan that the guard stopped has not shown the resource.
+  // A scan that the guard stopped does not count as completed.
   const completedScan = complete && landed.massDeleteBlocked === null ? scan : null
   yield* addRunCounts(session, pages, landed, completedScan)
   if (landing.inTransaction !== undefined) {
@@ -195,7 +195,7 @@ export const open = Effect.fn("WriteSession.open")(function* (
     runId,
     acceptsDeletions: options.acceptDeletions || adoptsSource,
     wasNeverLoaded,
-    // A scan that was begun by an earlier release has none.
+    // A scan that an earlier release began has no generation.
     refetchGeneration: resumed ? (checkpoint.scanRefetchGeneration ?? 0n) : lock.refetchGeneration,
     state: {
       hasQuarantine: inserted.quarantined,
@@ -204,17 +204,17 @@ export const open = Effect.fn("WriteSession.open")(function* (
       knownFullScanReason: checkpoint.fullScanReason,
       staleReason: null
     },
-    loader: BatchLoader.make({
+    loader: {
       lock,
       sql,
       serverVersion: inserted.version,
       runId,
       origin: options.origin,
-      // Where the table was lost and its history was not, versions go on from there.
+      // When the table was lost but its history was not, versions continue from the history.
       hasRows: inserted.has_rows || inserted.has_history || !wasNeverLoaded,
       lateBefore: lateness === null ? null : instantText(lateness.cursorMs - lateness.toleratedMs),
       children: options.children
-    }),
+    },
     drift: SchemaDrift.make({ runStatement, table, companyId, runId }),
     fields: FieldFindings.make(lock, runId)
   }

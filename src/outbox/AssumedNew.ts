@@ -10,7 +10,7 @@ import { planForAll } from "../land/MergeSql.ts"
 import { foldExternalidSql, keySql } from "./Externalid.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { type OutboxRow, type OutboxScope, rowColumns, rowsOf, type RunSql, selectedColumns } from "./OutboxRow.ts"
-import { parametersOf, pending, scopeParams } from "./OutboxStore.ts"
+import { pending, scopeParams } from "./OutboxStore.ts"
 
 /** How long a lookup proves that the source does not have a record. */
 const absentFor = "interval '10 minutes'"
@@ -36,18 +36,12 @@ export const unknownStatement = Statement.make({
   text: `select ${selectedColumns} from tributary.outbox o where ${isUnknown} order by o.id limit $6`
 })
 
-export const unknownCreates = (run: RunSql, scope: OutboxScope, through: bigint, limit: number) =>
-  rowsOf(run, unknownStatement, [...parametersOf(scope), through, limit])
-
+/** Assumes the unknown creates to be new, before the scan that must prove it: it does not show later creates. */
 export const assumeStatement = Statement.make({
   name: "assume new the rows of",
   params: [...scopeParams, "int8"],
   text: `insert into ${assumedNewTable} (id, externalid) select o.id, o.externalid from tributary.outbox o where ${isUnknown}`
 })
-
-/** Assumes the unknown creates to be new, before the scan that must prove it: it does not show later creates. */
-export const assumeNew = (run: RunSql, scope: OutboxScope, through: bigint) =>
-  rowsOf(run, assumeStatement, [...parametersOf(scope), through])
 
 export const clearStatement = Statement.make({ name: "forget the new rows of", text: `truncate ${assumedNewTable}` })
 

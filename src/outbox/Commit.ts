@@ -16,16 +16,16 @@ export interface Commit {
   /** The request that ends with it; null when the rows are in none. */
   readonly closed: ClosedRequest | null
   readonly rows: ReadonlyArray<ResolvedRow>
-  /** What the answer shows of the written records. */
+  /** The written records, as the answer shows them. */
   readonly echo?: ReadonlyArray<ObservedPage>
-  /** Requests that its rows are sent in next, under new keys. */
+  /** The next requests of its rows, under new keys. */
   readonly next?: ReadonlyArray<NewRequest>
 }
 
-/** What the result of a request means. */
+/** The resolution of a request. */
 export interface RequestResolution extends Commit {
   readonly closed: ClosedRequest
-  /** What the result says of the source as a whole. */
+  /** The state of the source that the result shows. */
   readonly source: "works" | "fails" | "unknown"
 }
 

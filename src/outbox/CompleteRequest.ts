@@ -14,7 +14,7 @@ import { resolveUpdate } from "./ResolveUpdate.ts"
 import type { ResolvedRow } from "./RowResolution.ts"
 import { send } from "./Send.ts"
 
-/** The session stops after so many requests in a row at which the source failed. */
+/** The session stops after this many consecutive requests at which the source failed. */
 const consecutiveFailuresMax = 3
 
 const countResult = (session: PushSession, { closed, source }: RequestResolution): void => {

@@ -1,7 +1,7 @@
 /**
  * Deduplication of creates with the records of the source.
  *
- * Promise: no record is created for the first time unless the source was seen not to have its externalid (F-04, G-08).
+ * Promise: no record is created for the first time unless a read showed that the source lacks its externalid (F-04, G-08).
  * A few creates are looked up one by one. Many are compared with a scan that began after they were inserted, and every
  * possible duplicate is looked up. A record that exists is adopted, compared and landed. When it is not clear which
  * record is meant, or the record is cancelled (F-06), a person decides.
@@ -16,7 +16,8 @@ import type { Database } from "../postgres/Database.ts"
 import * as AssumedNew from "./AssumedNew.ts"
 import { differences } from "./DiffWritten.ts"
 import { commitRows } from "./GroupCommit.ts"
-import type { OutboxRow } from "./OutboxRow.ts"
+import { type OutboxRow, rowsOf } from "./OutboxRow.ts"
+import { parametersOf } from "./OutboxStore.ts"
 import {
   isStopped,
   type PushSession,
@@ -29,9 +30,9 @@ import {
 import { done, rejected, type ResolvedRow, type RowResolution } from "./RowResolution.ts"
 import { findByExternalid, idOf, idsText, isCancelled, valueOf } from "./SourceLookup.ts"
 
-/** So many creates are looked up one by one; more are compared with a scan. */
+/** Up to this many creates are looked up one by one; more are compared with a scan. */
 const lookupsMax = 20
-/** So many creates are looked up while another process scans the resource. */
+/** Up to this many creates are looked up while another process scans the resource. */
 const lookupsDuringScanMax = 250
 /** Lookups that are committed together. */
 const lookupsPerCommit = 100
@@ -45,7 +46,7 @@ const rejectedAsAlike = (resource: Resource, { id, externalid }: AssumedNew.Othe
       `form alone: it may be this one; push it as an update of ${id}, or under another externalid`
   )
 
-/** What the readings of an externalid mean for a create. */
+/** The rule by which the readings of an externalid resolve a create. */
 export interface LookupMeaning {
   /** Whether a request with the create was sent: then a record that exists is the one it created. */
   readonly wasSent: boolean
@@ -73,7 +74,7 @@ const resolveExisting = (
     return rejected(
       "cancelled",
       resource.roles.externalKey,
-      `the source has it already, as record ${id}, which is cancelled`
+      `the source has the record already, as record ${id}, which is cancelled`
     )
   }
   const different = only.record === null ? [] : differences(resource, "create", row.text, only.record)
@@ -90,7 +91,7 @@ export const lookUp = Effect.fnUntraced(function* (
   return { row, resolution: resolveExisting(resource, row, readings, meaning), readings }
 })
 
-/** Looks creates up that were never sent, and commits what was found. */
+/** Looks up creates that were never sent, and commits the resolutions. */
 const lookUpNew = Effect.fnUntraced(function* (
   session: PushSession,
   rows: ReadonlyArray<OutboxRow>,
@@ -114,28 +115,24 @@ const lookUpNew = Effect.fnUntraced(function* (
   }
 })
 
-/** Finds out of every create up to this row whether the source has its record. A failed scan stops the session. */
+/** Finds out for every create up to this row whether the source has its record. A failed scan stops the session. */
 export const findExisting = Effect.fnUntraced(function* (
   session: PushSession,
   through: bigint
 ): Effect.fn.Return<void, PushSessionError, Database | SqlClient.SqlClient> {
   const { company, companyId, table, children } = session
   const unknownCreates = (limit: number) =>
-    transaction(session, (run) => AssumedNew.unknownCreates(run, scopeOf(session), through, limit))
+    transaction(session, (run) =>
+      rowsOf(run, AssumedNew.unknownStatement, [...parametersOf(scopeOf(session)), through, limit])
+    )
   yield* transaction(session, AssumedNew.clearAssumedNew)
   const few = yield* unknownCreates(lookupsMax + 1)
   if (few.length <= lookupsMax) return yield* lookUpNew(session, few)
-  yield* transaction(session, (run) => AssumedNew.assumeNew(run, scopeOf(session), through))
-  const { failure } = yield* syncResource({
-    companyId,
-    connector: company.connector,
-    table,
-    full: false,
-    acceptDeletions: false,
-    batchRecordsMax: company.batchRecordsMax,
-    engine: company.engine,
-    children
-  })
+  yield* transaction(session, (run) =>
+    rowsOf(run, AssumedNew.assumeStatement, [...parametersOf(scopeOf(session)), through])
+  )
+  const { batchRecordsMax, connector, engine } = company
+  const { failure } = yield* syncResource({ companyId, connector, table, children }, { batchRecordsMax, engine })
   if (failure !== null) {
     yield* transaction(session, AssumedNew.clearAssumedNew)
     // The scan of another process may have begun before the creates were inserted.

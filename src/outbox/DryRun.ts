@@ -19,7 +19,7 @@ export interface DryRunOptions<E, R> extends InputOptions<E, R> {
   readonly useBatch: boolean
 }
 
-/** What a push would send. */
+/** The result of a dry run: the records and requests that a push would send. */
 export interface DryRunReport {
   /** Valid records. */
   readonly given: number
@@ -52,7 +52,7 @@ const addLine = (field: string, lines: Lines, { line, externalid }: ValidInput):
   ]
 }
 
-/** The requests for so many records. */
+/** The number of requests for this many records. */
 const requestCounts = <E, R>(
   { batchRecordsMax, operation, resource, useBatch }: DryRunOptions<E, R>,
   records: number

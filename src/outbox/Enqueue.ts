@@ -1,8 +1,8 @@
 /**
  * Enqueueing of records into the outbox.
  *
- * Promise: all records of an input are enqueued in one transaction, or none: one problem anywhere and nothing is stored,
- * with every problem reported. The same input again continues what is not finished, also when two programs give it at
+ * Promise: all records of an input are enqueued in one transaction, or none: with one problem nothing is stored, and every
+ * problem is reported. The same input again continues the unfinished rows, also when two programs give it at
  * the same moment. A record to create has one row in the outbox, however often and in whatever files it is given.
  * Memory does not grow with the input.
  */
@@ -47,7 +47,7 @@ export interface OpenDuplicates {
   readonly pushes: ReadonlyArray<bigint>
 }
 
-/** What the steps of an enqueue share. */
+/** The context that the steps of an enqueue share. */
 interface EnqueueContext {
   readonly client: pg.Client
   readonly table: InputTable
@@ -94,7 +94,7 @@ export const insertRowsStatement = Statement.make({
   on conflict (company, resource, externalid) where operation = 'create' and externalid is not null do nothing`
 })
 
-/** Whatever the planner expects of the outbox, each row is found by its key from either side. */
+/** An index, so that each row is found by its key from either side, whatever the planner expects of the outbox. */
 const indexSql = "create index on push_input (externalid)"
 
 /** Existing rows of other pushes or of none. */
@@ -121,7 +121,7 @@ export const joinSameStatement = Statement.make({
   from push_input g where ${isExisting} and o.state = 'pending' and o.record::text = g.record`
 })
 
-/** A row with other values of which nothing was sent: the values that were given last count. */
+/** Replaces the values of rows that were not sent: the values that were given last count. */
 export const replaceOtherStatement = Statement.make({
   name: "replace the values of rows that were not sent",
   params: existingParams,

@@ -121,7 +121,7 @@ const enqueueJob = (session: PushSession, commit: Commit | null, select: SelectR
     return Effect.map(session.transactionLock.withPermits(1)(commitUntil(session, job)), () => job.requests)
   })
 
-/** Commits, and returns the requests that its rows are sent in next. */
+/** Commits, and returns the next requests of its rows. */
 export const commitRows = (
   session: PushSession,
   commit: Commit

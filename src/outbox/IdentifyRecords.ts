@@ -19,7 +19,7 @@ import { findByExternalid, idOf, idsText, valueOf } from "./SourceLookup.ts"
 export const commitRow = (session: PushSession, resolved: ResolvedRow): Effect.Effect<null, PushSessionError> =>
   Effect.as(commitRows(session, { closed: null, rows: [resolved] }), null)
 
-/** A read failed: of this record alone the row is rejected, else the session stops. */
+/** Rejects the row when the source refused to read its record; stops the session after another error. */
 export const rejectOrStop = (
   session: PushSession,
   row: OutboxRow,

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { fenceAgeMs, type PushSession, transaction, warehouseNow } from "./PushSession.ts"
 import type { PushRequest } from "./RequestStore.ts"
 
-/** The source may work on a request for so long after the process that sent it has ended. */
+/** The source may work on a request for this long after the process that sent it has ended. */
 const inFlightMaxMs = 10 * 60_000
 
 /** The fence is confirmed again when the last confirmation is older. */
@@ -26,8 +26,8 @@ export const foreignKeyWaitMs = (session: PushSession, { createdAt, keyScope }: 
   keyScope === session.keyScope ? 0 : Math.max(0, createdAt + inFlightMaxMs - warehouseNow(session))
 
 /**
- * Whether the request may be sent now. A transaction confirms the fence, and tells the warehouse's time to a process
- * that slept.
+ * Whether the request may be sent now. A transaction confirms the fence, and updates the warehouse's time in a process that
+ * slept.
  */
 export const mayBeSent = Effect.fnUntraced(function* (session: PushSession, request: PushRequest) {
   const isFenceFresh = () => fenceAgeMs(session) < fenceAgeMaxMs

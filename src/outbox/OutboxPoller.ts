@@ -28,7 +28,7 @@ export interface PolledCompany extends PushCompany {
 const pauseMinMs = 1_000
 const pauseMaxMs = 60_000
 
-/** Failures in a row, and until when nothing is tried. */
+/** The consecutive failures, and the end of the pause. */
 interface Pause {
   readonly failures: number
   readonly untilMs: number
@@ -41,7 +41,7 @@ interface Poller {
   readonly nowMs: () => number
   /** Resources that are being pushed. */
   readonly busy: Set<string>
-  /** By resource; of the company under the empty name. */
+  /** Pauses by resource; the pause of the company has the empty name. */
   readonly pauses: Map<string, Pause>
   companyId: bigint | null
 }
@@ -79,7 +79,7 @@ const pause = ({ company, nowMs, pauses }: Poller, path: string, reason: string)
     const pauseMs = Backoff.delayMs(failures, pauseMinMs, pauseMaxMs)
     pauses.set(path, { failures, untilMs: nowMs() + pauseMs })
     const what = path === "" ? company.name : `${company.name}: ${path}`
-    return Effect.logWarning(`push of company ${what}: ${reason}; again in ${Math.round(pauseMs / 1000)} s`)
+    return Effect.logWarning(`push of company ${what}: ${reason}; next attempt in ${Math.round(pauseMs / 1000)} s`)
   })
 
 /** Pushes the open rows of a resource. */

@@ -43,6 +43,7 @@ export const plannerSql =
 /** The state of a row that is looked up by its number, and by no other index. */
 export const stateIs = (state: string) => `o.state || '' = ${state}`
 
+/** The highest number of the pending rows; null when there is none. */
 export const lastPendingStatement = Statement.make({
   name: "find the last pending row of",
   params: scopeParams,
@@ -50,10 +51,7 @@ export const lastPendingStatement = Statement.make({
   text: `select max(o.id) as last from tributary.outbox o where ${pending}`
 })
 
-/** The highest number of the pending rows; null when there is none. */
-export const lastPending = (run: RunSql, scope: OutboxScope) =>
-  Effect.map(rowsOf(run, lastPendingStatement, parametersOf(scope)), ([row]) => row!.last)
-
+/** Open rows that must be sent before pending rows of the scope. */
 export const blockersStatement = Statement.make({
   name: "find the blockers of",
   params: scopeParams,
@@ -61,10 +59,6 @@ export const blockersStatement = Statement.make({
   text: `select distinct b.id from (select ${blocker} as id from tributary.outbox o where ${pending}) b
           where b.id is not null limit 1000`
 })
-
-/** Open rows that must be sent before pending rows of the scope. */
-export const findBlockers = (run: RunSql, scope: OutboxScope) =>
-  Effect.map(rowsOf(run, blockersStatement, parametersOf(scope)), (rows) => rows.map(({ id }) => id))
 
 /** The updates and cancels after `$5` up to `$6`. */
 export const changesStatement = Statement.make({

@@ -2,9 +2,9 @@
  * Pushing of the pending rows of a resource to the source.
  *
  * Promise: one process at a time pushes a resource of a company, under a lock and a fence of its own. It completes the
- * requests that an earlier process left open first. It works until no row of the scope is pending, or says why it
- * stopped. However it ends, the database holds everything that the next process needs. A push never fails: the report
- * says how it went.
+ * requests that an earlier process left open first. It works until no row of the scope is pending, or stops with a reason.
+ * However it ends, the database has everything that the next process needs. A push never fails: the report has the
+ * failure.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import { completeRequest } from "./CompleteRequest.ts"
 import { findExisting } from "./Deduplicate.ts"
 import { counting, countsOf, noCounts } from "./OutboxCounts.ts"
 import { rowsOf } from "./OutboxRow.ts"
-import { findBlockers, finishPushesStatement, lastPending } from "./OutboxStore.ts"
+import { blockersStatement, finishPushesStatement, lastPendingStatement, parametersOf } from "./OutboxStore.ts"
 import type { Counts } from "./Push.ts"
 import { pushChanges } from "./PushChanges.ts"
 import { pushCreates } from "./PushCreates.ts"
@@ -43,7 +43,7 @@ import { nextOpenRequest } from "./RequestStore.ts"
 import { validateRows } from "./ValidateRows.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
-/** How a push went. */
+/** The result of a push. */
 export interface PushReport {
   /** `stopped`: rows are pending, and the failure says why. */
   readonly status: "done" | "stopped"
@@ -54,7 +54,7 @@ export interface PushReport {
 }
 
 const pollMs = 1_000
-/** The session stops after so many rounds in a row that find pending rows and resolve none. */
+/** The session stops after this many consecutive rounds that find pending rows and resolve none. */
 const idleRoundsMax = 3
 
 /** Completes the requests that an earlier process left open. */
@@ -75,11 +75,11 @@ const stuck: Failure = {
   stops: "resource"
 }
 
-/** Takes the blockers of the pending rows into the scope; returns whether there are new ones. */
+/** Adds the blockers of the pending rows to the scope; returns whether there are new ones. */
 const addBlockers = Effect.fnUntraced(function* (session: PushSession) {
   const { state } = session
-  const blockers = yield* transaction(session, (run) => findBlockers(run, scopeOf(session)))
-  const added = blockers.filter((id) => !state.blockers.includes(id))
+  const blockers = yield* transaction(session, (run) => rowsOf(run, blockersStatement, parametersOf(scopeOf(session))))
+  const added = blockers.map(({ id }) => id).filter((id) => !state.blockers.includes(id))
   state.blockers = [...state.blockers, ...added]
   return added.length > 0
 })
@@ -99,10 +99,13 @@ const pushUntilDone = Effect.fnUntraced(function* (session: PushSession) {
   let idleRounds = 0
   while (!isStopped(session)) {
     yield* recount(session)
-    const through = yield* transaction(session, (run) => lastPending(run, scopeOf(session)))
+    const [pending] = yield* transaction(session, (run) =>
+      rowsOf(run, lastPendingStatement, parametersOf(scopeOf(session)))
+    )
+    const through = pending!.last
     if (through === null) return
     const isIdle = progress.resolved === resolvedBefore && !(yield* addBlockers(session))
-    // Another process may have changed rows between two statements: a round without headway is repeated.
+    // Another process may have changed rows between two statements: a round without progress is repeated.
     idleRounds = isIdle ? idleRounds + 1 : 0
     if (idleRounds >= idleRoundsMax) return stop(session, stuck)
     if (isIdle) yield* Effect.sleep(pollMs)
@@ -167,7 +170,7 @@ const runSessions = Effect.fnUntraced(function* (options: PushOptions, progress:
     if (result._tag === "Success") return
     const error = result.failure
     const isRetryable = error instanceof DatabaseError && error.isRetryable
-    // A database that fails now and then is retried while there is headway.
+    // A database that fails now and then is retried while there is progress.
     if (isRetryable && progress.resolved > resolvedBefore) continue
     progress.failure = failureOf(error)
     return

@@ -21,7 +21,7 @@ import { isCancelled, isShown } from "./SourceLookup.ts"
 
 const rowsPerSelect = 200
 
-/** What to do with a change, by the record as it was read: resolve the row, or send a request. */
+/** The plan for a change, by the record as it was read: a resolution of the row, or a request. */
 const plan = (session: PushSession, row: OutboxRow, reading: FetchedRecord): RowResolution | NewRequest => {
   const { resource } = session.table
   const { record, version } = reading

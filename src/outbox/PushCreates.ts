@@ -16,7 +16,7 @@ import { blocker, parametersOf, pending, scopeParams } from "./OutboxStore.ts"
 import { isStopped, type PushSession, type PushSessionError, scopeOf } from "./PushSession.ts"
 import { createRequestOf } from "./RequestStore.ts"
 
-/** The size of a request's body, about. */
+/** Approximate maximum size of a request's body. */
 const bytesMax = 4_000_000
 
 interface CreateLimits {

@@ -41,7 +41,7 @@ export const sentence = (reason: string): string => `Pushes are paused: ${reason
 export const failureOf = (reason: string): Failure => ({
   kind: "PushesPaused",
   message: sentence(reason),
-  remedy: `look at what waits (npx tributary push status) and compare it with the source; then let it be sent: ${releaseCommand}`,
+  remedy: `list the pending rows (npx tributary push status) and compare them with the source; then release them: ${releaseCommand}`,
   disposition: "configuration",
   stops: "company"
 })

@@ -1,9 +1,9 @@
 /**
  * The session in which one process pushes one resource: its options, its progress and its state.
  *
- * Promise: transactions follow each other, each under the fence. The first failure stops the session, and every request
- * is preceded by a look at it. A session remembers nothing that the database does not hold: after a crash another
- * process continues.
+ * Promise: transactions follow each other, each under the fence. The first failure stops the session, and is checked for
+ * before every request. A session has no state that the database does not have: after a crash another process
+ * continues.
  */
 import * as Duration from "effect/Duration"
 import * as Clock from "effect/Clock"
@@ -26,7 +26,7 @@ import type { Counts } from "./Push.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface PushSettings {
-  /** Records of one request at most; the source may take fewer. */
+  /** Maximum records of one request; the source may accept fewer. */
   readonly batchRecordsMax: number
   /** Whether one request creates many records where the resource offers it. */
   readonly useBatch: boolean
@@ -36,20 +36,13 @@ export interface PushSettings {
   readonly concurrency: number
 }
 
-export const settingsDefault: PushSettings = {
-  batchRecordsMax: Number.POSITIVE_INFINITY,
-  useBatch: true,
-  keyAgeMax: Duration.hours(23),
-  concurrency: 4
-}
-
 /** A company that is pushed to. */
 export interface PushCompany {
   /** Its name in the configuration. */
   readonly name: string
   readonly connector: ConnectorShape
   readonly engine: EngineSettings
-  /** Records landed in one transaction, about. */
+  /** Approximate number of records landed in one transaction. */
   readonly batchRecordsMax: number
 }
 
@@ -68,19 +61,19 @@ export interface PushOptions {
   readonly onProgress?: (counts: Counts) => Effect.Effect<void>
 }
 
-/** What the sessions of one push share: it survives a fault of the database. */
+/** The state that the sessions of one push share; it survives a failure of the database. */
 export interface PushProgress {
   readonly runState: RunState
   counts: Counts
   requests: number
   batches: number
-  /** Rows resolved and requests bisected: while it rises, the push makes headway. */
+  /** Rows resolved and requests bisected: while it rises, the push makes progress. */
   resolved: number
   /** Why the push stops; null while it goes on. */
   failure: Failure | null
 }
 
-/** What ends a session at once. A {@link SourceError} stops it instead. */
+/** The errors that end a session at once. A {@link SourceError} stops it instead. */
 export type PushSessionError = LandingError
 
 /** A moment by both clocks: one of them may stand still while the machine sleeps. */
@@ -89,7 +82,7 @@ interface Moment {
   readonly wallMs: number
 }
 
-/** What changes while a session runs. */
+/** The state of a session that changes while it runs. */
 export interface PushState {
   /** When the fence was last confirmed. */
   fenceSeenAt: Moment
@@ -195,7 +188,10 @@ export const openSession = Effect.fnUntraced(function* (
 ): Effect.fn.Return<PushSession, PushSessionError> {
   const { company, table } = options
   const { traits } = table.resource
-  const keyAgeMax = Duration.min(options.settings.keyAgeMax, Duration.times(traits.keyLifetime, keyLifetimeShare))
+  const keyAgeMax = Duration.min(
+    options.settings.keyAgeMax,
+    Duration.times(Duration.fromInputUnsafe(traits.keyLifetime), keyLifetimeShare)
+  )
   const settings = { ...options.settings, keyAgeMax }
   const clock = yield* Clock.Clock
   const session: PushSession = {

@@ -21,7 +21,7 @@ import { done, rejectedBySource, type Rejection, type ResolvedRow, type RowResol
 import type { Rejected, SendResult, Uncertain } from "./Send.ts"
 import { findByExternalid, isShown } from "./SourceLookup.ts"
 
-/** A record that fails alone is rejected after so many attempts. */
+/** A record that fails alone is rejected after this many attempts. */
 const attemptsMax = 5
 
 /** The resolution of a record that the source does not have: it is sent again, unless it failed too often. */
@@ -32,7 +32,7 @@ const retryAbsent = (row: OutboxRow, rejection: Rejection, mayReject: boolean): 
 
 const unclear = (detail: string): Rejection => ({ kind: "other", code: "unclear", field: null, detail, problems: [] })
 
-/** Reads a record that was created and not shown, so that the warehouse has it. */
+/** Reads a created record that the answer did not show, so that the warehouse has it. */
 const readBack = Effect.fnUntraced(function* (
   { company, table: { resource } }: PushSession,
   row: OutboxRow,
@@ -66,7 +66,7 @@ const resolveItem = (
       return resolveRejection(session, row, item)
     }
     default: {
-      const rejection = unclear(item?.detail ?? "the answer does not say what became of it")
+      const rejection = unclear(item?.detail ?? "the answer does not show its result")
       return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, true) })
     }
   }
@@ -99,7 +99,7 @@ export const echoOf = (request: PushRequest, answer: WriteAnswer): ReadonlyArray
   ]
 }
 
-/** The items by index, without those whose index stands twice. */
+/** The items by index, without those whose index occurs twice. */
 const itemsByIndex = (items: ReadonlyArray<WriteResult>): ReadonlyMap<number, WriteResult> => {
   const byIndex = new Map<number, WriteResult>()
   const twice = new Set<number>()

@@ -19,7 +19,7 @@ import type { Rejected, SendResult, Uncertain } from "./Send.ts"
 import { idOf, isCancelled, isShown } from "./SourceLookup.ts"
 import { shapeOf } from "./WriteSchema.ts"
 
-/** A record may change between the reading and the writing so often. */
+/** Retries of an update when the record changes between the read and the write. */
 const conflictRetriesMax = 3
 const attemptsMax = 5
 
@@ -94,7 +94,7 @@ const resolveAnswered = Effect.fnUntraced(function* (
     return { closed: closedFor(detail), rows: [{ row, resolution: rejected(code, field, detail) }], source: "works" }
   }
   if (item?._tag !== "WriteSucceeded") {
-    const detail = item?.detail ?? "the answer does not say what became of it"
+    const detail = item?.detail ?? "the answer does not show its result"
     const uncertain = { _tag: "Uncertain", code: "unclear", detail, isFault: true } as const
     return { ...(yield* resolveUncertain(session, request, row, uncertain, status)), source: "works" }
   }
@@ -121,7 +121,7 @@ const resolveRejected = (request: PushRequest, row: OutboxRow, rejection: Reject
     ? rejectedBySource(rejection)
     : row.conflictRetries < conflictRetriesMax
       ? { state: "pending", reason: detail, conflictRetries: 1 }
-      : rejected("conflict", null, `the record changed each time between the reading and the writing: ${detail}`)
+      : rejected("conflict", null, `the record changed each time between the read and the write: ${detail}`)
   return {
     closed: { id: request.id, result: { state: "rejected", status, reason: `${code}: ${detail}`, source: null } },
     rows: [{ row, resolution }],

@@ -16,6 +16,9 @@ export class PushSuperseded extends Data.TaggedError("PushSuperseded")<{ readonl
   }
 }
 
+/** How a person corrects a row that no push inserted. */
+export const correctSql = "update tributary.outbox set record = '…' where id = …"
+
 const retrySql = (where: string) => `
   with retried as (
     update tributary.outbox
@@ -38,7 +41,7 @@ export const retryInserted = Statement.make({
   text: retrySql(isInserted("$1", "$2"))
 })
 
-/** Answers the unfinished push of the same input instead, where there is one. */
+/** Returns the unfinished push of the same input, if there is one; otherwise reopens the push. */
 export const reopenStatement = Statement.make({
   name: "reopen a push",
   params: ["int8"],

@@ -48,7 +48,7 @@ export type RowResolution = DoneResolution | RejectedResolution | PendingResolut
 export interface ResolvedRow {
   readonly row: OutboxRow
   readonly resolution: RowResolution
-  /** What was read from the source to resolve it. */
+  /** The readings from the source by which it was resolved. */
   readonly readings?: ReadonlyArray<FetchedRecord>
 }
 
@@ -57,7 +57,7 @@ export interface RowUpdate extends ResolvedRow {
   readonly requestId: bigint | null
 }
 
-/** The source's words about a record that it did not write. */
+/** The source's answer for a record that it did not write. */
 export type Rejection = Pick<WriteRejected, "kind" | "code" | "field" | "detail" | "problems">
 
 export const done = (

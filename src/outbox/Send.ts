@@ -56,7 +56,7 @@ const uncertain = (code: string, detail: string, isFault = true): Uncertain => (
   isFault
 })
 
-/** What an error of the whole request means. */
+/** The result that an error of the whole request stands for. */
 const resultOf = (
   request: RequestStore.PushRequest,
   reason: SourceReason
@@ -146,7 +146,7 @@ export const send = Effect.fnUntraced(function* (
   if (waitMs > 0) return stopForForeignKey(session, waitMs)
   for (;;) {
     if (request.failedAttempts >= failuresMax) {
-      return uncertain("server_error", "the source failed at it again and again")
+      return uncertain("server_error", "the source failed at this request several times")
     }
     const attempted = yield* session.sendPermits.withPermits(1)(attempt(session, request))
     if (attempted._tag === "Stopped") return attempted

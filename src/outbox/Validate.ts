@@ -2,8 +2,8 @@
  * Validation of records before they are pushed.
  *
  * Promise: the bytes of a valid record are sent exactly, with the digits that were given. Everything that the source
- * would reject for its form is found before anything is sent: every problem of a record, in words that say what to
- * change. What only the source knows (whether a reference resolves, whether a period is open) is left to it.
+ * would reject for its form is found before anything is sent: every problem of a record, with the change that helps. Checks
+ * that only the source can make (whether a reference resolves, whether a period is open) are left to it.
  */
 import { externalKeyOf } from "./Externalid.ts"
 import type { Resource } from "../catalogue/Resource.ts"
@@ -36,7 +36,7 @@ export interface Validator {
 }
 
 export interface ValidatorOptions {
-  /** The column or member that holds the externalid; null is the one that the source calls so. */
+  /** The column or member that holds the externalid; null is the source's name of it. */
   readonly externalidFrom?: string | null
 }
 

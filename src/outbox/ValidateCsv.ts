@@ -33,7 +33,7 @@ const missingColumns = (
   const missing = new Map<string | null, string>()
   if (operation !== "create") {
     if (!has(resource.roles.id) && !has(keyName)) {
-      missing.set(null, `no column says which record it is: give its ${resource.roles.id}, or its ${keyName}`)
+      missing.set(null, `no column identifies the record: give its ${resource.roles.id}, or its ${keyName}`)
     }
     return missing
   }

@@ -15,7 +15,7 @@ const isMissing = (members: Members, { name, type }: WriteColumn): boolean => {
   return value === undefined || value === null || (value === "" && type._tag === "string")
 }
 
-/** Why a required field is missing; null when its pair stands for it. */
+/** Why a required field is missing; null when its pair has a value. */
 const missingMessage = (columns: WriteColumns, members: Members, { name, pairedWith }: WriteColumn): string | null => {
   const other = pairedWith === null ? undefined : columns.get(pairedWith)
   if (other === undefined) return "is required"

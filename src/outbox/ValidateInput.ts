@@ -13,7 +13,7 @@ export interface InputOptions<E, R> {
   readonly resource: Resource
   readonly operation: Operation
   readonly records: Stream.Stream<InputRecord, E, R>
-  /** The column or member that holds the externalid; null is the one that the source calls so. */
+  /** The column or member that holds the externalid; null is the source's name of it. */
   readonly externalidFrom?: string | null
   /** Runs for every problem, as it is found. */
   readonly onProblem: (problem: Problem) => Effect.Effect<void>
@@ -34,12 +34,12 @@ export class EnqueueRejected extends Data.TaggedError("EnqueueRejected")<{
 export const rejectedFor = (problems: number) =>
   new EnqueueRejected({
     problems,
-    message: `${problems === 1 ? "there is a problem" : `there are ${problems} problems`} in what was given: nothing was stored`
+    message: `${problems === 1 ? "there is a problem" : `there are ${problems} problems`} in the input: nothing was stored`
   })
 
-export const emptyInput = new EnqueueRejected({ problems: 0, message: "nothing was given" })
+export const emptyInput = new EnqueueRejected({ problems: 0, message: "the input has no records" })
 
-/** Validates the records and hands the valid ones on, piece by piece; returns the number of problems. */
+/** Validates the records and passes the valid ones on in batches; returns the number of problems. */
 export const validateInput = <E, R, E2, R2>(
   { resource, operation, externalidFrom = null, onProblem, records }: InputOptions<E, R>,
   onValid: (records: ReadonlyArray<ValidInput>) => Effect.Effect<void, E2, R2>
@@ -70,7 +70,7 @@ export const validateInput = <E, R, E2, R2>(
     return problems
   })
 
-/** The problem of a record whose externalid stands in an earlier line. */
+/** The problem of a record whose externalid is in an earlier line. */
 export const duplicateProblem = (field: string, line: number, externalid: string, first: number): Problem => ({
   line,
   field,
@@ -89,5 +89,5 @@ export const spellingProblem = (
   field,
   message:
     `"${externalid}" differs from "${other}" ${first === null ? "of the outbox" : `in line ${first}`} in case or Unicode form alone: ` +
-    "the service may take them for one; give one of them another externalid"
+    "the service may treat them as one; give one of them another externalid"
 })

@@ -22,7 +22,7 @@ export interface ValidRecord {
   readonly text: string
 }
 
-/** The identity of a record, where it stands beside the record. */
+/** The identity of a record that is given beside the record. */
 export interface IdentifiedRecord {
   readonly externalid?: string | null
   readonly recordId?: string | null
@@ -32,7 +32,7 @@ export type ValidationResult = ValidRecord | ReadonlyArray<Problem>
 
 export const isInvalid = (result: ValidationResult): result is ReadonlyArray<Problem> => Array.isArray(result)
 
-/** What records of a resource are validated against. */
+/** The rules by which records of a resource are validated. */
 export interface RecordRules {
   readonly resource: Resource
   readonly operation: Operation
@@ -84,7 +84,7 @@ interface Identity {
   readonly written: Json | undefined
 }
 
-/** The externalids that a record was given with. */
+/** The externalids that were given for a record. */
 interface GivenKeys {
   /** In the record's member {@link RecordRules.keyName}. */
   readonly named: string | null
@@ -110,7 +110,7 @@ const givenKeysOf = (
   const named = key(keyName, members.get(keyName))
   const inside = keyName === externalKey ? named : (key(externalKey, members.get(externalKey)) ?? named)
   if (named !== null && inside !== named) {
-    addProblem(externalKey, `is "${inside}", and ${keyName}, which it is taken from, is "${named}"`)
+    addProblem(externalKey, `is "${inside}", but ${keyName}, from which it comes, is "${named}"`)
   }
   return { named, inside, outside: key(externalKey, beside.externalid) }
 }
@@ -126,7 +126,7 @@ const identityOfCreate = (
   if (alteration !== null) addProblem(keyName, alteration)
   if (externalid === null && problems.every(({ field }) => field !== keyName)) {
     const why =
-      keyName === externalKey ? "it tells whether the record was written already" : `it becomes the ${externalKey}`
+      keyName === externalKey ? "it shows whether the record was written already" : `it becomes the ${externalKey}`
     addProblem(keyName, `is required: ${why}`)
   }
   if (outside !== null && inside !== null && outside !== inside) {
@@ -163,7 +163,7 @@ const identityOfChange = (
     return { externalid: operation === "cancel" ? externalid : null, recordId, written }
   }
   if (externalid === null && problems.every(({ field }) => field !== idName && field !== keyName)) {
-    addProblem(null, `does not say which record it is: give its ${idName}, or its ${keyName}`)
+    addProblem(null, `does not identify the record: give its ${idName}, or its ${keyName}`)
   }
   // The externalid identifies the record: only another one is a value to write.
   return { externalid, recordId, written: inside !== null && inside !== externalid ? inside : undefined }

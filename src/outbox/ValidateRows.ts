@@ -50,7 +50,7 @@ const saveValidation = Effect.fnUntraced(function* (
     const result = isSupported(validator) ? validator.validateJson(row.text, { externalid, recordId }) : [validator]
     if (isInvalid(result)) {
       const [first] = result
-      const resolution = rejected("invalid", first?.field ?? null, first?.message ?? "it does not fit")
+      const resolution = rejected("invalid", first?.field ?? null, first?.message ?? "the record is invalid")
       const problems = result.map(({ field, message }) => ({ field, message }))
       invalid.push({ row, requestId: null, resolution: { ...resolution, problems } })
     } else {

@@ -134,7 +134,7 @@ export const columnText = (column: WriteColumn, given: Json): string | InvalidVa
     : new InvalidValue(`must be one of ${allowedValues(column)}, not ${showValue(given)}`)
 }
 
-/** The value of a CSV cell for its field. A cell that is no such value stays a text, and is invalid as that. */
+/** The value of a CSV cell for its field. Any other cell stays a text, which is then invalid. */
 export const cellValue = (type: FieldType | null, cell: string): Json | InvalidValue => {
   switch (type?._tag) {
     case "integer":
@@ -156,7 +156,7 @@ export const cellValue = (type: FieldType | null, cell: string): Json | InvalidV
   }
 }
 
-/** An externalid as text. It may be given as a whole number, since it often is one where it comes from. */
+/** An externalid as text. A whole number is accepted too, since many systems have numeric ids. */
 export const externalidText = (given: Json): string | InvalidValue => {
   const text = given instanceof NumberToken && whole.test(given.text) ? given.text : given
   if (typeof text !== "string") return new InvalidValue(`must be a text, not ${showValue(given)}`)

@@ -1,8 +1,8 @@
 /**
  * The columns that a write of a resource may have.
  *
- * Promise: the columns follow from the catalogue alone: the stated write shape (EP-14), else the record without what the
- * service sets (EP-12). An inferred column is not among them: a field that the documents do not state is rejected (F-14).
+ * Promise: the columns follow from the catalogue alone: the stated write shape (EP-14), else the record without the fields
+ * that the service sets (EP-12). An inferred column is not among them: a field that the documents do not state is rejected (F-14).
  */
 import { externalKeyOf } from "./Externalid.ts"
 import type { Operation as Letter, Resource, WriteField } from "../catalogue/Resource.ts"
@@ -20,7 +20,7 @@ export interface WriteColumn extends Omit<WriteField, "lines"> {
 /** By name, in the order in which they are written. */
 export type WriteColumns = ReadonlyMap<string, WriteColumn>
 
-export const writeColumnsOf = (fields: ReadonlyArray<WriteField>): WriteColumns => {
+const writeColumnsOf = (fields: ReadonlyArray<WriteField>): WriteColumns => {
   const byName = new Map(fields.map((field) => [field.name, field]))
   const otherHalf = ({ name, refers }: WriteField): string | null => {
     if (refers === null) return null
@@ -47,7 +47,7 @@ const columnsFor = (resource: Resource, operation: Operation): WriteColumns => {
 
 const cache = new WeakMap<Resource, Map<Operation, WriteColumns>>()
 
-/** What the body of a write carries beside `custom_fields`; nothing for a cancel. */
+/** The columns of a write's body besides `custom_fields`; none for a cancel. */
 export const shapeOf = (resource: Resource, operation: Operation): WriteColumns => {
   const shapes = cache.get(resource) ?? new Map<Operation, WriteColumns>()
   cache.set(resource, shapes)

@@ -1,7 +1,7 @@
 /**
- * Arrays of text and of bytes as Postgres sends them itself, for the parameters of a bulk statement.
+ * Arrays of text and of bytes in the binary format of Postgres, for the parameters of a bulk statement.
  *
- * Promise: what was given arrives, byte for byte and null for null, without quoting and without hexadecimal.
+ * Promise: every value arrives byte for byte, and null as null, without quoting and without hexadecimal.
  */
 
 /** The element types by their numbers in Postgres. */

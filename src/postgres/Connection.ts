@@ -16,7 +16,7 @@ import { Client, type Connection, type CustomTypesConfig, type QueryResult, type
 import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 
-/** Where a database is and who we are there. */
+/** The address of a database, and the login. */
 export interface Endpoint {
   /** Host name or address; a folder (starting with `/`) for a unix socket. */
   readonly host: string
@@ -27,7 +27,7 @@ export interface Endpoint {
   /** Absent: no TLS. */
   readonly ssl?: ConnectionOptions | undefined
   readonly connectTimeout?: Duration.Duration | undefined
-  /** As the server shows this program's sessions; default {@link applicationName}. */
+  /** The name that the server shows for the sessions; default {@link applicationName}. */
   readonly applicationName?: string | undefined
   /** Settings of the session, as libpq's `options`. */
   readonly options?: string | undefined
@@ -37,7 +37,7 @@ export interface Endpoint {
 
 export const applicationName = "tributary"
 
-/** An endpoint with the words needed to speak about it. */
+/** An endpoint with its description for messages. */
 export interface Server {
   readonly endpoint: Endpoint
   readonly describe: string
@@ -49,8 +49,8 @@ const closeTimeoutMs = 5_000
 const keepAliveDelayMs = 30_000
 
 /**
- * Values come out as the `SqlClient` gives them: int8 as bigint, date as text (`pg` would make a local midnight of it),
- * numeric as text.
+ * Values come out as the `SqlClient` gives them: int8 as bigint, date as text (`pg` would turn it into a local
+ * midnight), numeric as text.
  */
 const parsers: Record<number, (text: string) => unknown> = {
   [types.builtins.INT8]: (text) => BigInt(text),
@@ -65,11 +65,11 @@ const rowTypes: CustomTypesConfig = {
 export const addressOf = (endpoint: Endpoint): string =>
   `${endpoint.host.includes(":") ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`
 
-/** Ends the connection without a goodbye: the server rolls back. */
+/** Closes the socket at once: the server rolls back. */
 export const destroy = (client: Client): Effect.Effect<void> =>
   Effect.sync(() => (client as unknown as { readonly connection: Connection }).connection.stream.destroy())
 
-/** Ends the connection politely, and by force when the server does not answer. */
+/** Ends the connection cleanly, and closes the socket when the server does not answer. */
 export const close = (client: Client): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     client.end(() => resume(Effect.void))
@@ -77,7 +77,7 @@ export const close = (client: Client): Effect.Effect<void> =>
 
 /**
  * Sockets that never carry the password itself, for connections without TLS; undefined where it may be sent. A server
- * that asks for it in clear text gets no answer; `pg` and the `SqlClient` would give one.
+ * that requests it in clear text gets no answer; `pg` and the `SqlClient` would send it.
  */
 export const clearTextGuard = (endpoint: Endpoint) => {
   const password = Redacted.value(endpoint.password)
@@ -92,7 +92,7 @@ export const clearTextGuard = (endpoint: Endpoint) => {
         const bytes = chunk instanceof Uint8Array ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength) : null
         // A PasswordMessage: its type, its length, the password.
         if (bytes?.[0] === 0x70 && bytes.subarray(5).equals(secret)) {
-          socket.destroy(new Error("the server asks for the password in clear text"))
+          socket.destroy(new Error("the server requests the password in clear text"))
           return false
         }
         return send(chunk, ...rest)
@@ -141,11 +141,11 @@ export const open = (server: Server): Effect.Effect<Client, DatabaseError> =>
   })
 
 /**
- * What the server is asked for, where it knows the setting: to look every other second whether this client is still there
- * while a statement runs (otherwise a statement, and its locks, would outlive a killed process until it has something to
- * say), to ask a silent client after half a minute whether its machine still stands (otherwise the locks of one that lost
- * its power, or its network, would stand for two hours), and to show each statement what is committed by then, whatever
- * the role's default is. The role's limit for one statement is for people: a merge of a large table may take longer.
+ * Settings of a session, where the server knows them. During a statement the server checks every other second whether
+ * the client still exists: otherwise a statement and its locks would outlive a killed process. It probes a silent
+ * client after half a minute: otherwise the locks of a machine that lost power or network would stay for two hours.
+ * Each statement sees what is committed by then, whatever the role's default is. The role's limit for one statement is
+ * for people: a merge of a large table may take longer.
  */
 const sessionSettings = {
   client_connection_check_interval: "2s",
@@ -165,14 +165,14 @@ export const sessionStatement = Statement.make({
              from jsonb_each_text($1::text::jsonb) as wished(name, value) join pg_settings using (name))`
 })
 
-/** Sets the session up; answers the process of the server that did. */
+/** Sets the session up; answers the id of its server process. */
 const session = (client: Client): Effect.Effect<number, DatabaseError> =>
   Effect.map(queryNamed(client, sessionStatement, [JSON.stringify(sessionSettings)]), ([row]) => row!.pid).pipe(
     // A server on Windows knows settings that it refuses.
     Effect.catch(() => Effect.andThen(query(client, "connect", "set time zone 'UTC'"), backendOf(client)))
   )
 
-/** The process that the server named when the connection began; a pooler names itself. */
+/** The server process that the handshake named; a pooler names itself. */
 const namedProcess = (client: Client): number | null =>
   (client as unknown as { readonly processID: number | null }).processID
 
@@ -185,12 +185,13 @@ export const backendStatement = Statement.make({
 const backendOf = (client: Client): Effect.Effect<number, DatabaseError> =>
   Effect.map(queryNamed(client, backendStatement), ([row]) => row!.pid)
 
-/** A pooler with idle sessions hands them out in turn; so many are looked at. */
+/** The number of checks: a pooler with idle sessions hands them out in turn. */
 const poolerLooksMax = 12
 
 /**
- * Fails where a pooler gives each transaction a session of its own. Then temporary tables, settings and locks end, or stay
- * behind, without a word. A server, and a pooler in session mode, give two connections two sessions, and keep them.
+ * Fails where a pooler gives each transaction another session. Then temporary tables, settings and locks are lost, or
+ * left behind, without an error. A server, and a pooler in session mode, give each connection a session of its own and
+ * keep it.
  */
 const refuseTransactionPooler = Effect.fnUntraced(function* (
   server: Server,
@@ -222,7 +223,7 @@ const transactionPooler = (server: Server) =>
     isRetryable: false
   })
 
-/** What {@link refuseSession} looks at. */
+/** The attributes that {@link refuseSession} checks. */
 export const sessionAttributesStatement = Statement.make({
   name: "read the attributes of the session",
   columns: { standby: "bool", readonly: "bool" },
@@ -255,7 +256,7 @@ const lookAtSession = (server: Server, client: Client) =>
     ? Effect.void
     : Effect.flatMap(queryNamed(client, sessionAttributesStatement), ([row]) => refuseSession(server, row))
 
-/** A connection of one's own, for as long as the scope. */
+/** A dedicated connection, which ends with the scope. */
 export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Scope.Scope> =>
   Effect.acquireRelease(open(server), (client, exit) => (Exit.isSuccess(exit) ? close(client) : destroy(client)), {
     interruptible: true
@@ -303,7 +304,7 @@ export const queryNamed = <P extends ReadonlyArray<Statement.Type>, C extends St
 ): Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, DatabaseError> =>
   query(client, name, text, values)
 
-/** Says which server, why, and what to do about it. Takes the error of `pg` or of the `SqlClient`. */
+/** The error with the server, the reason and the remedy, from an error of `pg` or of the `SqlClient`. */
 export const connectError =
   (server: Server) =>
   (cause: unknown): DatabaseError => {
@@ -328,7 +329,7 @@ const sentence = (server: Server, { code, message }: DatabaseError): string => {
     case "ENETUNREACH":
     case "ETIMEDOUT":
       return embedded
-        ? `the embedded Postgres at ${at} is gone (${code}): run the command again, it is started anew`
+        ? `the embedded Postgres at ${at} is gone (${code}): run the command again, which starts it`
         : `cannot reach Postgres at ${at} (${code}): start it, or unset DATABASE_URL to use the embedded one`
     case "ENOTFOUND":
     case "EAI_AGAIN":
@@ -352,7 +353,7 @@ const sentence = (server: Server, { code, message }: DatabaseError): string => {
     return `Postgres at ${at} does not speak TLS: set sslmode=disable in DATABASE_URL if the network is trusted`
   }
   if (/in clear text/.test(message)) {
-    return `Postgres at ${at} asks for the password in clear text, and the connection is not encrypted: set sslmode=verify-full in DATABASE_URL, or have the server ask by scram-sha-256`
+    return `Postgres at ${at} requests the password in clear text, and the connection is not encrypted: set sslmode=verify-full in DATABASE_URL, or have the server use scram-sha-256`
   }
   if (Redacted.value(endpoint.password) === "" && /password/i.test(message)) return wantsPassword(server)
   if (/timeout expired|timed out/i.test(message)) {

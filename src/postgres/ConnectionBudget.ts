@@ -1,8 +1,8 @@
 /**
- * How many connections one process may open, from what the server allows.
+ * The number of connections that one process may open, from the limits of the server.
  *
  * Promise: a process takes a third of the connections that the server has for its user, so that other programs and
- * further processes still connect. A setting overrides the third. Below {@link connectionsMin} nothing works.
+ * further processes still connect. A setting overrides the third. A process takes {@link connectionsMin} at least.
  */
 import type pg from "pg"
 import * as Effect from "effect/Effect"
@@ -11,38 +11,36 @@ import type { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 
 export interface ConnectionBudget {
-  /** What the server has for this user in this database, for all programs together. */
-  readonly allowed: number
-  /** What this process opens at most. */
+  /** The maximum of this process: the following, and {@link fixed}. */
   readonly connections: number
-  /** Of these: the pool for ordinary queries… */
+  /** For ordinary queries. */
   readonly ordinary: number
-  /** … those of the dashboard, which reads as another role… */
+  /** For the dashboard, which reads as another role. */
   readonly pages: number
-  /** … and those that land. */
+  /** For landings. */
   readonly landings: number
 }
 
-/** What a process takes at least, however small the server. */
+/** The minimum of a process, even on a small server. */
 export const connectionsMin = 8
-/** The inbox has two, the locks one, and one is for what a command does alone or the embedded server counts users by. */
+/** Two for the inbox, one for the locks, and one for a command's own work or the user count of the embedded server. */
 const fixed = 4
 const ordinaryMin = 2
 const ordinaryMax = 6
 const pagesMax = 2
 /** Below this the dashboard has one connection. */
 const pagesShareMin = 12
-/** More landings at once are no faster: each is one statement after the other on a core of the server. */
+/** More concurrent landings are no faster: each runs one statement after the other on a core of the server. */
 const landingsMax = 16
 const shareOfServer = 3
 
-/** What a process opens of so many, or of what its setting says. */
+/** The budget of a process, from the allowed connections or from its setting. */
 export const budgetOf = (allowed: number, setting: number | null): ConnectionBudget => {
   const share = Math.max(connectionsMin, setting ?? Math.floor(allowed / shareOfServer))
   const ordinary = Math.min(ordinaryMax, Math.max(ordinaryMin, Math.floor(share / 4)))
   const pages = share < pagesShareMin ? 1 : pagesMax
   const landings = Math.min(landingsMax, share - fixed - ordinary - pages)
-  return { allowed, connections: fixed + ordinary + pages + landings, ordinary, pages, landings }
+  return { connections: fixed + ordinary + pages + landings, ordinary, pages, landings }
 }
 
 export const limitsStatement = Statement.make({

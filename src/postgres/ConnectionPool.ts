@@ -28,7 +28,7 @@ export interface Urgency {
 
 export interface ConnectionPool {
   /**
-   * Lends a connection for the work. The work must not ask for a second one. A failure, also an interruption, destroys
+   * Lends a connection for the work. The work must not request a second one. A failure, also an interruption, destroys
    * the connection.
    */
   readonly use: <A, E, R>(
@@ -40,18 +40,17 @@ export interface ConnectionPool {
 
 export interface PoolOptions {
   readonly connect: Effect.Effect<pg.Client, DatabaseError, Scope.Scope>
-  /** It may grow. */
+  /** The maximum of connections; it may grow. */
   readonly capacity: () => number
 }
 
 export interface PoolStats {
   readonly lent: number
-  readonly idle: number
   readonly waiting: number
 }
 
-export const idleMaxMs = 10_000
-/** One of this many connections goes to the longest wait. */
+const idleMaxMs = 10_000
+/** One of this many lent connections goes to the longest wait. */
 const oldestEach = 4
 
 interface Waiter extends Urgency {
@@ -69,9 +68,9 @@ interface Connection {
 interface Pool extends PoolOptions {
   readonly scope: Scope.Scope
   readonly nowMs: () => number
-  /** The connection that is idle for the longest time stands first. */
+  /** The connection that is idle for the longest time is first. */
   readonly idle: Array<Connection>
-  /** The longest wait stands first. */
+  /** The longest wait is first. */
   readonly waiting: Array<Waiter>
   /** Connections that each party has, where it has any. */
   readonly lentByParty: Map<string, number>
@@ -225,6 +224,6 @@ export const make = Effect.fnUntraced(function* (
   )
   return {
     use: (urgency, work) => useConnection(pool, urgency, work),
-    stats: () => ({ lent: pool.lent, idle: pool.idle.length, waiting: pool.waiting.length })
+    stats: () => ({ lent: pool.lent, waiting: pool.waiting.length })
   }
 })

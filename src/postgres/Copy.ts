@@ -1,11 +1,11 @@
 /**
- * COPY ... FROM STDIN: the fastest way in.
+ * COPY ... FROM STDIN, the fastest way to load rows.
  *
- * Promise: {@link copyIn} ends in every case, with a count or with the server's reason: refused before it began, stopped
- * by a bad row, connection lost. It reads the chunks only as fast as the server takes them. When it is interrupted, or
- * the chunks themselves throw, the connection ends before the end of the data is sent: no row
- * stays, and the client cannot be used any more. After an error of the server the client can be used (inside a
- * transaction, for a rollback).
+ * Promise: {@link copyIn} ends in every case, with a count or with the server's reason: refused before it began,
+ * stopped by a bad row, connection lost. It reads the chunks only as fast as the server takes them. When it is
+ * interrupted, or the chunks themselves throw, the connection ends before the end of the data is sent: no row stays,
+ * and the client cannot be used any more. After an error of the server the client can be used (inside a transaction,
+ * for a rollback).
  */
 import * as Effect from "effect/Effect"
 import type pg from "pg"
@@ -14,14 +14,14 @@ import { from } from "pg-copy-streams"
 import { destroy } from "./Connection.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 
-/** How much is written before other work of this process gets a turn, in bytes (or characters). */
+/** How much is written before other work of this process can run, in bytes (or characters). */
 const sliceSize = 1024 * 1024
 
 /**
  * Sends chunks of rendered COPY text; succeeds with the number of rows.
  *
- * Chunks of 64 KB to 1 MB are best; they need not end at the end of a row. A chunk of bytes is not looked at any more
- * once the next one is requested, so that their producer may reuse one buffer.
+ * Chunks of 64 KB to 1 MB are best; they need not end at the end of a row. A chunk of bytes is not used any more once
+ * the next one is requested, so that their producer may reuse one buffer.
  */
 export const copyIn = (
   client: pg.Client,
@@ -29,7 +29,7 @@ export const copyIn = (
   chunks: Iterable<string | Uint8Array>
 ): Effect.Effect<number, DatabaseError> =>
   Effect.callback<number, DatabaseError>((resume) => {
-    // Any other statement gets an answer that pg-copy-streams cannot take: an exception that cannot be caught.
+    // The answer to any other statement makes pg-copy-streams throw an exception that cannot be caught.
     if (!takesInput.test(sqlCopyStatement)) return resume(Effect.fail(notCopy(sqlCopyStatement)))
     const iterator = chunks[Symbol.iterator]()
     const stream = from(sqlCopyStatement)
@@ -46,16 +46,16 @@ export const copyIn = (
 
     const socket = (client as unknown as { readonly connection: Connection }).connection.stream
     /**
-     * What the socket takes without asking to wait may still lie in its queue when the next chunk is asked for. Bytes
-     * beyond its mark make it wait until nothing is left in there.
+     * A small chunk may still be in the socket's queue when the next chunk is requested, so it is copied. A chunk above
+     * the high-water mark is sent completely before the next one is requested.
      */
     const ours = (chunk: string | Uint8Array) =>
       typeof chunk === "string" || chunk.length >= socket.writableHighWaterMark ? chunk : Buffer.from(chunk)
 
     let sliced = 0
     // One chunk at a time, the next when the stream has handed the last one to the socket. With more in flight,
-    // pg-copy-streams 7 keeps a queue that it goes on sending after an error of the server, by then without a
-    // connection: a TypeError in a listener of the socket, which cannot be caught.
+    // pg-copy-streams 7 keeps a queue and continues to send it after an error of the server, when it has no connection:
+    // a TypeError in a listener of the socket, which cannot be caught.
     const next = (): void => {
       if (isSettled) return
       try {
@@ -101,7 +101,7 @@ const end = (iterator: Iterator<unknown>) => {
   }
 }
 
-/** A value as COPY text: backslash, tab, newline and carriage return escaped. NULL (`\N`) is the caller's to write. */
+/** A value as COPY text: backslash, tab, newline and carriage return escaped. The caller writes NULL (`\N`). */
 export const escapeCopyText = (value: string): string =>
   needsEscape.test(value) ? value.replace(special, (character) => escapes[character] ?? character) : value
 

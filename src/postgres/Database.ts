@@ -37,7 +37,7 @@ export { DatabaseError } from "./DatabaseError.ts"
 export interface DatabaseShape extends Server {
   /** A dedicated connection for bulk loading; its rows have the types that the `SqlClient` gives. */
   readonly connect: Effect.Effect<pg.Client, DatabaseError, Scope.Scope>
-  /** How many connections this process opens; asked once. */
+  /** How many connections this process opens; read once. */
   readonly budget: Effect.Effect<ConnectionBudget.ConnectionBudget, DatabaseError>
   /** Connections for short transactions, within the budget. */
   readonly landings: ConnectionPool.ConnectionPool
@@ -51,7 +51,10 @@ export interface DatabaseOptions {
 }
 
 export class Database extends Context.Service<Database, DatabaseShape>()("tributary/postgres/Database") {
-  /** The embedded server: started or adopted with the layer, left (and stopped by its last user) with it. */
+  /**
+   * The embedded server: started or adopted with the layer. At the end of the layer the process leaves it; the last
+   * process stops it.
+   */
   static readonly layerEmbedded = (
     options?: EmbeddedPostgresOptions & DatabaseOptions
   ): Layer.Layer<Database, EmbeddedPostgresError> =>
@@ -60,7 +63,7 @@ export class Database extends Context.Service<Database, DatabaseShape>()("tribut
       Effect.flatMap(EmbeddedPostgres, (server) => fromServer(server, options))
     ).pipe(Layer.provide(EmbeddedPostgres.layer(options)))
 
-  /** A server named by a URL. Looks at the URL only: the first use says whether the server answers. */
+  /** A server named by a URL. Only the URL is checked; the first use connects. */
   static readonly layerUrl = (
     url: Redacted.Redacted,
     options?: DatabaseOptions
@@ -108,7 +111,9 @@ const fromServer = Effect.fnUntraced(function* (
   }
 })
 
-/** A pool of connections to a server. Fails at once, with a sentence, when the server does not answer. */
+/**
+ * A pool of connections to a server. Fails at once, with the error of the connection, when the server does not answer.
+ */
 export const poolLayer = (
   server: Server,
   maxConnections: number

@@ -1,14 +1,14 @@
 /**
- * One error for everything that can go wrong between us and Postgres.
+ * The error of every operation on Postgres.
  *
- * Promise: an error says what was being done, the code (SQLSTATE or errno) and whether trying again can help; it never
- * carries a password, nor the parameters of a query.
+ * Promise: an error has the operation, the code (SQLSTATE or errno) and whether a retry can help. It never carries a
+ * password, nor the parameters of a query.
  */
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 
 export class DatabaseError extends Data.TaggedError("DatabaseError")<{
-  /** What was being done, in a few words: "connect", "copy", "merge orders". */
+  /** The operation in a few words: "connect", "copy", "merge orders". */
   readonly operation: string
   /** SQLSTATE (`23505`), errno (`ECONNRESET`) or undefined when there is neither. */
   readonly code: string | undefined
@@ -16,7 +16,7 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
   /** True when the same work may succeed on a new attempt, with a new connection. */
   readonly isRetryable: boolean
 }> {
-  /** Classifies whatever `pg`, `pg-copy-streams` or a `SqlClient` failed with. */
+  /** Classifies an error of `pg`, `pg-copy-streams` or a `SqlClient`. */
   static readonly from =
     (operation: string) =>
     (cause: unknown): DatabaseError => {
@@ -40,9 +40,9 @@ const damagedStates = new Set(["42P01", "42703", "42883", "3F000", "42P10"])
 /** What to do where a table, column or key of the warehouse is missing; null for any other error. */
 export const damageRemedy = ({ code }: DatabaseError): string | null =>
   code !== undefined && damagedStates.has(code)
-    ? "a part of the warehouse is missing or was restored in part. Run npx tributary sync, which makes missing tables of " +
-      "records anew. If that ends in the same way, restore the dataset tributary whole from a backup, or drop it (drop " +
-      "schema tributary cascade): the next sync makes it anew and reads every record. What waits to be pushed, and the " +
+    ? "a part of the warehouse is missing or was restored in part. Run npx tributary sync, which creates missing tables of " +
+      "records again. If that ends in the same way, restore the dataset tributary whole from a backup, or drop it (drop " +
+      "schema tributary cascade): the next sync creates it again and reads every record. Rows that wait to be pushed, and " +
       "webhook secrets, are dropped with it"
     : null
 
@@ -88,7 +88,7 @@ const causes = (cause: unknown): ReadonlyArray<unknown> => {
   return chain
 }
 
-/** How `pg`, `pg-copy-streams` and `@effect/sql-pg` word a connection that is gone, for want of a code. */
+/** Recognises a lost connection by the messages of `pg`, `pg-copy-streams` and `@effect/sql-pg`, which have no code. */
 const isConnectionLoss = (error: unknown): boolean =>
   Predicate.isTagged(error, "ConnectionError") ||
   /connection terminated|connection (is )?closed|connection timed out|timeout expired|is not queryable|socket disconnected/i.test(
@@ -96,8 +96,8 @@ const isConnectionLoss = (error: unknown): boolean =>
   )
 
 /**
- * Without a code the innermost message says most, with one exception: when a parameter cannot be encoded, the inner
- * message of sql-pg holds the parameter itself, which may be anything.
+ * Without a code the innermost message is the most specific one, with one exception: when a parameter cannot be
+ * encoded, the inner message of sql-pg contains the parameter itself, whatever that is.
  */
 const plainMessage = (chain: ReadonlyArray<unknown>): string => {
   const messages = chain.map(messageOf).filter((message) => message !== undefined)
@@ -105,7 +105,7 @@ const plainMessage = (chain: ReadonlyArray<unknown>): string => {
   return encoding ?? messages.at(-1) ?? String(chain.at(-1))
 }
 
-/** The server's sentence, with the place in the data for COPY ("COPY stage, line 2, column id: ...") and its detail. */
+/** The server's message, with the place in the data for COPY ("COPY stage, line 2, column id: ...") and its detail. */
 const serverMessage = (error: unknown): string => {
   const text = (name: "where" | "detail") => {
     const value = Predicate.hasProperty(error, name) ? error[name] : undefined

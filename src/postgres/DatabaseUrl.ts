@@ -97,9 +97,9 @@ const shown = (name: string): string => (/^\w{1,40}$/.test(name) ? name : "a par
 const manyHosts = "names more than one host, which is not supported; name the primary server"
 
 const readUrl = (text: string): Endpoint => {
-  // With ports it is no URL.
+  // A list of hosts with ports cannot be parsed as a URL.
   if (/^\s*\w+:\/\/(?:[^/?#]*@)?([^/?#@]*)/.exec(text)?.[1]?.includes(",") === true) throw badUrl(manyHosts)
-  // `postgres://user@/database?host=/folder` has no host, which a URL with a user may not lack: a name stands in.
+  // `postgres://user@/database?host=/folder` has no host, but a URL with a user needs one: a placeholder is inserted.
   const absent = "host.absent"
   const url = new URL(text.trim().replace(/^(postgres(?:ql)?:\/\/[^/?#]*@)(?=[/?]|$)/, `$1${absent}`))
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") throw badUrl("must begin with postgres://")
@@ -158,10 +158,10 @@ const modeOf = ({ ssl, sslmode }: Parameters): string | undefined => {
   if (sslmode !== undefined) throw badUrl("sets both ssl and sslmode; keep sslmode")
   if (ssl === "true" || ssl === "1") return "verify-full"
   if (ssl === "false" || ssl === "0") return "disable"
-  throw badUrl(`has an ssl that is neither true nor false; sslmode says more: allowed are ${modes}`)
+  throw badUrl(`has an ssl that is neither true nor false; use sslmode instead: allowed are ${modes}`)
 }
 
-/** As libpq reads sslmode, except that what libpq leaves to chance (allow, prefer) has to be decided. */
+/** As libpq reads sslmode, except that the modes that may or may not encrypt (allow, prefer) are refused. */
 const tlsOf = (host: string, parameters: Parameters): ConnectionOptions | undefined => {
   const { sslrootcert, sslcert, sslkey, sslpassword, ssl_min_protocol_version: minVersion } = parameters
   const details = Object.entries({ sslrootcert, sslcert, sslkey, sslpassword, ssl_min_protocol_version: minVersion })
@@ -184,10 +184,10 @@ const tlsOf = (host: string, parameters: Parameters): ConnectionOptions | undefi
     if (detail !== undefined) throw badUrl(`sets ${detail}, which has no effect with sslmode=disable; remove one`)
     return undefined
   }
-  // As libpq: a unix socket has no TLS, whatever sslmode says; what only TLS can do is refused.
+  // As libpq: a unix socket has no TLS, whatever sslmode is; parameters that need TLS are refused.
   if (isSocket) {
     if (mode === "require" && detail === undefined) return undefined
-    throw badUrl("asks for TLS on a unix socket, which has none; remove sslmode and the files of the certificate")
+    throw badUrl("requests TLS on a unix socket, which has none; remove sslmode and the files of the certificate")
   }
   if ((sslcert === undefined) !== (sslkey === undefined)) throw badUrl("needs both sslcert and sslkey, or neither")
   if (sslpassword !== undefined && sslkey === undefined) throw badUrl("sets sslpassword without an sslkey")

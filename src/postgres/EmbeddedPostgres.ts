@@ -1,9 +1,9 @@
 /**
  * An embedded Postgres 18, shared by the tributary processes of a data directory.
  *
- * Promise: each process uses the server that runs already, or starts it. The last process stops it. After a `kill -9` of
- * the last process, the next one that ends stops it. A crash at any moment does not prevent the next start. The server
- * listens on 127.0.0.1 only, requires a password, and is durable.
+ * Promise: each process uses the running server, or starts it. The last process stops it. After a `kill -9` of the last
+ * process, the next one that ends stops it. A crash at any moment does not prevent the next start. The server listens
+ * on 127.0.0.1 only, requires a password, and is durable.
  *
  * Each process has a shared advisory lock in the server, on a connection of its own, which the server releases with the
  * process. A process that ends releases its lock and tries the exclusive one: only the last process gets it. Meanwhile
@@ -42,7 +42,7 @@ import { pollMs } from "./embedded/Process.ts"
 export { EmbeddedPostgresError } from "./embedded/Failure.ts"
 
 export interface EmbeddedPostgresOptions {
-  /** Everything of this server lives here; made when missing. Default: `.tributary/postgres` in the working directory. */
+  /** The folder of this server; created when missing. Default: `.tributary/postgres` in the working directory. */
   readonly root?: string | undefined
   /** Used when free, else any free port. Default: 54329. */
   readonly port?: number | undefined
@@ -51,11 +51,9 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedServer extends Server {
-  readonly root: string
-  readonly dataDir: string
-  /** True when it was running already. */
+  /** True when the server was already running. */
   readonly adopted: boolean
-  /** Process id of the server; changes when it had to be started anew. */
+  /** Process id of the server; changes when the server is started again. */
   readonly pid: () => number
 }
 
@@ -67,12 +65,12 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, Embedded
     Layer.effect(EmbeddedPostgres, start(options))
 }
 
-export const rootDefault = join(".tributary", "postgres")
+const rootDefault = join(".tributary", "postgres")
 const portDefault = 54329
 const database = "tributary"
 /**
- * How long a server that is started anew waits for the port that everybody knows: what the one before had just begun to
- * serve when it was killed holds it for a moment longer.
+ * How long a server that is started again waits for its former port: sessions that the killed server had just begun to
+ * serve hold the port for a moment longer.
  */
 const portWaitMax = Duration.seconds(15)
 
@@ -82,13 +80,13 @@ const usersLock = "7305881472"
 const tooManyConnections = "53300"
 const logEvery = "1 minute"
 
-/** Our place among the users of one running server. */
+/** The registration of this process as a user of one running server. */
 interface Stay {
   readonly pid: number
   readonly port: number
   readonly adopted: boolean
   readonly client: pg.Client
-  /** Settles when the connection that holds our lock is gone. */
+  /** Settles when the connection that holds this process's lock is lost. */
   readonly lost: Promise<void>
 }
 
@@ -100,7 +98,7 @@ const endpointAt = (place: DataDirectory, port: number, name: string): Endpoint 
   database: name
 })
 
-/** Advisory locks belong to one database; the users meet in the one that always exists. */
+/** Advisory locks belong to one database; the users take theirs in the one that always exists. */
 const openHall = (place: DataDirectory, port: number) =>
   open({ endpoint: endpointAt(place, port, "postgres"), describe: "", embedded: true })
 
@@ -146,7 +144,7 @@ const enter = (
           client,
           `select pg_try_advisory_lock_shared(${usersLock}) as entered`
         )
-        if (rows[0]?.entered !== true) return yield* fail("wait", "the last user is stopping the server")
+        if (rows[0]?.entered !== true) return yield* fail("wait", "the last process is stopping the server")
         const databases = yield* ask(client, `select 1 from pg_database where datname = '${database}'`)
         if (databases.length === 0) yield* createDatabase(client)
         return { pid: postmaster.pid, port: postmaster.port, adopted, client, lost }
@@ -154,7 +152,7 @@ const enter = (
     )
   )
 
-/** Two processes may do this at once: that it exists is what counts. */
+/** Two processes may do this at once: an existing database counts as success. */
 const createDatabase = (client: pg.Client) =>
   ask(client, `create database ${database}`, "enter").pipe(
     Effect.catchIf(
@@ -163,7 +161,7 @@ const createDatabase = (client: pg.Client) =>
     )
   )
 
-/** Looks again while another process starts or stops the same server, or a crashed one recovers. */
+/** Retries while another process starts or stops the same server, or a crashed one recovers. */
 const arrive = (
   place: DataDirectory,
   wanted: WantedPort,
@@ -175,14 +173,14 @@ const arrive = (
     const launched = yield* withLock(
       place,
       Effect.gen(function* () {
-        // The process before this one may have started it.
+        // Another process may have started it meanwhile.
         if ((yield* running(place)) !== undefined) return yield* fail("wait", "another process has started it")
         yield* initialise(place, durable)
         return yield* launch(place, wanted, durable)
       })
     )
     return yield* enter(place, launched, false).pipe(
-      // It runs, and this process is not counted as a user: without other users it stops here.
+      // The server runs, and this process is not counted as a user: without other users the server is stopped here.
       Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : leaveUncounted(place, launched)))
     )
   }).pipe(
@@ -204,13 +202,15 @@ const leave = (place: DataDirectory, stay: Stay): Effect.Effect<void> =>
     Effect.andThen(isLast(stay.client)),
     Effect.flatMap((last) => (last ? stop(place, stay.pid) : Effect.void)),
     Effect.andThen(close(stay.client)),
-    // Our connection is gone: a crash of the server. Whatever runs now is treated like a server we never entered.
+    // The connection is lost, because the server crashed. A server that runs now is treated as one that this process
+    // does not use.
     Effect.catch(() => Effect.andThen(destroy(stay.client), leaveUncounted(place, undefined)))
   )
 
 /**
- * Stops what runs, unless it has users. A server that is unreachable for a while has none; one that has no connection
- * left has some, and so has one that we did not start and whose password is not ours.
+ * Stops the running server, unless it has users. A server that is unreachable for a while counts as unused. A server
+ * without a free connection counts as used, and so does one that this process did not start and whose password is
+ * another one.
  */
 const leaveUncounted = (place: DataDirectory, launched: Postmaster | undefined): Effect.Effect<void> =>
   Effect.suspend(() => {
@@ -243,7 +243,7 @@ const shown = (root: string) => {
   return path !== "" && !path.startsWith("..") && !isAbsolute(path) ? path : root
 }
 
-/** Starts or adopts the server; with the scope we leave it. */
+/** Starts or adopts the server; leaves it at the end of the scope. */
 export const start = (
   options: EmbeddedPostgresOptions = {}
 ): Effect.Effect<EmbeddedServer, EmbeddedPostgresError, Scope.Scope> =>
@@ -265,13 +265,13 @@ export const start = (
     const rotate = Effect.sync(() => rotateLog(place))
     yield* rotate
     yield* Effect.forkScoped(Effect.forever(Effect.delay(rotate, logEvery)))
-    // A crash of the server takes our lock with it, and then another user's leaving could stop it under us: enter again,
-    // and start it again if need be, on the same port.
+    // A crash of the server releases this process's lock, and then another process that ends could stop the server. So
+    // the lock is acquired again, and the server is started again if needed, on the same port.
     yield* Effect.forkScoped(
       Effect.gen(function* () {
         for (;;) {
           yield* Effect.promise(() => stay.lost)
-          yield* Effect.logWarning("the embedded Postgres went away; entering it again")
+          yield* Effect.logWarning("the embedded Postgres is gone; connecting to it again")
           stay = yield* arrive(place, { port, waitMax: portWaitMax }, durable).pipe(
             Effect.retry(Schedule.spaced("1 second"))
           )
@@ -284,8 +284,6 @@ export const start = (
       endpoint: endpointAt(place, port, database),
       describe: `embedded Postgres 18 at 127.0.0.1:${port} (${shown(root)})`,
       embedded: true,
-      root,
-      dataDir: place.dataDir,
       adopted,
       pid: () => stay.pid
     }

@@ -3,11 +3,11 @@
  *
  * Promise: a change of tables waits at most two seconds in total for the sessions that use them. A statement that waits
  * for ACCESS EXCLUSIVE blocks every reader behind it, and so does a lock that the change holds already; therefore the
- * change rolls back, leaves the tables to the others for a moment, and is tried again. The number of attempts is bounded.
- * The error names the sessions that block it. A crash leaves nothing behind: the server rolls back.
+ * change rolls back, releases the tables for a moment, and is tried again. The number of attempts is bounded. The error
+ * names the sessions that block it. A crash leaves nothing behind: the server rolls back.
  *
- * Postgres' `lock_timeout` bounds each single wait. The sum is bounded by a second connection that looks who blocks the
- * first, and cancels its statement; without that second connection the single bound still holds.
+ * Postgres' `lock_timeout` bounds each single wait. The sum is bounded by a second connection, which looks for the
+ * sessions that block the first and cancels its statement; without that second connection the single bound still holds.
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -19,7 +19,7 @@ import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
-/** How long a change may wait for others in one attempt, and everybody behind it. */
+/** How long a change, and the sessions behind it, may wait for others in one attempt. */
 const waitMsMax = 2_000
 const lookEveryMs = 100
 const queryLengthMax = 80
@@ -93,7 +93,7 @@ const timedOut = (operation: string, blockers: ReadonlyArray<Blocker>): Database
 
 /**
  * Runs the body of a change, within its transaction. `own` runs a statement in that transaction, `other` on another
- * connection. A body that waited too long, or that failed for want of a lock, fails with a DatabaseError of code 55P03.
+ * connection. A body that waited too long, or that did not get a lock, fails with a DatabaseError of code 55P03.
  */
 export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   operation: string,
@@ -130,7 +130,7 @@ export const bounded = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   )
 })
 
-/** {@link bounded}, within a transaction of the pool: the second connection is another one of it. */
+/** {@link bounded}, within a transaction of the pool, which has the second connection too. */
 export const inPool = <A, E, R>(
   operation: string,
   body: Effect.Effect<A, E, R>
@@ -150,7 +150,7 @@ export const inPool = <A, E, R>(
 const isPassing = (error: unknown): boolean =>
   ["55P03", "40P01", "40001"].includes(DatabaseError.from("")(error).code ?? "")
 
-/** Repeats an attempt, made of a transaction around {@link bounded}, that failed for want of a lock. */
+/** Repeats an attempt (a transaction around {@link bounded}) that failed because a lock was not available. */
 export const attempts = <A, E, R>(
   what: string,
   attempt: Effect.Effect<A, E, R>,

@@ -1,10 +1,11 @@
 /**
- * The control plane's tables, brought up to date.
+ * The migrations of the control plane.
  *
- * Promise: migrations run forward only, in the order of their numbers, all pending ones in one transaction: all or none.
- * They never block a reader or writer of the running version for long (`LockWait.ts`): the attempt rolls back after two
- * seconds and is repeated. Of programs that start at the same time one migrates and the others wait. A file that was changed after it ran, one that slipped in behind a
- * later one, and a database that a newer program has migrated are errors that name the file; nothing is changed then.
+ * Promise: migrations run forward only, in the order of their numbers, all pending ones in one transaction: all or
+ * none. They never block a reader or writer of the running version for long (`LockWait.ts`): an attempt that waits for
+ * two seconds rolls back and is repeated. Of programs that start at the same time one migrates and the others wait.
+ * Three cases are errors that name the file, and change nothing: a file that was changed after it ran, a new file with
+ * a number before an applied one, and a database that a newer program has migrated.
  */
 import { createHash } from "node:crypto"
 import { readFileSync, readdirSync } from "node:fs"
@@ -23,7 +24,7 @@ import * as Statement from "./Statement.ts"
 
 export class MigrationError extends Data.TaggedError("MigrationError")<{
   readonly file: string | undefined
-  /** Where in the file, when Postgres says so. */
+  /** The line in the file, where Postgres reports it. */
   readonly line: number | undefined
   readonly message: string
 }> {}
@@ -42,15 +43,15 @@ export interface Migration extends AppliedMigration {
 }
 
 export const clearSnapshotStatement = Statement.make({
-  name: "clear what was seen of other sessions",
+  name: "clear the snapshot of other sessions",
   columns: { pg_stat_clear_snapshot: "void" },
   text: "select pg_stat_clear_snapshot()"
 })
 
 export interface MigrationOptions {
-  /** Default: `migrations/` of this package, wherever the program was started. */
+  /** Default: `migrations/` of this package, whatever the working directory is. */
   readonly folder?: string | undefined
-  /** Where other sessions use the tables. */
+  /** The limits of the wait for tables that other sessions use. */
   readonly lockTimeout?: LockWait.LockTimeout | undefined
 }
 
@@ -61,8 +62,8 @@ const migrationsLock = "7305881473"
 const turnTimeout = "60s"
 
 /**
- * Applies what is pending and answers with it. One connection holds the turn through all attempts, and sees who blocks
- * the other one, which migrates.
+ * Applies the pending migrations and answers them. One connection holds the migration lock through all attempts, and
+ * finds the sessions that block the other connection, which migrates.
  */
 export const migrate = (
   options: MigrationOptions = {}
@@ -85,7 +86,7 @@ export const migrate = (
         LockWait.bounded(
           "migrate",
           (statement, ...values) => queryNamed(client, statement, ...values),
-          // What a transaction has seen of other sessions stays as it was, unless it is cleared.
+          // A transaction sees the same snapshot of other sessions until it is cleared.
           (statement, ...values) =>
             Effect.andThen(queryNamed(turn, clearSnapshotStatement), queryNamed(turn, statement, ...values)),
           apply
@@ -124,7 +125,7 @@ export const ensure = (
     return pending._tag === "Success" && pending.success.length === 0 ? [] : yield* migrate(options)
   })
 
-/** What {@link migrate} would apply; changes nothing and takes no lock. */
+/** The migrations that {@link migrate} would apply; changes nothing and acquires no lock. */
 export const pendingMigrations = (
   options: MigrationOptions = {}
 ): Effect.Effect<ReadonlyArray<Migration>, MigrationError | DatabaseError, Database> =>
@@ -168,7 +169,7 @@ const readMigration = (folder: string, file: string): Migration => {
   if (id === undefined || name === undefined) {
     throw refusal(file, "is not named NNNN_name.sql")
   }
-  // Line ends do not count: git may have changed them on the way to a Windows machine.
+  // Line ends do not count: git may change them on Windows.
   const sql = readFileSync(join(folder, file), "utf8")
     .replace(/^\uFEFF/, "")
     .replaceAll("\r\n", "\n")
@@ -183,8 +184,8 @@ const refusal = (file: string, problem: string) =>
 const numberOf = (id: number) => String(id).padStart(4, "0")
 const fileOf = ({ id, name }: AppliedMigration) => `${numberOf(id)}_${name}.sql`
 
-/** What is to be applied; both lists by ascending id. Refuses every history that is not a prefix of the files. */
-export const pendingOf = Effect.fnUntraced(function* (
+/** The migrations to apply; both lists are by ascending id. Refuses every history that is not a prefix of the files. */
+const pendingOf = Effect.fnUntraced(function* (
   migrations: ReadonlyArray<Migration>,
   applied: ReadonlyArray<AppliedMigration>
 ): Effect.fn.Return<ReadonlyArray<Migration>, MigrationError> {
@@ -194,7 +195,7 @@ export const pendingOf = Effect.fnUntraced(function* (
   if (newest !== undefined && newest.id > latestKnown) {
     return yield* refusal(
       fileOf(newest),
-      "was applied by a newer version of this program, which this one must not touch: upgrade it, or use another database"
+      "was applied by a newer version of this program: upgrade this program, or use another database"
     )
   }
   for (const row of applied) {
@@ -205,7 +206,7 @@ export const pendingOf = Effect.fnUntraced(function* (
     if (migration.checksum !== row.checksum) {
       return yield* refusal(
         migration.file,
-        "was changed after it was applied: undo the change and put it into a new file"
+        "was changed after it was applied: undo the change and make it in a new file"
       )
     }
   }
@@ -233,19 +234,19 @@ const ledger = `
 const ask = (client: pg.Client, text: string) => query(client, "migrate", text)
 
 export const tryTurnStatement = Statement.make({
-  name: "acquire the turn to migrate",
+  name: "acquire the migration lock",
   columns: { locked: "bool" },
   text: `select pg_try_advisory_xact_lock(${migrationsLock}) as locked`
 })
 export const awaitTurnStatement = Statement.make({
-  name: "wait for the turn to migrate",
+  name: "wait for the migration lock",
   columns: { pg_advisory_xact_lock: "void" },
   text: `select pg_advisory_xact_lock(${migrationsLock})`
 })
 
 /**
- * Kept to the end of the transaction, which has no other lock. A program that has to wait says so, and one that does not
- * get it in time says so too.
+ * Acquires the migration lock until the end of the transaction, which has no other lock. A wait is logged; a wait of
+ * more than {@link turnTimeout} fails.
  */
 const takeTurn = Effect.fnUntraced(function* (client: pg.Client): Effect.fn.Return<void, DatabaseError> {
   yield* ask(client, "set local idle_in_transaction_session_timeout = 0")
@@ -293,7 +294,7 @@ const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, 
       try: () => client.query(migration.sql),
       catch: (cause) => failureOf(migration, cause)
     })
-    // Caught after the fact; but then the next start says what is wrong, since the row below is missing.
+    // Detected after the commit: the row below is missing then, so that the next start fails with an error too.
     const [after] = yield* queryNamed(client, transactionStatement)
     if (after?.id !== before?.id) {
       return yield* refusal(migration.file, "ends the transaction it runs in: take commit and rollback out of it")
@@ -301,7 +302,7 @@ const applyOne = (client: pg.Client, migration: Migration): Effect.Effect<void, 
     yield* queryNamed(client, recordStatement, [migration.id, migration.name, migration.checksum])
   }).pipe(Effect.withSpan("Migrations.apply", { attributes: { file: migration.file } }))
 
-/** A lost connection stays a DatabaseError; what Postgres has against the SQL names file and line. */
+/** A lost connection stays a DatabaseError; an error in the SQL names file and line. */
 const failureOf = (migration: Migration, cause: unknown): MigrationError | DatabaseError => {
   const error = DatabaseError.from(`migrate ${migration.file}`)(cause)
   if (error.isRetryable || error.code === undefined) return error

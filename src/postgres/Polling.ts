@@ -1,11 +1,13 @@
-/** How often a process looks for work that nothing announced, so that hundreds of companies leave statements to the work. */
+/**
+ * The polling interval for work that nothing announced. It grows with the number of companies, so that polls stay few.
+ */
 import * as Duration from "effect/Duration"
 
-/** A look for each company each second, while there are few companies. */
+/** The interval of a company while there are few companies. */
 const intervalMin = Duration.seconds(1)
-/** Looks of one kind and process are at least so far apart. */
+/** The minimum time between two polls of one kind and process. */
 const apart = Duration.millis(20)
 
-/** The pause between two looks for the same company, where a process looks for so many. */
+/** The pause between two polls for the same company, for a process with this number of companies. */
 export const interval = (companies: number): Duration.Duration =>
   Duration.max(intervalMin, Duration.times(apart, companies))

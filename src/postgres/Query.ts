@@ -27,13 +27,13 @@ export const k = <DB>(): Kysely<DB> =>
     }
   })
 
-/** Runs what `k` built. */
+/** Runs a query that `k` built. */
 export const run = <Row>(query: {
   readonly compile: () => CompiledQuery<Row>
 }): Effect.Effect<ReadonlyArray<Row>, SqlError, SqlClient.SqlClient> =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {
     const compiled = query.compile()
-    // The rows are what the compiled query says they are; the client cannot know.
+    // The compiled query states the type of the rows; the client cannot know it.
     return Effect.map(
       sql.unsafe<object>(compiled.sql, compiled.parameters),
       (rows) => rows as unknown as ReadonlyArray<Row>

@@ -1,10 +1,11 @@
 /**
  * Advisory locks of this process, all of them on one connection.
  *
- * Promise: a name is locked at most once in the process and at most once on the server, until the scope of its lock ends.
- * Postgres grants a lock to a session as often as it asks; the set of names excludes the process itself. Where the
- * connection is lost, the server lets go of every lock: the next use connects again and takes them again. A lock that
- * another process took meanwhile stays lost, so that a lock is a courtesy and a fence the guarantee.
+ * Promise: a name is locked at most once in the process and at most once on the server, until the scope of its lock
+ * ends. Postgres grants a lock to a session as often as it is requested; the set of names prevents a second lock within
+ * the process. When the connection is lost, the server releases every lock: the next use connects again and acquires
+ * them again. A lock that another process acquired meanwhile stays lost. A lock therefore only avoids useless work; the
+ * guarantee is the fence.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -20,11 +21,11 @@ export interface SessionLocks {
   readonly tryLock: (name: string) => Effect.Effect<boolean, DatabaseError, Scope.Scope>
   /** Whether this process has the lock, or waits for it. */
   readonly has: (name: string) => boolean
-  /** Takes the locks again where their connection is known to be lost. Costs nothing while it lives. Never fails. */
+  /** Acquires the locks again where their connection is known to be lost. Costs nothing while it lives. Never fails. */
   readonly restore: Effect.Effect<void>
 }
 
-/** A server that does not answer is left after this, with all locks. */
+/** The connection to a server that does not answer is closed after this, with all locks. */
 const unlockMaxMs = 15_000
 
 interface Session {
@@ -50,7 +51,7 @@ export const lockStatement = Statement.make({
 export const make = Effect.fnUntraced(function* (
   connect: Effect.Effect<pg.Client, DatabaseError, Scope.Scope>
 ): Effect.fn.Return<SessionLocks, never, Scope.Scope> {
-  /** Every name that is locked here (true), or asked for (false). */
+  /** Every name that is locked here (true), or requested (false). */
   const names = new Map<string, boolean>()
   let session: Session | null = null
   /** One statement at a time, and one attempt to connect. */
@@ -92,7 +93,7 @@ export const make = Effect.fnUntraced(function* (
     Effect.gen(function* () {
       const current = session
       if (current !== null) {
-        // The wait for other statements of this process is not the server's.
+        // The timeout does not include the wait for other statements of this process.
         const asked = line.withPermit(
           Effect.exit(Effect.timeout(queryNamed(current.client, unlockStatement, [name]), unlockMaxMs))
         )

@@ -33,7 +33,7 @@ interface Types {
   readonly "bytea[]": ReadonlyArray<Uint8Array>
   readonly "timestamptz[]": ReadonlyArray<Date>
 }
-/** What a parameter takes where it is more than what a column answers. */
+/** The types of parameters, where they accept more than the type of a column. */
 interface Inputs {
   readonly int8: bigint | number | string
   readonly numeric: string | number
@@ -67,14 +67,14 @@ export type RowOf<S> = S extends Statement<infer _, infer C> ? { readonly [Name 
 export type Values<P extends ReadonlyArray<Type>> = { readonly [Index in keyof P]: Input<P[Index]> }
 
 export interface Statement<P extends ReadonlyArray<Type>, C extends Columns> {
-  /** What it does, as a verb phrase: it names the operation in errors. */
+  /** A verb phrase, which names the operation in errors. */
   readonly name: string
   readonly params: P
   readonly columns: C
   readonly text: string
 }
 
-/** Declares a statement. `columns` stays out where it answers no rows. */
+/** Declares a statement. `columns` is omitted where it answers no rows. */
 export const make = <
   const P extends ReadonlyArray<Type> = [],
   const C extends Columns = Readonly<Record<string, never>>
@@ -99,7 +99,7 @@ export type Run<E, R = never> = <P extends ReadonlyArray<Type>, C extends Column
 export const run: Run<SqlError, SqlClient.SqlClient> = ({ text }, ...[values]) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, values ?? []))
 
-/** What answers the rows of a named statement. */
+/** An effect that answers rows of named statements. */
 export type Named<A> = Effect.Effect<A, DatabaseError, SqlClient.SqlClient>
 
 /** As {@link run}; its error names the statement. */

@@ -1,2 +1,2 @@
-/** What a text column can hold of a foreign text: all but NUL, and no half of a character. */
+/** A foreign text as a text column can hold it: without NUL, and lone surrogates replaced. */
 export const sanitizeText = (text: string): string => text.replaceAll("\0", "").toWellFormed()

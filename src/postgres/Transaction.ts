@@ -1,8 +1,8 @@
 /**
- * Several statements of the `SqlClient` as one, and work that outlives a restart of the server.
+ * Transactions of the `SqlClient`, and the retry of work after a restart of the server.
  *
- * Promise: a transaction whose connection dies fails as a {@link SqlError}, like any other statement; and what is only
- * away for a moment is waited for, by repeating the whole of the work.
+ * Promise: a transaction whose connection is lost fails with a {@link SqlError}, like any other statement. While the
+ * server does not answer for a moment, the whole work is repeated.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -17,13 +17,13 @@ export const transaction = <A, E, R>(
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql
       .withTransaction(effect)
-      // The rollback on a connection that is gone dies; the failure that led to it says enough.
+      // The rollback on a lost connection is a defect; it becomes a failure like the loss itself.
       .pipe(Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect))))
   )
 
 const attemptsMax = 6
 
-/** Repeats work that failed because the server was away; the work must be safe to repeat. */
+/** Repeats work that failed because the server did not answer; the work must be safe to repeat. */
 export const retryTransient = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.retry(effect, {
     while: (error) => isSqlError(error) && DatabaseError.from("retry")(error).isRetryable,

@@ -2,11 +2,11 @@
  * Periods in which events may have been dropped: `tributary.delivery_gaps`.
  *
  * Promise: a gap is stored in the transaction that discards its evidence. A killed process leaves the evidence, and the
- * next check finds the gap. To store a gap again changes nothing, or makes it longer.
+ * next check finds the gap. Storing a gap again changes nothing, or makes it longer.
  *
- * Only a run of the live lane closes a gap, whichever process made it. The run read the resource to its end. It began
- * after the gap had ended, by the warehouse's clock, and later by the overlap where the last events may be new. A gap
- * that may hide a removal is closed by a full scan only.
+ * Only a run of the live lane closes a gap, in any process. The run read the resource to its end. It began after the gap
+ * had ended, by the warehouse's clock, and later by the overlap where the last events may be new. Only a full scan closes
+ * a gap that may hide a removal.
  */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
@@ -32,12 +32,12 @@ export interface NewGap {
   readonly detail: string
   /** RFC 3339; null when it is unknown. */
   readonly beganAt: string | null
-  /** Whether it goes on. Otherwise it ends when it is stored. */
+  /** Whether it is still going on. Otherwise it ends when it is stored. */
   readonly lasts: boolean
   readonly events: ReadonlyArray<string>
   /** Whether it may hide a removal, which only a full scan shows; default false. */
   readonly requiresFullScan?: boolean
-  /** How long other runs have the time to close it before it is read for; default 0. */
+  /** How long other runs may close it before a run is made for it; default 0. */
   readonly dueInMs?: number
 }
 
@@ -52,16 +52,16 @@ export const lockStatement = Statement.make({
 export const serialized = <A, E, R>(company: string, change: Effect.Effect<A, E, R>) =>
   transaction(Effect.andThen(Statement.run(lockStatement, [company]), change))
 
-/** SQL: the pause after so many failed attempts. It doubles with each, up to an hour. */
+/** SQL: the pause after this many failed attempts. It doubles with each, up to an hour. */
 export const backoff = (firstMinutes: number, attempts: string): string =>
   `make_interval(mins => least(60, ${firstMinutes} * power(2, least(${attempts}, 10))::int))`
 
 // ------------------------------------------------------------------------------------------------- opening and ending
 
-/** SQL: whether a lasting gap ends, or an ended one goes on. */
+/** SQL: whether a lasting gap ends, or an ended gap lasts again. */
 const turned = "((g.ended_at is null) <> (excluded.ended_at is null))"
 
-/** A resource that was read for an overflow is not read for the next one before this has passed. */
+/** Minimum time between two reads of a resource for an overflow. */
 const overflowPause = "interval '1 hour'"
 
 export const insertStatement = Statement.make({
@@ -90,7 +90,7 @@ export const insertStatement = Statement.make({
 
 /**
  * Stores gaps, in the caller's serialized transaction. An open gap of the same resource, cause and subscription grows and
- * keeps its attempts: a gap that always grows must not lead to reads all the time. Answers how many are new.
+ * keeps its attempts: a gap that always grows must not lead to reads all the time. Returns the number of new gaps.
  */
 export const insertGaps = (company: string, gaps: ReadonlyArray<NewGap>): Sql.Query<number> =>
   gaps.length === 0
@@ -119,7 +119,7 @@ export const endOthersStatement = Statement.make({
                  and f."subscriptionId" is not distinct from g.subscription_id)`
 })
 
-/** Ends lasting gaps that are not among these. A check of one of these subscriptions that fails goes on failing. */
+/** Ends lasting gaps that are not among these, except gaps of these subscriptions that could not be checked. */
 export const endOthers = (company: string, lasting: ReadonlyArray<NewGap>, subscriptions: ReadonlyArray<string>) =>
   Statement.run(endOthersStatement, [company, JSON.stringify(lasting), JSON.stringify(subscriptions)])
 
@@ -136,8 +136,8 @@ export const endUnobserved = Statement.make({
 const endedGaps = "company = $1 and resource = $2 and closed_at is null and ended_at is not null"
 
 /**
- * SQL: from when on everything that a gap may hide is visible; `overlap` is the parameter in milliseconds. The attempts of
- * an abandoned event took longer than that. The last event of another gap may have fired just before its end.
+ * SQL: the time at which all changes that a gap may hide are visible; `overlap` is the parameter in milliseconds. The
+ * attempts of an abandoned event took longer than that. The last event of another gap may have fired just before its end.
  */
 const visibleAt = (overlap: string) =>
   `(g.ended_at + case when g.cause = 'abandoned' then 0 else ${overlap}::float8 end * interval '1 millisecond')`
@@ -153,14 +153,14 @@ export const openGapsStatement = Statement.make({
 })
 
 /**
- * A resource with gaps that have ended and are not closed. Nothing is to be read for it for `dueInMs`; 0 is now. Any of its
- * gaps, and any that is due, may need a full scan.
+ * A resource with gaps that have ended and are not closed. No run is made for it in the next `dueInMs`; 0 is now. Any of
+ * its gaps, and any that is due, may need a full scan.
  */
 export type OpenGap = Statement.RowOf<typeof openGapsStatement>
 
 export const openGaps = (company: string) => Statement.run(openGapsStatement, [company])
 
-/** SQL: whether a full scan soft-deleted missing rows. It does not beside a quarantined record without a number. */
+/** SQL: whether a full scan soft-deleted missing rows. A quarantined record without a number prevents it. */
 const showsAbsence = `not exists (
                      select 1 from tributary.quarantine q
                       where q.company_id = $2 and q.resource = g.resource and q.resolved_at is null
@@ -192,14 +192,14 @@ export const closeCoveredStatement = Statement.make({
 export type ClosedGap = Statement.RowOf<typeof closeCoveredStatement>
 
 /**
- * Closes every gap that a run covers. The run began when all that the gap may hide was visible. A resumed scan does not
- * count: it shows the source as it was before. A run that met older versions than the warehouse holds does not count: the
- * replica was stale. For a removal, the full scan was not stopped by the mass-delete guard.
+ * Closes every gap that a run covers. The run began when all changes that the gap may hide were visible. A resumed scan does
+ * not count: it shows the source as of its beginning. A run that read older versions than the warehouse has does not count:
+ * the replica was stale. For a removal, the full scan was not stopped by the mass-delete guard.
  */
 export const closeCovered = (company: string, companyId: bigint, overlapMs: number) =>
   serialized(company, Statement.run(closeCoveredStatement, [company, companyId, overlapMs]))
 
-/** Postpones the gaps of a resource that run $4 just read, where something may not have been visible yet. */
+/** Postpones the gaps of a resource that run $4 just read, if some changes may not have been visible yet. */
 export const markRead = Statement.make({
   name: "postpone the gaps of a resource that was read",
   params: ["text", "text", "float8", "int8?"],
@@ -232,7 +232,7 @@ export const fullScanDelayStatement = Statement.make({
           order by id desc limit 1`
 })
 
-/** How long no full scan is to begin, so that all of them take at most this share of time and request budget. */
+/** Time until the next full scan, so that all full scans take at most this share of time and request budget. */
 export const fullScanDelay = (
   companyId: bigint,
   resource: string,
@@ -262,7 +262,7 @@ export const repairFailureStatement = Statement.make({
          returning id`
 })
 
-/** Stores why the due gaps of a resource stay open. Answers whether any does. */
+/** Stores why the due gaps of a resource stay open. Returns whether there are any. */
 export const recordRepairFailure = (company: string, resource: string, reason: string): Sql.Query<boolean> =>
   Effect.map(Statement.run(repairFailureStatement, [company, resource, reason]), ({ length }) => length > 0)
 
@@ -286,5 +286,5 @@ export const countStatement = Statement.make({
            from tributary.delivery_gaps where company = $1 and closed_at is null`
 })
 
-/** How many gaps are open, and how many of them last. */
+/** The number of open gaps, and of those that last. */
 export const countOpen = (company: string) => Effect.map(Statement.run(countStatement, [company]), ([row]) => row!)

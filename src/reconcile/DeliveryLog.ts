@@ -15,15 +15,15 @@ export interface LastAttempt {
 export interface LogScan {
   readonly lastAttempts: ReadonlyArray<LastAttempt>
   readonly newest: LogHead | null
-  /** An answer since the last check at which the source disables the subscription; null for none. */
+  /** A response code since the last check at which the source disables the subscription; null for none. */
   readonly disabling: number | null
   /** Whether the read reached the cursor. */
   readonly isWhole: boolean
 }
 
-/** The log's order is about that of the attempts. Where the cursor's entry is missing, this much before it is read again. */
+/** The log is ordered approximately by attempt. If the cursor's entry is missing, this much before it is read again. */
 const logMarginMs = 60_000
-/** Beyond so many pages it is cheaper to read the resources. */
+/** Beyond this many pages, reading the resources is cheaper. */
 export const logPagesMax = 200
 /** From this page on, the read has the priority of a backfill. */
 const logPagesPrompt = 5

@@ -9,7 +9,7 @@ import { type LastAttempt, type LogScan, logPagesMax, readLog } from "./Delivery
 import * as LogCursor from "./LogCursor.ts"
 import * as WantedEvents from "./WantedEvents.ts"
 
-/** What a check knows of the company. */
+/** The state of the company during a check. */
 export interface CheckedCompany {
   readonly name: string
   /** From {@link WantedEvents.wantedOf}. */
@@ -23,9 +23,9 @@ export interface CheckedCompany {
   readonly unobservedMax: Duration.Duration
 }
 
-/** A part of the log's retention that is left for clocks that differ. */
+/** A part of the log's retention that is reserved for clocks that differ. */
 const clockMargin = Duration.days(1)
-/** After so many check intervals without a check there is a gap… */
+/** Check intervals without a check after which there is a gap… */
 const unobservedChecks = 3
 /** … unless they are so short that a restart explains them. */
 const unobservedMin = Duration.minutes(10)
@@ -69,7 +69,7 @@ const gapsForAll = (
     requiresFullScan: removing.has(resource)
   }))
 
-/** Reads the delivery log of a subscription, and stores its gaps. Answers how many are new. */
+/** Reads the delivery log of a subscription, and stores its gaps. Returns the number of new gaps. */
 export const checkLog = Effect.fnUntraced(function* (
   company: CheckedCompany,
   subscriptions: Subscriptions,
@@ -94,7 +94,7 @@ export const checkLog = Effect.fnUntraced(function* (
   ])
 })
 
-/** Gaps of events that the source gave up, and of events that it delivered and the inbox does not hold. */
+/** Gaps of events that the source abandoned, and of events that it delivered but that are not in the inbox. */
 const missedGaps = (
   { isSynced }: CheckedCompany,
   { mayRemove }: Subscriptions,
@@ -126,8 +126,8 @@ const missedGaps = (
     cause,
     detail:
       cause === "abandoned"
-        ? `the source gave up ${count(events.length, "event")}`
-        : `${count(events.length, "event")} delivered and acknowledged, and not in the inbox`,
+        ? `the source abandoned ${count(events.length, "event")}`
+        : `${count(events.length, "event")} delivered and acknowledged, but not in the inbox`,
     // The events fired before their last attempt; the time is unknown.
     beganAt: null,
     lasts: false,
@@ -136,7 +136,7 @@ const missedGaps = (
   }))
 }
 
-/** The events whose attempts stopped without an end. An event in the inbox counts: those that waited behind it do not show. */
+/** The events whose attempts stopped without an end. An event in the inbox counts: events that waited behind it are not in the log. */
 const droppedEvents = (
   { attemptDelayMax }: Subscriptions,
   { newest }: LogScan,
@@ -162,17 +162,17 @@ const droppedGaps = (
 ): ReadonlyArray<DeliveryGaps.NewGap> => {
   const dropped = { cause: "dropped", beganAt: cursor.at, lasts: false } as const
   if (events.length > 0) {
-    const detail = `the source dropped ${count(events.length, "event")} before the attempts were used up, and what waited behind`
+    const detail = `the source dropped ${count(events.length, "event")} before the attempts were used up, and the events behind`
     return gapsForAll(company, row, { ...dropped, detail, events })
   }
   if (disabling !== null && row.state !== "disabled") {
-    const detail = `a receiver answered ${disabling}, at which the source disables the subscription; it was enabled again since`
+    const detail = `a receiver answered ${disabling}, at which the source disables the subscription; it has been enabled again`
     return gapsForAll(company, row, { ...dropped, detail })
   }
   return []
 }
 
-/** Gaps of what the log showed no longer: too much was delivered, or the last check is too long ago. */
+/** Gaps of entries that the log no longer shows: too much was delivered, or the last check is too long ago. */
 const unobservedGaps = (
   company: CheckedCompany,
   logRetention: Duration.Duration,
@@ -184,20 +184,20 @@ const unobservedGaps = (
   const ended = { beganAt: cursor.at, lasts: false, dueInMs: company.overlapMs }
   const gaps: Array<DeliveryGaps.NewGap> = []
   if (!isWhole) {
-    const detail = `more was delivered since the last check than is looked through (${logPagesMax} pages)`
+    const detail = `more was delivered since the last check than a check reads (${logPagesMax} pages)`
     gaps.push(...gapsForAll(company, row, { ...ended, cause: "overflow", detail }))
   }
   if (cursor.ageMs > Duration.toMillis(company.unobservedMax)) {
     const detail =
       cursor.ageMs > Duration.toMillis(logRetention)
-        ? `the delivery log was not read for ${Math.floor(cursor.ageMs / 86_400_000)} days, and it forgets`
-        : `the source was not checked for ${Math.floor(cursor.ageMs / 60_000)} min, and what was undone meanwhile does not show`
+        ? `the delivery log was not read for ${Math.floor(cursor.ageMs / 86_400_000)} days, which is longer than its retention`
+        : `the source was not checked for ${Math.floor(cursor.ageMs / 60_000)} min, and a pause that has ended since does not show`
     gaps.push(...gapsForAll(company, row, { ...ended, cause: "unobserved", detail }))
   }
   return gaps
 }
 
-/** Stores that these subscriptions cannot be checked, and a gap where that lasts too long. Answers how many are new. */
+/** Stores that these subscriptions cannot be checked, and a gap if that lasts too long. Returns the number of new gaps. */
 export const recordFailedCheck = Effect.fnUntraced(function* (
   company: CheckedCompany,
   rows: ReadonlyArray<SubscriptionStore.SubscriptionRow>,

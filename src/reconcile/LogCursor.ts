@@ -1,4 +1,4 @@
-/** The position in the delivery log of a subscription, and what the warehouse knows of the log's events. */
+/** The read position in the delivery log of a subscription, and the state of the log's events in the warehouse. */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -25,7 +25,7 @@ export const readStatement = Statement.make({
            from tributary.subscriptions where company = $1 and subscription_id = $2`
 })
 
-/** How far the delivery log of a subscription was read. */
+/** The read position in the delivery log of a subscription. */
 export type LogCursor = Statement.RowOf<typeof readStatement>
 
 export const read = (company: string, subscriptionId: string): Sql.Query<LogCursor | null> =>
@@ -42,7 +42,7 @@ export const eventStatusStatement = Statement.make({
              on gap.id = requested.id`
 })
 
-/** By event whether it is in the inbox, and whether a gap names it. */
+/** For each event: whether it is in the inbox, and whether a gap names it. */
 export const eventStatus = (
   company: string,
   events: ReadonlyArray<string>
@@ -75,7 +75,7 @@ export const advanceStatement = Statement.make({
 })
 
 /**
- * Stores the gaps that the log showed, with the new cursor. Answers how many gaps are new. A database that is restored
+ * Stores the gaps that the log showed, with the new cursor. Returns the number of new gaps. A database that is restored
  * without its latest commits lost this cursor with every event that it lost: the cursor was written after them.
  */
 export const advance = (

@@ -2,9 +2,9 @@
  * Reconcile: finds events that were dropped, and reads their resources again.
  *
  * Promise: an event that the source dropped, or that the warehouse lost after it was acknowledged, leads to a run that
- * began when the event's change had to be visible. Until that run is complete, the gap stays open and says why. Only the
- * resources concerned are read, and not where a scheduled run covers them. Checks never wait for reads. Several processes
- * may check at once, and be killed at any time: gaps are stored first, and every step may be repeated.
+ * began when the event's change had to be visible. Until that run is complete, the gap stays open with its reason. Only the
+ * resources concerned are read, and only if no scheduled run covers them. Checks never wait for reads. Several processes may
+ * check at once, and may be killed at any time: gaps are stored first, and every step may be repeated.
  *
  * How each check finds a loss:
  *
@@ -51,7 +51,7 @@ import * as WantedEvents from "./WantedEvents.ts"
 /** The result of one check. */
 export interface ReconcileReport extends Pick<Repairs, "closed" | "repaired" | "notes"> {
   readonly _tag: "Checked"
-  /** Subscriptions that deliver to us. */
+  /** Subscriptions that deliver to this company's address. */
   readonly subscriptions: number
   /** New gaps. */
   readonly opened: number
@@ -71,9 +71,9 @@ export type ReconcileResult = ReconcileReport | NotChecked
 export type ReconcileError = SourceError | SqlError | DatabaseError
 
 export interface ReconcileOptions {
-  /** Where the company's deliveries are to be sent; null accepts any address that ends in `/hooks/` and its name. */
+  /** The address for the company's deliveries; null accepts any address that ends in `/hooks/` and its name. */
   readonly url: string | null
-  /** How often the company is checked. A longer time without a check is a gap. Absent: only what the log forgets is. */
+  /** The interval of checks. A longer time without a check is a gap. Absent: only the log's retention limits it. */
   readonly checkInterval?: Duration.Duration
 }
 
@@ -111,20 +111,20 @@ const describeSubscriptions = (
   { wanted, unreadable }: CheckedCompany
 ): ReadonlyArray<string> => [
   ...(ours.length === 0 && isWanted && wanted.size > 0
-    ? ["no subscription delivers to us; make one with: tributary webhooks ensure"]
+    ? ["no subscription delivers here; create one with: npx tributary webhooks ensure"]
     : []),
   ...ours
     .filter(({ paused }) => paused)
     .map(
       ({ id }) =>
-        `subscription ${id} is paused; what fires meanwhile is read by scheduled runs only: tributary webhooks resume ${id}`
+        `subscription ${id} is paused; until it is resumed, only scheduled runs read its changes; to resume it, run npx tributary webhooks resume ${id}`
     ),
   ...[...unreadable]
     .filter(([event]) => wanted.has(event))
     .map(([event, scope]) => `${event} is never delivered: the token lacks the scope ${scope}`)
 ]
 
-/** Checks the subscriptions and their delivery logs, and enables what was disabled. */
+/** Checks the subscriptions and their delivery logs, and re-enables disabled subscriptions. */
 const checkLocked = Effect.fnUntraced(function* (
   company: Company,
   subscriptions: Subscriptions,
@@ -141,7 +141,7 @@ const checkLocked = Effect.fnUntraced(function* (
     removing,
     unreadable: new Map(),
     isSynced,
-    overlapMs: company.engine.overlapMs,
+    overlapMs: Duration.toMillis(company.engine.overlap),
     unobservedMax: unobservedMax(subscriptions, checkInterval ?? null)
   }
   const notes: Array<string> = []
@@ -194,7 +194,7 @@ const checkLocked = Effect.fnUntraced(function* (
 const withLivePriority = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Clock.currentTimeMillis, (dueAt) => Effect.provideService(work, Priority, { class: "live", dueAt }))
 
-/** {@link checkLocked}, in one process at a time. The lock is a courtesy: two checks at once would do the same twice. */
+/** {@link checkLocked}, in one process at a time. The lock only saves work: two checks at once would do the same twice. */
 const checkSource = Effect.fnUntraced(function* (
   company: Company,
   options: ReconcileOptions
@@ -206,7 +206,7 @@ const checkSource = Effect.fnUntraced(function* (
   return yield* withLivePriority(checkLocked(company, subscriptions, options))
 }, Effect.scoped)
 
-/** Checks the company's subscriptions and their logs once, and repairs what can be repaired. */
+/** Checks the company's subscriptions and their logs once, and repairs gaps. */
 export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
   company: Company,
   options: ReconcileOptions
@@ -239,9 +239,9 @@ const describeFailure = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The first pause after a failure, or while a check is needed early. */
+/** The first pause after a failure, or while an early check is needed. */
 const earlyMs = 30_000
-/** Pause before a resource that another process repairs is looked at again. */
+/** Pause before the next look at a resource that another process repairs. */
 const repairAgainMs = 5_000
 
 /** Logs each note once, when it appears. */
@@ -253,7 +253,7 @@ const onceLogger = (company: string) => {
   })
 }
 
-/** What the loops of one company share. */
+/** The state that the loops of one company share. */
 interface RunState {
   readonly company: Company
   readonly options: RunOptions

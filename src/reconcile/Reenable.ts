@@ -1,5 +1,5 @@
 /**
- * Enables a disabled subscription again, after a test delivery that arrived.
+ * The re-enabling of a disabled subscription, after a test delivery that arrived.
  *
  * Promise: a subscription is enabled only if a test delivery to it is in the inbox. Failed attempts follow each other in
  * growing pauses. A process that started since the last attempt is a reason for the next one.
@@ -11,7 +11,7 @@ import * as Statement from "../postgres/Statement.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import { backoff } from "./DeliveryGaps.ts"
 
-/** Characters of a receiver's answer that are shown. */
+/** Maximum characters of a receiver's answer that are shown. */
 const shownMax = 200
 
 export const isDueStatement = Statement.make({
@@ -28,7 +28,7 @@ export const isDueStatement = Statement.make({
 export const isDue = (company: string, subscriptionId: string): Sql.Query<boolean> =>
   Effect.map(Statement.run(isDueStatement, [company, subscriptionId]), ([row]) => row?.isDue === true)
 
-/** Stores why the subscription and its gap stay as they are, and the pause until the next attempt. */
+/** Stores why the subscription stays disabled and its gap open, and the pause until the next attempt. */
 export const recordFailure = Statement.make({
   name: "store why a subscription stays disabled",
   params: ["text", "text", "text"],
@@ -45,7 +45,7 @@ export const recordFailure = Statement.make({
           where company = $1 and subscription_id = $2 and cause = 'disabled' and closed_at is null and ended_at is null`
 })
 
-/** The event, if it is in the inbox; where its id is unknown, any event since then. */
+/** The event, if it is in the inbox; if its id is unknown, any event since then. */
 export const findEvent = Statement.make({
   name: "find the event of a test delivery",
   params: ["text", "text?", "timestamptz"],
@@ -56,15 +56,16 @@ export const findEvent = Statement.make({
 
 const describeTest = (result: TestResult): string => {
   const { responseCode, responseBody, isSilent } = result
-  if (isSilent) return "a test delivery got no answer: is a receiver running, and does the address lead to it?"
+  if (isSilent)
+    return "a test delivery got no answer: check that a receiver is running and that the address leads to it"
   const body = responseBody === null || responseBody === "" ? "" : `: ${responseBody.slice(0, shownMax)}`
   if (responseCode === null) return `a test delivery was not acknowledged: ${describeAnswer(result)}`
   const remedy =
-    responseCode === 401 ? "; npx tributary webhooks ensure makes another secret where that does not fit" : ""
+    responseCode === 401 ? "; if the secret does not fit, npx tributary webhooks ensure creates another one" : ""
   return `a test delivery was answered ${responseCode}${body}${remedy}`
 }
 
-/** Tests a disabled subscription and enables it. Answers why it stays disabled; null when it was enabled. */
+/** Tests a disabled subscription and enables it. Returns why it stays disabled; null when it was enabled. */
 export const reenable = Effect.fnUntraced(function* (company: string, subscriptions: Subscriptions, id: string) {
   const since = yield* SubscriptionStore.now
   const tested = yield* Effect.result(subscriptions.test(id))
@@ -74,7 +75,7 @@ export const reenable = Effect.fnUntraced(function* (company: string, subscripti
   const events = eventId === null && !delivered ? [] : yield* Statement.run(findEvent, [company, eventId, since])
   if (events.length === 0) {
     return delivered
-      ? "a test delivery was acknowledged, and did not arrive here: its address leads to another receiver"
+      ? "a test delivery was acknowledged, but did not arrive here: its address leads to another receiver"
       : describeTest(tested.success)
   }
   const updated = yield* Effect.result(subscriptions.update(id, { enabled: true }))

@@ -1,4 +1,5 @@
-/** Runs that read again what the delivery gaps of a company may hide. */
+/** Runs that read the resources of a company's delivery gaps again. */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { isComplete, refresh } from "../inbox/Refresh.ts"
@@ -32,25 +33,29 @@ interface Repair {
   readonly notes: Array<string>
 }
 
-/** One process repairs a resource at a time. */
+/** Only one process repairs a resource at a time. */
 const acquire = (company: string, resource: string) =>
   Effect.flatMap(Database, ({ locks }) => locks.tryLock(`tributary:reconcile:${company}:${resource}`))
 
 const openGapOf = (company: string, resource: string) =>
   Effect.map(DeliveryGaps.openGaps(company), (all) => all.find((one) => one.resource === resource))
 
-/** Reads a resource again. Answers the run; none where a run is not due or does not help. */
+/** Reads a resource again. Returns the run; none if a run is not due or does not help. */
 const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFullDue }: DeliveryGaps.OpenGap) {
   const { company, companyId, mode, tables, closed, notes } = repair
   const { name } = company
-  const { overlapMs } = company.engine
+  const overlapMs = Duration.toMillis(company.engine.overlap)
   const table = tables.get(resource)
   if (table === undefined) {
     yield* Statement.run(DeliveryGaps.closeUnsynced, [name, resource])
     return []
   }
   if (!(yield* DeliveryGaps.isLoaded(companyId, resource))) {
-    yield* DeliveryGaps.recordRepairFailure(name, resource, "it has not been loaded yet; the first sync closes the gap")
+    yield* DeliveryGaps.recordRepairFailure(
+      name,
+      resource,
+      "the resource has not been loaded yet; the first sync closes the gap"
+    )
     return []
   }
   const { modifiedSince } = table.resource
@@ -80,12 +85,12 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
   return [{ resource, runId: outcome.runId }]
 })
 
-/** Closes the gaps that runs cover, and reads again what is due. */
+/** Closes the gaps that runs cover, and reads the resources that are due again. */
 export const repairGaps = Effect.fnUntraced(function* (company: Company, companyId: bigint, mode: RepairMode) {
   const { name } = company
   const nothing: Repairs = { closed: [], repaired: [], notes: [], dueInMs: null }
   if ((yield* DeliveryGaps.openGaps(name)).length === 0) return nothing
-  const closed = [...(yield* DeliveryGaps.closeCovered(name, companyId, company.engine.overlapMs))]
+  const closed = [...(yield* DeliveryGaps.closeCovered(name, companyId, Duration.toMillis(company.engine.overlap)))]
   const repair: Repair = { company, companyId, mode, tables: yield* company.tables, closed, notes: [] }
   const isOfMode = ({ resource, requiresFullScan }: DeliveryGaps.OpenGap) => {
     const isWhole = requiresFullScan || repair.tables.get(resource)?.resource.modifiedSince === false

@@ -1,8 +1,8 @@
 /**
  * Delivery gaps that the state of the subscriptions shows.
  *
- * Promise: one transaction stores a snapshot and what it means. Lasting gaps open or go on. Gaps whose cause is over end.
- * What was repaired between two snapshots leaves a gap that has ended.
+ * Promise: one transaction stores a snapshot and its gaps. Lasting gaps open or stay open. Gaps whose cause is over end. A
+ * repair between two snapshots leaves a gap that has ended.
  */
 import * as Effect from "effect/Effect"
 import type { Subscription } from "../connector/Subscriptions.ts"
@@ -18,7 +18,7 @@ type Row = SubscriptionStore.SubscriptionRow
 /** A snapshot of a company's subscriptions. */
 export interface Snapshot {
   readonly company: string
-  /** Where the company's deliveries are to be sent; null accepts any address that ends as ours do. */
+  /** The address for the company's deliveries; null accepts any address that ends in `/hooks/` and its name. */
   readonly url: string | null
   /** Every wanted event. */
   readonly events: ReadonlyArray<string>
@@ -37,7 +37,7 @@ export interface Snapshot {
 export interface SnapshotResult {
   /** Those that deliver to us and are not gone. */
   readonly ours: ReadonlyArray<Row>
-  /** Whether any is to deliver to us. False where no address is configured, and no subscription ever delivered. */
+  /** Whether a subscription is wanted. False when no address is configured, and no subscription ever delivered here. */
   readonly isWanted: boolean
   readonly opened: number
 }
@@ -58,8 +58,8 @@ type SnapshotGap = Pick<DeliveryGaps.NewGap, "resource" | "subscriptionId" | "de
 }
 
 const causes: Readonly<Record<SnapshotGap["cause"], string>> = {
-  disabled: "the source gave delivering up",
-  paused: "it is paused, and events are dropped meanwhile",
+  disabled: "disabled by the source",
+  paused: "paused, so that the source drops its events",
   missing: "no subscription delivers its events"
 }
 
@@ -78,7 +78,7 @@ const lastingGaps = (snapshot: Snapshot, { ever, ours, healthyAt }: Current): Re
       const missing = { resource, cause: "missing", subscriptionId: null, beganAt: healthyAt } as const
       const scope = snapshot.unreadable?.get(event)
       if (scope !== undefined) {
-        const detail = `the token lacks the scope ${scope}, and the source delivers only what it may read`
+        const detail = `the token lacks the scope ${scope}, so that the source does not deliver the event`
         return [{ ...missing, detail }]
       }
       const listing = ours.filter(({ events }) => events.includes(event))
@@ -95,7 +95,7 @@ const lastingGaps = (snapshot: Snapshot, { ever, ours, healthyAt }: Current): Re
     }
   )
 
-/** Gaps that have ended: what active subscriptions did not deliver for a while. Also the subscriptions that caused them. */
+/** Ended gaps: events that active subscriptions did not deliver for a while. Also the subscriptions that caused them. */
 const endedGaps = (
   { wanted, unreadable }: Snapshot,
   previousRows: ReadonlyArray<SubscriptionStore.LockedRow>,

@@ -1,6 +1,6 @@
 /** The wanted events of a company, by the synced resources that they are about. */
 
-/** By event its resource. Events of unsynced resources cannot leave a gap. */
+/** The resource of each wanted event. Events of unsynced resources cannot leave a gap. */
 export const wantedOf = (
   events: ReadonlyArray<string>,
   resourceOf: (event: string) => string | null,

@@ -1,4 +1,4 @@
-/** Deleting old rows in batches, each of them a small transaction. */
+/** Deletion of old rows in batches, each of them a small transaction. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
@@ -17,7 +17,7 @@ export const cutoffStatement = Statement.make({
 export const cutoff = (age: Duration.Duration): Sql.Query<string> =>
   Effect.map(Statement.run(cutoffStatement, [Duration.toSeconds(age)]), ([row]) => row!.at)
 
-/** Repeats a statement that deletes a batch until it finds no more. Answers the number of deleted rows. */
+/** Repeats a statement that deletes a batch until it finds no more. Returns the number of deleted rows. */
 export const batches = Effect.fnUntraced(function* (batch: Sql.Query<ReadonlyArray<unknown>>) {
   let all = 0
   for (;;) {
@@ -27,5 +27,5 @@ export const batches = Effect.fnUntraced(function* (batch: Sql.Query<ReadonlyArr
   }
 })
 
-/** What deletes a batch of rows that ended before a time. */
+/** The parameter and the column of a statement that deletes a batch of rows that ended before a time. */
 export const deletesOld = { params: ["timestamptz"], columns: { id: "int8" } } as const

@@ -8,7 +8,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { identifier, supersededSuffix } from "../warehouse/Identifier.ts"
 import { batchRows, cutoff } from "./Batches.ts"
 
-/** Looks at a batch of versions in the order of their key, and removes those that were replaced long ago. */
+/** SQL: reads a batch of versions in the order of their key, and deletes those that were replaced before $1. */
 const removeVersions = (table: string) => `
   with batch as materialized (
     select "_company_id" as company, "id", "_version" as version, "_valid_to" as ended from ${table}
@@ -31,8 +31,9 @@ export const historyTablesStatement = Statement.make({
 })
 
 /**
- * Removes versions that were replaced so long ago, of every resource of the dataset of all versions. The current version of a row is in
- * another table and stays, however old it is. Null keeps every version. Questions about a time before that find nothing, or a later version.
+ * Deletes versions that were replaced longer ago than `retention`, of every resource of the history dataset. The current
+ * version of a row is in another table and stays. Null keeps every version. A query for a time before that finds nothing,
+ * or a later version.
  */
 export const remove = Effect.fnUntraced(function* (
   dataset: string,

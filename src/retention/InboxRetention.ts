@@ -9,16 +9,16 @@ import { batchRows, cutoff, deletesOld } from "./Batches.ts"
 export interface InboxRetentionOptions {
   /** How long resolved events and closed gaps are kept. */
   readonly retention: Duration.Duration
-  /** How many resolved events are kept at most; default 2,000,000. */
+  /** Maximum number of resolved events; default 2,000,000. */
   readonly resolvedMax?: number | undefined
-  /** How many dead letters are kept at most; default 100,000. */
+  /** Maximum number of dead letters; default 100,000. */
   readonly deadMax?: number | undefined
 }
 
 /** Numbers of deleted rows; `events` are the resolved ones. */
 export type InboxRetentionResult = Readonly<Record<"events" | "dead" | "gaps" | "processes", number>>
 
-/** Dead letters are kept longer than the source keeps events that it gave up (30 days). */
+/** Dead letters are kept longer than the source keeps events that it abandoned (30 days). */
 export const deadDays = 90
 
 const isResolved = "state in ('done', 'skipped')"
@@ -41,7 +41,7 @@ export const deadLetters: typeof resolvedEvents = {
   remove: Statement.make({ name: "remove dead letters", ...removal, text: removeEvents(isDead) })
 }
 
-/** Removes events that are older than `retention`, and the oldest beyond `most`. Answers how many. */
+/** Removes events that are older than `retention`, and the oldest beyond `most`. Returns their number. */
 const removeOld = Effect.fnUntraced(function* (
   statements: typeof resolvedEvents,
   retention: Duration.Duration,

@@ -4,10 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import { batches, batchRows, cutoff, deletesOld } from "./Batches.ts"
 
-/** Longer than any source knows a key. */
+/** Longer than the lifetime of a key at any source. */
 const keyLifetimeMax = Duration.days(2)
 
-/** Pushes that are done with, all of whose records are done. */
+/** Old finished pushes whose records are all done. */
 export const oldPushesStatement = Statement.make({
   ...deletesOld,
   name: "find old pushes",
@@ -52,8 +52,8 @@ export const removeCallsStatement = Statement.make({
 })
 
 /**
- * Deletes records that were pushed so long ago, with their finished pushes and requests. Rejected ones stay with all
- * records of their push, and nothing goes before the source has forgotten its keys.
+ * Deletes records that were pushed longer ago than `retention`, with their finished pushes and requests. Rejected records
+ * stay with all records of their push, and no row of a push is deleted before the source has forgotten its keys.
  */
 export const remove = Effect.fnUntraced(function* (retention: Duration.Duration) {
   const before = yield* cutoff(Duration.max(retention, keyLifetimeMax))

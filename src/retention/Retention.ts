@@ -3,7 +3,7 @@
  *
  * Promise: these rows stay whatever their age. Of the runs: the newest of each resource and lane, the last complete ones,
  * running ones, and those with open quarantine. Open quarantine. Rejected records with all records of their push, and
- * unfinished pushes. Nothing of a push goes before the source has forgotten its keys. Pending events and open gaps. The
+ * unfinished pushes. No row of a push is deleted before the source has forgotten its keys. Pending events and open gaps. The
  * current version of a row. Each batch is a small transaction, so that no process waits for it, and several processes may
  * run it at once.
  *
@@ -81,7 +81,7 @@ export const removeTasksStatement = Statement.make({
      and (lease_expires_at is null or lease_expires_at < tributary.now()) returning resource`
 })
 
-/** One pass over everything that is old enough, but the history. */
+/** One pass that deletes all old rows except the history. */
 export const pass = Effect.fnUntraced(function* (
   settings: RetentionSettings
 ): Effect.fn.Return<RetentionResult, SqlError, SqlClient.SqlClient> {
@@ -101,10 +101,10 @@ export interface HistorySettings {
   readonly retention: Duration.Duration | null
 }
 
-/** The history is looked at once in so many passes: it is read as a whole for that. */
+/** The history is pruned once in this many passes, because that reads all of it. */
 const historyEvery = 24
 
-/** Removes what is old enough at once, then every hour, for ever; of the history once a day. */
+/** Deletes old rows at once, then every hour, for ever; from the history once a day. */
 export const runRetention = Effect.fnUntraced(function* (
   settings: RetentionSettings,
   { dataset, retention }: HistorySettings
@@ -114,7 +114,7 @@ export const runRetention = Effect.fnUntraced(function* (
     const versions = round % historyEvery === 0 ? yield* HistoryRetention.remove(dataset, retention) : 0
     const deleted = { ...removed, versions }
     const words = Object.entries(deleted).flatMap(([what, count]) => (count === 0 ? [] : [`${count} ${what}`]))
-    if (words.length > 0) yield* Effect.logInfo(`removed what was old: ${words.join(", ")}`)
+    if (words.length > 0) yield* Effect.logInfo(`removed old rows: ${words.join(", ")}`)
     if (dead > 0) {
       yield* Effect.logWarning(
         `removed ${dead} dead letters, which cannot be replayed any longer: they were older than ${InboxRetention.deadDays} days, or there were too many`

@@ -49,8 +49,8 @@ export const removeRunsStatement = Statement.make({
 })
 
 /**
- * Deletes runs that ended so long ago. The newest of each resource and lane stay, the last complete ones, and those with
- * open quarantine. Answers their number.
+ * Deletes runs that ended longer ago than `retention`. The newest of each resource and lane stay, the last complete ones,
+ * and those with open quarantine. Returns their number.
  */
 export const remove = Effect.fnUntraced(function* (retention: Duration.Duration) {
   const before = yield* cutoff(retention)

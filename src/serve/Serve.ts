@@ -1,9 +1,9 @@
 /**
  * The services of `tributary serve`: they receive events and process them, for a set of companies.
  *
- * Promise: the process listens from its start to its end, and answers 503 while events cannot be stored. The warehouse
- * and the source may be unavailable at any time: what needs them starts again by itself, and the rest goes on. No failed
- * service ends another. At the end, the process takes no more deliveries, finishes those in flight, and then stops. A
+ * Promise: the process listens from its start to its end, and answers 503 while events cannot be stored. The warehouse and
+ * the source may be unavailable at any time: services that need them restart by themselves, and the others go on. No failed
+ * service ends another. At the end, the process accepts no more deliveries, finishes those in flight, and then stops. A
  * killed process leaves nothing that hinders the next one.
  */
 import type * as Context from "effect/Context"
@@ -37,10 +37,10 @@ import * as ProcessInbox from "../inbox/ProcessInbox.ts"
 
 /** A service that runs as long as the process, under the supervisor. */
 export interface BackgroundService {
-  /** Begins the log line of a failure. */
+  /** The name of the service, which begins the log line of a failure. */
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
-  /** Whether it starts before the tables of the companies are there; default false. */
+  /** Whether it starts before the tables of the companies exist; default false. */
   readonly beforeTables?: boolean
 }
 
@@ -50,13 +50,13 @@ export interface ServiceOptions<E> {
     HttpServer.HttpServerOptions,
     "host" | "port" | "tls" | "bodyBytesMax" | "more" | "connectionsPerAddressMax" | "monitoring" | "metricsToken"
   >
-  /** How old a delivery may be, and how far ahead the sender's clock. */
+  /** The maximum age of a delivery, and how far the sender's clock may be ahead. */
   readonly window: Ingest.IngestOptions["settings"]
   /** The address of the listener from outside; null when it is not configured. */
   readonly publicUrl: string | null
   /** How often subscriptions and delivery logs are checked; null: never. */
   readonly checkInterval: Duration.Duration | null
-  /** What decrypts the signing secrets of each company. */
+  /** The companies with the tokens that decrypt their signing secrets. */
   readonly secrets: ReadonlyArray<SecretsCompany>
   /** Connects the companies, without a request to the source. */
   readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
@@ -69,19 +69,19 @@ export interface ServiceOptions<E> {
   ) => Effect.Effect<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient>
   /** Metrics that do not need the warehouse. */
   readonly always?: Effect.Effect<ReadonlyArray<Metrics.Metric>>
-  /** Whether the error of the warehouse or the companies may pass. */
+  /** Whether an error of the warehouse or the companies is transient. */
   readonly isTransient: (error: E) => boolean
 }
 
 export interface Service<E> {
-  /** Where it listens; a sender outside may use another address. */
+  /** The address that it listens on; a sender outside may use another address. */
   readonly url: string
   readonly port: number
-  /** Where health and metrics are answered. */
+  /** The address of health and metrics. */
   readonly monitoringUrl: string
   /** The warehouse, once events can be stored for the first time. */
   readonly ready: Effect.Effect<Context.Context<Warehouse>>
-  /** Fails with an error that does not pass. */
+  /** Fails with an error that is not transient. */
   readonly ended: Effect.Effect<never, E>
 }
 
@@ -89,7 +89,7 @@ export interface Service<E> {
 export const hookUrl = (publicUrl: string | null, company: string): string | null =>
   publicUrl === null ? null : `${publicUrl}/hooks/${company}`
 
-/** What receives deliveries, while the warehouse is available. */
+/** The parts that receive deliveries, while the warehouse is available. */
 interface Receiving {
   readonly ingest: Ingest.Ingest
   readonly inbox: InboxWriter.InboxWriter
@@ -113,7 +113,7 @@ const inboxDown: Metrics.Metric = {
 const connectPauseMinMs = 1_000
 const connectPauseMaxMs = 30_000
 const secretsEveryMs = 5_000
-/** A table, column or view that was dropped meanwhile is created again after this. A sync creates it at once. */
+/** The interval at which dropped tables, columns and views are created again. A sync creates them at once. */
 const tablesEveryMs = 30_000
 const heartbeatEveryMs = 20_000
 const heartbeatRetryMs = 2_000
@@ -162,7 +162,7 @@ const listen = <E>(state: ServeState<E>) =>
     })
   })
 
-/** Connects to the warehouse and runs the services, again and again while the error may pass. */
+/** Connects to the warehouse and runs the services, again after each transient error. */
 const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly message: string }>(
   state: ServeState<E>
 ): Effect.fn.Return<never, E> {
@@ -175,7 +175,7 @@ const runWithWarehouse = Effect.fnUntraced(function* <E extends { readonly messa
     )
     if (!isTransient(error)) return yield* Effect.fail(error)
     yield* Effect.logWarning(
-      `${error.message}; deliveries are answered 503 until the warehouse is there; trying again in ${pauseMs / 1000} s`
+      `${error.message}; deliveries are answered 503 until the warehouse is available; next attempt in ${pauseMs / 1000} s`
     )
     yield* Effect.sleep(pauseMs)
   }
@@ -220,7 +220,7 @@ const runServices = Effect.fnUntraced(function* <E>(
       beforeTables: true
     },
     { what: "the heartbeat", run: sendHeartbeats(inbox, companies, markReady), beforeTables: true },
-    { what: "the end of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
+    { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...inboxServices(state, inbox, companies),
     ...reconcileServices(options, companies),
     ...(options.services?.(companies) ?? [])
@@ -246,13 +246,13 @@ const inboxServices = <E>(
   return [
     { what: "the notification of workers", run: ProcessInbox.fanOut(inbox.arrived, latches), beforeTables: true },
     ...workers.map(({ company, arrived }) => ({
-      what: `company ${company.name}: acting on events`,
+      what: `company ${company.name}: processing events`,
       run: ProcessInbox.run({ company, reader, inbox: { arrived }, pollInterval })
     }))
   ]
 }
 
-/** A search for missed events for each company. */
+/** A search for missed events, one service for each company. */
 const reconcileServices = <E>(
   { checkInterval, publicUrl }: ServiceOptions<E>,
   companies: ReadonlyArray<Company>
@@ -264,13 +264,13 @@ const reconcileServices = <E>(
         run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
       }))
 
-/** Creates the tables of everything that events may name, as a sync does. */
+/** Creates the tables of all resources that events may name, as a sync does. */
 const createTables = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
   const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
   yield* TablePlan.apply([...tables.values()])
 })
 
-/** Sends heartbeats while events can be stored. A missing heartbeat says that they cannot. */
+/** Sends heartbeats while events can be stored. A missing heartbeat shows that they cannot. */
 const sendHeartbeats = Effect.fnUntraced(function* (
   inbox: InboxWriter.InboxWriter,
   companies: ReadonlyArray<Company>,

@@ -16,7 +16,7 @@ const pauseMinMs = 1_000
 const pauseMaxMs = 60_000
 const logEveryMs = 60_000
 
-/** A sentence about a cause. A defect of the program is shown with its trace. */
+/** The message of a cause. A defect of the program is shown with its trace. */
 const describe = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasDies(cause)) return Cause.pretty(cause)
   const squashed = Cause.squash(cause)
@@ -41,7 +41,7 @@ export const runForever = Effect.fnUntraced(function* <E, R>(
     if (exit._tag === "Failure" && (failures === 1 || nowMs() - loggedAt >= logEveryMs)) {
       loggedAt = nowMs()
       const more = failures === 1 ? "" : `, ${failures} times in a row`
-      yield* Effect.logWarning(`${name}: ${describe(exit.cause)}${more}; again in ${Math.round(pauseMs / 1000)} s`)
+      yield* Effect.logWarning(`${name}: ${describe(exit.cause)}${more}; next start in ${Math.round(pauseMs / 1000)} s`)
     }
     yield* Effect.sleep(pauseMs)
   }

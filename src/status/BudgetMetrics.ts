@@ -5,7 +5,7 @@ import { counter, gauge, type Metric } from "./CachedMetrics.ts"
 
 export interface BudgetOwner {
   readonly name: string
-  /** Names its budget (src/budget/PostgresPermitStore.ts). */
+  /** The key of its budget (src/budget/PostgresPermitStore.ts). */
   readonly fingerprint: string
 }
 

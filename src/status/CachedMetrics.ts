@@ -2,7 +2,7 @@
  * Metrics that are read from the warehouse, for `/metrics`.
  *
  * Promise: the warehouse is read at most every few seconds, and concurrent requests share one read. It never fails and
- * never blocks for long: what cannot be read is left out.
+ * never blocks for long: metrics that cannot be read are left out.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -24,7 +24,7 @@ const metricOf =
 export const gauge = metricOf("gauge")
 export const counter = metricOf("counter")
 
-/** Reads again when the last answer is old. */
+/** Reads the metrics again when the cached ones are older than {@link cacheMs}. */
 export const cached = <E>(
   read: Effect.Effect<ReadonlyArray<Metric>, E, SqlClient.SqlClient>
 ): Effect.Effect<Effect.Effect<ReadonlyArray<Metric>>, never, SqlClient.SqlClient> =>

@@ -1,8 +1,8 @@
 /**
  * The metrics of events and delivery gaps.
  *
- * Promise: cheap, whatever the inbox holds. An index finds pending events, dead letters, events of the last minute and
- * open gaps.
+ * Promise: the cost of a read does not depend on the size of the inbox. An index finds pending events, dead letters,
+ * events of the last minute and open gaps.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -37,13 +37,13 @@ const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
       rows.map((row) => ({ labels: { company: row.company }, value: of(row) }))
     )
   return [
-    metric("events_waiting", "Events accepted and not yet acted on.", ({ waiting }) => waiting),
-    metric("events_oldest_seconds", "How long the oldest of them has waited.", ({ oldest }) => oldest),
-    metric("events_done_last_minute", "Events acted on within the last minute.", ({ done }) => done),
-    metric("events_dead", "Events given up, to be replayed by a person.", ({ dead }) => dead),
+    metric("events_waiting", "Events accepted and not yet processed.", ({ waiting }) => waiting),
+    metric("events_oldest_seconds", "The age of the oldest of them.", ({ oldest }) => oldest),
+    metric("events_done_last_minute", "Events processed within the last minute.", ({ done }) => done),
+    metric("events_dead", "Dead letters, which a person has to replay.", ({ dead }) => dead),
     metric(
       "gaps_open",
-      "Resources of which events may have been dropped and that were not yet read again.",
+      "Resources with an open delivery gap: events may have been dropped, and no later read is complete.",
       ({ gaps }) => gaps
     )
   ]

@@ -1,5 +1,5 @@
 /**
- * What `/metrics` says, in the text form of Prometheus.
+ * The body of `/metrics`, in the text format of Prometheus.
  *
  * Promise: names and help are those of this file and its callers; a label's value never breaks a line.
  */
@@ -27,11 +27,11 @@ export const render = (metrics: ReadonlyArray<Metric>): string =>
     )
     .join("\n") + "\n"
 
-/** What receiver and inbox count. */
+/** The metrics of the receiver and the inbox of this process. */
 export const ofReceiving = (receiver: IngestStats, inbox: InboxStats): ReadonlyArray<Metric> => [
   counter(
     "tributary_webhook_deliveries_total",
-    "Deliveries by what became of them; busy: also connections that were not taken.",
+    "Deliveries by outcome; busy also counts connections that were not accepted.",
     Object.entries(receiver.outcomes).map(([outcome, value]) => ({ labels: { outcome }, value }))
   ),
   gauge(

@@ -1,8 +1,8 @@
 /**
  * The state of the outbox, for people: pushes, rows, open requests and rejected rows.
  *
- * Promise: the source is not contacted and nothing changes. Every age is by the warehouse's clock. What the pages read
- * is open, rejected or of the last day, and found by an index: it costs little however much was pushed.
+ * Promise: the source is not contacted and nothing changes. Every age is by the warehouse's clock. The pages read only
+ * rows that are open, rejected or of the last day, by an index: the cost does not grow with the pushes.
  */
 import * as Effect from "effect/Effect"
 import {
@@ -65,7 +65,7 @@ const pushColumns = {
   push: "int8",
   ...Statement.columns("text", "company", "resource"),
   operation: Statement.as<Operation>("text"),
-  /** Where the records came from, for people. */
+  /** The origin of the records, for people. */
   source: "text",
   /** Records of the input; `known` of them belong to an earlier push. */
   records: "float8",
@@ -293,7 +293,7 @@ const differingColumns = {
   outcome: Statement.as<Outcome>("text?"),
   differences: Statement.as<ReadonlyArray<Difference>>("json?")
 } as const
-/** A row of which the source has other values than were given. */
+/** A row with other values at the source than were given. */
 export type DifferingRow = Statement.RowOf<Statement.Statement<[], typeof differingColumns>>
 
 const differingSql = `select line::float8 as line, externalid, record_id as "recordId", outcome, differences
@@ -312,7 +312,7 @@ export const differingInserted = Statement.make({
   text: `${differingSql} and ${isInserted("$2", "$3")} order by id limit $1`
 })
 
-/** The first rows of which the source has other values. */
+/** The first rows with other values at the source. */
 export const differingRows = (rows: Rows, limit: number) =>
   "push" in rows
     ? Statement.run(differingOfPush, [limit, rows.push])

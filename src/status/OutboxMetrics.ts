@@ -1,8 +1,8 @@
 /**
  * Metrics of the outbox.
  *
- * Promise: a read costs little however much was pushed: it counts open rows, rejected rows, open requests and the rows
- * of the last minute.
+ * Promise: the cost of a read does not grow with the pushes: it counts open rows, rejected rows, open requests and the
+ * rows of the last minute.
  */
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
@@ -46,7 +46,7 @@ const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
   return [
     byCompany("outbox_waiting", "Records to be written to the source and not resolved.", ({ waiting }) => waiting),
     byCompany("outbox_oldest_seconds", "The age of the oldest of them.", ({ oldest }) => oldest),
-    byCompany("outbox_refused", "Records that were rejected: a person decides.", ({ refused }) => refused),
+    byCompany("outbox_refused", "Rejected records, which a person has to correct or retry.", ({ refused }) => refused),
     gauge(
       "tributary_push_records_last_minute",
       "Records resolved within the last minute, by outcome.",
@@ -54,8 +54,8 @@ const metricsOf = (rows: ReadonlyArray<Row>): ReadonlyArray<Metric> => {
         [...outcomes, "refused"].map((outcome) => ({ labels: { company, outcome }, value: resolved[outcome] ?? 0 }))
       )
     ),
-    byCompany("push_calls_open", "Requests that write and whose outcome is not known yet.", ({ calls }) => calls),
-    byCompany("push_calls_failing", "Those of them at which the source has failed.", ({ failing }) => failing)
+    byCompany("push_calls_open", "Push requests whose outcome is not known yet.", ({ calls }) => calls),
+    byCompany("push_calls_failing", "Those of them without a clear answer of the source.", ({ failing }) => failing)
   ]
 }
 

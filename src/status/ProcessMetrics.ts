@@ -6,7 +6,7 @@ import { counter, gauge, type Metric } from "./CachedMetrics.ts"
 
 const lagEveryMs = 100
 
-/** Of this process and its version; also while the warehouse is away. */
+/** The metrics of this process and its version; they need no warehouse. */
 export const make = Effect.fnUntraced(function* (
   version: string
 ): Effect.fn.Return<Effect.Effect<ReadonlyArray<Metric>>> {
@@ -16,7 +16,7 @@ export const make = Effect.fnUntraced(function* (
   return Effect.sync(() => {
     const { user, system } = process.cpuUsage()
     const { rss, heapUsed } = process.memoryUsage()
-    // The histogram holds how far two looks lie apart.
+    // The histogram has the times between two measurements, which include the interval.
     const lagMs = lag.count === 0 ? 0 : Math.max(0, lag.percentile(99) / 1e6 - lagEveryMs)
     lag.reset()
     return [
@@ -29,7 +29,7 @@ export const make = Effect.fnUntraced(function* (
       gauge("nodejs_heap_size_used_bytes", "Memory in use by JavaScript objects.", [{ value: heapUsed }]),
       gauge(
         "nodejs_eventloop_lag_p99_seconds",
-        "How late the process got to its work at most, 99 times of 100, since it was last asked.",
+        "99th percentile of the delay of the event loop since the last scrape.",
         [{ value: lagMs / 1000 }]
       )
     ]

@@ -1,4 +1,4 @@
-/** Quarantine entries. */
+/** The read model of quarantine entries. */
 import * as Effect from "effect/Effect"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -9,7 +9,7 @@ export interface Filter {
   readonly companyId: bigint | null
   readonly resource: string | null
   readonly state: EntryState
-  /** The run that met the entry last. */
+  /** The run that saw the entry last. */
   readonly runId?: bigint | null
 }
 

@@ -52,13 +52,13 @@ const metricsOf = (
   return [
     gauge(
       "tributary_freshness_age_seconds",
-      "Time since the last run that read the resource well began; absent before the first.",
+      "Time since the start of the last successful run; absent before the first.",
       each(({ age }) => age)
     ),
-    gauge("tributary_freshness_promise_seconds", "How old the resource may be at most.", each(target)),
+    gauge("tributary_freshness_promise_seconds", "The freshness target of the resource.", each(target)),
     gauge(
       "tributary_freshness_late",
-      "1 while the resource is older than promised or was never read well, 0 otherwise.",
+      "1 while the resource is older than its target or was never read, 0 otherwise.",
       each((row) => (isLate(row) ? 1 : 0))
     ),
     gauge(
@@ -68,7 +68,7 @@ const metricsOf = (
     ),
     gauge(
       "tributary_run_last_status",
-      "1, with how the last run that follows the source ended as a label.",
+      "1, with the status of the last run that follows the source as a label.",
       rows.flatMap(({ company, resource, status }) =>
         status === null ? [] : [{ labels: { company, resource, status }, value: 1 }]
       )
@@ -90,7 +90,7 @@ const metricsOf = (
     ),
     gauge(
       "tributary_quarantine_open",
-      "Records that could not be landed and wait for a person.",
+      "Records that could not be landed and are not resolved.",
       each(({ quarantined }) => quarantined)
     )
   ]

@@ -194,7 +194,7 @@ export const alertsStatement = Statement.make({
             (select count(*) from tributary.processes_alive r where name = any(r.companies))::float8 as receivers
        from jsonb_array_elements_text($1::jsonb) as name`
 })
-/** What needs attention in a company beside its resources. */
+/** The alerts of a company beside its resources. */
 export type CompanyAlerts = Statement.RowOf<typeof alertsStatement>
 
 export const readAlerts = (companies: ReadonlyArray<ShownCompany>) =>

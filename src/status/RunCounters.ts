@@ -1,7 +1,7 @@
 /**
  * Counters of runs that ended, and of their records.
  *
- * Promise: a counter counts what ended since this process began, and never falls, whatever retention removes.
+ * Promise: a counter counts the runs that ended since this process began. It never falls, whatever retention removes.
  */
 import * as Effect from "effect/Effect"
 import { counter } from "./CachedMetrics.ts"
@@ -10,7 +10,7 @@ import * as Statement from "../postgres/Statement.ts"
 const runStatuses = ["done", "quarantined", "failed", "abandoned"] as const
 const changes = ["inserted", "updated", "unchanged", "deleted", "quarantined"] as const
 
-/** Runs are counted so long after they ended, so that none is missed whose end was still to be committed. */
+/** Runs are counted this long after their end, so that no run is missed whose end is committed later. */
 const settleSeconds = 2
 
 export const settledStatement = Statement.make({
@@ -43,14 +43,14 @@ export const make = (names: ReadonlyArray<string>) => {
   const metrics = () => [
     counter(
       "tributary_runs_ended_total",
-      "Runs of all processes that ended since this one began, by how they ended.",
+      "Runs of all processes that ended since this process began, by status.",
       [...totals].flatMap(([company, { runs }]) =>
         runStatuses.map((status) => ({ labels: { company, status }, value: runs.get(status) ?? 0 }))
       )
     ),
     counter(
       "tributary_records_total",
-      "Records of those runs, by what became of them.",
+      "Records of those runs, by change.",
       [...totals].flatMap(([company, { records }]) =>
         changes.map((change) => ({ labels: { company, change }, value: records.get(change) ?? 0 }))
       )

@@ -1,4 +1,4 @@
-/** Runs. */
+/** The read model of runs. */
 import * as Effect from "effect/Effect"
 import type { RunStatus } from "./Resources.ts"
 import * as Sql from "../postgres/Sql.ts"

@@ -1,9 +1,9 @@
 /**
  * Metrics of syncing, for `/metrics`; `config/metrics.md` lists every name.
  *
- * Promise: every lookup uses an index and runs at most every few seconds, so that the cost does not grow with the number of
- * runs. A read never fails; metrics that cannot be read are left out. Labels are configured companies and resources, and
- * words of these files.
+ * Promise: every lookup uses an index and runs at most every few seconds, so that the cost does not grow with the
+ * number of runs. A read never fails; metrics that cannot be read are left out. Labels are configured companies and
+ * resources, and fixed words of these files.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -63,12 +63,12 @@ const ofTasks = (rows: ReadonlyArray<Statement.RowOf<typeof tasksStatement>>) =>
   ),
   gauge(
     "tributary_tasks_oldest_due_seconds",
-    "How long the task that is due longest has waited for a process to run it.",
+    "The longest wait of a due task for a process.",
     rows.map(({ company, oldest }) => ({ labels: { company }, value: oldest }))
   ),
   gauge(
     "tributary_serve_alive",
-    "Processes of tributary serve that said within the last minute that they serve the company.",
+    "Processes of tributary serve with a heartbeat for the company within the last minute.",
     rows.map(({ company, alive }) => ({ labels: { company }, value: alive }))
   )
 ]
@@ -87,7 +87,7 @@ const ofUsage = (usage: ReadonlyArray<readonly [company: string, usage: Connecto
     ),
     counter(
       "tributary_source_retries_total",
-      "Those of them that repeat one which failed or was refused.",
+      "Those of them that repeat a failed or refused one.",
       each(({ retries }) => retries)
     ),
     counter(

@@ -26,7 +26,7 @@ const selectEvents = `select company, event_id as "eventId", event_type as "even
 /** How many of the newest events are searched for those of a company. */
 export const searchLimit = 2_000
 
-/** The newest $2 events of a company, or of all, among the last {@link searchLimit} that were accepted. */
+/** The newest $2 events of a company, or of all companies, among the last {@link searchLimit} accepted ones. */
 export const newestEvents = Statement.make({
   name: "read the newest events",
   params: ["text?", "int4"],

@@ -30,7 +30,7 @@ export const subscriptionsStatement = Statement.make({
     /** By the source's clock. */
     lastDeliveryAt: "text?",
     disabledAt: "text?",
-    /** Time since the source was last asked. */
+    /** Time since the last check at the source. */
     checkedMs: "float8",
     /** Time since its delivery log was last read; null when it never was. */
     logReadMs: "float8?"
@@ -79,7 +79,7 @@ export const gapsStatement = Statement.make({
     cause: Statement.as<Cause>("text"),
     detail: "text",
     beganAt: "text?",
-    /** Null while it lasts. */
+    /** Null while the gap lasts. */
     endedAt: "text?",
     foundMs: "float8",
     /** Why the last attempt did not close it. */

@@ -36,7 +36,7 @@ export const webhooksOf = ({ name, connector }: Subscriber): Effect.Effect<Subsc
           kind: "unsupported",
           company: name,
           detail: "this source has no webhooks",
-          remedy: "leave webhooks out of the configuration; tributary sync brings everything over"
+          remedy: "remove webhooks from the configuration; npx tributary sync reads all records"
         })
       )
     : Effect.succeed(connector.subscriptions)
@@ -77,7 +77,7 @@ export interface Snapshot {
   readonly seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>
 }
 
-/** Lists the subscriptions at the source and stores what they show. */
+/** Lists the subscriptions at the source, and stores the snapshot. */
 export const takeSnapshot = Effect.fnUntraced(function* (
   { name }: Subscriber,
   source: Subscriptions,
@@ -115,7 +115,7 @@ export const findSubscription = Effect.fnUntraced(function* (
     kind: "ambiguous",
     company: name,
     detail: `several subscriptions deliver to this address: ${candidates.map((one) => one.id).join(", ")}`,
-    remedy: "name one by its number"
+    remedy: "name one by its id"
   })
 })
 

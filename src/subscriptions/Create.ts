@@ -47,13 +47,13 @@ const alreadyExists = (company: string, wanted: DesiredSubscription, { id, url, 
     company,
     detail: `subscription ${id} is for ${url} already${paused ? ", and paused" : ""}`,
     remedy: isOurs(company, wanted, { url })
-      ? `${commandFor(company, "ensure")} changes ours`
+      ? `${commandFor(company, "ensure")} changes the subscription of this company`
       : paused
-        ? `${commandFor(company, `resume ${id}`)} has it deliver again`
-        : `${commandFor(company, `delete ${id}`)} makes room, where the source offers that`
+        ? `${commandFor(company, `resume ${id}`)} resumes it`
+        : `${commandFor(company, `delete ${id}`)} deletes it, if the source offers that`
   })
 
-/** Creates a subscription as a person asked for it. There is at most one at an address. */
+/** Creates a subscription at the request of a person. There is at most one at an address. */
 export const create = Effect.fn("Subscriptions.create")(function* (
   company: Subscriber,
   wanted: DesiredSubscription,

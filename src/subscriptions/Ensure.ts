@@ -1,9 +1,9 @@
 /**
- * Makes the subscriptions at our address what the configuration says: one, active, with the wanted events and a stored
- * secret.
+ * The command that makes the subscriptions at our address match the configuration: one, active, with the wanted events and
+ * a stored secret.
  *
- * Promise: it may be repeated, and a process may stop anywhere. A paused or disabled subscription is resumed. Where there
- * is none at our address, the only one that was ours at another address moves. It changes nothing where all is so.
+ * Promise: it may be repeated, and a process may stop anywhere. A paused or disabled subscription is resumed. If there is
+ * none at our address, the only one that was ours at another address is moved. A subscription that matches is not changed.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -49,22 +49,22 @@ export interface EnsureReport {
   readonly seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>
 }
 
-/** What a step of {@link ensure} did. */
+/** The result of a step of {@link ensure}. */
 type StepResult = Pick<EnsureReport, "deeds" | "warnings">
-/** As {@link StepResult}, of the step that made the one subscription deliver what is wanted. */
+/** As {@link StepResult}, of the step that makes the one subscription deliver the wanted events. */
 type EnsureResult = StepResult & Pick<EnsureReport, "subscription" | "refused">
 
 /** Ids are numbers of any length. */
 const byAge = (left: Subscription, right: Subscription): number =>
   left.id.length - right.id.length || (left.id < right.id ? -1 : 1)
 
-/** The subscriptions by what becomes of them. */
+/** The subscriptions by their further use. */
 interface Selection {
   /** The subscription that stays, or moves to our address; undefined where one must be created. */
   readonly kept: Subscription | undefined
   /** The other subscriptions at our address. */
   readonly duplicates: ReadonlyArray<Subscription>
-  /** Subscriptions of ours that still deliver to an address of before. */
+  /** Subscriptions of ours that still deliver to an earlier address. */
   readonly strays: ReadonlyArray<Subscription>
 }
 
@@ -77,7 +77,7 @@ const selectKept = (
   const oldestFirst = listed.toSorted(byAge)
   const ours = oldestFirst.filter((one) => isOurs(company, wanted, one))
   const hasSecret = ({ id }: Subscription) => stored.get(id)?.state === "stored"
-  // Only secrets of ours are stored: a subscription elsewhere that has one was ours under an address of before.
+  // Only secrets of ours are stored: a subscription elsewhere that has one was ours at an earlier address.
   const strays = oldestFirst.filter(
     (one) => !ours.includes(one) && (hasSecret(one) || (stored.get(one.id)?.next ?? null) !== null)
   )
@@ -94,8 +94,8 @@ const describeChange = (one: Subscription, change: SubscriptionChange): string =
           ...change.events.filter((event) => !one.events.includes(event)).map((event) => `${event} added`),
           ...one.events.filter((event) => !change.events?.includes(event)).map((event) => `${event} removed`)
         ]),
-    ...(change.paused === undefined ? [] : ["was paused and goes on"]),
-    ...(change.enabled === undefined ? [] : [`was disabled since ${one.disabledAt ?? ""} and goes on`])
+    ...(change.paused === undefined ? [] : ["resumed after a pause"]),
+    ...(change.enabled === undefined ? [] : [`re-enabled after it was disabled at ${one.disabledAt ?? ""}`])
   ].join(", ")
 
 const createOurs = Effect.fnUntraced(function* (
@@ -144,7 +144,7 @@ const updateKept = Effect.fnUntraced(function* (
   return { subscription, refused, deeds, warnings }
 })
 
-/** Cancels another subscription at our address; a source that refuses that keeps delivering twice. */
+/** Cancels another subscription at our address. If the source refuses that, it delivers twice. */
 const cancelDuplicate = Effect.fnUntraced(function* (
   source: Subscriptions,
   kept: Subscription,
@@ -158,7 +158,7 @@ const cancelDuplicate = Effect.fnUntraced(function* (
   }
   const error = result.failure
   if (!isFinal(error) && error.reason._tag !== "Forbidden") return yield* error
-  return { deeds: [], warnings: [`subscription ${id} delivers the same events once more: ${error.message}`] }
+  return { deeds: [], warnings: [`subscription ${id} delivers the same events a second time: ${error.message}`] }
 })
 
 export const ofOthersStatement = Statement.make({
@@ -179,8 +179,8 @@ const madeForOthers = Effect.fnUntraced(function* (company: string, listed: Read
 })
 
 const warnStray = (company: string, { id, url }: Subscription, madeFor: string | null = null): string =>
-  `subscription ${id}${madeFor === null ? "" : `, made for company ${madeFor},`} sends events to ${url} still: ` +
-  `${commandFor(company, `delete ${id}`)} ends that`
+  `subscription ${id}${madeFor === null ? "" : `, made for company ${madeFor},`} still sends events to ${url}: ` +
+  `to stop it, run ${commandFor(company, `delete ${id}`)}`
 
 const warnStrays = (company: string, strays: ReadonlyArray<Subscription>): ReadonlyArray<string> =>
   strays.filter(({ paused }) => !paused).map((one) => warnStray(company, one))

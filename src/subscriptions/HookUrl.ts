@@ -1,8 +1,7 @@
 /**
  * The addresses that deliveries are sent to.
  *
- * Promise: one answer to the question whether a subscription delivers to us, for every spelling of the address, with and
- * without a configured address.
+ * Promise: every spelling of an address gives the same result, with and without a configured address.
  */
 
 /** The address in normal form: host in lower case, no default port. */
@@ -12,7 +11,7 @@ export const isSame = (left: string, right: string): boolean => canonical(left) 
 
 /**
  * Whether the company's deliveries to an address arrive here: at `url`, or where that is null, at any address that ends
- * as ours do. Other subscriptions are changed only by their id.
+ * in `/hooks/` and its name. Other subscriptions are changed only by their id.
  */
 export const isOurs = (company: string, url: string | null, address: string): boolean =>
   url === null ? canonical(address).endsWith(`/hooks/${company}`) : isSame(address, url)

@@ -12,9 +12,9 @@ export interface Listing {
   readonly state: SubscriptionStore.SubscriptionState
   /** Whether it delivers to us. */
   readonly ours: boolean
-  /** Whether its deliveries can be checked: with a stored secret, with one of the configuration, or not. */
+  /** The secret by which its deliveries are verified: stored, configured, stored but unreadable, or none. */
   readonly secret: "stored" | "configured" | "unreadable" | "none"
-  /** Wanted events that ours does not deliver. */
+  /** Wanted events that it does not deliver; empty when it is not ours. */
   readonly missingEvents: ReadonlyArray<string>
   /** It dropped no event that fired before this; null when it was never healthy, or is not ours. */
   readonly healthyAt: string | null

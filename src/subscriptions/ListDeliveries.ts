@@ -38,7 +38,7 @@ const matchesOf = ({ filter, lastAttempts }: LogScan): ReadonlyArray<Attempt> =>
 
 const isFull = (scan: LogScan): boolean => matchesOf(scan).length >= scan.filter.limit
 
-/** Reads pages until the log ends or `isEnough`; answers false when the page limit stopped it before. */
+/** Reads pages until the log ends or `isEnough`; returns false when the page limit stopped it before. */
 const readPages = Effect.fnUntraced(function* (
   { source, subscriptionId, filter, lastAttempts }: LogScan,
   flags: Pick<LogRequest, "delivered" | "abandoned">,

@@ -23,11 +23,11 @@ import {
   SubscriptionError
 } from "./SubscriptionError.ts"
 
-/** Whether the source read the request and will never do it. */
+/** Whether the source rejected the request for good. */
 export const isFinal = ({ reason: { _tag } }: SourceError): boolean =>
   _tag === "Refused" || _tag === "NotFound" || _tag === "NotImplemented"
 
-/** Whether the source cannot have done it: it received the request once, and refused it. */
+/** Whether the source certainly did not apply the request: it received it once, and rejected it. */
 const isUndone = (error: SourceError): boolean =>
   isFinal(error) || (error.reason._tag === "Forbidden" && (error.request.attempts ?? 1) <= 1)
 
@@ -47,7 +47,7 @@ const sendSecret = Effect.fnUntraced(function* (
   yield* (yield* SigningSecrets).promote(company, subscriptionId, id, source.secretOverlap)
 })
 
-/** Names the setting that helps where the source has no such field. */
+/** Names the setting that helps when the source does not know the field. */
 const rotationProblem =
   (company: string) =>
   <E>(error: E): E | SubscriptionError =>
@@ -55,8 +55,8 @@ const rotationProblem =
       ? new SubscriptionError({
           kind: "field",
           company,
-          detail: `its secret is as before: ${error.message}`,
-          remedy: "set webhooks.rotate_field in the configuration to the field in which the source takes a new secret"
+          detail: `its secret is unchanged: ${error.message}`,
+          remedy: "set webhooks.rotate_field in the configuration to the field in which the source accepts a new secret"
         })
       : error
 
@@ -79,7 +79,7 @@ const rotateTo = Effect.fnUntraced(
     ) {
       const sent = yield* Effect.result(sendSecret(company, source, subscriptionId, interrupted))
       if (sent._tag === "Success") return
-      // It stays accepted: the source may have taken it at an earlier attempt.
+      // It stays accepted: the source may have accepted it at an earlier attempt.
       if (requested !== null || sent.failure._tag !== "SourceError" || !isFinal(sent.failure))
         return yield* sent.failure
     }
@@ -130,8 +130,8 @@ export const rotate = (
         return yield* new SubscriptionError({
           kind: "foreign",
           company: name,
-          detail: `subscription ${subscription.id} delivers to ${subscription.url}, which would not know a new secret`,
-          remedy: `give both the same one: ${commandFor(name, `rotate ${subscription.id}`)} --secret-env NAME`
+          detail: `subscription ${subscription.id} delivers to ${subscription.url}, whose receiver would not know a new secret`,
+          remedy: `give the source and the receiver the same secret: ${commandFor(name, `rotate ${subscription.id}`)} --secret-env NAME`
         })
       }
       return { subscription, acceptedHours: ours ? acceptedHoursOf(source.secretOverlap) : null }
@@ -141,7 +141,7 @@ export const rotate = (
 // -------------------------------------------------------------------------------------------------------------- repair
 
 /**
- * Whether the last delivery was answered 401, as a delivery is whose signature fits no secret. Only the log says which
+ * Whether the last delivery was answered 401, the answer to a signature that fits no secret. Only the log shows which
  * secret the source signs with: a restored warehouse has an older one.
  */
 export const isLastUnauthorized = (source: Subscriptions, { id, failCount }: Subscription): Effect.Effect<boolean> =>
@@ -153,14 +153,14 @@ export const isLastUnauthorized = (source: Subscriptions, { id, failCount }: Sub
       )
 
 export interface SecretRepair {
-  /** What was rotated and why; null when nothing was. */
+  /** Why the secret was rotated; null when it was not. */
   readonly rotated: string | null
   readonly warnings: ReadonlyArray<string>
 }
 
 /**
  * Makes the source sign with a stored secret. `isUnauthorized` says that its last delivery was answered 401. When the
- * source refuses the secret of an interrupted rotation, it is kept: the source may have taken it at the first attempt.
+ * source refuses the secret of an interrupted rotation, it is kept: the source may have accepted it at the first attempt.
  */
 export const repairSecret = Effect.fnUntraced(function* (
   company: string,
@@ -173,7 +173,7 @@ export const repairSecret = Effect.fnUntraced(function* (
   const next = stored?.next ?? null
   if (next !== null) {
     const sent = yield* Effect.result(sendSecret(company, source, id, next))
-    if (sent._tag === "Success") return { rotated: "a rotation that was interrupted has been finished", warnings }
+    if (sent._tag === "Success") return { rotated: "an interrupted rotation has been finished", warnings }
     if (sent.failure._tag !== "SourceError" || !isFinal(sent.failure)) return yield* sent.failure
     const { message } = rotationProblem(company)(sent.failure)
     warnings.push(
@@ -202,9 +202,12 @@ export const repairSecret = Effect.fnUntraced(function* (
   const tested = yield* Effect.result(source.test(id))
   if (tested._tag === "Success" && tested.success.responseCode === 401) {
     warnings.push(
-      `a test delivery of subscription ${id} is answered 401 still: npx tributary doctor says whether a clock is wrong; ` +
-        "else the source takes a new secret in another field, which webhooks.rotate_field names"
+      `a test delivery of subscription ${id} is still answered 401: check the clocks with npx tributary doctor; ` +
+        "if they are right, set webhooks.rotate_field to the field in which the source accepts a new secret"
     )
   }
-  return { rotated: "its last delivery was answered 401: the stored secret was not its secret", warnings }
+  return {
+    rotated: "its last delivery was answered 401: the source signs with another secret than the stored one",
+    warnings
+  }
 })

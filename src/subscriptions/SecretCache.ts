@@ -91,7 +91,7 @@ const accept = (cache: SecretCache, rows: ReadonlyArray<SecretRows.SecretRow>): 
   )
 }
 
-/** Reads all rows. Never fails: what was read before stays accepted. */
+/** Reads all rows. Never fails: the secrets that were read before stay accepted. */
 const readRows = (cache: SecretCache): Effect.Effect<void> =>
   Effect.gen(function* () {
     cache.readsStarted += 1
@@ -135,7 +135,7 @@ export const keyringOf = (cache: SecretCache): SecretKeyring => ({
   refresh: refresh(cache)
 })
 
-/** Has the configured secrets only, until {@link reload}. */
+/** Makes a cache with the configured secrets only, until {@link reload}. */
 export const make = Effect.fnUntraced(function* (
   companies: ReadonlyArray<SecretsCompany>
 ): Effect.fn.Return<SecretCache, never, SqlClient.SqlClient> {

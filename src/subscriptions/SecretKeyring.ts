@@ -8,7 +8,7 @@ export interface SecretKeyring {
   /** The largest number of secrets of one company. */
   readonly most: () => number
   /**
-   * Reads what other processes have stored. It runs before a delivery is refused as forged, and queries the database at
+   * Reads secrets that other processes have stored. It runs before a delivery is refused as forged, and queries the database at
    * most about once a second. False when the database did not answer, or too many wait: secrets may be missing then.
    * Never fails.
    */

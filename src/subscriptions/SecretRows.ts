@@ -4,7 +4,7 @@ import * as Statement from "../postgres/Statement.ts"
 
 /** How long an earlier secret is accepted: an hour longer than the source signs with it. */
 export const acceptedHoursOf = (overlap: Duration.Duration): number => Math.ceil(Duration.toHours(overlap)) + 1
-/** A process with another token may receive what that token subscribed to, and does not report when it stops. */
+/** How long secrets of another token are accepted: its processes may still receive deliveries. */
 const otherTokenDays = 30
 
 /** The accepted secrets of these companies; those in use first, then the newest. */

@@ -31,9 +31,9 @@ export interface SigningSecretsShape {
   readonly keyring: SecretKeyring
   /** How many secrets of the company the configuration names. */
   readonly configured: (company: string) => number
-  /** A new secret, of the form that the source makes itself. */
+  /** A new secret, in the form of the source's own secrets. */
   readonly draw: Effect.Effect<Redacted.Redacted>
-  /** Encrypts and stores a secret, accepted here from then on. Answers its id for `promote` and `discard`. */
+  /** Encrypts and stores a secret, accepted here from then on. Returns its id for `promote` and `discard`. */
   readonly store: (
     company: string,
     subscriptionId: string,

@@ -33,7 +33,7 @@ export type ProblemKind =
   | "events"
   /** The configuration has no public address. */
   | "address"
-  /** The source takes a new secret in another field. */
+  /** The source accepts a new secret in another field. */
   | "field"
   /** Another process changes the company's subscriptions. */
   | "busy"
@@ -52,9 +52,9 @@ export class SubscriptionError extends Data.TaggedError("SubscriptionError")<{
 
 export type SubscribeError = SubscriptionError | SourceError | SqlError | DatabaseError
 
-/** What changing a subscription requires, apart from its secret. */
+/** The services that a change of a subscription requires, without its secret. */
 export type ChangeNeeds = Database | SqlClient.SqlClient
-/** What changing a subscription and its secret requires. */
+/** The services that a change of a subscription and its secret requires. */
 export type SubscribeNeeds = ChangeNeeds | SigningSecrets
 
 /** The command that a remedy names. */
@@ -69,7 +69,7 @@ export const subscriptionNotFound = (company: string, id: string | null, url: st
       id === null
         ? `there is no subscription for ${url ?? `an address that ends in /hooks/${company}`}`
         : `there is no subscription ${id} of this token`,
-    remedy: `see what there is with ${commandFor(company, "list")}; ${commandFor(company, "ensure")} makes ours`
+    remedy: `list the subscriptions with ${commandFor(company, "list")}, or create one with ${commandFor(company, "ensure")}`
   })
 
 export const noAddress = (company: string) =>

@@ -190,7 +190,7 @@ const timeOf = (text: string | null): string | null => {
  * Stores a snapshot: `subscriptions` is the source's whole list, `at` the time from {@link now} before it was read. Only
  * subscriptions that are ours by {@link HookUrl.isOurs} are stored; a stored one that is not listed is gone. `refused` are
  * events that the source just refused as unknown: they are stored, and do not count as missing. A snapshot older than the
- * stored one changes nothing. Answers the company's rows.
+ * stored one changes nothing. Returns the company's rows.
  */
 export const saveSnapshot = Effect.fn("SubscriptionStore.saveSnapshot")(function* (
   company: string,
@@ -234,7 +234,7 @@ export const markHealthy = Statement.make({
           where company = $1 and subscription_id = $2 and state = 'active'`
 })
 
-/** Marks a subscription that is active again and does not deliver everything. Lasting gaps tell what is missing. */
+/** Marks a subscription that is active again and does not deliver everything. Lasting gaps show the missing events. */
 export const markMissing = Statement.make({
   name: "mark a subscription as missing events",
   params: ["text", "text"],

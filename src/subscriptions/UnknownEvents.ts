@@ -5,7 +5,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
 import { SubscriptionError } from "./SubscriptionError.ts"
 
-/** Sends the events; answers the subscription and the events that were left out as unknown. */
+/** Sends the events; returns the subscription and the events that were left out as unknown. */
 export const withoutUnknownEvents = Effect.fnUntraced(function* <R>(
   company: string,
   { unknownEvents }: Subscriptions,

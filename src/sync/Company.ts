@@ -13,7 +13,7 @@ export interface Company {
   readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
   readonly engine: EngineSettings
   readonly batchRecordsMax: number
-  /** What the token's budget allows; null or absent is no limit. */
+  /** The limit of the token's budget; null or absent is no limit. */
   readonly requestsPerMinute?: number | null
   /** The subscribed events. */
   readonly events: ReadonlyArray<string>

@@ -20,22 +20,22 @@ import { noCheckpoint, noHistory, readHistory, type SyncHistory } from "./SyncHi
 import { accessBlockOf, freshnessDefault, type SyncCompany } from "./Sync.ts"
 import { engineDefault, type EngineSettings, parentsMax } from "./SyncResource.ts"
 
-/** What the next run of one resource would do. */
+/** The forecast of the next run of one resource. */
 export interface PlannedResource extends ReadEstimate {
   readonly resource: string
-  /** The way it reads; null when it does not: see `skipped` and `failure`. */
+  /** The kind of the run; null when the resource is not read: see `skipped` and `failure`. */
   readonly kind: Exclude<RunKind, "fetch"> | null
-  /** Why it reads in full although that was not requested, and further remarks. */
+  /** Why every record is read although no full scan was requested, and other remarks. */
   readonly because: string | null
-  /** The page, counted from 1, at which an interrupted scan goes on; null when it begins anew. */
+  /** The page, counted from 1, at which an interrupted scan resumes; null for a scan from the first page. */
   readonly resumesAt: number | null
   /** Why the run would skip it. */
   readonly skipped: string | null
   /** Why there is no estimate: the source rejected the request. */
   readonly failure: Failure | null
-  /** How long ago the rows of the warehouse were read; null before the first completed scan. */
+  /** The age of the warehouse's rows; null before the first completed scan. */
   readonly ageMs: number | null
-  /** How old it may be. */
+  /** The freshness target. */
   readonly freshnessMs: number
 }
 
@@ -43,7 +43,7 @@ export interface PlannedCompany {
   readonly name: string
   readonly companyId: bigint | null
   readonly resources: ReadonlyArray<PlannedResource>
-  /** Requests of the run beside those of its resources: who the token is. */
+  /** Requests of the run besides those of its resources: the identification of the token. */
   readonly overhead: number
   /** Why there is no plan for the company. */
   readonly failure: Failure | null
@@ -118,7 +118,7 @@ const planResource = Effect.fnUntraced(function* (
       kind: "children",
       requests: seen.pendingRefetches,
       certainty: "atLeast",
-      basis: `${seen.pendingRefetches} parents that changed, and those that change meanwhile`
+      basis: `${seen.pendingRefetches} parents that changed, and those that change during the run`
     } satisfies PlannedResource
   }
   const { scan } = checkpoint
@@ -126,9 +126,9 @@ const planResource = Effect.fnUntraced(function* (
   const because = [
     ...(plan.reason === null || plan.resume !== null ? [] : [plan.reason]),
     ...(backfill !== undefined && backfill.since !== null && plan.since === null
-      ? ["it offers no modifiedsince: every record is read"]
+      ? ["the resource offers no modifiedsince: every record is read"]
       : []),
-    ...(isGivenUp ? [`an interrupted scan of ${describeRange(scan)} is given up at page ${scan.pages + 1}`] : [])
+    ...(isGivenUp ? [`an interrupted scan of ${describeRange(scan)} is abandoned at page ${scan.pages + 1}`] : [])
   ]
   const scanned = {
     ...base,
@@ -139,7 +139,7 @@ const planResource = Effect.fnUntraced(function* (
   const numbers = yield* Effect.result(estimateReads(company.connector, resource, plan, options, history))
   if (numbers._tag === "Success") return { ...scanned, ...numbers.success } satisfies PlannedResource
   const failure = failureOf(numbers.failure)
-  const asked = { requests: 1, asked: 1, certainty: "unknown", basis: "asked: refused" } as const
+  const asked = { requests: 1, asked: 1, certainty: "unknown", basis: "probed: refused" } as const
   return company.named !== true && failure.disposition === "refused" && failure.stops === "resource"
     ? ({ ...scanned, ...asked, kind: null, skipped: failure.message } satisfies PlannedResource)
     : ({ ...scanned, ...asked, failure } satisfies PlannedResource)
@@ -163,8 +163,8 @@ const nothingKnown: SyncHistory = {
 
 const unnamed: Failure = {
   kind: "CompanyUnknown",
-  message: "the number of the company is not known without asking the source",
-  remedy: "set its company_id in the configuration, or leave --no-probe out",
+  message: "the number of the company is not known without a request to the source",
+  remedy: "set its company_id in the configuration, or run without --no-probe",
   disposition: "configuration",
   stops: "company"
 }

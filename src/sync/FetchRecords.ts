@@ -2,43 +2,36 @@
  * Fetches of single records by number.
  *
  * Promise: exactly these records are read and merged, under the rules of every landing. A record that the source does not
- * have becomes a tombstone. Each run fetches up to a hundred records and acquires the resource only to land them, so that
- * no other run waits for the source. A resource that cannot be read by number is scanned instead.
+ * have becomes a tombstone. Each run fetches up to a hundred records. It acquires the resource only for the landing, so
+ * that no other run waits for the source. A resource that cannot be read by number is scanned instead.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { ConnectorShape, Page, FetchedRecord } from "../connector/Connector.ts"
+import type { Page, FetchedRecord } from "../connector/Connector.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import type { ConflictPolicy } from "../land/MergeSql.ts"
-import type { Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { type failureOf, type Outcome, sum } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { addTotals, newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
 import * as RunStore from "./RunStore.ts"
-import { batchRecordsMaxDefault, engineDefault, syncResource } from "./SyncResource.ts"
+import { engineDefault, syncResource, type SyncTarget } from "./SyncResource.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
-export interface FetchRecordsOptions {
-  readonly companyId: bigint
-  readonly connector: ConnectorShape
-  readonly table: Table
+export interface FetchRecordsOptions extends SyncTarget {
   /** Numbers of records, as text. */
   readonly ids: ReadonlyArray<string>
-  /** `source`: what the source says now wins even over a newer stamp. */
+  /** `source`: the source's current version wins even over a newer stamp. */
   readonly authority: ConflictPolicy
-  /** What is written into `_origin`; default scan. */
-  readonly origin?: "scan" | "webhook" | "push"
-  readonly children?: ReadonlyArray<{ readonly resource: string; readonly field: string }>
 }
 
 /** Records read and landed together. */
 const recordsPerLanding = 100
 const concurrency = 4
-/** Attempts to acquire the resource, of some seconds each, once the first run has landed. */
+/** Attempts to acquire the resource after the first run has landed; each attempt waits some seconds. */
 const lockAttemptsMax = 12
 
 /** A fetched record as a page of one. */
@@ -71,7 +64,7 @@ const readAndLand = Effect.fnUntraced(function* (
     const lock = yield* ResourceLock.acquire({ table, connector, companyId, lane: "records" })
     const session = yield* WriteSession.open(lock, {
       run: { kind: "fetch" },
-      origin: options.origin ?? "scan",
+      origin: "scan",
       authority,
       acceptDeletions: true,
       deletionsShareMax: engineDefault.deletionsShareMax,
@@ -92,9 +85,7 @@ const readAndLand = Effect.fnUntraced(function* (
     : land
 })
 
-/**
- * Runs to the end, retries after database errors, and closes the run. Returns its outcome.
- */
+/** Runs to the end, retries after database errors, and closes the run. Returns its outcome. */
 export const runToCompletion = Effect.fnUntraced(function* (
   { companyId, table }: Pick<FetchRecordsOptions, "companyId" | "table">,
   work: (state: RunState) => Effect.Effect<void, Parameters<typeof failureOf>[0], Database | SqlClient.SqlClient>
@@ -137,18 +128,9 @@ const combine = (before: Outcome, after: Outcome): Outcome => ({
 export const fetchRecords = Effect.fn("readRecords")(function* (
   options: FetchRecordsOptions
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
-  const { companyId, connector, table, authority } = options
+  const { table, authority } = options
   if (!table.resource.operations.includes("R")) {
-    return yield* syncResource({
-      companyId,
-      connector,
-      table,
-      full: true,
-      acceptDeletions: false,
-      acceptRestored: authority === "source",
-      batchRecordsMax: batchRecordsMaxDefault,
-      ...(options.children === undefined ? {} : { children: options.children })
-    })
+    return yield* syncResource(options, { mode: { full: true, acceptRestored: authority === "source" } })
   }
   const ids = [...new Set(options.ids)]
   const read = (some: ReadonlyArray<string>, waitsForLock: boolean) =>

@@ -1,5 +1,5 @@
 /**
- * A search for the highest id of a resource by exponential search, and how dense its ids are.
+ * An exponential search for the highest id of a resource, and the density of its ids.
  *
  * Promise: at most {@link searchRequestsMax} requests for one resource.
  */
@@ -8,7 +8,7 @@ import type { Resource } from "../catalogue/Resource.ts"
 import type { ConnectorShape, Page } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 
-/** Whether there is a record of the number. */
+/** Whether a record with the number exists. */
 export type Exists<E> = (id: bigint) => Effect.Effect<boolean, E>
 
 export interface SearchResult {
@@ -19,16 +19,16 @@ export interface SearchResult {
   readonly isBounded: boolean
 }
 
-/** A search makes at most so many requests. */
-export const searchRequestsMax = 40
-/** The search ends when the end is known to this share of the way. */
+/** Maximum requests of one search. */
+const searchRequestsMax = 40
+/** The search stops when the remaining gap is at most this share of the range. */
 const searchTolerance = 0.04
-/** A number without a record may be a gap or the end: so many of its neighbours are requested at most. */
+/** A number without a record may be a gap or the end: at most this many consecutive numbers are requested. */
 const neighboursMax = 4
 const missChance = 0.02
 
 /**
- * How far the numbers of records go: requests numbers beyond the last one in steps that double, then halves the gap.
+ * Finds the highest number of a record: requests numbers beyond the last one in doubling steps, then halves the gap.
  * `density` is the share of numbers that have a record.
  */
 export const exponentialSearch = Effect.fnUntraced(function* <E>(
@@ -68,7 +68,7 @@ export const exponentialSearch = Effect.fnUntraced(function* <E>(
   return { highest: high - 1n, requests, isBounded: true }
 })
 
-/** The numbers of a page: first, last, whether they never fall, and the share of numbers between that occur. */
+/** The numbers of a page: first, last, whether they never decrease, and their density. */
 export const idRangeOf = (texts: ReadonlyArray<string | null | undefined>) => {
   if (texts.length === 0 || texts.some((text) => typeof text !== "string" || !/^[1-9]\d{0,17}$/.test(text))) return null
   const numbers = texts.map((text) => BigInt(text!))
@@ -78,7 +78,7 @@ export const idRangeOf = (texts: ReadonlyArray<string | null | undefined>) => {
   return { first, last, isRising, density: Math.min(1, new Set(texts).size / Number(last - first + 1n)) }
 }
 
-/** What can be searched along: the ids themselves, or a field that rises with them and that lists can be filtered by. */
+/** The key of a search: the ids, or a field that rises with them and by which lists can be filtered. */
 export interface SearchKey {
   readonly name: string
   readonly first: bigint
@@ -113,7 +113,7 @@ export const searchKeyOf = (connector: ConnectorShape, resource: Resource, page:
   return null
 }
 
-/** How far the ids of a resource go, from the ids of one page. */
+/** Finds the highest id of a resource, from the ids of one page. */
 export const findHighestId = Effect.fnUntraced(function* (
   key: SearchKey,
   ids: { readonly first: bigint; readonly last: bigint }
@@ -125,7 +125,7 @@ export const findHighestId = Effect.fnUntraced(function* (
       return id !== null
     })
   const found = yield* exponentialSearch(exists, key)
-  // Beyond the last one found, ids go on as they did up to it.
+  // Beyond the last record found, ids are assumed to rise at the same rate.
   const idsPerValue = Number(at.id - ids.first + 1n) / Number(at.value - key.first + 1n)
   const beyond = Math.ceil(idsPerValue * Math.max(0, Number(found.highest - at.value)))
   return { ...found, highest: at.id + BigInt(beyond) }

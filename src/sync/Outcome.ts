@@ -12,19 +12,19 @@ import type { AcquireError } from "../land/ResourceLock.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
 import { damageRemedy } from "../postgres/DatabaseError.ts"
 
-/** What a failure means for the work that comes next. */
+/** The consequence of a failure for later runs. */
 export type Disposition =
   | SourceDisposition
-  /** Another run has the resource, or its table or a clock has just changed: it succeeds soon without a repair. */
+  /** Another run has the resource, or its table or a clock has just changed: a later run succeeds without a repair. */
   | "contended"
-  /** The source is behind what was read of it: the next run reads every record. */
+  /** The source is older than what was read from it: the next run reads every record. */
   | "regressed"
   /** The warehouse failed. */
   | "warehouse"
   /** A fault of the program. */
   | "defect"
 
-/** What failed: the tag of an error, or a finding before a request was sent. */
+/** The kind of a failure: the tag of an error, or a finding before a request was sent. */
 export type FailureKind =
   | SourceReason["_tag"]
   | Exclude<SourceClockRegressed | LandingError | AcquireError, SourceError>["_tag"]
@@ -150,10 +150,10 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
         "run again: the next run goes on from the cursor, or reads every record where the clock was set back"
       )
     case "TableChanged":
-      return failure("contended", "run again: the next run knows them")
+      return failure("contended", "run again: the next run knows the new columns")
     case "FenceLost":
     case "AlreadyRunning":
-      return failure("contended", "nothing is lost: the other run carries on")
+      return failure("contended", "nothing is lost: the other run continues")
     case "SourceClockRegressed":
       return failure(
         "regressed",
@@ -166,7 +166,7 @@ export const failureOf = (error: SourceError | SourceClockRegressed | LandingErr
         "warehouse",
         error.isRetryable
           ? "check the database; the next run goes on where this one stopped"
-          : "undo what refuses it (a constraint, a trigger, a missing right) and run again; nothing of the page was written"
+          : "remove the cause (a constraint, a trigger, a missing right) and run again; no part of the page was written"
       )
     }
   }

@@ -1,4 +1,4 @@
-/** The progress of runs, for commands and pages. By default nothing listens. */
+/** The progress of runs, for commands and pages. The default ignores it. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { RunKind } from "../land/Checkpoint.ts"
@@ -16,7 +16,7 @@ export interface ProgressShape {
   readonly began: (run: RunBegan) => Effect.Effect<void>
   readonly landed: (run: RunBegan, totals: RunTotals) => Effect.Effect<void>
   readonly ended: (outcome: Outcome) => Effect.Effect<void>
-  /** Something worth a line: a retry, a restart. */
+  /** A one-line remark, for example a retry or a restart. */
   readonly note: (text: string) => Effect.Effect<void>
 }
 

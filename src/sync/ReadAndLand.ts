@@ -1,7 +1,7 @@
 /**
  * The pages of a scan, or the children of changed parents, from the source into the warehouse.
  *
- * Promise: reading goes ahead of landing by a bounded number of records; what was read before a failure is landed.
+ * Promise: reading is ahead of landing by a bounded number of records. Pages that were read before a failure are landed.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -20,17 +20,17 @@ import { addTotals, type RunState } from "./RunState.ts"
 
 /** One batch lands while the next one is read. */
 const batchesInMemory = 2
-/** The bound for small pages. */
+/** Maximum pages of one landing. */
 const batchPagesMax = 64
 /** Parents whose children are read and landed together. */
 const parentsPerLanding = 40
 /** Requests in flight while children are read. */
 const childrenConcurrency = 4
 
-/** One attempt of a run, from where it reads to where it writes. */
+/** One attempt of a run: the connector that it reads from, and the session that it writes to. */
 export interface Attempt {
   readonly connector: ConnectorShape
-  /** Records landed in one transaction, about. */
+  /** Approximate number of records landed in one transaction. */
   readonly batchRecordsMax: number
   readonly lock: ResourceLock
   readonly session: WriteSession
@@ -44,7 +44,7 @@ export const readAndLand = Effect.fnUntraced(function* (attempt: Attempt, plan: 
   const { connector, batchRecordsMax, lock, session, state } = attempt
   const { resource } = lock.table
   const queue = yield* Queue.unbounded<Scan.ScannedPage, ReadError | Cause.Done>()
-  /** A permit for each record in memory; a page that has more than there are takes them all. */
+  /** A permit for each record in memory; a page with more records than permits takes all of them. */
   const permitsMax = batchRecordsMax * batchesInMemory
   const permits = yield* Semaphore.make(permitsMax)
   const permitsOf = ({ page }: Scan.ScannedPage) => Math.min(permitsMax, Math.max(1, page.records.length))
@@ -59,7 +59,7 @@ export const readAndLand = Effect.fnUntraced(function* (attempt: Attempt, plan: 
       onFailure: (cause) => Queue.failCause(queue, cause),
       onSuccess: () => Queue.end(queue)
     }),
-    // Ends with this effect, so that a landing that fails stops the reading too.
+    // The fiber ends with this scope, so that a failed landing stops the reading too.
     Effect.forkScoped
   )
   let pagesMax = 1

@@ -1,7 +1,7 @@
 /**
- * How many records and requests a scan takes: from what the warehouse knows, else from what the source answers.
+ * An estimate of the records and requests of a scan: from the history in the warehouse, else from the source's answers.
  *
- * Promise: a number says how far it can be trusted. It is never called exact when it is an estimate.
+ * Promise: every number has its certainty. An estimate is never called exact.
  */
 import * as Effect from "effect/Effect"
 import type { Resource } from "../catalogue/Resource.ts"
@@ -11,19 +11,19 @@ import type * as Scan from "../extract/Scan.ts"
 import { findHighestId, idRangeOf, searchKeyOf } from "./IdSearch.ts"
 import { noCheckpoint, noHistory, type SyncHistory } from "./SyncHistory.ts"
 
-/** How far a number can be trusted; `unknown` comes without a number. */
+/** The certainty of a number; `unknown` has no number. */
 export type Certainty = "exact" | "about" | "atMost" | "atLeast" | "unknown"
 
-/** What a scan takes, as members of the plan's report. */
+/** The cost of a scan, as members of the plan's report. */
 export interface ReadEstimate {
-  /** Records that the run would read; null when that is not history. */
+  /** Records that the run would read; null when that is not known. */
   readonly records: number | null
-  /** Requests that the run would make; at least so many when `certainty` is `atLeast` or `unknown`. */
+  /** Requests that the run would make; at least this many when `certainty` is `atLeast` or `unknown`. */
   readonly requests: number
   readonly certainty: Certainty
   /** Where the numbers come from, for people. */
   readonly basis: string
-  /** Requests that this plan made to know it. */
+  /** Requests that this plan made for the estimate. */
   readonly asked: number
 }
 
@@ -58,7 +58,7 @@ const probe = Effect.fnUntraced(function* (
   const read = page.records.length + page.rejected.length
   const askedPage = page.attempts
   if (page.next === null) {
-    return { records: read, requests: 1, certainty: "exact", basis: "asked", asked: askedPage, perPage: null }
+    return { records: read, requests: 1, certainty: "exact", basis: "probed", asked: askedPage, perPage: null }
   }
   const perPage = Math.max(1, read)
   if (atMost !== null) {
@@ -72,20 +72,20 @@ const probe = Effect.fnUntraced(function* (
     records: read + 1,
     requests: 2,
     certainty: "atLeast",
-    basis: "asked: there are more pages",
+    basis: "probed: there are more pages",
     asked: askedPage,
     perPage
   } as const
   if (ids === null || key === null) return atLeast
   const found = yield* Effect.result(findHighestId(key, ids))
-  // A source that does not answer such questions still said that there is more.
+  // The search failed, but the first page has already named a next page.
   if (found._tag === "Failure") return { ...atLeast, asked: askedPage + 1 }
   const { highest, requests, isBounded } = found.success
   const beyond = Math.max(0, Number(highest - ids.last))
   const records = ids.isRising
     ? read + Math.ceil(beyond * ids.density)
     : Math.max(read + 1, Number(highest - ids.first) + 1)
-  const by = key.name === "ids" ? `${requests} questions` : `${requests} questions by ${key.name}`
+  const by = key.name === "ids" ? `${requests} requests` : `${requests} requests by ${key.name}`
   return {
     records,
     requests: Math.max(2, pagesOf(records, perPage)),
@@ -96,7 +96,7 @@ const probe = Effect.fnUntraced(function* (
   }
 })
 
-/** What an incremental scan would read, by the rate of change of recent runs. */
+/** Estimates an incremental scan by the rate of change of recent runs. */
 const estimateByRate = (
   resource: Resource,
   plan: Scan.ScanPlan,
@@ -105,7 +105,7 @@ const estimateByRate = (
 ): ReadEstimate => {
   const { changesPerHour } = history.resources.get(resource.path) ?? noHistory
   if (changesPerHour === null) {
-    return { records: null, requests: 1, certainty: "about", basis: "no change was followed yet", asked: 0 }
+    return { records: null, requests: 1, certainty: "about", basis: "no incremental run yet", asked: 0 }
   }
   const readAt = history.readAt.get(resource.path) ?? history.nowMs
   const hours = (Math.max(0, history.nowMs - readAt) + plan.overlapMs) / hourMs
@@ -120,7 +120,7 @@ const estimateByRate = (
   }
 }
 
-/** What a scan would read, from what is history, else from what the source answers. */
+/** Estimates a scan from the history, else from the source's answers. */
 export const estimateReads = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   resource: Resource,
@@ -130,7 +130,7 @@ export const estimateReads = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadEstimate, SourceError> {
   const { path } = resource
   const { rows: rowsCounted } = history.resources.get(path) ?? noHistory
-  // A backfill of a range leaves a cursor of its own, and rows that are not all.
+  // A backfill of a range leaves a cursor of its own, and only part of the rows.
   const live = history.live.get(path) ?? noCheckpoint
   const wasRead =
     live.fullScanAt !== null || live.cursor !== null || (history.backfill.get(path)?.fullScanAt ?? null) !== null
@@ -154,7 +154,7 @@ export const estimateReads = Effect.fnUntraced(function* (
   })
   const { perPage, ...numbers } = first
   if (plan.resume === null || options.backfill !== undefined) return numbers
-  // A scan that was resumed shows the source as it was when it began: a run reads what changed since, too.
+  // A resumed scan shows the source as of its beginning: the run reads the later changes too.
   const again = resource.modifiedSince
     ? 1
     : numbers.records === null
@@ -164,6 +164,6 @@ export const estimateReads = Effect.fnUntraced(function* (
     ...numbers,
     requests: numbers.requests + again,
     certainty: numbers.certainty === "exact" ? "about" : numbers.certainty,
-    basis: `${numbers.basis}; then what changed since the scan began`
+    basis: `${numbers.basis}; then the changes since the scan began`
   }
 })

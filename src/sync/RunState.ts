@@ -1,4 +1,4 @@
-/** The state of one run across its attempts: totals, notes and the outcome made of them. */
+/** The state of one run across its attempts: totals, notes and outcome. */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { LandingResult, MassDeleteBlocked, ObservedPage } from "../land/Landing.ts"
@@ -8,10 +8,10 @@ import type { Table } from "../warehouse/Table.ts"
 import { failureOf, noTotals, type Outcome, type RunTotals, sum } from "./Outcome.ts"
 import { Progress, type RunBegan } from "./Progress.ts"
 
-/** A database that fails is tried this often before the run gives up. */
+/** Attempts of a run whose database fails, before the run fails too. */
 const databaseAttemptsMax = 6
 
-/** What the attempts of one run share. */
+/** The state that the attempts of one run share. */
 export interface RunState {
   runId: bigint | null
   began: RunBegan | null
@@ -62,13 +62,13 @@ const notesOf = (state: RunState): ReadonlyArray<string> => {
     ...(staleVersions === 0
       ? []
       : [
-          `${staleVersions} records came in an older version than the warehouse holds, which was kept: a stale replica answered, ` +
-            `or the source was restored; if it was, run sync --accept-restored`
+          `${staleVersions} records were older than the warehouse's version, which was kept: a stale replica answered, ` +
+            `or the source was restored; if it was restored, run sync --accept-restored`
         ])
   ]
 }
 
-/** Which run an outcome is of. */
+/** The resource and lane of an outcome's run. */
 export interface RunScope {
   readonly companyId: bigint
   readonly table: Table
@@ -102,7 +102,7 @@ export const outcomeOf = (
   }
 }
 
-/** A retryable database error starts the work again from its checkpoint, with a new connection. */
+/** Repeats the work from its checkpoint after a retryable database error, with a new connection. */
 export const retryFromCheckpoint = <A, E extends { readonly _tag: string }, R>(
   resource: string,
   work: Effect.Effect<A, E | DatabaseError, R>
@@ -111,7 +111,7 @@ export const retryFromCheckpoint = <A, E extends { readonly _tag: string }, R>(
     Effect.tapError((error) =>
       error instanceof DatabaseError && error.isRetryable
         ? Effect.flatMap(Progress, (progress) =>
-            progress.note(`${resource}: ${error.message}; trying again from the checkpoint`)
+            progress.note(`${resource}: ${error.message}; retrying from the checkpoint`)
           )
         : Effect.void
     ),

@@ -103,7 +103,7 @@ export const guarded = Effect.fnUntraced(function* (
         isSqlError(error)
           ? new SourceError({
               reason: new Unreachable({
-                detail: `the warehouse cannot say which source its rows come from: ${DatabaseError.from("ask")(error).message}`
+                detail: `the source of the warehouse's rows could not be read: ${DatabaseError.from("ask")(error).message}`
               }),
               request: { method: "GET", path: "/me", requestId: null, attempts: 0 }
             })

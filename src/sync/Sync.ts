@@ -27,7 +27,7 @@ import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import * as RunStore from "./RunStore.ts"
 import * as SourceGuard from "./SourceGuard.ts"
-import { engineDefault, type EngineSettings, syncResource } from "./SyncResource.ts"
+import { engineDefault, type EngineSettings, laneOf, type SyncMode, syncResource } from "./SyncResource.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** A company to sync: one token of one source. */
@@ -35,31 +35,22 @@ export interface SyncCompany {
   readonly name: string
   readonly connector: ConnectorShape
   readonly resources: ReadonlyArray<Resource>
-  /** Whether a person named the resources; then one that may not be read is a failure, else it is skipped. */
+  /** Whether a person named the resources. If so, a resource without access is a failure; otherwise it is skipped. */
   readonly named?: boolean
 }
 
 export interface SyncOptions {
   readonly companies: ReadonlyArray<SyncCompany>
   readonly datasets: Datasets
-  readonly full: boolean
-  readonly acceptDeletions: boolean
-  /** The source was restored: its versions win over newer ones. */
-  readonly acceptRestored?: boolean
-  /** Rows that a newer catalogue has written are read again under this program's older one. */
-  readonly acceptsOlderCatalogue?: boolean
-  /** Forgets the learned overlap. */
-  readonly resetOverlap?: boolean
+  readonly mode?: SyncMode
   /** Resources of one company that are read at the same time. */
   readonly concurrency: number
   readonly batchRecordsMax: number
   readonly engine?: EngineSettings
-  /** How old a resource may be at most. */
+  /** The freshness target of a resource. */
   readonly freshnessOf?: (resource: string) => Duration.Duration
   /** Views for people, kept up to date beside the tables. */
   readonly models?: ReadonlyArray<Model>
-  /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
-  readonly backfill?: { readonly since: string | null; readonly until: string | null }
 }
 
 /** The freshness target without configuration. */
@@ -94,7 +85,7 @@ const skipped = (companyId: bigint, resource: Resource, lane: Lane, failure: Fai
   failure
 })
 
-/** Why the token may not read a resource, and what would change that. */
+/** Why the token may not read a resource, and the remedy. */
 export interface AccessBlock {
   readonly kind: "NotInScope" | "NotLicensed"
   readonly reason: string
@@ -108,20 +99,20 @@ export const accessBlockOf = (resource: Resource, { scopes, features }: Identity
     return {
       kind: "NotInScope",
       reason: `the token lacks the scope ${scope}`,
-      remedy: `give the token the scope ${scope} to have it`
+      remedy: `give the token the scope ${scope}`
     }
   }
   if (features !== null && resource.feature !== null && !features.includes(resource.feature)) {
     return {
       kind: "NotLicensed",
       reason: `the module ${resource.feature} is not licensed`,
-      remedy: "nothing to do, unless you license it"
+      remedy: "nothing to do, unless you license the module"
     }
   }
   return null
 }
 
-/** An access block that only the request showed. */
+/** Whether the source rejected the resource because of an access block. */
 export const isAccessBlock = ({ failure }: Outcome): boolean =>
   failure?.disposition === "refused" && failure.stops === "resource"
 
@@ -135,7 +126,8 @@ export const lastReadStatement = Statement.make({
 
 const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, company: SyncCompany) {
   const progress = yield* Progress
-  const lane: Lane = options.backfill === undefined ? "live" : "backfill"
+  const { mode = {} } = options
+  const lane = laneOf(mode)
   const identified = yield* Effect.result(company.connector.identify)
   if (identified._tag === "Failure") {
     const failure = failureOf(identified.failure)
@@ -151,7 +143,7 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
   const dueAt = ({ path }: Resource) => (synced.get(path) ?? 0) + Duration.toMillis(freshnessOf(path))
   const tables = new Map(company.resources.map((one) => [one.path, tableOf(one, options.datasets)]))
   const parentOf = ({ parent }: Resource) => (parent !== null && tables.has(parent.resource) ? parent.resource : null)
-  /** Children begin after their parents, so that no child blocks a place while its parent waits for one. */
+  /** Children begin after their parents, so that no child occupies a slot while its parent waits for one. */
   const inOrder = [...company.resources].sort((a, b) => dueAt(a) - dueAt(b))
   const resources = [
     ...inOrder.filter((resource) => parentOf(resource) === null),
@@ -170,24 +162,15 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
       const message = `${resource.path}: ${reason}`
       return skipped(companyId, resource, lane, { kind, message, remedy, disposition: "refused", stops: "resource" })
     }
-    const outcome = yield* syncResource({
+    const target = {
       companyId,
       connector: company.connector,
       table: tables.get(resource.path)!,
-      full: options.full,
-      acceptDeletions: options.acceptDeletions,
-      acceptRestored: options.acceptRestored ?? false,
-      acceptsOlderCatalogue: options.acceptsOlderCatalogue ?? false,
-      resetOverlap: options.resetOverlap ?? false,
-      batchRecordsMax: options.batchRecordsMax,
-      engine: options.engine ?? engineDefault,
-      children: childrenOf(tables, resource.path),
-      ...(options.backfill === undefined ? {} : { backfill: options.backfill })
-    }).pipe(
-      Effect.provideService(Priority, {
-        class: options.backfill === undefined ? "live" : "backfill",
-        dueAt: dueAt(resource)
-      })
+      children: childrenOf(tables, resource.path)
+    }
+    const { batchRecordsMax, engine = engineDefault } = options
+    const outcome = yield* syncResource(target, { mode, batchRecordsMax, engine }).pipe(
+      Effect.provideService(Priority, { class: lane, dueAt: dueAt(resource) })
     )
     if (outcome.failure?.stops === "company") stopped ??= outcome.failure
     return company.named !== true && isAccessBlock(outcome) ? { ...outcome, status: "skipped" as const } : outcome
@@ -241,7 +224,7 @@ export const sync = Effect.fn("sync")(function* (
     ],
     { concurrency: "unbounded" }
   )
-  // After all runs have ended: none may go on with a table that gets columns.
+  // After all runs have ended: no run may continue while its table gets columns.
   const sentences = yield* ColumnPromotion.inferAll([...resources.values()], options.datasets)
   const progress = yield* Progress
   for (const sentence of sentences) yield* progress.note(sentence)

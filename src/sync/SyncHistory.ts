@@ -1,5 +1,5 @@
 /**
- * What the warehouse knows about the resources of a company: checkpoints, row counts, page sizes and the rate of change.
+ * The history of a company's resources: checkpoints, row counts, page sizes and the rate of change.
  *
  * Promise: it is read in one snapshot, in a read-only transaction.
  */
@@ -12,19 +12,19 @@ import { readNowMs } from "../postgres/Now.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { type Datasets, tableOf } from "../warehouse/Table.ts"
 
-/** Recent runs show the rate of change and the size of pages. */
+/** The rate of change and the page size come from the runs of this period. */
 const recentRuns = 20
 const recentDays = 7
-/** Few runs in a short time show little: a rate is over this time at least. */
+/** The minimum period of a rate: few runs in a short time show little. */
 const rateSpanHoursMin = 1
 
-/** What runs have recorded about a resource. */
+/** The history of a resource, as its runs have recorded it. */
 export interface ResourceHistory {
   /** Live rows, as the runs counted them; null when no run has. */
   readonly rows: number | null
-  /** The most records that pages of one run had on average; null when there was none. */
+  /** The largest average of records per page of one run; null when there was none. */
   readonly perPage: number | null
-  /** Whether that is the source's page size, as a scan of several pages shows, or only the size of a short list. */
+  /** Whether `perPage` is the source's page size (from a scan of several pages), not the size of a short list. */
   readonly isPageSize: boolean
   /** Changes per hour; null before the first incremental run. */
   readonly changesPerHour: number | null
@@ -36,10 +36,10 @@ export interface SyncHistory {
   readonly nowMs: number
   readonly live: ReadonlyMap<string, Checkpoint>
   readonly backfill: ReadonlyMap<string, Checkpoint>
-  /** When what the live lane holds was read, in milliseconds since 1970. */
+  /** The time at which the live lane was last read, in milliseconds since 1970. */
   readonly readAt: ReadonlyMap<string, number>
   readonly resources: ReadonlyMap<string, ResourceHistory>
-  /** The size of pages that this source gives, from all resources. */
+  /** The page size of this source, from all resources. */
   readonly pageSize: number | null
 }
 
@@ -94,7 +94,7 @@ export const runsStatement = Statement.make({
       from counted full join paged using (resource) full join followed using (resource) full join pending using (resource)`
 })
 
-/** A table that came from elsewhere has rows that no run has counted; Postgres has an estimate of them. */
+/** The rows of an imported table were counted by no run; Postgres has an estimate of them. */
 export const estimatesStatement = Statement.make({
   name: "read estimates of rows",
   params: ["name"],

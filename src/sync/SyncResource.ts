@@ -1,7 +1,7 @@
 /**
  * One run of a resource: acquire, read, land, close.
  *
- * Promise: what was read before a failure is landed. After a database error the run retries from the checkpoint, never
+ * Promise: pages that were read before a failure are landed. After a database error the run retries from the checkpoint, never
  * from memory. `tributary.runs` has how the run ended, also when it was interrupted; when the process is killed, the next
  * run closes it. A run never fails: its outcome has the failure and the remarks.
  */
@@ -13,7 +13,7 @@ import { SourceError } from "../connector/SourceError.ts"
 import { millisecondsOf } from "../connector/Instant.ts"
 import * as Scan from "../extract/Scan.ts"
 import type { Checkpoint, RunKind } from "../land/Checkpoint.ts"
-import { resetOverlap } from "../land/CheckpointStore.ts"
+import { resetOverlapStatement } from "../land/CheckpointStore.ts"
 import { countLive } from "../land/SoftDelete.ts"
 import * as Refetch from "../land/Refetch.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
@@ -36,27 +36,37 @@ export interface EngineSettings extends Scan.ScanSettings {
 
 export const engineDefault: EngineSettings = { ...Scan.settingsDefault, deletionsShareMax: 0.5 }
 
-export interface SyncResourceOptions {
+/** Where the records come from and where they land. */
+export interface SyncTarget {
   readonly companyId: bigint
   readonly connector: ConnectorShape
   readonly table: Table
+  /** Resources whose records are read again when a row changes here. */
+  readonly children?: ReadonlyArray<{ readonly resource: string; readonly field: string }>
+}
+
+/** What a sync reads, and which differences it accepts; without any, it follows the source. */
+export interface SyncMode {
   /** Read every record even where a cursor would do. */
-  readonly full: boolean
-  readonly acceptDeletions: boolean
+  readonly full?: boolean
+  /** The mass-delete guard is off. */
+  readonly acceptDeletions?: boolean
   /** The source was restored: its versions win over newer ones. Reads every record. */
   readonly acceptRestored?: boolean
   /** Rows that a newer catalogue has written are read again under this program's older one. */
   readonly acceptsOlderCatalogue?: boolean
   /** Forgets the learned overlap. */
   readonly resetOverlap?: boolean
+  /** Approximate number of records landed in one transaction. */
+  readonly backfill?: { readonly since: string | null; readonly until: string | null } | undefined
+}
+
+export interface SyncResourceOptions {
+  readonly mode?: SyncMode
   /** Records landed in one transaction, about. */
-  readonly batchRecordsMax: number
+  readonly batchRecordsMax?: number
   readonly engine?: EngineSettings
-  /** Resources whose records are read again when a row changes here. */
-  readonly children?: ReadonlyArray<{ readonly resource: string; readonly field: string }>
-  /** Reads this range beside live syncing instead of following the source; RFC 3339 in UTC. */
-  readonly backfill?: { readonly since: string | null; readonly until: string | null }
-  /** The process that has the lock has sent no heartbeat for long: the server ends its session. */
+  /** Whether to end the database session of a lock holder whose process has sent no heartbeat for long. */
   readonly evictHolder?: boolean
   /** Whether to wait a moment for a run that may just be ending; default true. */
   readonly waitForHolder?: boolean
@@ -66,20 +76,19 @@ export const batchRecordsMaxDefault = 2_500
 
 /** Restarts of a scan whose page token is refused or whose pages drift. */
 const restartsMax = 4
-/** More parents than this, and than a hundredth of the rows, cost more than a full scan. */
+/** Above this many parents, and above a hundredth of the rows, a full scan costs less. */
 export const parentsMax = 50
 
 /** The lane of a run that reads the whole resource or a range of it. */
-const laneOf = ({ backfill }: SyncResourceOptions) => (backfill === undefined ? "live" : "backfill")
+export const laneOf = ({ backfill }: SyncMode) => (backfill === undefined ? "live" : "backfill")
 
 /** Chooses what a run of the acquired resource reads. */
-const planRun = Effect.fnUntraced(function* (options: SyncResourceOptions, lock: ResourceLock.ResourceLock) {
+const planRun = Effect.fnUntraced(function* (lock: ResourceLock.ResourceLock, mode: SyncMode, engine: EngineSettings) {
   const { resource } = lock.table
-  const engine = options.engine ?? engineDefault
-  if (options.backfill !== undefined) return Scan.planBackfill(resource, lock.checkpoint, options.backfill)
-  const checkpoint = options.resetOverlap === true ? { ...lock.checkpoint, overlapMs: 0 } : lock.checkpoint
+  if (mode.backfill !== undefined) return Scan.planBackfill(resource, lock.checkpoint, mode.backfill)
+  const checkpoint = mode.resetOverlap === true ? { ...lock.checkpoint, overlapMs: 0 } : lock.checkpoint
   const nowMs = yield* lock.now
-  const request = { full: options.full || options.acceptRestored === true }
+  const request = { full: mode.full === true || mode.acceptRestored === true }
   const plan = Scan.plan(resource, checkpoint, request, engine, nowMs)
   if (plan.kind !== "children") return plan
   const { length: parents } = yield* Refetch.pendingRequests(lock, parentsMax + 1)
@@ -88,7 +97,7 @@ const planRun = Effect.fnUntraced(function* (options: SyncResourceOptions, lock:
     : plan
 })
 
-/** How late rows are recognised; null without a cursor, and while a full scan is required. */
+/** How late rows are recognized; null without a cursor, and while a full scan is required. */
 const latenessOf = (plan: Scan.ScanPlan, checkpoint: Checkpoint): LateArrival | null => {
   const cursorMs = plan.cursor === null ? undefined : millisecondsOf(plan.cursor)
   return cursorMs === undefined || checkpoint.fullScanReason !== null
@@ -106,14 +115,14 @@ const newRunOf = (plan: Scan.ScanPlan | Scan.ChildrenPlan, checkpoint: Checkpoin
         lateness: latenessOf(plan, checkpoint)
       }
 
-/** How often a scan that failed begins again at its first page; null when it must not. */
+/** The restarts that a scan with this error may make; null when it must not restart. */
 const restartsMaxOf = (error: unknown): number | null => {
   const tag = error instanceof SourceError ? error.reason._tag : null
-  // Pages that look broken may be rows that moved far between two reads: a second scan shows which it is.
+  // Broken pages may be rows that moved far between two reads: a second scan shows which it is.
   return tag === "PagingBroken" ? 1 : tag === "PageTokenRefused" || tag === "PageDrift" ? restartsMax : null
 }
 
-/** Reads and lands a scan; pages that cannot be followed send it back to its first page. */
+/** Reads and lands a scan. It restarts at its first page when its pages cannot be followed. */
 const runScan = Effect.fnUntraced(function* (attempt: Attempt, planned: Scan.ScanPlan) {
   const { session } = attempt
   const { resource } = attempt.lock
@@ -131,7 +140,7 @@ const runScan = Effect.fnUntraced(function* (attempt: Attempt, planned: Scan.Sca
     }
     const restartsAllowed = restartsMaxOf(error)
     if (restartsAllowed === null) return yield* error
-    // Also when this run gives up: the next one must not go on in the middle of pages that cannot be trusted.
+    // Also before the run fails: the next run must not resume within pages that cannot be trusted.
     yield* session.restart()
     if (restarts >= restartsAllowed) return yield* error
     yield* progress.note(`${resource}: ${error.message}; the scan begins again at its first page`)
@@ -139,31 +148,33 @@ const runScan = Effect.fnUntraced(function* (attempt: Attempt, planned: Scan.Sca
   }
 })
 
-/** One attempt: acquires the resource, and reads from what its checkpoint says. */
-const attemptRun = Effect.fnUntraced(function* (options: SyncResourceOptions, state: RunState) {
-  const { table, connector, companyId, batchRecordsMax } = options
+/** One attempt: acquires the resource, and reads from its checkpoint. */
+const attemptRun = Effect.fnUntraced(function* (target: SyncTarget, options: SyncResourceOptions, state: RunState) {
+  const { table, connector, companyId, children = [] } = target
+  const { mode = {}, engine = engineDefault, batchRecordsMax = batchRecordsMaxDefault } = options
   const progress = yield* Progress
   const lock = yield* ResourceLock.acquire({
     table,
     connector,
     companyId,
-    lane: laneOf(options),
-    acceptsOlderCatalogue: options.acceptsOlderCatalogue ?? false,
+    lane: laneOf(mode),
+    acceptsOlderCatalogue: mode.acceptsOlderCatalogue ?? false,
     evictHolder: options.evictHolder ?? false,
     waitForHolder: options.waitForHolder ?? true
   })
-  const plan = yield* planRun(options, lock)
+  const plan = yield* planRun(lock, mode, engine)
   const session = yield* WriteSession.open(lock, {
     run: newRunOf(plan, lock.checkpoint),
     origin: "scan",
-    authority: options.acceptRestored === true ? "source" : "newer",
-    acceptDeletions: options.acceptDeletions,
-    deletionsShareMax: (options.engine ?? engineDefault).deletionsShareMax,
-    children: options.children ?? []
+    authority: mode.acceptRestored === true ? "source" : "newer",
+    acceptDeletions: mode.acceptDeletions ?? false,
+    deletionsShareMax: engine.deletionsShareMax,
+    children
   })
   state.runId = session.runId
   state.cursor = session.checkpoint.cursor
-  if (options.resetOverlap === true) yield* session.transaction(() => resetOverlap(lock))
+  if (mode.resetOverlap === true)
+    yield* session.transaction(() => lock.runStatement(resetOverlapStatement, [companyId, lock.resource]))
   const attempt: Attempt = { connector, batchRecordsMax, lock, session, state }
   const begin = (kind: RunKind, resumed: boolean) => {
     state.began = { companyId, resource: lock.resource, kind, resumed }
@@ -181,16 +192,19 @@ const attemptRun = Effect.fnUntraced(function* (options: SyncResourceOptions, st
 
 /** Syncs one resource of one company. Never fails: the outcome has the failure. */
 export const syncResource = Effect.fn("syncResource")(function* (
-  options: SyncResourceOptions
+  target: SyncTarget,
+  options: SyncResourceOptions = {}
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
-  const { resource } = options.table
+  const { companyId, table } = target
+  const { resource } = table
+  const { mode = {} } = options
   const progress = yield* Progress
   const clock = yield* Clock.Clock
   const beganAt = MonotonicClock.nowMs(clock)
   const state = newState()
-  const scope = { companyId: options.companyId, table: options.table, lane: laneOf(options) } as const
-  const run = (request: SyncResourceOptions) => {
-    const attempts = retryFromCheckpoint(resource.path, attemptRun(request, state))
+  const scope = { companyId, table, lane: laneOf(mode) } as const
+  const run = (read: SyncMode) => {
+    const attempts = retryFromCheckpoint(resource.path, attemptRun(target, { ...options, mode: read }, state))
     return Effect.result(
       Effect.catchTag(attempts, ["SourceClockRegressed", "TableReplaced", "WarehouseClockStepped"], () => attempts)
     )
@@ -206,12 +220,12 @@ export const syncResource = Effect.fn("syncResource")(function* (
   const close = (ended: Outcome) => (state.runId === null ? Effect.void : RunStore.close(state.runId, ended))
 
   const runToCompletion = Effect.gen(function* () {
-    let result = yield* run(options)
+    let result = yield* run(mode)
     const resumed = state.began?.resumed ?? false
-    if (result._tag === "Success" && resumed && options.backfill === undefined) {
-      // The scan that was resumed shows the source as it was when it began; what changed since is read now.
+    if (result._tag === "Success" && resumed && mode.backfill === undefined) {
+      // The resumed scan shows the source as of its beginning; the later changes are read now.
       yield* close(outcome(result, resumed))
-      result = yield* run({ ...options, full: false, acceptRestored: false, resetOverlap: false })
+      result = yield* run({ ...mode, full: false, acceptRestored: false, resetOverlap: false })
     }
     const ended = outcome(result, resumed)
     yield* close(ended)
@@ -221,11 +235,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
     Effect.suspend(() =>
       state.runId === null
         ? Effect.void
-        : RunStore.abandon(state.runId, {
-            companyId: options.companyId,
-            resource: resource.path,
-            lane: scope.lane
-          })
+        : RunStore.abandon(state.runId, { companyId, resource: resource.path, lane: scope.lane })
     )
   )
   yield* progress.ended(ended)

@@ -208,7 +208,7 @@ export interface RowCountsOptions {
   readonly countTimeout?: Duration.Duration
 }
 
-/** Keeps the counts until it is interrupted. It begins with what changed before it started. */
+/** Keeps the counts until it is interrupted. It begins with the resources that changed before its start. */
 export const countRows = Effect.fnUntraced(function* (
   datasets: Datasets,
   options: RowCountsOptions = {}
@@ -217,7 +217,7 @@ export const countRows = Effect.fnUntraced(function* (
   const timeout = options.countTimeout ?? countTimeoutDefault
   /** Resources to count, with the end of the last run that changed each. */
   const wanted = new Map<string, string>()
-  /** When each may be counted again. */
+  /** The times at which resources may be counted again. */
   const rests = new Map<string, number>()
   let since: string | null = null
   for (;;) {

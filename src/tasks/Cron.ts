@@ -1,16 +1,16 @@
 /**
- * When a resource is due: intervals and cron expressions in a time zone.
+ * The times at which a resource is due: intervals and cron expressions in a time zone.
  *
- * Promise: pure; the same schedule, key and instant answer the same time. Times never lie before the instant that they are
- * asked for, and a later instant never answers an earlier time. Where clocks are set back, a time that comes twice is kept
- * once, unless the expression says every hour; one that is skipped where they are set forward is kept an hour later.
+ * Promise: pure; the same schedule, key and instant give the same time. No time is before its instant, and a later instant
+ * never gives an earlier time. When clocks are set back, a time that occurs twice is used once, unless the expression
+ * names every hour. When clocks are set forward, a skipped time is used an hour later.
  */
 
 import * as Cron from "effect/Cron"
 import * as Duration from "effect/Duration"
 import * as Result from "effect/Result"
 
-/** When something runs. */
+/** The timing of a schedule. */
 export type Timing =
   | { readonly kind: "off" }
   | { readonly kind: "every"; readonly interval: Duration.Duration }
@@ -19,9 +19,9 @@ export type Timing =
 
 export interface ResourceSchedule {
   readonly timing: Timing
-  /** What becomes of times that passed while nothing could run: made up for by one run, or left out. */
+  /** The times that passed while no process could run: one run for all of them, or none. */
   readonly missed: "once" | "skip"
-  /** At most so much later than its time does a run begin, so that not everything begins at once; null is the default. */
+  /** The maximum delay of a run after its time, so that runs do not all begin at once; null is the default. */
   readonly jitterMax: Duration.Duration | null
 }
 
@@ -40,15 +40,13 @@ const occurrence = (step: typeof Cron.next, cron: Cron.Cron, instantMs: number):
 /** Begins a cycle of leap years. */
 const anyDay = Date.UTC(2024, 0, 1)
 
-/** What is wrong with a cron expression, or undefined. */
+/** The error of a cron expression; undefined when it is valid. */
 export const wrongCron = (expression: string): string | undefined => {
   const parsed = parse(expression, "UTC")
   if (Result.isFailure(parsed)) {
     return `"${expression}" is no cron expression (${parsed.failure.message}); expected minute, hour, day of month, month and weekday`
   }
-  return occurrence(Cron.next, parsed.success, anyDay) === null
-    ? `"${expression}" names no time that ever comes`
-    : undefined
+  return occurrence(Cron.next, parsed.success, anyDay) === null ? `"${expression}" matches no time` : undefined
 }
 
 const jitterShare = 0.1
@@ -93,12 +91,12 @@ const timesOf = ({ timing, jitterMax }: ResourceSchedule, lastBeganMs: number | 
 }
 
 /**
- * When something that last began at `lastBeganMs` runs next, seen from `afterMs`; both, and the answer, in milliseconds
- * since 1970. Null when nothing says so.
+ * The next time of a schedule whose last run began at `lastBeganMs`, seen from `afterMs`; both, and the result, in
+ * milliseconds since 1970. Null when there is no next time.
  *
- * Intervals count from when it last began; what never ran is due at once by an interval, and at its next time by cron. A
- * time that has passed since it last began is due at once under `once`, and left out under `skip`. `key` tells those apart
- * that share a schedule, so that they do not begin together.
+ * Intervals count from the begin of the last run. Without a last run, an interval is due at once, and cron at its next
+ * time. A time that has passed since the last run is due at once under `once`, and left out under `skip`. `key` separates
+ * tasks with the same schedule, so that they do not begin together.
  */
 export const next = (
   schedule: ResourceSchedule,
@@ -114,7 +112,7 @@ export const next = (
     const following = times.after(timeMs) ?? Number.POSITIVE_INFINITY
     return timeMs + Math.floor(Math.min(times.jitterMs, following - timeMs) * fraction(`${key} ${timeMs}`))
   }
-  // What never ran is due at the time whose turn it is: it may be this very instant, or begin by its jitter still.
+  // Without a last run, the current time counts: it may be this instant, or its jitter may not have passed yet.
   const current = lastBeganMs === null ? times.before(afterMs) : null
   if (current !== null && spread(current) >= afterMs) return spread(current)
   const first = times.after(lastBeganMs ?? afterMs - 1)
@@ -122,14 +120,14 @@ export const next = (
   const firstMs = spread(first)
   if (firstMs >= afterMs) return firstMs
   if (schedule.missed === "once") return afterMs
-  // By its jitter, the last one before may begin after the instant still.
+  // Because of its jitter, the last time before the instant may still begin after it.
   const last = spread(times.before(afterMs) ?? first)
   if (last >= afterMs) return last
   const following = times.after(afterMs - 1)
   return following === null ? null : spread(following)
 }
 
-/** In words, for people: `every 10 min`, `0 3 * * * (Europe/Berlin)`, `off`. */
+/** The schedule as text, for people: `every 10 min`, `0 3 * * * (Europe/Berlin)`, `off`. */
 export const describe = ({ timing }: ResourceSchedule): string => {
   switch (timing.kind) {
     case "off":

@@ -18,7 +18,7 @@ export const blockCompany = Effect.fnUntraced(function* (
   if (state.loggedError !== message) {
     state.loggedError = message
     yield* Effect.logWarning(
-      `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; tried again in ${delayMs / 1000} s, then less often`
+      `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; next attempt in ${delayMs / 1000} s, then less often`
     )
   }
   yield* Effect.ignore(TaskLeases.blockCompany(state.company.name, message, remedy))
@@ -40,7 +40,7 @@ export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState,
   state.loggedError = null
 })
 
-/** Identifies the company beside the polls, and wakes the worker. */
+/** Identifies the company concurrently with the polls, and wakes the worker. */
 export const identifyInBackground = (worker: WorkerState, state: CompanyState) =>
   Effect.suspend(() => {
     state.isIdentifying = true

@@ -66,20 +66,18 @@ const sync = (
   const { history, identity, state, table, tables } = target
   const { batchRecordsMax, connector, engine } = state.company
   const isBackfill = task.kind === "backfill"
-  return syncResource({
-    companyId: identity.companyId,
-    connector,
-    table,
-    full: task.full,
-    acceptDeletions: false,
-    batchRecordsMax,
-    engine,
-    children: childrenOf(tables, task.resource),
-    evictHolder: task.leaseExpiredAt !== null && !history.isRunning,
-    // A resource that another run is at is tried again later, and does not keep this process waiting.
-    waitForHolder: false,
-    ...(isBackfill ? { backfill: { since: task.since, until: task.until } } : {})
-  }).pipe(
+  const { companyId } = identity
+  return syncResource(
+    { companyId, connector, table, children: childrenOf(tables, task.resource) },
+    {
+      mode: { full: task.full, backfill: isBackfill ? { since: task.since, until: task.until } : undefined },
+      batchRecordsMax,
+      engine,
+      evictHolder: task.leaseExpiredAt !== null && !history.isRunning,
+      // A resource that another run has is tried again later, and does not keep this process waiting.
+      waitForHolder: false
+    }
+  ).pipe(
     Effect.provideService(Priority, {
       class: isBackfill ? "backfill" : "live",
       dueAt: history.syncedMs + Duration.toMillis(worker.options.freshnessOf(task.resource))
@@ -116,7 +114,7 @@ const syncTask = Effect.fnUntraced(function* (
     for (const sentence of inferred) yield* Effect.logInfo(sentence)
     if (inferred.length > 0) yield* worker.refreshViews
   } else if (outcome.failure.stops === "company" && state.identity !== null) {
-    // Other runs of the company meet the same failure: the first one blocks it.
+    // Other runs of the company fail in the same way: the first one blocks it.
     yield* blockCompany(worker, state, outcome.failure)
   }
   return resultOf(worker, task, outcome)

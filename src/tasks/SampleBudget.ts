@@ -36,7 +36,7 @@ export const read = (fingerprint: string, sinceMs: number): Sql.Query<ReadonlyAr
 
 const everySeconds = 15
 
-/** Writes the sample of this quarter of a minute unless it exists; answers the time to the next one. */
+/** Writes the sample of this quarter of a minute unless it exists; returns the time to the next one. */
 export const sampleStatement = Statement.make({
   name: "sample the use of budgets",
   params: ["text"],

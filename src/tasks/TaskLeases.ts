@@ -124,9 +124,9 @@ export type ClaimedTask = Statement.RowOf<typeof claimStatement>
 /**
  * Claims tasks that are due, at most one sync and one backfill of each company, and at most `limit` in all.
  *
- * At most `concurrency` syncs and one backfill of a company run at a time; a process leaves the other processes that are
- * alive their share of them. The order: tasks that a process left unfinished, then requested ones, then the longest due
- * relative to their freshness target; children after their parents.
+ * At most `concurrency` syncs and one backfill of a company run at a time; a process leaves a share of them to the other
+ * live processes. The order: tasks that a process left unfinished, then requested ones, then the longest due relative to
+ * their freshness target; children after their parents.
  */
 export const claimTasks = (
   owner: string,
@@ -149,7 +149,7 @@ export const renewStatement = Statement.make({
          returning s.company, s.resource, s.kind, s.lease_owner as owner, s.fence`
 })
 
-/** Renews leases; answers those that no other process has taken over. */
+/** Renews leases; returns those that no other process has taken over. */
 export const renewLeases = (leases: ReadonlyArray<TaskLease>): Sql.Query<ReadonlyArray<TaskLease>> =>
   leases.length === 0
     ? Effect.succeed([])
@@ -188,7 +188,7 @@ export const completeStatement = Statement.make({
         where ${isLease} returning resource`
 })
 
-/** Stores the result of a task and ends its lease. Answers false, and changes nothing, when another process took it over. */
+/** Stores the result of a task and ends its lease. Returns false, and changes nothing, when another process took it over. */
 export const completeTask = (lease: TaskLease, result: TaskResult): Sql.Query<boolean> =>
   isChanged(
     Statement.run(completeStatement, [
@@ -242,6 +242,6 @@ export const blockStatement = Statement.make({
           and (requested_at is not null or error is distinct from $2 or status is distinct from 'failed')`
 })
 
-/** Stores with every idle task of a company why it cannot run now. That answers the requests for a sync. */
+/** Stores in every idle task of a company why it cannot run now. Pending requests for a sync end with that. */
 export const blockCompany = (company: string, error: string, remedy: string): Sql.Query<void> =>
   Effect.asVoid(Statement.run(blockStatement, [company, error, remedy]))

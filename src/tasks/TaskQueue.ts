@@ -123,7 +123,7 @@ export const pauseStatement = Statement.make({
         where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is null returning resource`
 })
 
-/** Pauses schedules; a task that runs goes on to its end. Answers how many tasks changed. */
+/** Pauses schedules; a task that runs goes on to its end. Returns the number of changed tasks. */
 export const pauseTasks = ({ company, resource, by }: PauseRequest): Sql.Query<number> =>
   Effect.map(Statement.run(pauseStatement, [company, resource, by]), ({ length }) => length)
 
@@ -135,7 +135,7 @@ export const resumeStatement = Statement.make({
         where company = $1 and ($2::text is null or resource = $2) and kind = 'sync' and paused_at is not null returning resource`
 })
 
-/** Resumes schedules; a task that became due meanwhile is run at once. Answers how many tasks changed. */
+/** Resumes schedules; a task that became due meanwhile is run at once. Returns the number of changed tasks. */
 export const resumeTasks = ({ company, resource }: PauseRequest): Sql.Query<number> =>
   Effect.map(Statement.run(resumeStatement, [company, resource]), ({ length }) => length)
 
@@ -145,7 +145,7 @@ export const companyIdsStatement = Statement.make({
   text: "select company, company_id as id from tributary.companies"
 })
 
-/** The company ids of the source by name, as far as the source has answered them. */
+/** The company ids of the source by name, as far as they are stored. */
 export const companyIds: Sql.Query<ReadonlyMap<string, bigint>> = Effect.map(
   Statement.run(companyIdsStatement),
   (rows) => new Map(rows.map(({ company, id }) => [company, id]))

@@ -1,4 +1,4 @@
-/** The result of a task from the outcome of its run: what is stored, and when the task runs next. */
+/** The results of tasks, from the outcomes of their runs: the stored state, and the time of the next run. */
 import * as Cause from "effect/Cause"
 import { isAccessBlock } from "../sync/Sync.ts"
 import type { Outcome } from "../sync/Outcome.ts"
@@ -12,7 +12,7 @@ export interface PostponedTask {
   readonly nextMs: number
 }
 
-/** Another run is at the resource, or its table has just changed. */
+/** The delay of a task whose resource another run has, or whose table has just changed. */
 export const contendedDelayMs = 5_000
 /** A failed task is not tried again sooner, however often its schedule is due. */
 const retryDelayMinMs = 5_000
@@ -86,7 +86,7 @@ export const alreadyDone = (
   return { status, runId, error: null, remedy: null, failures: 0, nextMs: nextAfter() }
 }
 
-/** What a person has to know of a run that did not fail: an error and its remedy. */
+/** The warning about a run that did not fail: an error and its remedy. */
 const warningOf = ({ resource }: ClaimedTask, { massDeleteBlocked, notes, status, totals }: Outcome) => {
   if (massDeleteBlocked !== null) {
     return [

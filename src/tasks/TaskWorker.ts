@@ -5,7 +5,7 @@
  * warehouse share the tasks, and one process runs each. Another process claims the tasks of a killed one within
  * {@link TaskLeases.leaseMs} and a poll. A failed task is tried again after a growing delay, with an error and a remedy.
  * A token that the source refuses blocks its company only. A run of another process or command counts. When the worker is
- * interrupted, landed pages stay, runs are closed and tasks are returned. A warehouse that is not available is waited for.
+ * interrupted, landed pages stay, runs are closed and tasks are returned. The worker waits for an unavailable warehouse.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -161,7 +161,7 @@ const renewLeases = Effect.fnUntraced(function* (worker: WorkerState) {
     for (const task of tasks) {
       // A task that has just ended is not among the renewed ones either.
       if (kept.has(taskKey(task)) || claims.get(taskKey(task)) !== task) continue
-      yield* Effect.logWarning(`${task.company}: ${task.resource}: another process has taken it over`)
+      yield* Effect.logWarning(`${task.company}: ${task.resource}: another process has taken over the task`)
       yield* Effect.forkScoped(FiberMap.remove(running, taskKey(task)))
     }
     yield* Effect.sleep(renewEveryMs)

@@ -39,12 +39,12 @@ export interface TaskWorkerOptions {
 
 export interface CompanyState {
   readonly company: ScheduledCompany
-  /** Null while the token is not known to be good: no task of the company runs then. */
+  /** Null until the source has accepted the token: no task of the company runs before. */
   identity: Identity | null
   identifiedAtMs: number
   isIdentifying: boolean
   consecutiveFailures: number
-  /** The source gets no request before, on the process's monotonic clock. */
+  /** The source gets no request before this time of the process's monotonic clock. */
   blockedUntilMs: number
   /** The last error that was logged, so that each is logged once. */
   loggedError: string | null
@@ -62,7 +62,7 @@ export interface WorkerState {
   readonly runsMax: number
   readonly claims: Map<string, ClaimedTask>
   readonly running: FiberMap.FiberMap<string>
-  /** Until when a resource is left alone because another run is at it, on the process's monotonic clock. */
+  /** The end of the pause of a resource that another run has, on the process's monotonic clock. */
   readonly busyUntilMs: Map<string, number>
   /** Opens when a run ended or a company was identified, so that the worker polls at once. */
   readonly wakeUp: Latch.Latch

@@ -1,10 +1,10 @@
 /**
  * Comparison of records of the source with rows of the warehouse.
  *
- * Promise: every record and every value is compared, both ways. Nothing of the loading is trusted: the source's side is
- * its own JSON text, the warehouse's side is what SQL answers column by column. Decimals are compared as decimals,
- * instants to the microsecond, JSON as `jsonb` keeps it, everything else as it stands. A field that the source did not
- * send is equal only to an empty one. A record that the source shows twice is compared twice.
+ * Promise: every record and every value is compared, both ways. No code of the loading is used: the source's side is
+ * its own JSON text, the warehouse's side is read by SQL column by column. Decimals are compared as decimals, instants
+ * to the microsecond, JSON as `jsonb` stores it, everything else as text. A field that the source did not send is equal
+ * only to an empty one. A record that the source shows twice is compared twice.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -29,7 +29,7 @@ export interface Comparison {
   readonly differences: ReadonlyArray<Difference>
 }
 
-/** A field whose values differ, each as JSON text; null where there is no such value at all. */
+/** A field whose values differ, each as JSON text; null where there is no value. */
 export interface FieldDifference {
   readonly field: string
   readonly source: string | null
@@ -58,8 +58,8 @@ const jsonOfRow = (field: Field, text: string | null): string => {
 const noMembers: JsonObject = new Map()
 
 /**
- * Whether a value of an inferred column stands in its column or, as it was sent, in `_extra` under its name.
- * In the second case the column may be empty or hold what can be read of the value, and nothing else.
+ * Whether the value of an inferred field is stored in its column or, as it was sent, in `_extra` under its name. In the
+ * second case the column must be empty or hold the text of the value.
  */
 const isStored = (
   type: InferredType,
@@ -74,8 +74,10 @@ const isStored = (
   return text === null || text === (typeof value === "string" ? value : print(value))
 }
 
-/** The fields in which the row is not what is expected. Fields that the catalogue ignores may be older. */
-export const differingFields = (
+/**
+ * The fields in which the row differs from the expected one. Fields that the catalogue ignores may have older values.
+ */
+const differingFields = (
   table: Table,
   expected: Expected.ExpectedRow,
   row: Rows.Row
@@ -133,11 +135,7 @@ const allDiffering = (table: Table, expected: Expected.ExpectedRow, row: Rows.Ro
   return found
 }
 
-export const compareRecord = (
-  table: Table,
-  expected: Expected.ExpectedRow,
-  row: Rows.Row | undefined
-): RecordComparison => {
+const compareRecord = (table: Table, expected: Expected.ExpectedRow, row: Rows.Row | undefined): RecordComparison => {
   const { id, changedAt } = expected
   if (id === null || row === undefined) return { id, kind: "missing", isDeleted: false, fields: [], changedAt }
   if (row.isDeleted) return { id, kind: "missing", isDeleted: true, fields: [], changedAt }
@@ -155,7 +153,7 @@ export const compareRecords = Effect.fnUntraced(function* (
   return expected.map((one) => compareRecord(table, one, one.id === null ? undefined : stored.get(one.id)))
 })
 
-/** Numbers of records at eight bytes each, so that a million of them are nothing. */
+/** A set of record numbers at eight bytes each, so that millions fit into memory. */
 export class IdSet {
   private ids = new BigInt64Array(1024)
   private count = 0
@@ -179,7 +177,7 @@ export class IdSet {
     return this.ids.subarray(0, this.count)
   }
 
-  /** How many different numbers were added, and how many were added once more. */
+  /** How many different numbers were added, and how many additions repeated a number. */
   counts(): { readonly distinct: number; readonly repeated: number } {
     const ids = this.sorted()
     let distinct = 0

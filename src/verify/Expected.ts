@@ -1,8 +1,8 @@
 /**
  * The row that the warehouse must hold, from the record that the source sent.
  *
- * Promise: this is written a second time, from the contract of the warehouse alone, and shares no code with the client
- * or the landing. A value that no column of its type can hold is expected all the same, so that it never counts as equal.
+ * Promise: this is a second implementation of the warehouse's contract, and shares no code with the client or the
+ * landing. A value that no column of its type can hold is still expected, so that it never counts as equal.
  */
 import { roleField } from "../catalogue/Resource.ts"
 import type { Field, InferredType } from "../catalogue/Field.ts"
@@ -28,17 +28,17 @@ export type Canonical = string | null
 export interface ExpectedRow {
   /** The record's number; null when it has none that a row could have. */
   readonly id: string | null
-  /** What was sent for each column of the table; undefined where the record did not carry the field. */
+  /** The sent value for each column of the table; undefined where the record did not carry the field. */
   readonly columns: ReadonlyArray<Json | undefined>
   /** The install's own fields; undefined when not sent. */
   readonly customFields: Json | undefined
-  /** What must stand in `_extra`: fields without a column, and values that a column holds only in part. */
+  /** The expected `_extra`: fields without a column, and values that a column holds only in part. */
   readonly extra: JsonObject
   /** The record's own stamp as an instant, where the resource has one. */
   readonly changedAt: string | null
 }
 
-/** Marks what cannot stand in the column: no canonical form of a row begins like this. */
+/** Marks a value that the column cannot hold; no canonical form of a row begins like this. */
 const unstorable = (value: Json): string => `\0${print(value)}`
 
 const integerShape = /^(-?)0*(\d+)$/
@@ -49,7 +49,7 @@ const plainInteger = (text: string): string | null => {
   return match[2] === "0" ? "0" : `${match[1]}${match[2]}`
 }
 
-/** Without superfluous zeros; null when the text is no plain decimal. */
+/** A decimal without superfluous zeros; null when the text is no plain decimal. */
 export const plainDecimal = (text: string): string | null => {
   const match = /^(-?)0*(\d+)(?:\.(\d*))?$/.exec(text)
   if (match === null) return null
@@ -62,7 +62,7 @@ interface Instant {
   /** In UTC, with six digits of a second. */
   readonly text: string
   readonly isMidnight: boolean
-  /** Whether it says more than six digits of a second can. */
+  /** Whether it has further digits of a second after the sixth that are not zero. */
   readonly isFiner: boolean
 }
 
@@ -70,7 +70,7 @@ const instantShape = /^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?([
 const dayShape = /^\d{4}-\d{2}-\d{2}$/
 const minuteMs = 60_000
 
-/** An instant in any offset, exactly; null when the text is none. */
+/** An instant with any UTC offset, exact to the microsecond; null when the text is none. */
 export const instantOf = (text: string): Instant | null => {
   if (dayShape.test(text)) return { text: `${text}T00:00:00.000000Z`, isMidnight: true, isFiner: false }
   const match = instantShape.exec(text)
@@ -96,7 +96,7 @@ const truth = new Map([
   ["0", "false"]
 ])
 
-/** What a value sent for a field must be in its column. */
+/** The canonical form that a sent value must have in the column of its field. */
 export const canonicalOf = (field: Field, value: Json): Canonical => {
   if (value === null) return null
   const text = typeof value === "string" ? value : value instanceof NumberToken ? value.text : null
@@ -121,8 +121,8 @@ export const canonicalOf = (field: Field, value: Json): Canonical => {
 }
 
 /**
- * What an inferred column holds of a value when it holds all of it; undefined when the value must stand in `_extra`. The
- * type of such a column is a guess, so that both places are right as long as nothing is lost.
+ * The canonical form of a value that an inferred column holds completely; undefined when the value must be in `_extra`.
+ * The type of such a column is a guess, so that both places are right as long as nothing is lost.
  */
 export const inferredCanonical = (type: InferredType, value: Json): Canonical | undefined => {
   if (value === null) return null
@@ -141,7 +141,7 @@ export const inferredCanonical = (type: InferredType, value: Json): Canonical | 
   }
 }
 
-/** What SQL answered for an inferred column, in the same form. */
+/** The canonical form of an inferred column's text from SQL. */
 export const inferredCanonicalOfRow = (type: InferredType, text: string | null): Canonical => {
   if (text === null) return null
   if (type === "json") return canonical(parse(text))
@@ -166,10 +166,10 @@ const inferredValue = (type: InferredType, text: string): Json => {
 /** `2026-01-01T00:00:00.000000Z`: no room for a seventh digit. */
 const plainInstantLength = 27
 
-/** Whether a column of the field cannot say all that the value says, so that it must stand in `_extra` as well. */
+/** Whether a column of the field holds the value only in part, so that it must be in `_extra` as well. */
 const exceedsColumn = (field: Field, value: Json): boolean => {
   if (typeof value !== "string") return false
-  // The usual form, which is as long as it says something.
+  // The usual forms fit: a date without a time, and an instant in UTC with at most six digits of a second.
   if (value.length <= (field.type._tag === "date" ? 10 : plainInstantLength) && value.length !== 0) {
     if (field.type._tag === "date" || value.endsWith("Z")) return false
   }
@@ -177,14 +177,17 @@ const exceedsColumn = (field: Field, value: Json): boolean => {
   return field.type._tag === "timestamp" && instantOf(value)?.isFiner === true
 }
 
-/** Whether the column holds what was sent. Texts that are the same mean the same, which spares most of the work. */
+/**
+ * Whether the column holds the sent value. Equal texts mean equal values, except for lists, which saves most of the
+ * work.
+ */
 export const isInColumn = (field: Field, value: Json, text: string | null): boolean => {
   if (value === null || text === null) return value === text
   const sent = value instanceof NumberToken ? value.text : value
   return (sent === text && field.type._tag !== "list") || canonicalOf(field, value) === canonicalOfRow(field, text)
 }
 
-/** What SQL answered for a column, in the same form. */
+/** The canonical form of a column's text from SQL. */
 export const canonicalOfRow = (field: Field, text: string | null): Canonical => {
   if (text === null) return null
   switch (field.type._tag) {
@@ -214,7 +217,7 @@ const rowId = (value: Json | undefined): string | null => {
 const changedAtOf = (value: Json | undefined): string | null =>
   typeof value === "string" ? (instantOf(value)?.text ?? null) : null
 
-/** A compiled reading of one table's records. */
+/** A compiled reader of one table's records. */
 export interface Reader {
   /** From the record's JSON text. */
   readonly raw: (text: string) => ExpectedRow

@@ -1,9 +1,9 @@
 /**
- * Where a record of the warehouse comes from.
+ * The history of a record in the warehouse, with the origin of each version.
  *
- * Promise: every version that the warehouse has of a record is listed, with the run and the request or event that brought
- * it and what it changed. Beside them stands what is no version: quarantine, refetch requests, the last full scan. Only
- * the warehouse is read, and of the resource only its name is needed.
+ * Promise: every version that the warehouse has of a record is listed, with its run, its request or event, and its
+ * changes. Quarantine entries, refetch requests and the last full scan are added. Only the warehouse is read; of the
+ * resource only the name is needed.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -239,7 +239,7 @@ const explainInCompany = Effect.fnUntraced(function* (
   }
 })
 
-/** Explains a record in each company that knows of it, or in one. See {@link findHistory} for the resource. */
+/** Explains a record in each company that has data about it, or in one. See {@link findHistory} for the resource. */
 export const explain = Effect.fn("explain")(function* (
   datasets: Datasets,
   history: HistoryView,

@@ -1,4 +1,4 @@
-/** The explanation of a record: its versions, what brought them, and what is known of it beside them. */
+/** The explanation of a record: its versions and their origin, quarantine entries, refetch requests and checkpoints. */
 export interface RunSummary {
   readonly id: bigint
   readonly kind: string
@@ -56,7 +56,7 @@ export interface Explanation {
   readonly quarantine: ReadonlyArray<QuarantineEntry>
   /** Its refetch requests: for the record itself (field id), or for all records that share a value. */
   readonly rereads: ReadonlyArray<{ readonly field: string; readonly value: string; readonly askedAt: string | null }>
-  /** The last completed full scan. It confirmed this version if it ended after the version came. */
+  /** The last completed full scan. It confirmed this version if it ended after the version was landed. */
   readonly fullScan: (RunSummary & { readonly confirmed: boolean }) | null
   readonly checkpoints: ReadonlyArray<{
     readonly lane: string

@@ -35,7 +35,7 @@ export interface FirstComparison {
   /** Records of the source. */
   readonly seen: Compare.IdSet
   unreadable: number
-  /** Of each page that was scanned. */
+  /** The page token of each scanned page. */
   readonly tokens: Array<string | null>
   /** Rows in the warehouse that are not deleted. */
   warehouse: number
@@ -55,7 +55,7 @@ export const begin = (isByNumber: boolean): FirstComparison => ({
   isByNumber
 })
 
-export const addCandidate = (
+const addCandidate = (
   { candidatesMax }: Sides,
   { candidates, beyond }: FirstComparison,
   kind: Mismatch["kind"],

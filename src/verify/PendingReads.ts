@@ -1,4 +1,4 @@
-/** What the warehouse knows that it has not read yet: a cursor, and refetch requests. */
+/** The reads that the next sync still has to do: records after the cursor, and refetch requests. */
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -11,7 +11,7 @@ export interface PendingReads {
   readonly requests: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** Refetch requests that are read; records of further ones count as wrong. */
+/** The maximum of refetch requests that are loaded; records of further ones count as wrong. */
 const requestsMax = 10_000
 
 export const cursorStatement = Statement.make({

@@ -6,11 +6,11 @@ import type { FieldDifference } from "./Compare.ts"
 export interface Mismatch {
   readonly id: string
   readonly kind: "missing" | "surplus" | "different"
-  /** The source's version is newer than the last sync, or a refetch request names it: the next sync brings it. */
+  /** The source's version is newer than the last sync, or a refetch request names it: the next sync reads it. */
   readonly notYetSynced: boolean
   /** The warehouse has the record, as a tombstone. */
   readonly isDeleted: boolean
-  /** Why it could not be landed, when it stands in quarantine. */
+  /** Why it could not be landed, when it is in quarantine. */
   readonly quarantined: string | null
   readonly fields: ReadonlyArray<FieldDifference>
 }
@@ -28,11 +28,11 @@ export interface SampleReport {
   readonly seed: number
   /** Rows drawn from the warehouse, tombstones among them. */
   readonly rows: number
-  /** Numbers tried that the warehouse has no row for. */
+  /** Requested numbers that have no row in the warehouse. */
   readonly gaps: number
   /** Records of the source that were compared. */
   readonly records: number
-  /** The chance that this sample meets a fault in one of a hundred rows. */
+  /** The probability that this sample finds a fault that one of a hundred rows has. */
   readonly chance: number
 }
 
@@ -45,7 +45,7 @@ export interface VerifyFailure {
 export interface ResourceReport {
   readonly companyId: bigint
   readonly resource: string
-  /** `waiting`: what differs is not yet synced, and nothing else. `failed`: could not be compared to the end. */
+  /** `waiting`: all differences are not yet synced. `failed`: could not be compared to the end. */
   readonly status: "equal" | "waiting" | "unequal" | "failed" | "skipped"
   /** Null when everything was compared. */
   readonly sample: SampleReport | null
@@ -53,7 +53,7 @@ export interface ResourceReport {
   readonly source: number
   /** Rows in the warehouse that are not deleted. */
   readonly warehouse: number
-  /** Records of the resource that stand in quarantine. */
+  /** Records of the resource in quarantine. */
   readonly quarantined: number
   readonly missing: number
   readonly surplus: number
@@ -64,7 +64,7 @@ export interface ResourceReport {
   readonly unreadable: number
   /** Records that the source showed more than once. */
   readonly repeated: number
-  /** Differences that the second comparison did not find again: the source or the warehouse had moved. */
+  /** Differences that the second comparison did not find again: the source or the warehouse had changed. */
   readonly moved: number
   readonly requests: number
   readonly findings: ReadonlyArray<Mismatch>

@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto"
 
-/** A number from 0 up to below `range` that only the seed and the index decide. */
+/** A number from 0 up to below `range` that depends only on the seed and the index. */
 const drawNumber = (seed: number, index: number, range: bigint): bigint =>
   BigInt(`0x${createHash("sha256").update(`${seed}:${index}`).digest("hex").slice(0, 32)}`) % range
 
@@ -15,14 +15,14 @@ export const numbersBetween = (seed: number, count: number, min: bigint, max: bi
   const range = max - min + 1n
   const wanted = range < BigInt(count) ? Number(range) : count
   const found = new Set<string>()
-  // Some are drawn twice; a small range may not be exhausted, which a sample need not do.
+  // Some numbers are drawn twice. A small range may not be exhausted, which a sample does not need.
   for (let index = 0; found.size < wanted && index < count * 4; index++) {
     found.add((min + drawNumber(seed, index, range)).toString())
   }
   return [...found]
 }
 
-/** The probability that `count` of `total` rows, drawn at random, hold at least one of `wrong` ones. */
+/** The probability that `count` of `total` rows, drawn at random, include at least one of the `wrong` ones. */
 export const chanceOfFinding = (count: number, total: number, wrong: number): number => {
   if (wrong <= 0 || total <= 0) return 0
   let none = 1

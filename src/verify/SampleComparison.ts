@@ -1,7 +1,7 @@
 /**
  * The first comparison of a sample: rows that a seed draws, and numbers that have no row.
  *
- * Where the source lists only, a row is read with all records that share a value with it.
+ * Where the source offers lists only, a row is read with all records that share a value with it.
  */
 import { roleField } from "../catalogue/Resource.ts"
 import * as Effect from "effect/Effect"
@@ -31,7 +31,8 @@ const sampleByNumber = Effect.fnUntraced(function* (sides: Sides, { records, see
   const extent = yield* rows.extent
   comparison.warehouse = extent.live
   const drawn = (yield* rows.draw(records, seed, [])).map(({ id }) => id)
-  // A record that was never landed has no row to be drawn: numbers without a row are tried too, also above the last.
+  // A record that was never landed has no row to be drawn: numbers without a row are requested too, also above the last
+  // one.
   const tries = Math.ceil(records / 5)
   const numbers = Sample.numbersBetween(seed, tries, extent.min < 1n ? extent.min : 1n, extent.max + BigInt(tries))
   const known = yield* rows.byIds([...drawn, ...numbers])

@@ -1,7 +1,8 @@
 /**
- * The second comparison: it looks at both sides of each candidate again, and what still differs is a mismatch.
+ * The second comparison: it reads both sides of each candidate again; a candidate that still differs is a mismatch.
  *
- * The source moves while it is compared. A candidate that is equal now was in motion, and is no mismatch.
+ * The source changes while it is compared. A candidate that is equal now was in the middle of a change, and is no
+ * mismatch.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -115,7 +116,7 @@ const compareByNumber = Effect.fnUntraced(function* (comparison: SecondCompariso
 
 /**
  * Compares rows that no page showed. A row that is deleted by now is no mismatch; the others are requested by number.
- * Only absence counts of such an answer: a record that exists is compared from the bytes of its page.
+ * Such an answer only decides absence: a record that exists is compared from the bytes of its page.
  */
 const compareUnlisted = Effect.fnUntraced(function* (comparison: SecondComparison) {
   const { sides, open } = comparison
@@ -144,13 +145,13 @@ const compareListed = Effect.fnUntraced(function* (comparison: SecondComparison,
   ).pipe(Effect.catchIf(isRestartable, () => Effect.void))
 })
 
-/** Reads the whole list; what it does not show is absent. */
+/** Reads the whole list; candidates that are not in it are absent. */
 const compareByScan = Effect.fnUntraced(function* (comparison: SecondComparison) {
   yield* withRestarts(eachPage(comparison.sides.source, null, (page) => comparePage(comparison, page)))
   yield* compareAbsent(comparison, [...comparison.open.keys()])
 })
 
-/** Looks at both sides of the candidates again; answers what still differs, by number. */
+/** Compares both sides of the candidates again; answers the mismatches, ordered by number. */
 export const confirm = Effect.fnUntraced(function* (
   sides: Sides,
   candidates: ReadonlyArray<Candidate>,
@@ -159,7 +160,7 @@ export const confirm = Effect.fnUntraced(function* (
   if (candidates.length === 0) return []
   const comparison: SecondComparison = {
     sides,
-    // Read before the rows are: what it covers has been landed when they are looked at.
+    // Read before the rows: the reads that it covers are landed by then.
     pending: yield* readPendingReads(sides.companyId, sides.table.resource.path),
     mismatches: new Map(),
     open: new Map(candidates.map((candidate) => [candidate.id, candidate]))

@@ -1,7 +1,8 @@
 /**
  * The source's side of a comparison: pages as bytes, records by number, and a count of the requests.
  *
- * A list that leads back to a page already read, or that goes on without new records, fails instead of running forever.
+ * A list that leads back to a page already read, or that continues without new records, fails instead of running
+ * forever.
  */
 import * as Effect from "effect/Effect"
 import type { ConnectorShape, RawPage, Where } from "../connector/Connector.ts"

@@ -1,10 +1,10 @@
 /**
- * Verification of one resource of one company: whether the warehouse holds what the source says, value by value.
+ * Verification of one resource of one company: a comparison of the warehouse with the source, value by value.
  *
- * Promise: nothing is called equal that is not. The source is read as bytes and parsed here, never by what loads
- * records; a sample that is read record by record is the exception, and its report says so. The source moves while it is
- * compared, so a difference counts only when a second comparison of both sides finds it again. A record that the next
- * sync brings is marked as not yet synced; it is a difference all the same.
+ * Promise: nothing unequal is reported as equal. The source is read as bytes and parsed here, never by the code that
+ * loads records; a sample that is read record by record is the exception, and its report shows it. The source changes
+ * while it is compared, so a difference counts only when a second comparison of both sides finds it again. A record
+ * that the next sync reads is marked as not yet synced; it still counts as a difference.
  */
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -20,7 +20,7 @@ import { confirm } from "./SecondComparison.ts"
 import * as SourceSide from "./SourceSide.ts"
 import * as WarehouseRows from "./WarehouseRows.ts"
 
-/** Fetches records again by their numbers; answers why it could not, or null. */
+/** Fetches records again by their numbers; answers the reason of a failure, or null. */
 export type Repair<R> = (ids: ReadonlyArray<string>) => Effect.Effect<string | null, never, R>
 
 export interface VerifyOptions<R> {
@@ -70,7 +70,7 @@ const addQuarantineReasons = Effect.fnUntraced(function* (
   return mismatches.map((mismatch) => ({ ...mismatch, quarantined: reasons.get(mismatch.id) ?? null }))
 })
 
-/** Fetches what differs again, and compares it once more. */
+/** Fetches the mismatches again, and compares them once more. */
 const repairMismatches = Effect.fnUntraced(function* <R>(
   sides: Sides,
   repair: Repair<R>,
@@ -85,7 +85,7 @@ const repairMismatches = Effect.fnUntraced(function* <R>(
   return { report, mismatches: left }
 })
 
-/** What a comparison came to, before it is a report. */
+/** The results of a comparison, from which the report is made. */
 interface Findings {
   readonly first: FirstComparison
   readonly mismatches: ReadonlyArray<Mismatch>
@@ -172,7 +172,7 @@ const compareSides = Effect.fnUntraced(function* <R>(
 const isAccessBlock = (error: SourceError): boolean =>
   error.stops === "resource" && (error.disposition === "refused" || error.disposition === "unsupported")
 
-/** The report on a resource that the source did not let be compared to the end. */
+/** The report on a resource whose comparison failed at the source. */
 const failedReport = Effect.fnUntraced(function* (
   { companyId, table: { resource }, rows, source }: Sides,
   error: SourceError,
@@ -205,7 +205,7 @@ const failedReport = Effect.fnUntraced(function* (
   } satisfies ResourceReport
 })
 
-/** Verifies one resource of one company. The report says when the source fails. */
+/** Verifies one resource of one company. A failure of the source is part of the report. */
 export const verifyResource = Effect.fn("verifyResource")(function* <R = never>(
   options: VerifyOptions<R>
 ): Effect.fn.Return<ResourceReport, SqlError, SqlClient.SqlClient | R> {

@@ -1,6 +1,6 @@
 /**
- * A mark on the checkpoint of a table whose rows were changed behind its back: columns were added to it, or older rows
- * were put into it. The next run takes it for another table (`src/land/CheckpointIdentity.ts`) and reads every record.
+ * A mark on the checkpoint of a table that was altered: columns were added, or older rows were inserted. The next run
+ * treats it as another table (`src/land/CheckpointIdentity.ts`) and reads every record.
  */
 import { literal } from "./Identifier.ts"
 

@@ -18,6 +18,7 @@ import * as LaneLock from "./LaneLock.ts"
 import { columnName, type InferredColumn, withInferred } from "./WarehouseCatalogue.ts"
 import { type Datasets, type Table, tableOf } from "./Table.ts"
 import * as TablePlan from "./TablePlan.ts"
+import { markPromoted } from "./UnknownFields.ts"
 
 /** An unknown field, and the column that it could become. */
 export interface Candidate {
@@ -26,7 +27,7 @@ export interface Candidate {
   /** Records that carried it. */
   readonly times: number
   readonly firstSeenAt: Date
-  /** What its values looked like. */
+  /** The kinds of its values. */
   readonly kinds: ReadonlyArray<string>
   /** Null while all values were null. */
   readonly type: InferredType | null
@@ -48,12 +49,12 @@ export interface PromotionPlan {
 const isOneOf = (kinds: ReadonlyArray<string>, ...allowed: ReadonlyArray<string>): boolean =>
   kinds.every((kind) => allowed.includes(kind))
 
-/** Whether the field may have a column of the type: which of two versions is newer is read from an instant, or not at all. */
+/** Whether the field may have a column of the type: the field that orders versions must be an instant. */
 const isPossible = ({ roles }: Resource, field: string, type: InferredType | null): boolean =>
   field !== roles.modifiedAt || type === "timestamp"
 
 /** The type of a column that holds every value of these kinds; null when there is none. */
-export const typeFor = (of: Resource, field: string, seen: ReadonlyArray<string>): InferredType | null => {
+const typeFor = (of: Resource, field: string, seen: ReadonlyArray<string>): InferredType | null => {
   const kinds = seen.filter((kind) => kind !== "null")
   if (kinds.length === 0) return null
   const type = typeOfKinds(kinds)
@@ -84,7 +85,7 @@ export const candidatesStatement = Statement.make({
      group by resource, field order by resource, min(first_seen_at), field`
 })
 
-/** Unknown fields of these resources that have no column yet, in the order in which they were met. */
+/** Unknown fields of these resources that have no column yet, in the order in which they were first seen. */
 export const candidates = Effect.fn("ColumnPromotion.candidates")(function* (
   resources: ReadonlyArray<Resource>
 ): Effect.fn.Return<ReadonlyArray<Candidate>, SqlError, SqlClient.SqlClient> {
@@ -100,7 +101,7 @@ export const candidates = Effect.fn("ColumnPromotion.candidates")(function* (
   })
 })
 
-/** A field that is to have a column of a type. */
+/** A request for a column of this type for a field. */
 export interface PromotionRequest {
   readonly field: string
   readonly type: InferredType
@@ -160,8 +161,7 @@ const promoteStatements = ({ promotions, table }: Prepared): ReadonlyArray<strin
       ({ field, type }) =>
         `insert into tributary.inferred_columns (resource, field, type) values (${path}, ${literal(field)}, ${literal(type)}) on conflict do nothing`
     ),
-    `update tributary.unknown_fields set promoted_at = tributary.now() where resource = ${path} and promoted_at is null ` +
-      `and field in (${promotions.map(({ field }) => literal(field)).join(", ")})`
+    markPromoted(table.resource.path, promotions)
   ]
 }
 
@@ -240,12 +240,12 @@ export const promote = Effect.fn("ColumnPromotion.promote")(function* (
 })
 
 /** Postgres allows 1,600 columns; further fields stay in `_extra`. */
-export const inferredMax = 500
+const inferredMax = 500
 
 /**
- * Promotes every unknown field of a resource that only the configuration names; returns the new columns. All runs of the
- * sync must have ended, so that none of them goes on with the old table. While another process syncs the resource, the
- * promotion is left to a later sync.
+ * Promotes every unknown field of a resource that only the configuration names; returns the new columns. All runs of
+ * the sync must have ended, so that none of them continues with the old table. While another process syncs the
+ * resource, the promotion is left to a later sync.
  */
 export const infer = Effect.fn("ColumnPromotion.infer")(function* (
   base: Resource,

@@ -1,15 +1,14 @@
 /**
- * The warehouse as dbt sources: every table of current records and every view, with columns, types, what they mean, and
- * tests.
+ * The warehouse as dbt sources: every table of current records and every view, with columns, types, meanings and tests.
  *
- * Promise: every text comes from the catalogue, and a failing test has a cause. What Tributary
- * itself promises (keys, meta columns) fails with an error; what only the source can keep (sets of values, references,
- * the keys that people use) with a warning, over records that exist, and a reference only for companies of which the
- * other table has rows. The tests are dbt's own four, so that no package is needed. Fresh is what was read lately, not
- * what changed lately: a quiet table is not a stale one.
+ * Promise: every text comes from the catalogue, and a failing test has a cause. A test of Tributary's own promises
+ * (keys, meta columns) fails with an error. A test of a promise that only the source can keep (sets of values,
+ * references, the keys that people use) fails with a warning. It covers existing records, and a reference only
+ * companies that have rows in the other table. The tests are dbt's own four, so that no package is needed. Freshness is
+ * the time of the last read, not of the last change: a table without changes is not stale.
  *
- * Texts reach dbt as texts: what its templates would read as their own is marked as raw. The form is that of dbt 1.10.5
- * and later (`arguments`, `loaded_at_query`).
+ * Text that dbt's templates would interpret is marked as raw. The form is that of dbt 1.10.5 and later (`arguments`,
+ * `loaded_at_query`).
  */
 import * as Duration from "effect/Duration"
 import type { Field } from "../catalogue/Field.ts"
@@ -21,7 +20,7 @@ import { type Column, type Datasets, type Table, tableOf } from "./Table.ts"
 
 type Severity = "error" | "warn"
 
-/** A test with what it is given; a bare name needs nothing. */
+/** A test with its arguments; a test without arguments is its name. */
 export type DbtTest =
   | "not_null"
   | {
@@ -36,7 +35,7 @@ export interface DbtColumn {
   readonly name: string
   readonly description: string
   readonly data_type: string
-  /** Whether the name has to be quoted; tests name the column as it stands otherwise. */
+  /** Whether the name has to be quoted; otherwise tests name the column without quotes. */
   readonly quote?: true
   readonly data_tests?: ReadonlyArray<DbtTest>
 }
@@ -68,11 +67,11 @@ export interface DbtOptions {
   /** Views; one whose tables are not all among the resources is left out. */
   readonly models: ReadonlyArray<Model>
   readonly datasets: Datasets & { readonly models: string }
-  /** How old a resource may be at most. */
+  /** The freshness target of a resource. */
   readonly freshnessOf: (resource: string) => Duration.Duration
 }
 
-/** What a reader of the file has to know, a line each. */
+/** The comment lines at the beginning of a file. */
 export const heading: ReadonlyArray<string> = [
   "Written by `tributary schema dbt`. Write it again after `tributary schema apply`; changes by hand are lost.",
   "For dbt 1.10.5 or later. The database is the one of the dbt target.",
@@ -82,12 +81,12 @@ export const heading: ReadonlyArray<string> = [
 
 const basisTexts: Readonly<Record<Basis, string>> = {
   documented: "Fields are the API's documents, field by field.",
-  named: "The API's documents name it and say what it does; its fields follow from what refers to them.",
+  named: "The API's documents name it and say what it does; its fields are derived from the references to them.",
   inferred: "The API's documents do not describe it; it is here because another resource refers to it.",
   configured: "Known from the configuration only; its columns are inferred from the records."
 }
 
-/** Text that dbt's templates leave alone. */
+/** A text that dbt's templates do not interpret. */
 const raw = (text: string): string => (/\{[{%#]/.test(text) ? `{% raw %}${text}{% endraw %}` : text)
 
 const existing = `"_deleted_at" is null`
@@ -95,7 +94,7 @@ const existing = `"_deleted_at" is null`
 /** `numeric(20,4)` of `numeric(20,4) not null`. */
 const typeOf = ({ sqlType }: Pick<Column, "sqlType">): string => sqlType.replace(/ (?:not null|default).*$/, "")
 
-/** Values of meta columns, all of them. */
+/** All values of the meta columns. */
 const metaValues: Readonly<Record<string, ReadonlyArray<string>>> = {
   _op: ["insert", "update", "delete"],
   _origin: ["scan", "webhook", "push"]
@@ -103,7 +102,7 @@ const metaValues: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const isPlain = (name: string): boolean => /^[a-z_][a-z0-9_]*$/.test(name)
 
-/** One text per company and value, since numbers and keys are a company's own. */
+/** One text per company and value, since numbers and keys are unique only within a company. */
 const ofCompany = (value: string): string => `("_company_id" || '-' || ${value})`
 
 const acceptedValues = (values: ReadonlyArray<string>, isText: boolean, severity: Severity): DbtTest => ({
@@ -128,12 +127,12 @@ const columnOf = (column: Column, tests: ReadonlyArray<DbtTest>, isOurs: boolean
   name: column.name,
   description: raw(column.comment),
   data_type: typeOf(column),
-  // A word of SQL is a plain name too, so that what a test names is quoted in any case.
+  // A keyword of SQL can be a plain name, so that a column with tests is always quoted.
   ...(!isPlain(column.name) || (tests.length > 0 && !isOurs) ? { quote: true as const } : {}),
   ...(tests.length > 0 ? { data_tests: tests } : {})
 })
 
-/** When a read that saw every change last ended well; null when none did. */
+/** The start of the last complete run, of the company with the oldest one; null without one. */
 const loadedAt = ({ path }: Resource): string =>
   `select min(fresh_at) from ${identifier(controlDataset)}."freshness" where resource = ${literal(path)}`
 
@@ -247,7 +246,7 @@ const viewsOf = ({ resources, models, datasets }: DbtOptions): DbtSource => {
   const known = new Set(resources.map(({ path }) => path))
   return {
     name: datasets.models,
-    description: "Views that answer questions people ask of the records",
+    description: "Views that answer questions about the records",
     schema: datasets.models,
     loader: "tributary",
     tables: models

@@ -35,7 +35,7 @@ export const partsOf = (
         remedy: "ask the operator of the service whether the field, or the right to read it, is gone"
       }
     : {
-        found: `${resource}.${field}: changed in ${rows} records of a full scan, ${runs} times in a row, which makes a version of each row`,
+        found: `${resource}.${field}: changed in ${rows} records of a full scan, ${runs} times in a row, which creates a version of each row`,
         remedy: `if the value is not needed, set resources.${resource}.ignore_fields: [${field}]`
       }
 

@@ -1,13 +1,13 @@
 /**
  * The rights of the three roles of a warehouse, as statements for the owner.
  *
- * Promise: three roles. The owner, who runs these, has the tables and alone changes their shape: migrations, `tributary
+ * Promise: three roles. The owner runs these statements, owns the tables and alone alters them: migrations, `tributary
  * schema apply`. The loader syncs: it reads and writes rows in the current and history datasets and the control plane,
- * and can create nothing but temporary tables. The reader reads the current records, the history and the models,
- * in read-only transactions with a time limit, and of the control plane what is no secret. What the owner makes later is granted
- * the same way. A role that is made here may log in but has no password yet: `\password` in psql, or certificates, are
- * for the owner to choose. The owner needs the right to create roles. Statements can be run again; names reach them
- * through {@link identifier} alone.
+ * and can create nothing but temporary tables. The reader reads the current records, the history and the models, in
+ * read-only transactions with a time limit, and the control plane without its secrets. Objects that the owner creates
+ * later are granted the same way, except the control plane's tables to the reader. A role that is created here may log
+ * in but has no password yet: the owner sets one (`\password` in psql), or uses certificates. The owner needs the right
+ * to create roles. Statements can be run again; names reach them through {@link identifier} alone.
  */
 import { identifier, literal } from "./Identifier.ts"
 import type { Datasets } from "./Table.ts"
@@ -25,7 +25,7 @@ export interface RoleNames {
 
 export const roleNamesDefault: RoleNames = { loader: "tributary_loader", reader: "tributary_reader" }
 
-/** Where the control plane stands; its migrations say so. */
+/** The dataset of the control plane, as its migrations name it. */
 export const controlDataset = "tributary"
 
 /** Tables of the control plane that hold keys, secrets or password hashes, each with the columns that a reader sees. */
@@ -39,15 +39,15 @@ export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const inList = (texts: ReadonlyArray<string>): string => `(${texts.map(literal).join(", ")})`
 
-/** The rows that a reader sees some columns of: relation `c`, column `a`. */
+/** The columns that a reader sees of a secret table, as a condition on relation `c` and column `a`. */
 const shownColumns = `a.attnum > 0 and not a.attisdropped and (${Object.entries(secretTables)
   .filter(([, columns]) => columns.length > 0)
   .map(([table, columns]) => `c.relname = ${literal(table)} and a.attname in ${inList(columns)}`)
   .join(" or ")})`
 
 /**
- * What a reader sees of the control plane, as a query: `relname`, and `attname` where it sees that column only. `condition`
- * is about the relation `c`; `columnCondition` about its column `a`.
+ * A query for the parts of the control plane that a reader sees: `relname`, and `attname` where it sees that column
+ * only. `condition` is about the relation `c`; `columnCondition` about its column `a`.
  */
 export const controlSelect = (control: string, condition: string, columnCondition: string): string =>
   `select c.relname, null::name as attname from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -74,7 +74,7 @@ begin
   end loop;
 end`)}`
 
-/** How long a question of a reader may take before it is ended. */
+/** The maximum duration of a reader's statement. */
 const statementTimeout = "60s"
 
 const createRole = (role: string): string =>
@@ -86,7 +86,7 @@ const createRole = (role: string): string =>
 const grantDatabase = (privileges: string, role: string): string =>
   `do ${literal(`begin execute format(${literal(`grant ${privileges} on database %I to ${identifier(role)}`)}, current_database()); end`)}`
 
-/** Before Postgres 15 everybody may create in the namespace "public". */
+/** Before Postgres 15 every role may create objects in the namespace "public". */
 const closePublic = `do ${literal(
   `begin if exists (select from pg_namespace where nspname = ${literal("public")}) then revoke create on schema public from public; end if; end`
 )}`

@@ -1,16 +1,16 @@
 /**
  * Names in SQL.
  *
- * Promise: a name reaches SQL only through {@link identifier}, which refuses what Postgres would cut, fold or
- * misread. Values never come this way: they are parameters. Whatever name an API has, {@link nameFor} finds one that
- * passes, that no other name of the table equals even when case is ignored, and that says where it comes from.
+ * Promise: a name reaches SQL only through {@link identifier}, which refuses what Postgres would cut, fold or misread.
+ * Values never come this way: they are parameters. {@link nameFor} maps any name of an API to a valid, recognisable
+ * one. No other name of the table equals it, even when case is ignored.
  */
 import { createHash } from "node:crypto"
 
 /** Postgres cuts longer names with no more than a notice. */
 export const bytesMax = 63
 
-/** What follows the name of a resource in the name of the table of its superseded versions. */
+/** The suffix of the table of superseded versions, after the name of the resource. */
 export const supersededSuffix = "__superseded"
 
 /** A checked, quoted SQL identifier. Throws on a name that is not plain, which is a defect of the caller. */
@@ -34,8 +34,8 @@ const reserved: ReadonlySet<string> = new Set(["tableoid", "xmin", "cmin", "xmax
 const hashDigits = 8
 
 /**
- * The name in the database for a name of the API: its own where that is plain and free, else what is readable of it with
- * a hash behind. `used` has lower-case names. Throws on a name that is no text, which never passes decoding.
+ * The name in the database for a name of the API: the same name where it is plain and free, otherwise its readable
+ * characters and a hash. `used` has lower-case names. Throws on a name that is no text, which never passes decoding.
  */
 export const nameFor = (apiName: string, used: ReadonlySet<string>, lengthMax = bytesMax): string => {
   if (apiName.includes("\0") || !apiName.isWellFormed()) {
@@ -43,7 +43,7 @@ export const nameFor = (apiName: string, used: ReadonlySet<string>, lengthMax = 
   }
   const isFree = (name: string) => !used.has(name.toLowerCase()) && !reserved.has(name.toLowerCase())
   const isPlain = /^[A-Za-z][A-Za-z0-9_]*$/.test(apiName) && !apiName.toLowerCase().endsWith(supersededSuffix)
-  // What begins with an underscore is ours, also in versions to come.
+  // Names that begin with an underscore belong to Tributary, also in later versions.
   if (isPlain && apiName.length <= lengthMax && isFree(apiName)) return apiName
   const readable = apiName
     .normalize("NFKD")

@@ -1,11 +1,11 @@
 /**
  * Indexes beside the primary keys.
  *
- * Promise: few, and none that slows down a first load. An index is made for a reference that a model says people look
- * rows up by, and only once the table is known to hold {@link rowsMin} rows or more: a smaller table is read faster
- * whole, and a table that is just being loaded for the first time has no statistics yet. References hardly ever change,
- * so that an update of a row can still stay on its page; the time of change moves with every update and
- * would forbid exactly that, which is why it never gets one.
+ * Promise: there are few indexes, and none slows down a first load. An index is made for fields by which people look
+ * rows up, as a model states, once the statistics show {@link rowsMin} rows or more. A smaller table is read faster
+ * without an index, and a table in its first load has no statistics yet. References hardly ever change, so that an
+ * update of a row can still stay on its page. The time of change changes with every update, and an index on it would
+ * prevent that; therefore it never gets one.
  */
 import { identifier, literal } from "./Identifier.ts"
 import type { Model, ModelDatasets, ModelIndex } from "./Model.ts"
@@ -17,7 +17,7 @@ export interface Index extends ModelIndex {
   readonly name: string
 }
 
-/** The indexes that the models ask for, each once. */
+/** The indexes that the models state, each once. */
 export const indexesOf = (models: ReadonlyArray<Model>): ReadonlyArray<Index> => {
   const byName = new Map<string, Index>()
   for (const { indexes } of models) {
@@ -31,8 +31,8 @@ export const indexesOf = (models: ReadonlyArray<Model>): ReadonlyArray<Index> =>
 
 /**
  * The statements for one index. Not `concurrently`: that cannot run in a transaction, leaves a broken index behind when
- * it fails, and waits for every transaction of the database; building one takes about a second for some millions of
- * rows, in which landings wait and readers do not.
+ * it fails, and waits for every transaction of the database. Building an index takes about a second for some millions
+ * of rows; meanwhile landings wait and readers do not.
  */
 export const statementsOf = (index: Index, datasets: ModelDatasets): ReadonlyArray<string> => {
   const columns = ["_company_id", ...index.fields].map(identifier).join(", ")

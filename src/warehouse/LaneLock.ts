@@ -3,7 +3,7 @@
 export const nameOf = (companyId: bigint, resource: string, lane: string): string =>
   `tributary:${companyId}:${resource}${lane === "live" ? "" : `:${lane}`}`
 
-/** The lock of a transaction that lands for the lane. */
+/** The name of the lock of a landing transaction of the lane. */
 export const landingNameOf = (companyId: bigint, resource: string, lane: string): string =>
   `${nameOf(companyId, resource, lane)}:landing`
 

@@ -1,9 +1,9 @@
 /**
  * A model: a view for people as data, its SQL and its documentation.
  *
- * Promise: what people read of a view is what its file says. The file is SQL that begins with a comment: the question
+ * Promise: the documentation of a view is that of its file. The file is SQL that begins with a comment: the question
  * that the view answers, what counts and what does not, the indexes that help it, and every column with its type and
- * meaning. A file that leaves one of these out is refused when it is read.
+ * meaning. A file without one of these parts is refused when it is read.
  *
  * The SQL names a resource's table as `{{path}}` and today as `{{as_of}}`; nothing else is filled in.
  */
@@ -11,9 +11,9 @@ import { identifier } from "./Identifier.ts"
 
 /** Postgres namespaces that a view touches. */
 export interface ModelDatasets {
-  /** Where the current records stand. */
+  /** The dataset of the current records. */
   readonly current: string
-  /** Where the views stand. */
+  /** The dataset of the views. */
   readonly models: string
 }
 
@@ -38,17 +38,17 @@ export interface Model {
   readonly name: string
   /** The question that it answers, one line. */
   readonly question: string
-  /** Everything that is to be known of it, the question first. */
+  /** The whole documentation, the question first. */
   readonly comment: string
   readonly columns: ReadonlyArray<ModelColumn>
   readonly indexes: ReadonlyArray<ModelIndex>
   /** Resources whose tables it reads. */
   readonly resources: ReadonlyArray<string>
-  /** The query, with names of tables left open. */
+  /** The query, with placeholders for the names of tables. */
   readonly sql: string
 }
 
-/** Stands for the function that says what today is. */
+/** The name of the function that answers today's date. */
 const asOf = "as_of"
 
 const placeholder = /\{\{(\w+)\}\}/g
@@ -116,10 +116,10 @@ export const modelOf = (name: string, file: string): Model => {
 export const viewName = (model: Model, datasets: ModelDatasets): string =>
   `${identifier(datasets.models)}.${identifier(model.name)}`
 
-/** Quoted and qualified name of the function that says what today is. */
+/** Quoted and qualified name of the function that answers today's date. */
 export const asOfName = (datasets: ModelDatasets): string => `${identifier(datasets.models)}.${identifier(asOf)}`
 
-/** The query of the view in these datasets; every column has the name and the type that the file says. */
+/** The query of the view in these datasets; every column has the name and the type that the file states. */
 export const queryOf = (model: Model, datasets: ModelDatasets): string => {
   const filled = model.sql.replace(placeholder, (_whole, name: string) =>
     name === asOf ? `${asOfName(datasets)}()` : `${identifier(datasets.current)}.${identifier(name)}`

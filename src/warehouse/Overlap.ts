@@ -5,7 +5,7 @@
  * as late again renews it; without one it falls below the configured overlap and no longer counts.
  */
 
-/** The overlap in milliseconds as of now, of the checkpoint of that alias. Whole days count. */
+/** The current overlap in milliseconds, of the checkpoint with this alias. Only whole days count. */
 export const learnedOverlap = (alias: string): string =>
   `(${alias}.learned_overlap_ms * power(0.5, greatest(0, floor(coalesce(extract(epoch from tributary.now() - ${alias}.overlap_learned_at), 0) ` +
   `/ 86400)) / 7))::bigint`

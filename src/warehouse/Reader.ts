@@ -4,17 +4,16 @@
  *
  * Promise: the session reads and changes nothing. It runs one statement of the extended protocol, as a cursor, in a
  * read-only transaction with a statement timeout. The login is `DATABASE_READER_URL` if that is set. Otherwise an
- * embedded server, or a server that DATABASE_URL reaches as a superuser, gets the role `tributary_reader` with a login of
- * its own, whose password is derived from the superuser's: a statement cannot win back rights that its login never had.
- * An owner that is no superuser reads as itself, with `set role` where it may. A statement can undo that role; the
- * transaction is read-only all the same. An owner that can become a superuser, or may read files of
- * the server, is refused.
+ * embedded server, or a server that DATABASE_URL reaches as a superuser, gets the role `tributary_reader` with a login
+ * of its own, whose password is derived from the superuser's: a statement cannot win back rights that its login never
+ * had. An owner that is no superuser reads as itself, with `set role` where it may. A statement can undo that role; the
+ * transaction is still read-only. An owner that can become a superuser, or may read files of the server, is refused.
  *
- * The reader sees the records, their history, the models, and the control plane without its secrets
- * ({@link Grants.secretTables}). A crash leaves at most a role without some of its grants; the next session adds them.
+ * The reader sees the records, their history, the models, and the control plane without its secrets ({@link
+ * Grants.secretTables}). A crash leaves at most a role without some of its grants; the next session adds them.
  *
  * The dashboard's statements are fixed. Where no reader can log in, or it may not read the control plane, the dashboard
- * reads as the owner in a read-only transaction, and `tributary doctor` says so.
+ * reads as the owner in a read-only transaction, and `tributary doctor` reports it.
  */
 import { createHmac } from "node:crypto"
 import * as Context from "effect/Context"
@@ -47,17 +46,17 @@ export const ReaderOptions = Context.Reference<ReaderOptions>("tributary/warehou
 /** How a session becomes the reader. */
 export type Login =
   | { readonly _tag: "Url"; readonly url: Redacted.Redacted }
-  /** The role that this program makes, by the rights of a superuser. */
+  /** The role that this program creates with the rights of a superuser. */
   | { readonly _tag: "Own" }
-  /** The owner, which lays its rights down with `set role`. */
+  /** The owner, which drops its rights with `set role`. */
   | { readonly _tag: "Role" }
   /** The owner itself: there is no reader. */
   | { readonly _tag: "Owner"; readonly remedy: string }
-  /** The owner may do what no read-only transaction prevents, such as reading files of the server. */
+  /** The owner has rights that a read-only transaction does not prevent, such as reading files of the server. */
   | { readonly _tag: "Refused"; readonly message: string; readonly remedy: string }
 
 export const statementTimeout = "60s"
-/** A push may take its time between two fetches. */
+/** A push may pause for long between two fetches. */
 const idleTimeout = "10min"
 const lockTimeout = "5s"
 const connectionsMax = 20
@@ -69,8 +68,9 @@ const makeReader =
   "DATABASE_READER_URL to log in as it"
 
 /**
- * Roles that no read-only transaction holds back: superusers, and roles that reach files and programs of the server. A
- * session is refused if a statement can take one of them with `set_config('role', …)`, or is one. Null: there is none.
+ * Roles that a read-only transaction does not restrict: superusers, and roles that reach files and programs of the
+ * server. A session is refused if a statement can take one of them with `set_config('role', …)`, or is one. Null: there
+ * is no such role.
  */
 const powersSql = `select string_agg(rolname::text, ', ' order by rolname) from pg_roles
   where (rolsuper or rolname in ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program'))
@@ -87,7 +87,7 @@ export const readerStatement = Statement.make({
                 (${powersSql}) as powers`
 })
 
-/** Which login a session would take. Changes nothing. */
+/** The login that a session would use. Changes nothing. */
 export const loginOf: Effect.Effect<Login, DatabaseError, Database> = Effect.gen(function* (): Effect.fn.Return<
   Login,
   DatabaseError,
@@ -165,14 +165,14 @@ export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.S
   return client
 })
 
-/** How the dashboard reads. */
+/** The read access of the dashboard. */
 export interface Pages {
   readonly sql: SqlClient.SqlClient
   /** The role that each transaction takes with `set local role`; null where the login is enough. */
   readonly role: string | null
-  /** Grants the reader what was made since; does nothing where this program does not grant. */
+  /** Grants the reader what was created since; does nothing where this program does not grant. */
   readonly grant: Effect.Effect<void, DatabaseError>
-  /** Why it is the owner that reads; null where it is the reader. */
+  /** Why the owner reads instead of the reader; null where the reader reads. */
   readonly asOwner: SkippedPages | null
 }
 
@@ -184,7 +184,7 @@ export interface SkippedPages {
 
 const grantAgain = "run npx tributary schema grants | psql as the owner of the tables"
 
-/** What of the control plane the session may not read; null where it may read all that is no secret. */
+/** The parts of the control plane that the session may not read; null where it may read all but the secrets. */
 export const unreadableStatement = Statement.make({
   name: "look at the rights of the reader",
   columns: { names: "text?" },
@@ -239,7 +239,7 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
   }
 )
 
-/** To be run before each fetch of a cursor: a statement can change the limit for those that follow. */
+/** Runs before each fetch of a cursor: a statement can change the limit of the statements that follow. */
 export const limitTime = (client: pg.Client): Effect.Effect<unknown, DatabaseError> =>
   query(client, "limit the time", `set local statement_timeout = '${statementTimeout}'`)
 
@@ -261,7 +261,10 @@ const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
   }
 })
 
-/** Two processes may make or grant the same at once; the loser looks again. XX000: a catalogue row was just updated. */
+/**
+ * Two processes may create or grant the same at once; the one that fails tries again. XX000: a catalogue row was just
+ * updated.
+ */
 const collided = (error: DatabaseError): boolean => ["42710", "23505", "XX000"].includes(error.code ?? "")
 
 type DatabaseShape = Context.Service.Shape<typeof Database>
@@ -284,7 +287,7 @@ const asOwnReader = Effect.fnUntraced(function* (database: DatabaseShape) {
   const reader = connectTo(server)
   yield* grantIn(database)
   return yield* reader.pipe(
-    // Made just now without a password, or the superuser's has changed since.
+    // The role was just created without a password, or the superuser's password has changed since.
     Effect.catchIf(
       (error) => error.code === "28P01" || error.code === "28000",
       () =>
@@ -307,7 +310,7 @@ const setPassword = (owner: pg.Client, password: string) =>
      commit`
   )
 
-/** Makes the role, and grants what it lacks; a warehouse without news costs one look at its catalogue. */
+/** Creates the role, and grants what it lacks; an up-to-date warehouse costs one read of its catalogue. */
 const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) {
   const { datasets } = yield* ReaderOptions
   const name = identifier(role)
@@ -364,7 +367,7 @@ const identifierText = (name: string): string => {
 /** Any constant will do. */
 const grantLock = "7305881479"
 
-/** A session could block a sync by its locks. On the embedded server only the superuser needs them. */
+/** A reader's session could block a sync by advisory locks. On the embedded server only the superuser needs them. */
 const closeAdvisoryLocks = `
       for lacking in
         select p.oid::regprocedure as signature from pg_proc p

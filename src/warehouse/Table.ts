@@ -1,5 +1,5 @@
 /**
- * The tables that a resource becomes: the current records, the superseded versions, and the view of all versions.
+ * The tables of a resource: the current records, the superseded versions, and the view of all versions.
  *
  * Promise: names and types follow from the catalogue alone (the contract is section 5.4 of the design), so that two
  * installations with the same catalogue have the same warehouse.
@@ -18,9 +18,9 @@ export interface Datasets {
 export const datasetsDefault: Datasets = { current: "erp", history: "erp_history" }
 
 export interface Column {
-  /** In the database. */
+  /** Its name in the database. */
   readonly name: string
-  /** In the API, which is what a record's JSON says. */
+  /** Its name in the API, and in a record's JSON. */
   readonly field: string
   /** Quoted. */
   readonly sql: string
@@ -136,7 +136,7 @@ const columnOf = (field: Field, roles: FieldRoles): Column => {
   }
 }
 
-/** Meta columns, in the order in which they stand in every table. */
+/** Meta columns, in their order in every table. */
 const metaColumns: ReadonlyArray<Column> = [
   meta("custom_fields", "jsonb", "the install's own fields of the record", "json"),
   meta("_extra", "jsonb", "fields that the catalogue does not know, and digits that a column cannot hold", "json"),
@@ -188,7 +188,7 @@ const createSuperseded = (table: Table): string =>
 const pairsMax = 45
 
 /** The record as the source sends it, as JSON: decimals as strings, instants in UTC. */
-export const recordJson = (table: Table, alias: string): string => {
+const recordJson = (table: Table, alias: string): string => {
   const pairs = table.columns.map((column) => {
     const value = `${alias}.${column.sql}`
     const shown =
@@ -212,7 +212,7 @@ export const recordJson = (table: Table, alias: string): string => {
   return chunks.join(" || ")
 }
 
-/** Every version a row had: the superseded ones and the current one. */
+/** The view of every version of a row: the superseded ones and the current one. */
 const createView = (table: Table): string => {
   const columns = (alias: string, validTo: string) =>
     `${alias}."_company_id", ${alias}."id", ${alias}."_version", ${alias}."_observed_at" as "_valid_from", ${validTo} as "_valid_to", ` +

@@ -1,10 +1,10 @@
 /**
  * The plan that brings the warehouse's tables up to the catalogue.
  *
- * Promise: changes are additive. A missing table, column or primary key is created; comments are kept up to date. A column
- * of another type is reported and never changed. After a column is added to a table with rows, the next run is a full
- * scan, which fills it; so a dropped column is restored too. Of several processes one applies the plan, and the others
- * wait. A change that waits for a table gives up soon, so that readers behind it do not wait long.
+ * Promise: changes are additive. A missing table, column or primary key is created; comments are kept up to date. A
+ * column of another type is reported and never changed. After a column is added to a table with rows, the next run is a
+ * full scan, which fills it; so a dropped column is restored too. Of several processes one applies the plan, and the
+ * others wait. A change waits for a table in use only for a short time, so that readers behind it do not wait long.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -32,7 +32,7 @@ export class TableConflict extends Data.TaggedError("TableConflict")<{
   override get message(): string {
     const remedy =
       this.remedy ??
-      "Undo that, or rename or drop it: the next sync makes it anew and reads every record. Or use another dataset (warehouse.current in the configuration)"
+      "Undo that, or rename or drop it: the next sync creates it again and reads every record. Or use another dataset (warehouse.current in the configuration)"
     return `${this.table}: ${this.detail}. ${remedy}; nothing was changed`
   }
 }
@@ -222,7 +222,7 @@ export const planFor = Effect.fnUntraced(function* (
   return planned
 })
 
-/** No other lock has this number. */
+/** The number of this advisory lock is used for no other. */
 export const planLockStatement = Statement.make({
   name: "wait for changes of the tables",
   columns: { pg_advisory_xact_lock: "void" },
@@ -239,8 +239,8 @@ const refused = (where: string, error: SqlError): SqlError | TableConflict => {
         table: where,
         detail: `Postgres refuses the change: ${message} (${code})`,
         remedy: code.startsWith("23")
-          ? "Undo what was changed by hand, or rename or drop the table: the next sync makes it anew and reads every record"
-          : "Undo what stands in the way (a trigger, a view, a missing right) and run this again"
+          ? "Undo what was changed by hand, or rename or drop the table: the next sync creates it again and reads every record"
+          : "Remove the cause (a trigger, a view, a missing right) and run this again"
       })
 }
 
@@ -278,15 +278,14 @@ export const run = Effect.fnUntraced(function* (
 
 /** Plans and applies in one transaction; returns the statements. */
 export const apply = Effect.fn("TablePlan.apply")(function* (
-  tables: ReadonlyArray<Table>,
-  options: PlanOptions = {}
+  tables: ReadonlyArray<Table>
 ): Effect.fn.Return<ReadonlyArray<string>, TableConflict | SqlError, SqlClient.SqlClient> {
-  if ((yield* planFor(tables, options)).length === 0) return []
+  if ((yield* planFor(tables)).length === 0) return []
   return yield* changing(
     "the tables",
     Effect.gen(function* () {
       // Another process may have done it meanwhile.
-      const planned = yield* planFor(tables, options)
+      const planned = yield* planFor(tables)
       yield* run(planned)
       return planned
     })

@@ -3,7 +3,7 @@
  *
  * Promise: an up-to-date warehouse costs one query. A view with dependents is replaced in place or left as it is, never
  * dropped, and a foreign relation is never replaced. A model without its tables is skipped, one that cannot change is
- * refused with its reason, and the sync goes on.
+ * refused with its reason, and the sync continues.
  *
  * The comment of each view ends with a digest of its definition, by which the next run recognises it.
  */
@@ -157,8 +157,8 @@ const planView = (
   if (dependents.length > 0) {
     return {
       name: model.name,
-      reason: `its columns change, and ${dependents.join(", ")} ${dependents.length === 1 ? "rests" : "rest"} on it`,
-      remedy: `drop what rests on it, run npx tributary schema apply, and make it again on the new columns`
+      reason: `its columns change, and ${dependents.join(", ")} ${dependents.length === 1 ? "depends" : "depend"} on it`,
+      remedy: `drop what depends on it, run npx tributary schema apply, and create it again on the new columns`
     }
   }
   const granted = (found.grantees ?? []).map((grantee) => `grant select on ${view} to ${grantee}`)
@@ -169,14 +169,10 @@ const planView = (
   }
 }
 
-/**
- * The plan, without steps when everything is up to date. It costs one query and changes nothing. `coming` names tables that
- * will exist by then.
- */
+/** The plan, without steps when everything is up to date. It costs one query and changes nothing. */
 export const planFor = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
-  datasets: ModelDatasets,
-  coming: ReadonlySet<string> = new Set()
+  datasets: ModelDatasets
 ): Effect.fn.Return<ViewPlan, SqlError, SqlClient.SqlClient> {
   const steps: Array<Step> = []
   const skipped: Array<Skipped> = []
@@ -189,7 +185,7 @@ export const planFor = Effect.fnUntraced(function* (
     ])
   )
   const possible = models.filter(({ name, resources }) => {
-    const missing = resources.filter((path) => !existing.has(`table.${path}`) && !coming.has(path))
+    const missing = resources.filter((path) => !existing.has(`table.${path}`))
     if (missing.length > 0) skipped.push({ name, missing })
     return missing.length === 0
   })
@@ -222,7 +218,7 @@ export const planFor = Effect.fnUntraced(function* (
   return { steps, skipped, refused }
 })
 
-/** No other lock has this number. */
+/** The number of this advisory lock is used for no other. */
 export const viewsLockStatement = Statement.make({
   name: "wait for changes of the views",
   columns: { pg_advisory_xact_lock: "void" },
@@ -244,7 +240,7 @@ const remedyOf = (code: string): string => {
     case "57014":
       return busyRemedy
     case "2BP01":
-      return "drop what rests on it, run npx tributary schema apply, and make it again"
+      return "drop what depends on it, run npx tributary schema apply, and create it again"
     default:
       return "see npx tributary schema plan for the statement; unless the tables were changed by hand, please report it"
   }

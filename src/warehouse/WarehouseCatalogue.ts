@@ -29,7 +29,7 @@ import { bytesMax, nameFor, supersededSuffix } from "./Identifier.ts"
 export interface ConfiguredResource {
   /** Where its list is, below the base address. */
   readonly path: string
-  /** The area of its scope; null when that is not known, so that only asking shows whether the token may read it. */
+  /** The area of its scope; null when that is not known, so that only a request shows whether the token may read it. */
   readonly area: string | null
   /** Whether its list offers `modifiedsince` and its records carry their time of change. */
   readonly modifiedSince: boolean
@@ -73,7 +73,7 @@ const configured = (one: ConfiguredResource, traits: SourceTraits): Resource => 
   })
 }
 
-/** Whether the configuration says more of it than which fields are ignored. */
+/** Whether the configuration states more about it than the ignored fields. */
 const states = ({ area, cancel, key, modifiedSince }: ConfiguredResource): boolean =>
   area !== null || cancel || key !== null || modifiedSince
 
@@ -109,8 +109,8 @@ export interface InferredColumn extends Inferred {
 }
 
 /**
- * The resource with its inferred columns behind its own fields. A field that the connector states since keeps the inferred
- * column and its type.
+ * The resource with its inferred columns after its own fields. A field that the connector states by now keeps the
+ * inferred column and its type.
  */
 export const withInferred = (base: Resource, inferred: ReadonlyArray<InferredColumn>): Resource => {
   if (inferred.length === 0) return base

@@ -1,21 +1,22 @@
 /**
- * The table at the end of a run of the bench.
+ * The table at the end of a bench run.
  *
- * Promise: a figure with a bound says whether it keeps it; one that could not be measured says so and keeps nothing.
+ * Promise: a figure with a bound shows whether it meets the bound. A figure that could not be measured shows so and
+ * meets no bound.
  */
 import * as Output from "../../src/cli/Output.ts"
 
 export interface Figure {
   readonly what: string
   readonly value: number | null
-  /** What it is compared with; null when the bound is on the value itself. */
+  /** The value of the baseline; null when the bound is on the value itself. */
   readonly baseline: number | null
   readonly unit: "rows/s" | "events/s" | "MB" | "s" | "ms" | "requests" | "rows" | "share"
   readonly bound: Bound | null
   readonly note: string
 }
 
-/** On the ratio where there is a baseline, else on the value. */
+/** A bound on the ratio if there is a baseline, otherwise on the value. */
 export interface Bound {
   readonly kind: "at least" | "at most"
   readonly limit: number
@@ -29,7 +30,7 @@ export const median = (values: ReadonlyArray<number>): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** The median of what was measured; null when one was not. */
+/** The median of the measured values; null when one is missing. */
 export const medianOf = (values: ReadonlyArray<number | null>): number | null => {
   const known = values.filter((value) => value !== null)
   return known.length === 0 || known.length < values.length ? null : median(known)
@@ -72,7 +73,7 @@ const boundShown = ({ bound, baseline, unit }: Figure): string => {
 
 export const table = (figures: ReadonlyArray<Figure>): string =>
   Output.table(
-    ["what", "value", "baseline", "unit", "ratio", "bound", "verdict", ""],
+    ["what", "value", "baseline", "unit", "ratio", "bound", "result", ""],
     figures.map((figure) => [
       figure.what,
       shown(figure.value, figure.unit),
@@ -86,6 +87,6 @@ export const table = (figures: ReadonlyArray<Figure>): string =>
     ["left", "right", "right", "left", "right", "left", "left"]
   )
 
-/** For machines. */
+/** The figures as JSON. */
 export const plain = (figures: ReadonlyArray<Figure>): ReadonlyArray<unknown> =>
   figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), verdict: verdictOf(figure) }))

@@ -26,14 +26,14 @@ const ticksPerSecond = ((): number => {
 interface Stat {
   readonly parent: number
   readonly own: number
-  /** Of its children that have ended. */
+  /** Processor time of its children that have ended. */
   readonly ended: number
 }
 
 const statOf = (pid: number): Stat | null => {
   const text = read(`/proc/${pid}/stat`)
   if (text === null) return null
-  // The name in brackets may hold spaces; the fields behind it are numbers: state, parent, …
+  // The name in brackets may contain spaces. The fields after it are numbers: state, parent, …
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
   const ticks = (place: number) => Number(fields[place]) / ticksPerSecond
   return { parent: Number(fields[1]), own: ticks(11) + ticks(12), ended: ticks(13) + ticks(14) }
@@ -42,7 +42,7 @@ const statOf = (pid: number): Stat | null => {
 /** Seconds of processor time of a process alone. */
 export const cpuOf = (pid: number): number | null => statOf(pid)?.own ?? null
 
-/** Seconds of processor time of a process, its children that live and those that have ended. */
+/** Seconds of processor time of a process, of its live children and of those that have ended. */
 export const cpuOfFamily = (pid: number): number | null => {
   const root = statOf(pid)
   if (root === null) return null
@@ -55,13 +55,13 @@ export const cpuOfFamily = (pid: number): number | null => {
   return sum
 }
 
-/** The most memory that a process ever had, in MB. */
+/** The peak memory of a process, in MB. */
 export const peakMbOf = (pid: number): number | null => {
   const match = /VmHWM:\s+(\d+)/.exec(read(`/proc/${pid}/status`) ?? "")
   return match === null ? null : Number(match[1]) / 1024
 }
 
-/** The memory that a process has now, in MB. */
+/** The current memory of a process, in MB. */
 export const rssMbOf = (pid: number): number | null => {
   const match = /VmRSS:\s+(\d+)/.exec(read(`/proc/${pid}/status`) ?? "")
   return match === null ? null : Number(match[1]) / 1024
@@ -74,7 +74,7 @@ export interface Cost {
 
 const watchEveryMs = 10
 
-/** Looks at a process until it ends; what the last moments add is not seen, and both figures only ever grow. */
+/** Polls a process until it ends. The last moments are missed; both figures only ever grow. */
 export const watch = (pid: number): (() => Cost) => {
   let cost: Cost = { peakMb: null, cpuSeconds: null }
   const look = () => {

@@ -31,7 +31,7 @@ export interface Source {
   readonly token: string
 }
 
-/** What a program cost: itself, and what it made the server and Postgres work. */
+/** The cost of a program: its own, and that of the server and Postgres for it. */
 export interface WholeCost extends Cost {
   readonly serverCpuSeconds: number | null
   readonly postgresCpuSeconds: number | null
@@ -53,7 +53,7 @@ interface Totals {
 
 export interface SyncRun extends Run {
   readonly totals: Totals
-  /** The work of the resource alone. */
+  /** The time of the resource alone. */
   readonly seconds: number
 }
 
@@ -65,7 +65,7 @@ export interface MinimalRun extends Run {
 export interface PushRun extends Run {
   readonly counts: Readonly<Record<string, number>>
   readonly calls: { readonly sent: number; readonly batches: number }
-  /** The pushing alone: from the outbox to the last answer that is written down. */
+  /** The time of pushing alone: from the outbox to the last recorded answer. */
   readonly seconds: number
 }
 
@@ -74,35 +74,35 @@ export interface PostRun extends Run {
   readonly seconds: number
 }
 
-/** What is written, and how. */
+/** The input and settings of a push. */
 export interface PushWish {
-  /** NDJSON, in the folder of {@link Stand.write}. */
+  /** An NDJSON file in the folder of {@link Stand.write}. */
   readonly file: string
   readonly resource: string
   readonly batchSize: number
-  /** Requests under way at the same time. */
+  /** Maximum number of concurrent requests. */
   readonly concurrency: number
 }
 
 export interface SyncSettings {
-  /** Null is no limit. */
+  /** Null means no limit. */
   readonly requestsPerMinute: number | null
-  /** Null asks for none. */
+  /** Null requests none. */
   readonly pageSize: number | null
 }
 
-/** `tributary serve` at work. */
+/** A running `tributary serve`. */
 export interface Serving {
   readonly url: string
-  /** Where deliveries to the company go. */
+  /** The path of deliveries to the company. */
   readonly path: string
-  /** Tells it to stop, and answers what it cost. */
+  /** Stops it and returns its cost. */
   readonly stop: () => Promise<WholeCost>
 }
 
 export interface Stand {
   readonly source: (options: ReadonlyArray<string>, wish: { readonly pageSize: number | null }) => Promise<Source>
-  /** An empty database. */
+  /** Creates an empty database. */
   readonly warehouse: () => Promise<Warehouse>
   readonly sync: (
     source: Source,
@@ -111,9 +111,9 @@ export interface Stand {
     args: ReadonlyArray<string>
   ) => Promise<SyncRun>
   readonly minimal: (source: Source, warehouse: Warehouse, args: ReadonlyArray<string>) => Promise<MinimalRun>
-  /** Makes a file; answers its path. */
+  /** Writes a file and returns its path. */
   readonly write: (name: string, text: string) => string
-  /** Writes the records of a file to the source, without a request limit. */
+  /** Pushes the records of a file to the source, without a request limit. */
   readonly push: (source: Source, warehouse: Warehouse, wish: PushWish) => Promise<PushRun>
   /** Posts the same records by a bare loop. */
   readonly post: (source: Source, warehouse: Warehouse, wish: PushWish) => Promise<PostRun>
@@ -123,7 +123,7 @@ export interface Stand {
     warehouse: Warehouse,
     settings: { readonly secret: string; readonly resources: ReadonlyArray<string> }
   ) => Promise<Serving>
-  /** `tributary serve` as a configuration wants it. */
+  /** Starts `tributary serve` with a configuration. */
   readonly serving: (
     source: Source,
     warehouse: Warehouse,
@@ -131,11 +131,11 @@ export interface Stand {
     env: Readonly<Record<string, string>>
   ) => Promise<{
     readonly pid: number
-    /** What it says when it is ready. */
+    /** The line that it prints when it is ready. */
     readonly line: string
     readonly stop: Serving["stop"]
   }>
-  /** Seconds that Postgres has worked so far. */
+  /** Seconds of processor time of Postgres so far. */
   readonly postgresCpu: () => number | null
   readonly close: () => Promise<void>
 }
@@ -143,18 +143,18 @@ export interface Stand {
 const minimalProgram = fileURLToPath(new URL("./minimal.ts", import.meta.url))
 const posterProgram = fileURLToPath(new URL("./poster.ts", import.meta.url))
 
-/** Records in the heap of the reference server need more than Node takes by itself. */
+/** The records in the heap of the reference server need more than Node's default. */
 const serverHeapMb = 12_000
 
-/** Starts Postgres; servers and databases come when they are asked for. */
+/** Starts Postgres. Servers and databases start on request. */
 export const open = async (): Promise<Stand> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-bench-"))
-  // mkdtemp makes it private; as root, Postgres runs as another user, who has to pass.
+  // mkdtemp makes it private. As root, Postgres runs as another user, who needs access.
   chmodSync(folder, 0o755)
   const scope = Scope.makeUnsafe()
   const references: Array<ReferenceProcess> = []
   const clients: Array<pg.Client> = []
-  /** What is at work. */
+  /** The running child processes. */
   const children = new Set<ChildProcess>()
   const close = async () => {
     for (const child of children) child.kill("SIGKILL")
@@ -217,7 +217,7 @@ export const open = async (): Promise<Stand> => {
     SERVICE_API_TOKEN: token
   })
 
-  /** From now on, how long the server and Postgres work. */
+  /** Measures the cost of the server and Postgres from now on. */
   const others = ({ reference }: Source) => {
     const [serverBefore, postgresBefore] = [cpuOf(reference.pid), cpuOfFamily(postgres.pid())]
     const since = (before: number | null, now: number | null) => (before === null || now === null ? null : now - before)
@@ -227,7 +227,7 @@ export const open = async (): Promise<Stand> => {
     })
   }
 
-  /** Runs a program from a clean slate of Postgres, and counts what it costs. */
+  /** Runs a program after a checkpoint of Postgres, and measures its cost. */
   const counted = async <A>(
     from: Source,
     program: () => { readonly child: ChildProcess; readonly done: Promise<A> }
@@ -278,7 +278,7 @@ export const open = async (): Promise<Stand> => {
     }
   }
 
-  /** Runs one of the baselines to its end; answers the line that it prints. */
+  /** Runs one of the baselines to its end. Returns the line that it prints. */
   const baseline = (from: Source, to: Warehouse, program: string, args: ReadonlyArray<string>) =>
     counted(from, () => {
       const child = spawn(process.execPath, [program, ...args], {
@@ -406,7 +406,7 @@ export interface Fetched {
   readonly bytes: number
 }
 
-/** Reads every page of a list: the bytes alone, or with what `JSON.parse` makes of them. */
+/** Reads every page of a list: the bytes alone, or also parsed with `JSON.parse`. */
 export const fetchAll = async (
   { reference, token }: Source,
   wish: { readonly resource: string; readonly pageSize: number; readonly since?: string; readonly parse: boolean }
@@ -432,7 +432,7 @@ export const fetchAll = async (
   for (let next: Promise<Buffer> | null = ask(null); next !== null;) {
     const page: Buffer = await next
     bytes += page.length
-    // The mark of the next page stands behind the records: it is known before they are parsed.
+    // The token of the next page is behind the records: it is known before they are parsed.
     const cursor = /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1]
     next = cursor === undefined ? null : ask(cursor)
     next?.catch(() => undefined)
@@ -443,7 +443,7 @@ export const fetchAll = async (
   return { seconds, rows, bytes }
 }
 
-/** The table that the product would make of a resource, without what only the product's promises need. */
+/** A table as the product creates it for a resource, without the columns that only the product's promises need. */
 export const bareTable = (resource: string, name: string) => {
   const { columns } = tableOf(serviceV2.resources.get(resource)!, datasetsDefault)
   return {
@@ -457,7 +457,7 @@ export const bareTable = (resource: string, name: string) => {
 
 /** Rows written so far to the tables of the warehouse and to their history, as Postgres counts them. */
 export const rowsWritten = async (warehouse: Warehouse): Promise<number> => {
-  // What a connection that has just ended wrote is counted when its process is gone.
+  // Postgres counts the rows of a connection that has just ended when its process is gone.
   for (let left = 200; left > 0; left--) {
     const [others] = await warehouse.query<{ n: string }>(
       `select count(*) as n from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`

@@ -1,16 +1,17 @@
 /**
- * `npm run bench`: the numbers that the product promises, measured in one run beside the ceilings of the same work.
+ * The command `npm run bench`: the numbers that the product promises, measured in one run beside the ceilings of the
+ * same work.
  *
  *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push --quota --json
  *
- * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `quiet` (nothing changed, every
- * resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook` (acknowledgements a
- * second, and a steady rate of events down to their rows), `push` (100,000 records written to the source), `serve` (what
- * serving costs while there is nothing to do, its page, and how soon a command starts; needs Chromium), `quota` (how much
- * of the request limit is used). The last two take minutes, therefore only when asked for.
+ * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `quiet` (nothing changed,
+ * every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook`
+ * (acknowledgements a second, and a steady rate of events down to their rows), `push` (100,000 records written to the
+ * source), `serve` (the cost of an idle `serve`, its page, and the start of a command; needs Chromium), `quota` (the
+ * used share of the request limit). The last two take minutes and therefore run only on request.
  *
- * Ratios are the point: machines differ and are busy with other things. Baseline and product take turns, and medians
- * are shown. Rates are those of the work; whole commands have lines of their own.
+ * Ratios matter most: machines differ and are busy with other things. Baseline and product alternate, and medians are
+ * shown. Rates are those of the work; whole commands have lines of their own.
  */
 import { cpus } from "node:os"
 import { pipeline } from "node:stream/promises"
@@ -41,11 +42,11 @@ const groups = new Set(flags.only.split(","))
 if (flags.quota) groups.add("quota")
 
 const resource = "invoicelines"
-/** A resource whose records are few and fit on one page. */
+/** A resource with few records, which fit on one page. */
 const small = "invoiceterms"
 const million = 1_000_000
 const changeBatch = 5_000
-/** Further than a scan reaches back before its cursor (300 s unless configured otherwise). */
+/** Longer than the overlap of a scan (300 s unless configured otherwise). */
 const beyondOverlapSeconds = 600
 
 const figures: Array<Figures.Figure> = []
@@ -55,11 +56,11 @@ const perRow = (seconds: number | null, count: number) =>
 const costOf = (run: Stand.Run, count: number) =>
   `CPU us/row: client ${perRow(run.cpuSeconds, count)}, Postgres ${perRow(run.postgresCpuSeconds, count)}, ` +
   `server ${perRow(run.serverCpuSeconds, count)}`
-/** The run in the middle by its rate. */
+/** The run with the median rate. */
 const middle = <A extends { readonly seconds: number }>(runs: ReadonlyArray<A>): A =>
   runs.toSorted((a, b) => a.seconds - b.seconds)[runs.length >> 1]!
 
-/** Changes records of the source: every `step`-th. Answers the source's time before the first change. */
+/** Changes every `step`-th record of the source. Returns the source's time before the first change. */
 const change = async ({ reference }: Stand.Source, ids: number, step: number, mark: string): Promise<string> => {
   const { now } = (await reference.control("GET", "/clock")) as { now: string }
   let records: Array<{ id: number; description: string; qty: string }> = []
@@ -72,7 +73,7 @@ const change = async ({ reference }: Stand.Source, ids: number, step: number, ma
   return now
 }
 
-/** How fast Postgres takes the same rows, ready-made, into a table with the same key. */
+/** The speed of COPY for the same rows, ready-made, into a table with the same key. */
 const copyCeiling = async (warehouse: Stand.Warehouse, from: string): Promise<number> => {
   const chunks: Array<Buffer> = []
   await pipeline(warehouse.client.query(copyTo(`copy ${from} to stdout`)), async (source) => {
@@ -120,7 +121,7 @@ const measurePipeline = async (stand: Stand.Stand) => {
       await source.reference.control("PUT", "/limits", { requestsPerMinute: null })
       if (pageSize > 250) await source.reference.control("PUT", "/dialect", { pageMax: pageSize })
     }
-    // The server renders each record once; from then on every reader gets it for the same price.
+    // The server renders each record once. From then on every reader gets it at the same cost.
     await Stand.fetchAll(fresh, { resource, pageSize, parse: false })
     all.raw.push(await Stand.fetchAll(fresh, { resource, pageSize, parse: false }))
     all.parsed.push(await Stand.fetchAll(fresh, { resource, pageSize, parse: true }))
@@ -132,7 +133,7 @@ const measurePipeline = async (stand: Stand.Stand) => {
       baseline: () => Promise<Stand.MinimalRun>,
       product: () => Promise<Stand.SyncRun>
     ): Promise<readonly [Stand.MinimalRun, Stand.SyncRun]> => {
-      // Whoever comes second may find the machine otherwise than the first: they take turns.
+      // The state of the machine may change between two runs, so they alternate.
       if (round % 2 === 1) {
         const first = await baseline()
         return [first, await product()]
@@ -163,8 +164,8 @@ const measurePipeline = async (stand: Stand.Stand) => {
     if (changed.totals.updated !== rows) throw new Error(`${changed.totals.updated} rows updated instead of ${rows}`)
     const afterChanged = await Stand.rowsWritten(ours)
 
-    // A scan begins before its cursor: what has changed just now is read again, and not written. Time passes at the
-    // source; from then on there is nothing to read.
+    // A scan begins before its cursor: recent changes are read again and not written. Time passes at the source, and
+    // then there is nothing to read.
     await fresh.reference.control("POST", "/clock", { advanceSeconds: beyondOverlapSeconds })
     all.again.push(await stand.sync(fresh, ours, unlimited, [resource]))
     all.still.push(await stand.sync(fresh, ours, unlimited, [resource]))
@@ -335,7 +336,7 @@ const measureQuiet = async (stand: Stand.Stand) => {
   const source = await stand.source(["--data", "demo"], { pageSize: null })
   const warehouse = await stand.warehouse()
   await stand.sync(source, warehouse, unlimited, [])
-  // What the first sync left to be looked at again is looked at.
+  // Reads again what the first sync left for it.
   await stand.sync(source, warehouse, unlimited, [])
   const written = await Stand.rowsWritten(warehouse)
   const before = (await journal(source)).length

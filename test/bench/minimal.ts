@@ -29,7 +29,7 @@ const given = (value: string | undefined, name: string): string => {
 }
 const resource = given(values.resource, "--resource")
 const table = given(values.table, "--table")
-/** Names of the fields, in the order of the table's columns behind `_company_id`. */
+/** Names of the fields, in the order of the table's columns after `_company_id`. */
 const columns = given(values.columns, "--columns").split(",")
 const pageSize = given(values["page-size"], "--page-size")
 const batchRows = Number(values.batch)
@@ -107,7 +107,7 @@ const fetchPage = async (cursor: string | null): Promise<Buffer> => {
   return Buffer.from(await body.arrayBuffer())
 }
 
-/** The mark of the next page stands behind the records: it is known before they are parsed. */
+/** The token of the next page is behind the records: it is known before they are parsed. */
 const nextOf = (page: Buffer): string | null =>
   /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1] ?? null
 
@@ -121,7 +121,7 @@ while (next !== null) {
   const bytes: Buffer = await next
   const cursor = nextOf(bytes)
   next = cursor === null ? null : fetchPage(cursor)
-  // An error is seen where the page is awaited; until then it must not end the process as unhandled.
+  // The error is handled where the page is awaited. Until then it must not end the process as unhandled.
   next?.catch(() => undefined)
   const page = JSON.parse(bytes.toString("utf8")) as PageBody
   chunks.push(render(page.data))
@@ -131,7 +131,7 @@ while (next !== null) {
     const batch = chunks
     chunks = []
     batched = 0
-    // One batch is loaded while one is read.
+    // One batch is loaded while the next is read.
     await loading
     loading = load(batch)
     loading.catch(() => undefined)

@@ -1,10 +1,10 @@
 /**
- * What the server alone takes: the bodies of a push, ready-made, posted by a bare loop with so many requests under way.
+ * The baseline of pushes: ready-made bodies, posted by a bare loop with a number of concurrent requests.
  *
- * It keeps none of the product's promises: nothing is stored before it is sent, no answer is looked at beyond its
- * status, and nothing is sent again. A process of its own, started by `pushes.ts`; answers one line of JSON.
+ * It keeps none of the product's promises: nothing is stored before it is sent, only the status of an answer is
+ * checked, and nothing is sent again. A process of its own, started by `pushes.ts`; it prints one line of JSON.
  *
- *     node test/bench/poster.ts <file> <resource> <records in a call> <requests under way>
+ *     node test/bench/poster.ts <file> <resource> <records per request> <concurrent requests>
  */
 import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
@@ -32,7 +32,7 @@ const post = async () => {
       body
     })
     await answer.body.arrayBuffer()
-    if (answer.statusCode !== 207) throw new Error(`a call was answered ${answer.statusCode}`)
+    if (answer.statusCode !== 207) throw new Error(`a request was answered ${answer.statusCode}`)
   }
 }
 const began = process.hrtime.bigint()

@@ -21,7 +21,7 @@ const fileOf = (stand: Stand, records: number): string => {
   )
 }
 
-/** The server as it was when it started. */
+/** Resets the server to its state at its start. */
 const reset = async ({ reference }: Source): Promise<Source> => {
   await reference.control("POST", "/reset", {})
   await reference.control("PUT", "/limits", { requestsPerMinute: null })
@@ -33,7 +33,7 @@ interface Request {
   readonly path: string
 }
 
-/** Calls that wrote, as the server counts them. */
+/** Number of write requests, as the server counts them. */
 const callsOf = async ({ reference }: Source) => {
   const { requests } = (await reference.control("GET", "/requests")) as { readonly requests: ReadonlyArray<Request> }
   const writes = requests.filter(({ method }) => method !== "GET")
@@ -41,7 +41,7 @@ const callsOf = async ({ reference }: Source) => {
   return { writes: writes.length, batches: batches.length, reads: requests.length - writes.length }
 }
 
-/** How many of so many records the server has not made exactly once. */
+/** Number of records that the server has not created exactly once. */
 const notOnce = async ({ reference }: Source, records: number): Promise<number> => {
   const times = new Map<string, number>()
   for (const line of await reference.lines(`/history?company=1&resource=${resource}`)) {
@@ -54,15 +54,15 @@ const notOnce = async ({ reference }: Source, records: number): Promise<number> 
 }
 
 export interface Pushed extends PushRun {
-  /** What the server counted. */
+  /** The counts of the server. */
   readonly asked: Awaited<ReturnType<typeof callsOf>>
   readonly notOnce: number
-  /** Records in the warehouse, and those of them that the push itself brought. */
+  /** Records in the warehouse, and those of them that the push itself landed. */
   readonly shown: number
   readonly byPush: number
 }
 
-/** Pushes so many records into a server that was reset. */
+/** Pushes the records into a server that was reset. */
 export const pushOnce = async (stand: Stand, source: Source, wish: PushWish, records: number): Promise<Pushed> => {
   const fresh = await reset(source)
   const warehouse = await stand.warehouse()
@@ -113,7 +113,7 @@ export const pushes = async (
   }
   for (let round = 1; round <= wish.repeat; round += 1) {
     wish.say(`push, round ${round} of ${wish.repeat}`)
-    // Whoever comes second may find the machine otherwise than the first: they take turns.
+    // The state of the machine may change between two runs, so they alternate.
     await (round % 2 === 1 ? post() : push())
     await (round % 2 === 1 ? push() : post())
     small.push(await pushOnce(stand, source, few, wish.few))
@@ -137,7 +137,7 @@ export const pushes = async (
       note: `the server counted ${runs.map(({ asked }) => asked.batches).join(", ")}; ${most(({ asked }) => asked.writes - asked.batches)} other writes, ${most(({ asked }) => asked.reads)} reads`
     },
     {
-      what: "push: records not made exactly once",
+      what: "push: records not created exactly once",
       value: most((run) => run.notOnce),
       baseline: null,
       unit: "rows",

@@ -31,14 +31,14 @@ export interface Sent {
 export interface ReceiverFigures {
   readonly connections: number
   readonly stored: Sent & { readonly perSecond: number; readonly rows: number }
-  /** The same without a database: what HTTP, the signature and reading the body allow. */
+  /** The same without a database: the limit of HTTP, the signature and reading the body. */
   readonly ceiling: Sent & { readonly perSecond: number }
   /** Acknowledgements per second as a share of the ceiling. */
   readonly share: number
 }
 
 export interface ReceiverWish {
-  /** A server with an empty database, at its default durability; a new one is started when none is named. */
+  /** A server with an empty database, at its default durability. A new one is started when this is absent. */
   readonly databaseUrl?: string | undefined
   readonly seconds?: number | undefined
   readonly connections?: number | undefined
@@ -48,7 +48,7 @@ export interface ReceiverWish {
 const firstLine = (child: ChildProcess): Promise<string> =>
   new Promise((resolve, reject) => {
     createInterface({ input: child.stdout! }).once("line", resolve)
-    child.once("exit", (code) => reject(new Error(`ended with ${code} before it said anything`)))
+    child.once("exit", (code) => reject(new Error(`ended with ${code} before it printed a line`)))
   })
 
 const startProgram = (program: string, args: ReadonlyArray<string>): ChildProcess =>
@@ -72,7 +72,7 @@ const round = async (
 
 const ownServer = async (): Promise<{ readonly url: string; readonly close: () => Promise<void> }> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-bench-"))
-  // mkdtemp makes it private; as root, Postgres runs as another user, who has to pass.
+  // mkdtemp makes it private. As root, Postgres runs as another user, who needs access.
   chmodSync(folder, 0o755)
   const scope = Scope.makeUnsafe()
   const { endpoint } = await Effect.runPromise(

@@ -1,5 +1,5 @@
 /**
- * A cheap sender of deliveries: raw sockets, and requests that are signed before the clock starts.
+ * A cheap sender of deliveries over raw sockets, with requests that are signed before the measurement.
  *
  * `sender.ts PORT SECRET SECONDS CONNECTIONS` prints one line: the number of 204 and of other responses, and their
  * response times. Each connection has one delivery in flight. Every delivery has an event of its own.

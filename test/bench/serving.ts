@@ -18,14 +18,14 @@ const views = 40
 const paints = 10
 const commandStarts = 7
 const idleMs = 60_000
-/** From the last run, or from the opening of the page, to where everything has come to rest. */
+/** Time from the last run, or from opening the page, until the process is idle. */
 const settleMs = 20_000
 
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
-/** Beyond the catalogue's, resources that only run when asked. */
+/** Resources beyond the catalogue's, which only run on request. */
 const real = [...serviceV2.resources.keys()]
 const others = Array.from({ length: Math.max(0, resourcesShown - real.length) }, (_, number) => `widgets${number + 1}`)
 const resources = [...real, ...others]
@@ -43,7 +43,7 @@ webhooks: { listen: "127.0.0.1:0" }
 dashboard: { listen: "127.0.0.1:0" }
 `
 
-/** A ledger as a few weeks leave it. */
+/** Fills the ledger as a few weeks would. */
 const remember = (warehouse: Warehouse) =>
   warehouse.query(
     `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_to, pages,
@@ -64,7 +64,7 @@ const percentile = (values: ReadonlyArray<number>, share: number): number => {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
 }
 
-/** How long a command takes from its start to its end, in seconds. */
+/** Seconds from the start of a command to its end. */
 const commandSeconds = async (args: ReadonlyArray<string>): Promise<number> => {
   const took: Array<number> = []
   for (let round = 0; round <= commandStarts; round += 1) {
@@ -114,7 +114,7 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   await sleep(settleMs)
 
   // ------------------------------------------------------------------------------------------------------------ idle
-  /** Without a page that somebody looks at, serve is to cost next to nothing. */
+  /** The cost of an idle serve. Without an open page it should be next to nothing. */
   const idle = async (what: string, cpuMost: number | null) => {
     const [cpuBefore, postgresBefore, from] = [cpuOf(serve.pid), stand.postgresCpu(), now()]
     await sleep(idleMs)
@@ -170,7 +170,7 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   try {
     const painted: Array<number> = []
     for (let round = 0; round < paints; round += 1) {
-      // Each with an empty cache.
+      // Each visit has an empty cache.
       const look = await visit(browser, dashboard)
       await look.go("/")
       const at = await until(

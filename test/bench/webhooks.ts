@@ -27,7 +27,7 @@ export const acknowledgements = async (stand: Stand): Promise<ReadonlyArray<Figu
       baseline: null,
       unit: "events/s",
       bound: { kind: "at least", limit: 10_000 },
-      note: `${stored.acks} in ${stored.seconds.toFixed(1)} s, ${stored.others} answered otherwise`
+      note: `${stored.acks} in ${stored.seconds.toFixed(1)} s, ${stored.others} with other answers`
     },
     {
       what: "webhook: the same beside no database",
@@ -60,19 +60,19 @@ export const acknowledgements = async (stand: Stand): Promise<ReadonlyArray<Figu
 
 const perSecond = 500
 const seconds = 20
-/** Changes are made and sent in rounds of so many events. */
+/** Changes are made and sent in rounds of this many events. */
 const eventsPerRound = 50
 const roundMs = (1000 * eventsPerRound) / perSecond
 const rounds = (seconds * 1000) / roundMs
-/** How long before the first event of a round is sent its records change. */
+/** The time between the change of a round's records and its first event. */
 const leadMs = 300
 const drainMaxMs = 60_000
-/** Rounds that may change records at the same time. */
+/** Maximum number of rounds that change records at the same time. */
 const changersMax = 4
 
 type Values = Readonly<Record<string, unknown>>
 
-/** A record that changes so many times in a round, with an event each time. */
+/** A number of records that change several times in a round, with an event each time. */
 interface Share {
   readonly resource: string
   readonly records: number
@@ -80,8 +80,8 @@ interface Share {
 }
 
 /**
- * Each record of the first two changes once in the whole run, those of the others again and again. `invoicelines` cannot
- * be read by number, only listed.
+ * Each record of the first two resources changes once in the whole run, those of the others again and again.
+ * `invoicelines` cannot be read by id, only listed.
  */
 const mix: ReadonlyArray<Share> = [
   { resource: "invoicelines", records: 18, times: 1 },
@@ -90,10 +90,10 @@ const mix: ReadonlyArray<Share> = [
   { resource: "customers", records: 1, times: 4 }
 ]
 const resources = mix.map(({ resource }) => resource)
-/** With them come as many invoices as change. */
+/** They come with as many invoices as change. */
 const lines = 100_000
 
-/** A text field of each resource that means nothing to another record. */
+/** A text field of each resource without a meaning for other records. */
 const textOf: Readonly<Record<string, string>> = {
   invoicelines: "description",
   invoices: "externalid",
@@ -107,7 +107,7 @@ interface Delivery {
   readonly body: string
 }
 
-/** Records of a round change; answers an event of each change, in their order. */
+/** Changes the records of a round. Returns an event of each change, in order. */
 const changeRound = async (
   change: (resource: string, records: ReadonlyArray<Values>) => Promise<ReadonlyArray<Values>>,
   round: number,
@@ -137,13 +137,13 @@ const changeRound = async (
 interface Sent {
   readonly eventId: string
   readonly status: number | null
-  /** From when it was to be sent to the whole answer. */
+  /** Time from the scheduled send to the whole answer. */
   readonly ms: number
 }
 
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
-/** Sends everything at its time. */
+/** Sends everything at its scheduled time. */
 const sendAll = async (source: Source, serving: Serving, secret: string): Promise<ReadonlyArray<Sent>> => {
   const ids = new Map<string, ReadonlyArray<number>>()
   for (const resource of resources) {
@@ -219,7 +219,7 @@ interface Settled {
   readonly isCurrent: boolean
 }
 
-/** Waits until nothing waits any more, and answers what became of the events that were acknowledged. */
+/** Waits until no event is pending. Returns the results of the acknowledged events. */
 const settled = async (warehouse: Warehouse): Promise<ReadonlyArray<Settled>> => {
   for (let waitedMs = 0; waitedMs < drainMaxMs; waitedMs += 100) {
     const [left] = await warehouse.query<{ n: string }>(
@@ -274,7 +274,7 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
       baseline: null,
       unit: "ms",
       bound: { kind: "at most", limit: 50 },
-      note: `from the time that each was to be sent; p50 ${inMs(percentile(waits, 0.5))} ms, most ${inMs(percentile(waits, 1))} ms`
+      note: `from the scheduled send time; p50 ${inMs(percentile(waits, 0.5))} ms, most ${inMs(percentile(waits, 1))} ms`
     },
     {
       what: `${rate}: not acknowledged`,
@@ -285,7 +285,7 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
       note: `of ${sent.length}`
     },
     {
-      what: `${rate}: acknowledged and not acted on`,
+      what: `${rate}: acknowledged and not processed`,
       value: lost.length,
       baseline: null,
       unit: "rows",
@@ -299,7 +299,7 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
       unit: "s",
       bound: { kind: "at most", limit: 2 },
       note:
-        `from its being stored to the landing that settled it; p50 ${inMs(percentile(delays, 0.5))} ms, most ${inMs(percentile(delays, 1))} ms; ` +
+        `from its insert to the landing that resolved it; p50 ${inMs(percentile(delays, 0.5))} ms, most ${inMs(percentile(delays, 1))} ms; ` +
         `${requests} requests, ${cost.peakMb?.toFixed(0) ?? "?"} MB at most; ` +
         `CPU us/event: serve ${each(cost.cpuSeconds)}, Postgres ${each(cost.postgresCpuSeconds)}, server ${each(cost.serverCpuSeconds)}`
     }

@@ -8,27 +8,27 @@ export interface Answer {
   readonly body: string
 }
 
-/** A POST with the headers that every request has; `more` are whole lines. */
+/** A POST with the headers that every request has. `more` contains whole header lines. */
 export const postOf = (host: string, path: string, body: string, more: ReadonlyArray<string>): Buffer =>
   Buffer.from(
     `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\n` +
       `${more.map((line) => `${line}\r\n`).join("")}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   )
 
-/** The end of the head as it is in the bytes so far; the whole answer where it is there. */
+/** The answer with its head parsed; null while bytes are missing. */
 const whole = (answer: string): Answer | null => {
   const end = answer.indexOf("\r\n\r\n")
   if (end < 0) return null
   const head = answer.slice(0, end)
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1])
   const length = status === 204 ? "0" : /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
-  if (length === undefined) throw new Error(`an answer that does not say how long it is: ${head}`)
-  // Of latin1, a character is a byte.
+  if (length === undefined) throw new Error(`an answer without a length: ${head}`)
+  // In latin1, a character is a byte.
   if (answer.length < end + 4 + Number(length)) return null
   return { status, body: answer.slice(end + 4) }
 }
 
-/** A connection that carries one request at a time. Whoever asks for a second meanwhile has made a mistake. */
+/** A connection that carries one request at a time. A second concurrent request is a bug. */
 export class Line {
   private readonly socket: Socket
   private text = ""
@@ -90,15 +90,15 @@ export class Line {
 }
 
 /**
- * As many connections as there are; whoever comes while all are busy waits for the next. One that the peer has closed, as
- * it does with those that are idle, is replaced.
+ * A fixed number of connections. A request waits while all are busy. A connection that the peer has closed because it
+ * was idle is replaced.
  */
 export const lines = async (port: number, count: number) => {
   const free = await Promise.all(Array.from({ length: count }, () => Line.open(port)))
   const waiting: Array<(line: Line) => void> = []
   return {
     ask: async (request: Buffer): Promise<Answer> => {
-      // In turn, so that none is idle for long enough to be closed while it is taken.
+      // In turn, so that none is idle for long enough to be closed while it is acquired.
       let line = free.shift() ?? (await new Promise<Line>((resolve) => waiting.push(resolve)))
       try {
         if (line.isClosed) line = await Line.open(port)
@@ -109,7 +109,7 @@ export const lines = async (port: number, count: number) => {
         else next(line)
       }
     },
-    /** Once nothing is asked any more. */
+    /** To be called when no request is in flight. */
     close: () => {
       for (const line of free) line.close()
     }

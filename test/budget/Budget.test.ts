@@ -18,7 +18,7 @@ interface Taken {
   readonly at: number
 }
 
-/** Takes as fast as it may, forever, and writes down when. */
+/** Requests permits as fast as possible, forever, and records the time of each. */
 const insatiable = (budget: Budget.BudgetShape, by: string, taken: Array<Taken>, latencyMs = 5) =>
   Effect.forever(
     Effect.gen(function* () {
@@ -32,7 +32,7 @@ const by = (taken: ReadonlyArray<Taken>, name: string) => taken.filter((one) => 
 const within = (taken: ReadonlyArray<Taken>, from: number, to: number) =>
   taken.filter(({ at }) => at >= from && at < to)
 
-/** Deterministic, between 0 and 1. */
+/** A deterministic generator of numbers between 0 and 1. */
 const draws = (seed: number) => {
   let state = seed >>> 0
   return () => {
@@ -170,7 +170,8 @@ describe("the priority of permits", () => {
         ["urgent", 80],
         ["backfill", 2]
       ])
-      // With one permit a minute, the one of ten that is a backfill's comes as soon as none has been used for a minute.
+      // At one permit a minute, the one permit of ten that is for a backfill is given as soon as no backfill permit
+      // counts any more.
       const nearest = served.filter((one) => !one.startsWith("backfill"))
       assert.deepStrictEqual(nearest, ["urgent 80", "urgent 90", "live 10", "live 20", "live 30"])
       assert.deepStrictEqual(served.slice(0, 2), ["urgent 80", "urgent 90"])
@@ -332,7 +333,7 @@ describe("the rate", () => {
 
   it.effect("adapts to another program's use, and recovers when that ends", () =>
     Effect.gen(function* () {
-      // The source serves 100 a minute; for ten minutes another program uses 50 of them, evenly.
+      // The source allows 100 requests a minute. For ten minutes another program uses 50 of them, evenly.
       const budget = yield* Budget.make(100)
       const served: Array<number> = []
       let own = 0
@@ -407,7 +408,8 @@ describe("an unreachable permit store", () => {
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* Fiber.join(first))._tag, "BudgetUnavailable")
       assert.isAtMost(asked, 15)
-      // Somebody is told to wait meanwhile: nobody here sends, and the ledger hears of it before it is asked.
+      // A pause that begins during the outage stops this process, and the store gets it before the next request for
+      // permits.
       yield* budget.pause(Duration.minutes(1), "limit")
       isAway = false
       const second = yield* Effect.forkChild(budget.takePermit)

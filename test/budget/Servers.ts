@@ -1,8 +1,8 @@
-/** Ways in which a server counts a limit, each as the number of requests that it refuses. */
+/** Algorithms by which a server enforces a rate limit. Each returns the number of requests that it refuses. */
 
 export interface Server {
   readonly name: string
-  /** How many of these are refused; times in milliseconds, in order. */
+  /** The number of refused requests. Arrival times are in milliseconds, ascending. */
   readonly refused: (arrivals: ReadonlyArray<number>, perMinute: number) => number
 }
 
@@ -56,7 +56,7 @@ const bucket: Server = {
 
 export const servers: ReadonlyArray<Server> = [fixed(0), fixed(17_300), fixed(59_999), sliding, bucket]
 
-/** The most arrivals in any window of this length. */
+/** The largest number of arrivals in any window of this length. */
 export const most = (arrivals: ReadonlyArray<number>, lengthMs: number): number => {
   let head = 0
   let largest = 0

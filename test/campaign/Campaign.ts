@@ -1,9 +1,11 @@
 /**
- * The campaign: real syncs against a real Postgres and a real server, killed again and again while records change.
+ * The campaign of kills: real syncs against a real Postgres and a real server, killed again and again while records
+ * change.
  *
- * Promise: after each chapter (a fresh warehouse under drawn settings) the warehouse is compared with the source, first
- * after one more ordinary sync only, so that no full scan repairs what was lost; then, with full scans for records that
- * were removed without trace, by `verify` and by plain SQL. The report contains every problem and the seed.
+ * Promise: each chapter has a fresh warehouse and drawn settings. After a chapter the warehouse is compared with the
+ * source. The first comparison follows one ordinary sync only, so that no full scan repairs a loss. The second follows
+ * full scans for records that were removed without a trace. It uses `verify` and plain SQL. The report contains every
+ * problem and the seed.
  */
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { Chance } from "../fuzz/Chance.ts"
@@ -29,9 +31,9 @@ export interface CampaignReport {
   readonly seed: number
   readonly seconds: number
   readonly killed: Readonly<Record<Victim, Readonly<Record<Phase, number>>>>
-  /** Commands that ended before the place at which they were to be killed. */
+  /** Commands that ended before the place of their kill. */
   readonly endedBefore: number
-  /** Syncs during which Postgres was killed: went on by themselves, or were run again. */
+  /** Syncs during which Postgres was killed: those that continued by themselves, and those that were run again. */
   readonly wentOn: number
   readonly runAgain: number
   readonly runs: number
@@ -58,7 +60,7 @@ const resources = [
 const killsPerChapter = 50
 const settingsOf = (path: string) => serviceV2.resources.get(path)!
 
-/** How a chapter's installation is set up. */
+/** The settings of a chapter's installation. */
 interface Setting {
   readonly batchRecords: number
   readonly pageSize: number
@@ -71,7 +73,7 @@ const drawSetting = (chance: Chance, chapter: number): Setting => ({
   batchRecords: chance.pick([20, 60, 200, 2_500]),
   pageSize: chance.pick([10, 25, 50]),
   concurrency: chance.pick([1, 3, 6]),
-  // Every other chapter each, so that one campaign has both.
+  // Alternates, so that one campaign has both.
   sweepMinutes: chapter % 2 === 0 ? 0 : 600,
   backfills: chapter % 4 < 2
 })
@@ -88,27 +90,27 @@ sync:
   sweep_every_minutes: ${sweepMinutes}
 `
 
-/** A company and those who write there and read from there. */
+/** A company with its writer and its commands. */
 interface Track {
   readonly company: number
   readonly chance: Chance
   readonly writer: Writer
   readonly live: Tap
   readonly beside: Tap
-  /** What a sync, or a backfill, that ends by itself does here. */
+  /** The counts of a sync, or a backfill, that ends by itself. */
   readonly usual: Record<"sync" | "backfill", Counts>
 }
 
 interface Attempt extends Awaited<CommandRun["done"]> {
   readonly watched: Watched
-  /** What it was about when its place came; null when it ended before. */
+  /** The command's phase at its place; null when it ended before. */
   readonly phase: Phase | null
 }
 
 const emptyPhases = (): Record<Phase, number> =>
   Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<Phase, number>
 
-/** Parts of a whole number that together are it. */
+/** One part of a whole number; all parts add up to it. */
 const shareOf = (whole: number, parts: number, place: number): number =>
   Math.floor((whole * (place + 1)) / parts) - Math.floor((whole * place) / parts)
 
@@ -245,7 +247,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         const met = results.filter(Boolean).length
         left -= met
         idle = met > 0 ? 0 : idle + 1
-        if (idle > 20) return problem(`company ${track.company}: no command can be killed any more`)
+        if (idle > 20) return problem(`company ${track.company}: commands end before they can be killed`)
       }
     }
     await Promise.all(tracks.map((track, place) => killRounds(track, shareOf(share.kills, tracks.length, place))))
@@ -254,7 +256,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
 
     // --------------------------------------------------------------------------------------------- Postgres is killed
     for (let kills = 0, idle = 0; kills < share.postgresKills; idle += 1) {
-      if (idle > share.postgresKills + 20) return problem("no sync meets a kill of Postgres any more")
+      if (idle > share.postgresKills + 20) return problem("no sync runs while Postgres is killed")
       await Promise.all(tracks.map(writeBefore))
       const first = tracks[chance.below(tracks.length)]!
       const andChildren = chance.is(0.5)
@@ -334,7 +336,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       await writeBefore(track)
       const way = drawn.pick(["taken over", "taken over, the other still at work", "fence"] as const)
       const args = ["sync", ...of(company)]
-      /** Resolved when it has asked for a lock twice after it woke up. */
+      /** Resolved when it has requested a lock twice after it was resumed. */
       const tried = Promise.withResolvers<void>()
       let tries = 0
       const wakes = (moment: Moment) => {
@@ -367,7 +369,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
           )
           if (way === "taken over") {
             const second = await stand.start(args, direct).done
-            if (second.code !== 0) verdict = `the one that took over ended with ${shown(second)}`
+            if (second.code !== 0) verdict = `the second sync ended with ${shown(second)}`
           } else {
             const place = { kind: "request", number: drawn.between(2, 6), stage: "asked" } as const
             const held = Promise.withResolvers<void>()
@@ -390,14 +392,14 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         return false
       }
       const second = await other.attempt
-      if (second !== null && second.code !== 0) verdict = `the one that took over ended with ${shown(second)}`
+      if (second !== null && second.code !== 0) verdict = `the second sync ended with ${shown(second)}`
       if (verdict !== null) problem(`company ${company}, zombie (${way}): ${verdict}`)
       if (ended.code !== 0 && ended.code !== 5)
         problem(`company ${company}, zombie (${way}) ended with ${shown(ended)}`)
       const after = await traces(company, idsOf(before))
       if (JSON.stringify(after) !== JSON.stringify(before)) {
         problem(
-          `company ${company}: a zombie (${way}) wrote after it was taken over: before ${JSON.stringify(before)}, after ${JSON.stringify(after)}`
+          `company ${company}: a zombie (${way}) wrote after another process had acquired its lane: before ${JSON.stringify(before)}, after ${JSON.stringify(after)}`
         )
       }
       if (before.length === 0) return false
@@ -408,13 +410,13 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       tracks.map(async (track, place) => {
         const wanted = shareOf(share.zombies, tracks.length, place)
         for (let met = 0, idle = 0; met < wanted; idle += 1) {
-          if (idle > wanted + 20) return problem(`company ${track.company}: no sync can be stopped any more`)
+          if (idle > wanted + 20) return problem(`company ${track.company}: syncs end before they can be suspended`)
           if (await zombie(track)) met += 1
         }
       })
     )
 
-    // ------------------------------------------------------------------------------------------------------ the verdict
+    // -------------------------------------------------------------------------------------------------- the comparison
     const settle = async (what: string, args: ReadonlyArray<string>) => {
       const ended = await stand.start([...args, "--json"], direct).done
       if (ended.code !== 0) problem(`${what} ended with ${shown(ended)}`)

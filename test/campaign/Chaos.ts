@@ -1,11 +1,12 @@
 /**
- * A proxy with TLS between the service's sender and the receiver that does what networks, proxies and strangers do:
- * deliveries are passed on up to 20 times, late, out of order, not at all, or their answer is lost; old ones come again;
- * forged ones come between. The weather changes: for a while few attempts of a company are dropped, then most or all.
+ * A TLS proxy between the service's sender and the receiver, with the faults of networks, proxies and attackers.
+ * Deliveries are passed on up to 20 times, late, out of order or never, or their answer is lost. Old deliveries are
+ * replayed, and forged ones are added. The drop rate changes: for a while few attempts of a company are dropped, then
+ * most or all.
  *
- * Promise: whatever is done is drawn from one chance and counted. An answer of 2xx reaches the sender only for what the
- * receiver has acknowledged, or will have: what is held back to come out of order is passed on until it is acknowledged.
- * However little is sent, some events of every company are doomed, and every ninth attempt or so meets a forgery.
+ * Promise: every fault is drawn from one random stream and counted. The sender gets a 2xx only for a delivery that the
+ * receiver has acknowledged or will acknowledge: a delayed delivery is passed on until it is acknowledged. However
+ * little is sent, some events of every company are dropped for good, and about every ninth attempt meets a forgery.
  */
 import { Agent, request as httpRequest } from "node:http"
 import { createServer, type Server } from "node:https"
@@ -16,7 +17,7 @@ import { Chance } from "../fuzz/Chance.ts"
 import { certificate } from "../support/certificate.ts"
 import { forgeries, signatureOf } from "../support/deliveries.ts"
 
-/** A delivery as it came from the sender. */
+/** A delivery as the sender sent it. */
 interface Delivery {
   readonly company: string
   readonly eventId: string
@@ -26,7 +27,7 @@ interface Delivery {
   readonly signedAt: number
 }
 
-/** What is known of a company. */
+/** The deliveries of a company. */
 export interface Lane {
   readonly company: string
   /** Events that the sender sent, with their bodies. */
@@ -35,35 +36,35 @@ export interface Lane {
   readonly passed: Set<string>
   /** Events that the receiver acknowledged. */
   readonly acknowledged: Set<string>
-  /** Events of which no attempt is let through. */
+  /** Events whose attempts are all dropped. */
   readonly doomed: Set<string>
 }
 
 export interface Chaos {
   readonly url: string
-  /** The certificate that the sender has to trust. */
+  /** The certificate that the sender must trust. */
   readonly caPem: string
   readonly lanes: ReadonlyMap<string, Lane>
-  /** What was done, and how often. */
+  /** Number of faults by kind. */
   readonly counts: ReadonlyMap<string, number>
-  /** Forged deliveries by kind, and what they were answered. */
+  /** Forged deliveries by kind, with the number of each answer. */
   readonly forged: ReadonlyMap<string, ReadonlyMap<string, number>>
   /** Signing secrets, by company. */
   readonly secrets: Map<string, string>
-  /** Attempts that came from the sender. */
+  /** Number of attempts of the sender. */
   readonly attempts: () => number
-  /** From now on nothing of the company arrives. */
+  /** From now on no delivery of the company arrives. */
   readonly shut: (company: string) => void
-  /** From now on whatever comes is passed on as it is. */
+  /** From now on every delivery is passed on unchanged. */
   readonly calm: () => void
-  /** Passes old deliveries on again, one after the other, until the work is done. */
+  /** Replays old deliveries, one after the other, until the work is done. */
   readonly replayDuring: (work: Promise<unknown>) => Promise<void>
   /** Waits until every delayed request has been passed on. */
   readonly flush: () => Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** The first instant at which an acknowledgement can be relied upon is that at which its answer begins. */
+/** An acknowledgement can be relied upon from the moment when its answer begins. */
 export type Moment = "written" | "answered"
 
 export interface ChaosOptions {
@@ -75,32 +76,35 @@ export interface ChaosOptions {
 }
 
 const toleranceSeconds = 300
-/** Old ones are passed on again while they are surely within the window. */
+/** Maximum age of a replayed delivery, well within the receiver's window. */
 const replaySeconds = 200
 const remembered = 300
 const replayEveryMs = 20
 const requestMaxMs = 10_000
 const copiesMax = 20
-/** Attempts from one forgery to the next, at most; half of it on average. */
+/** Maximum number of attempts from one forgery to the next; half of it on average. */
 const forgedWithin = 17
-/** Events until the first one of a lane that is doomed, and from one to the next, at most. */
+/** Maximum number of events before the first doomed one of a lane, and between two of them. */
 const doomedFirstWithin = 40
 const doomedWithin = 400
-/** The attempts of events that are doomed, as they are counted. */
+/** The name under which attempts of doomed events are counted. */
 export const doomedFate = "refused until it is given up"
 
-/** What a lane meets for a while. */
+/** The faults of a lane for a while. */
 interface Weather {
   readonly isFoul: boolean
   /** The share of attempts that do not arrive. */
   readonly drop: number
-  /** How often a delivery is passed on at most. */
+  /** Maximum number of times that a delivery is passed on. */
   readonly copies: number
-  /** Attempts until it changes. */
+  /** Number of attempts until the weather changes. */
   left: number
 }
 
-/** Fair and foul take turns, so that no subscription is disabled by chance: that takes 24 failed attempts in a row. */
+/**
+ * Fair and foul weather alternate, so that no subscription is disabled by chance: that takes 24 failed attempts in a
+ * row.
+ */
 const nextWeather = (chance: Chance, before: Weather | null): Weather => {
   const isFoul = before === null ? chance.is(0.3) : !before.isFoul
   const copies = chance.between(1, copiesMax)
@@ -158,7 +162,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
       request.end(body)
     })
 
-  /** A company with what happens on the way to it; its sender sends one at a time. */
+  /** A company with the faults of its deliveries. Its sender sends one at a time. */
   const makeLane = (company: string, chance: Chance) => {
     const lane: Lane = {
       company,
@@ -172,7 +176,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     let forgedSoFar = 0
     let isShut = false
     let weather = nextWeather(chance, null)
-    /** Of its own, since how often it is asked depends on the time that things take. */
+    /** A stream of its own, since the number of its draws depends on real time. */
     const replayed = new Chance(chance.below(2 ** 31))
     let untilForged = chance.between(1, forgedWithin)
     let untilDoomed = chance.between(1, doomedFirstWithin)
@@ -206,7 +210,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
       for (const { delivery } of due) void along(passUntilAcknowledged(delivery))
     }
 
-    /** An old delivery, unless none is surely within the window. */
+    /** An old delivery; undefined when none is well within the window. */
     const old = () => {
       const one = past.length === 0 ? undefined : replayed.pick(past)
       return one !== undefined && Math.floor(Date.now() / 1000) - one.signedAt < replaySeconds ? one : undefined
@@ -262,7 +266,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
       count("forged")
     }
 
-    /** What becomes of an attempt: the status that the sender sees, or null for a connection that breaks. */
+    /** Applies a fate to an attempt. Returns the status that the sender sees, or null for a broken connection. */
     const meet = async (delivery: Delivery, attempt: number): Promise<number | null> => {
       const { eventId } = delivery
       letGo()
@@ -272,7 +276,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
         const isThere = new Promise<void>((resolve) => {
           void along(forge(delivery, (moment) => moment === "written" && resolve())).finally(resolve)
         })
-        // Before the real one, so that it could take its place.
+        // Half of the forgeries go before the genuine delivery, so that they could take its place.
         if (chance.is(0.5)) await isThere
       }
       if (chance.is(0.05)) void along(replay())

@@ -1,8 +1,8 @@
 /**
- * Looking for differences by plain SQL.
+ * A comparison of warehouse and source by plain SQL, in both directions, with duplicates.
  *
- * Promise: written without `src/verify` and without the table plan: what a column is, the database itself says; the
- * source's records come as JSON text, and Postgres alone reads and compares them. Both ways, with duplicates.
+ * Promise: written without `src/verify` and without the table plan. The types of columns come from the database itself.
+ * The source's records are JSON text, and only Postgres parses and compares them.
  */
 import type pg from "pg"
 
@@ -15,7 +15,7 @@ export interface Difference {
 const quote = (name: string) => `"${name.replaceAll('"', '""')}"`
 const text = (value: string) => `'${value.replaceAll("'", "''")}'`
 
-/** How the value of a field is read from the record's JSON, by the type of its column. */
+/** The SQL expression that reads a field from the record's JSON, by the type of its column. */
 const reading = (field: string, dataType: string): string => {
   const value = `record->>${text(field)}`
   switch (dataType) {
@@ -30,13 +30,13 @@ const reading = (field: string, dataType: string): string => {
     case "jsonb":
       return `nullif(record->${text(field)}, 'null'::jsonb)`
     default:
-      throw new Error(`the column ${field} has the type ${dataType}, which nobody has told how to read`)
+      throw new Error(`the column ${field} has the type ${dataType}, which this comparison cannot read`)
   }
 }
 
 const shownMax = 5
 
-/** Compares one resource, records with these numbers apart. */
+/** Compares one resource, except the records with the ids in `apart`. */
 export const compare = async (
   client: pg.Client,
   company: number,
@@ -79,12 +79,12 @@ export const compare = async (
     return [
       ...missing.slice(0, shownMax).map(({ id, record }) => ({
         company,
-        what: `${resource} ${id} of the source is not in the warehouse so`,
+        what: `${resource} ${id} of the source is missing or different in the warehouse`,
         detail: record
       })),
       ...surplus.slice(0, shownMax).map(({ id, record }) => ({
         company,
-        what: `${resource} ${id} of the warehouse is not at the source so`,
+        what: `${resource} ${id} of the warehouse is missing or different at the source`,
         detail: record
       })),
       ...(missing.length > shownMax || surplus.length > shownMax
@@ -96,7 +96,7 @@ export const compare = async (
   }
 }
 
-/** Versions in the warehouse that the source never had; `history` is the source's, as lines of JSON. */
+/** Versions in the warehouse that the source never had. `history` is the source's, as lines of JSON. */
 export const invented = async (
   client: pg.Client,
   company: number,
@@ -124,7 +124,7 @@ export const invented = async (
     )
     return rows.slice(0, shownMax).map(({ id, record }) => ({
       company,
-      what: `${resource} ${id} was never so at the source`,
+      what: `${resource} ${id} never had this version at the source`,
       detail: record
     }))
   } finally {
@@ -132,7 +132,7 @@ export const invented = async (
   }
 }
 
-/** The history has no gaps, and what the runs say they did is what stands there. */
+/** Checks that the history has no gaps, and that the counts of the runs equal it. */
 export const auditHistory = async (client: pg.Client, resource: string): Promise<ReadonlyArray<Difference>> => {
   const view = `erp_history.${quote(resource)}`
   const found: Array<Difference> = []
@@ -155,11 +155,11 @@ export const auditHistory = async (client: pg.Client, resource: string): Promise
     `select ${told} from ${versions} where v._valid_to is not null and v._valid_to < v._valid_from`
   )
   await ask(
-    "an operation does not follow from the one before",
+    "an operation does not fit the version before",
     `select ${told} from ${versions} where (v._op = 'insert') <> (v.place = 1 or v.op_before = 'delete')`
   )
   await ask(
-    "a run says it did something else than stands in the history",
+    "the counts of a run differ from the history",
     `select coalesce(r.company_id, v.company_id) as company, jsonb_build_object('run', r.id, 'kind', r.kind, 'lane', r.lane,
          'status', r.status, 'says', r.inserted + r.updated + r.deleted, 'stands', v.versions, 'run of the versions', v.run_id)::text as detail
        from (select * from tributary.runs where resource = ${text(resource)}) r
@@ -168,7 +168,7 @@ export const auditHistory = async (client: pg.Client, resource: string): Promise
       where coalesce(r.inserted + r.updated + r.deleted, -1) <> coalesce(v.versions, 0)`
   )
   await ask(
-    "the runs together did not what stands in the history",
+    "the counts of all runs differ from the history",
     `select r.company_id as company, (r.said || ' said, ' || v.stands || ' stand') as detail
        from (select company_id, sum(inserted + updated + deleted) as said from tributary.runs where resource = ${text(resource)} group by 1) r
        join (select _company_id as company_id, count(*) as stands from ${view} group by 1) v using (company_id)
@@ -177,7 +177,7 @@ export const auditHistory = async (client: pg.Client, resource: string): Promise
   return found
 }
 
-/** Nothing is left half-way. */
+/** Checks that nothing is left unfinished. */
 export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Difference>> => {
   const found: Array<Difference> = []
   const ask = async (what: string, query: string) => {
@@ -193,11 +193,11 @@ export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Differ
     "select company_id as company, to_jsonb(q)::text as detail from tributary.quarantine q where resolved_at is null"
   )
   await ask(
-    "a question was left unanswered",
+    "a refetch request was left open",
     "select company_id as company, to_jsonb(q)::text as detail from tributary.refetch_requests q"
   )
   await ask(
-    "a scan was left half-way",
+    "a scan was left unfinished",
     "select company_id as company, to_jsonb(c)::text as detail from tributary.checkpoints c where scan_kind is not null"
   )
   await ask(

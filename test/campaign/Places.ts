@@ -12,10 +12,10 @@ export type Place =
   | { readonly kind: "message"; readonly number: number }
   | { readonly kind: "request"; readonly number: number; readonly stage: Extract<Moment, { kind: "request" }>["stage"] }
   | { readonly kind: "landing"; readonly number: number; readonly stage: Extract<Moment, { kind: "landing" }>["stage"] }
-  /** The report is being printed: everything was done, and the process is about to end. */
+  /** The report is being printed: all work is done, and the process is about to end. */
   | { readonly kind: "report" }
 
-/** Draws a place in a process that does about as much as `usual`. */
+/** Draws a place in a process whose counts are about `usual`. */
 export const draw = (chance: Chance, usual: Counts): Place => {
   const request = chance.between(1, Math.max(2, usual.requests))
   const landing = chance.between(1, Math.max(1, usual.landings))
@@ -51,7 +51,7 @@ export const isAt = (place: Place, moment: Moment): boolean =>
 export const phases = ["before the first request", "reading", "landing", "after the last page"] as const
 export type Phase = (typeof phases)[number]
 
-/** What the process was about. */
+/** The phase of the process. */
 export const phaseOf = (watched: Watched, hasReported: boolean): Phase => {
   if (hasReported) return "after the last page"
   if (watched.counts().requests === 0) return "before the first request"

@@ -1,10 +1,10 @@
 /**
- * The campaign of pushes: real `tributary push` processes against a real Postgres and a real server with chaos between,
- * killed with -9 again and again and started again with the same words.
+ * The campaign of pushes: real `tributary push` processes against a real Postgres and a real server with faults in
+ * between. They are killed with -9 again and again, and started again with the same arguments.
  *
- * Promise: whatever was killed, when and how often, in the end every record has an outcome, the source holds every
- * record of the files exactly once and no other, the warehouse shows it before and after one sync, and no key was ever
- * used for two requests or sent before it was stored. Whatever is wrong is in the report with the seed.
+ * Promise: for any kills, in the end every record has an outcome, the source holds every record of the files exactly
+ * once and no other, and the warehouse shows it before and after one sync. No key was ever used for two requests or
+ * sent before it was stored. The report contains every problem and the seed.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
@@ -31,7 +31,7 @@ import { freeze, openStand, thaw } from "./Stand.ts"
 export interface PushCampaignOptions {
   readonly kills: number
   readonly postgresKills: number
-  /** Records in the first files; more are made when they are pushed before the kills are over. */
+  /** Number of records in the first files. More are created if these are pushed before the kills are over. */
   readonly records: number
   readonly seed: number
   readonly tell: (line: string) => void
@@ -40,15 +40,15 @@ export interface PushCampaignOptions {
 export interface PushCampaignReport {
   readonly seed: number
   readonly seconds: number
-  /** What was done to requests, and how often. */
+  /** Number of faults of requests, by kind. */
   readonly chaos: Readonly<Record<string, number>>
-  /** What processes were about when they were killed. */
+  /** Number of kills, by the work of the process. */
   readonly killed: Readonly<Record<string, number>>
   readonly sums: Readonly<Record<string, number>>
   readonly problems: ReadonlyArray<string>
 }
 
-/** Another reading of the documents, and another way to give records. */
+/** A dialect of the source, and a form of input. */
 interface Variant {
   readonly name: string
   readonly dialect: { readonly batchStatus: "integer" | "text"; readonly uniqueExternalid: boolean }
@@ -61,22 +61,22 @@ const variants: ReadonlyArray<Variant> = [
 ]
 const companyOf = (chapter: number) => 11 + chapter
 
-/** Client timeout and number of attempts; one second is the smallest timeout that can be configured. */
+/** Client timeout and number of attempts. One second is the smallest timeout that can be configured. */
 const patienceSeconds = 1
 const attemptsMax = 3
 const keyLifeSeconds = 25 * 3600
-/** The ends of a push that has done what it could: nothing refused, or something. */
+/** The exit codes of a finished push: nothing rejected, or something. */
 const ended = new Set<number | null>([0, 4])
 const stopped = 5
 const runsMax = 12
 const pollMs = 100
 
 interface Attempt extends Awaited<CommandRun["done"]> {
-  /** Whether its place came. */
+  /** Whether the process reached its place. */
   readonly isStruck: boolean
 }
 
-/** Parts of a whole number that together are it. */
+/** One part of a whole number; all parts add up to it. */
 const shareOf = (whole: number, parts: number, place: number): number =>
   Math.floor((whole * (place + 1)) / parts) - Math.floor((whole * place) / parts)
 
@@ -141,10 +141,10 @@ dashboard: { listen: off }
       if (run.code !== 0) problem(`${what} ended with ${run.code ?? run.signal}: ${run.stderr.slice(-1500)}`)
       return run
     }
-    // Migrations and tables are there; what is killed is the push.
+    // Applies the migrations and creates the tables, so that only pushes are killed.
     await settle("the first sync", ["sync"])
 
-    /** A call stands in the ledger, with its key and its bytes, before it is sent. */
+    /** Checks that a request is in the ledger, with its key and its bytes, before it is sent. */
     const isStored = async ({ method, path, key, body }: Write) => {
       for (let tries = 1; ; tries += 1) {
         const rows = await ask<{ state: string; operation: string; body: string | null }>(
@@ -153,12 +153,12 @@ dashboard: { listen: off }
         ).catch(() => null)
         if (rows === null && tries < 5) continue
         const [call] = rows ?? []
-        if (rows === null) add(sums, "calls that could not be looked up in the ledger")
+        if (rows === null) add(sums, "requests that could not be looked up in the ledger")
         else if (call === undefined)
           problem(`${method} ${path} was sent with the key ${key}, which is not in the ledger`)
         else if (call.state === "open" && (call.body ?? "") !== body)
           problem(`${method} ${path} was sent with other bytes than the ledger has: ${body} and ${call.body}`)
-        else add(sums, "calls found in the ledger before they were sent")
+        else add(sums, "requests found in the ledger before they were sent")
         return
       }
     }
@@ -177,7 +177,7 @@ dashboard: { listen: off }
     }
     const taps = [await tap(), await tap()] as const
 
-    // ------------------------------------------------------------------------------------------------ what is expected
+    // -------------------------------------------------------------------------------------------- the expected records
     const expected = new Map<string, Expected>()
     let marks = 0
     const api = async (method: string, path: string, body?: unknown): Promise<unknown> => {
@@ -190,7 +190,7 @@ dashboard: { listen: off }
       return response.json()
     }
 
-    /** Gives records in the way of this chapter; answers the words of the command that pushes them. */
+    /** Writes records in the input form of this chapter. Returns the arguments of the command that pushes them. */
     const give = async (
       records: ReadonlyArray<Partial<Given>>,
       flags: ReadonlyArray<string>
@@ -206,7 +206,7 @@ dashboard: { listen: off }
         assignrole: "boolean",
         parentitemid: "bigint"
       }
-      // In a dataset that the reader of queries may read.
+      // In a dataset that the role for queries may read.
       const view = `erp.${file.replaceAll("-", "_")}`
       await ask(
         `create table ${view} (place integer, ${columns.map((one) => `${one} ${types[one] ?? "text"}`).join(", ")})`
@@ -231,7 +231,7 @@ dashboard: { listen: off }
       })
     }
     const giveCreates = (count: number) => give(drawCreates(count), [])
-    /** The same by SQL. */
+    /** Inserts records by SQL. */
     const insertCreates = (count: number) =>
       ask(
         "insert into tributary.outbox (company, resource, record) select $1, $2, value from json_array_elements($3)",
@@ -244,7 +244,7 @@ dashboard: { listen: off }
     }
     const giveUpdates = (count: number) => {
       const records = some(count).map((one, place) => {
-        // One in ten is given as it stands already.
+        // One record in ten is given unchanged.
         if (place % 10 !== 9) {
           one.given = change(chance, one.given)
           one.changes += 1
@@ -262,7 +262,7 @@ dashboard: { listen: off }
       return give(records, ["--cancel"])
     }
 
-    /** Another client changes another field of a record just before a push does. */
+    /** Changes another field of a record, as another client, just before a push changes it. */
     const meddled = new Set<string>()
     const meddle = async (moment: Moment) => {
       if (moment.kind !== "request" || moment.stage !== "asked" || moment.method !== "PATCH") return
@@ -275,10 +275,10 @@ dashboard: { listen: off }
       one.given = { ...one.given, offsetdays }
       one.changes += 1
       await api("PATCH", `/${resource}/${id}`, { offsetdays })
-      add(sums, "records changed by somebody else in between")
+      add(sums, "records changed by another client in between")
     }
 
-    // --------------------------------------------------------------------------------------------------- processes run
+    // ----------------------------------------------------------------------------------------------- running processes
     const attempt = async (
       through: Tap,
       args: ReadonlyArray<string>,
@@ -326,13 +326,13 @@ dashboard: { listen: off }
     const judge = (run: Attempt) => {
       if (run.signal === "SIGKILL" || ended.has(run.code)) return
       if (run.code === stopped) {
-        add(sums, "runs that stopped by themselves, to go on later")
+        add(sums, "runs that stopped by themselves and continued later")
         tell(`  stopped: ${run.stderr.trim().split("\n").slice(0, 3).join(" | ")}`)
       } else problem(`a push ended with ${run.code ?? run.signal}: ${run.stderr.slice(-1500)}`)
     }
     const sumKilled = () => Object.values(killed).reduce((sum, times) => sum + times, 0)
 
-    /** The keys that are in use are forgotten by the source, and old by the clock of the warehouse. */
+    /** The source forgets the keys that are in use, and they become old by the clock of the warehouse. */
     const expire = async () => {
       await chaos.flush()
       await reference.control("POST", "/clock", { advanceSeconds: keyLifeSeconds })
@@ -340,10 +340,10 @@ dashboard: { listen: off }
         `update tributary.push_requests set created_at = created_at - make_interval(secs => $1) where state = 'open' returning id`,
         [keyLifeSeconds]
       )
-      add(sums, "calls whose key had expired", aged.length)
+      add(sums, "requests whose key had expired", aged.length)
     }
 
-    /** One life of a push, or of two; true when one of them ended by itself and had nothing left to do. */
+    /** Runs a push once, or two at once. True when one of them finished by itself. */
     const live = async (args: ReadonlyArray<string>): Promise<boolean> => {
       chaos.shuffle()
       const way = chance.weighted([
@@ -356,14 +356,17 @@ dashboard: { listen: off }
         const place = draw(chance)
         runs.push(await attempt(taps[0], args, place, kill(place)))
       } else if (way === "two at once") {
-        add(sums, "times two were at it at once")
+        add(sums, "times two pushes ran at once")
         const places = [drawAtWork(chance), drawAtWork(chance)] as const
         runs.push(...(await Promise.all(places.map((place, which) => attempt(taps[which]!, args, place, kill(place))))))
       } else {
-        /** It stands still, loses its connections, another one takes its place; then it goes on, until both are killed. */
+        /**
+         * The first push is suspended and loses its connections, and another one acquires its lane. Then the first is
+         * resumed, until both are killed.
+         */
         const other: { attempt: Promise<Attempt> | null } = { attempt: null }
         const first = await attempt(taps[0], args, drawAtWork(chance), async ({ child }, watched) => {
-          add(sums, "times one was taken over and woke up")
+          add(sums, "times a push was superseded and resumed")
           await freeze(child.pid!)
           await ask(
             `select pg_terminate_backend(pid, 5000) from pg_stat_activity
@@ -376,7 +379,7 @@ dashboard: { listen: off }
             reached.resolve()
             setTimeout(() => {
               for (const one of [child, second.child])
-                if (one.kill("SIGKILL")) add(killed, "taken over, and the one that took over")
+                if (one.kill("SIGKILL")) add(killed, "superseded, and the process that superseded it")
             }, after)
           })
           await Promise.race([reached.promise, other.attempt])
@@ -390,7 +393,7 @@ dashboard: { listen: off }
       return runs.some(({ code }) => ended.has(code))
     }
 
-    /** Nothing waits any more. */
+    /** Whether no row is pending or in flight. */
     const isOver = async () => {
       const [left] = await ask<{ n: string }>(
         "select count(*) as n from tributary.outbox where state in ('pending', 'in_flight')"
@@ -403,12 +406,12 @@ dashboard: { listen: off }
         const run = await attempt(taps[0], args, null, async () => {})
         judge(run)
         if (ended.has(run.code)) break
-        if (run.code !== stopped || runs === runsMax) return problem(`a push does not come to its end: ${run.stderr}`)
+        if (run.code !== stopped || runs === runsMax) return problem(`a push does not finish: ${run.stderr}`)
       }
-      if (!(await isOver())) problem("a push says that it is at its end, and records wait")
+      if (!(await isOver())) problem("a push reports that it is finished, and records are pending")
     }
 
-    /** Kills until so many have met; gives again when a push is at its end before. */
+    /** Kills processes until so many kills have happened. Pushes new records when a push finishes before. */
     const storm = async (kills: number, next: () => Promise<ReadonlyArray<string>>): Promise<ReadonlyArray<string>> => {
       let args = await next()
       const until = sumKilled() + kills
@@ -418,7 +421,7 @@ dashboard: { listen: off }
         const isAtEnd = await live(args)
         if (sumKilled() > before) idle = 0
         if (idle > 10) {
-          problem("no push can be killed any more")
+          problem("pushes end before they can be killed")
           break
         }
         const open = await ask("select 1 from tributary.push_requests where state = 'open'")
@@ -435,12 +438,12 @@ dashboard: { listen: off }
       return args
     }
 
-    /** Repeats a finished push: it sends nothing and still reports refused records. */
+    /** Repeats a finished push: it sends nothing and still reports rejected records. */
     const giveAgain = async (args: ReadonlyArray<string>) => {
       const run = await stand.start(args, direct).done
       const report = JSON.parse(run.stdout === "" ? "{}" : run.stdout) as { readonly calls?: { readonly sent: number } }
       if (run.code !== 4 || report.calls?.sent !== 0)
-        problem(`the same records given once more: ${run.code ?? run.signal}, ${run.stdout} ${run.stderr.slice(-1500)}`)
+        problem(`the same records given again: ${run.code ?? run.signal}, ${run.stdout} ${run.stderr.slice(-1500)}`)
     }
 
     const countFirst = Math.max(30, share.records)
@@ -453,12 +456,12 @@ dashboard: { listen: off }
       return giveCreates(count)
     })
     await giveAgain(last)
-    tell(`  records are made; ${sumKilled()} killed so far, ${seconds().toFixed(0)} s`)
+    tell(`  records are created; ${sumKilled()} killed so far, ${seconds().toFixed(0)} s`)
     await storm(updates, () => giveUpdates(30))
     await storm(share.kills - creates - updates, () => giveCancels(12))
     tell(`  records are changed and cancelled; ${sumKilled()} killed so far, ${seconds().toFixed(0)} s`)
 
-    // Rows of the outbox belong to no push: serve sends them, and it does not end by itself.
+    // Rows that were inserted by SQL belong to no push: serve sends them, and serve does not end by itself.
     const serve = ["serve", "--config", config, "--json"]
     const served = ({ code, signal, stderr }: Attempt) => {
       if (code !== 0 && signal !== "SIGKILL") problem(`serve ended with ${code ?? signal}: ${stderr.slice(-1500)}`)
@@ -482,19 +485,16 @@ dashboard: { listen: off }
         postgres.restarted = stand.killPostgres(chance.is(0.5))
       })
       await postgres.restarted
-      add(
-        sums,
-        run.isStruck ? "times Postgres was killed and started again" : "times Postgres was to be killed too late"
-      )
-      if (run.code === 0 || run.code === 4) add(sums, "pushes that went on when Postgres was back")
+      add(sums, run.isStruck ? "times Postgres was killed and started again" : "times Postgres was killed too late")
+      if (run.code === 0 || run.code === 4) add(sums, "pushes that continued when Postgres was back")
       judge(run)
       await finish(args)
     }
-    // The next push closes what the last killed one has left open.
+    // The next push closes the requests that the last killed one left open.
     await finish(await giveCreates(10))
     await chaos.flush()
 
-    // ------------------------------------------------------------------------------------------------------- the verdict
+    // -------------------------------------------------------------------------------------------------- the comparison
     for (const text of chaos.misused) problem(text)
     for (const [what, times] of chaos.counts) add(chaosCounts, what, times)
 
@@ -517,12 +517,12 @@ dashboard: { listen: off }
       const shown = `${operation} of ${externalid} is ${state}`
       if (operation === "create") keys.add(externalid)
       add(sums, state === "done" ? `records ${outcome}` : `records ${state}`)
-      if (one === undefined) problem(`${shown}, and nobody gave it`)
+      if (one === undefined) problem(`${shown}, and was never given`)
       else if (one.poison === null) {
         if (state !== "done") problem(`${shown} (${code}, ${field}): ${reason}`)
         else if (row.differences !== null && JSON.stringify(row.differences) !== "[]")
           problem(`${shown}, with differences: ${JSON.stringify(row.differences)}`)
-        else if (row.record_id === null) problem(`${shown} and has no number`)
+        else if (row.record_id === null) problem(`${shown} and has no id`)
       } else {
         const wanted = one.poison === "unknown" ? ["unknown_value", "parentitemid"] : ["rule_violation", "description"]
         if (state !== "rejected" || code !== wanted[0] || field !== wanted[1])
@@ -542,13 +542,13 @@ dashboard: { listen: off }
       lines.length !== Number(firstPush!.n) ||
       lines.some((line) => !/"_code":"[a-z_]+".*"_field":"[a-z]+"/.test(line))
     )
-      problem(`${firstPush!.n} records of the first push were refused, and exported were: ${lines.join("\n")}`)
+      problem(`${firstPush!.n} records of the first push were rejected, and the export has: ${lines.join("\n")}`)
     for (const { id, state, left } of await ask<{ id: string; state: string; left: boolean }>(
       "select id, state, body is not null as left from tributary.push_requests where state = 'open' or body is not null"
     ))
       problem(`call ${id} is ${state}${left ? " and keeps its body" : ""}`)
     for (const { id } of await ask<{ id: string }>("select id from tributary.pushes where finished_at is null"))
-      problem(`push ${id} has no end`)
+      problem(`push ${id} is not finished`)
 
     const of = `company=${company}&resource=${resource}`
     const state = await reference.lines(`/state?${of}`)
@@ -557,7 +557,7 @@ dashboard: { listen: off }
     for (const text of differences(expected.values(), state, history, (key) => key.startsWith(`push-${company}-`)))
       problem(`chapter ${number + 1}: ${text}`)
 
-    // Before a sync: what was written is there already, as it was answered.
+    // Before a sync: every written record is in the warehouse already, as it was answered.
     const shown = await ask<{ externalid: string; origin: string }>(
       `select externalid, _origin as origin from erp.${resource} where _company_id = $1 and _deleted_at is null and externalid like 'push-%'`,
       [company]
@@ -569,7 +569,7 @@ dashboard: { listen: off }
     }
     for (const { origin } of shown) add(sums, `records in the warehouse by ${origin}`)
     if (shown.filter(({ origin }) => origin === "push").length < shown.length / 2)
-      problem("most records came into the warehouse otherwise than by the push")
+      problem("most records reached the warehouse by another way than the push")
     await stand.withClient(databaseUrl, async (client) => {
       // The sync finds changes that another client made after the response.
       const apart = new Set([...meddled].map(Number))

@@ -21,7 +21,7 @@ describe("the push campaign, with chaos between client and source", () => {
   }, timeoutMs)
   afterAll(() => reference.stop())
 
-  /** Pushes drawn records until the answers say that all are there; answers what is wrong at the source then. */
+  /** Pushes drawn records until the answers show that all exist. Returns the problems at the source then. */
   const pushed = async (company: number, seed: number, keyOf: (key: string) => string) => {
     const token = await reference.token(company)
     const chance = new Chance(seed)
@@ -61,7 +61,7 @@ describe("the push campaign, with chaos between client and source", () => {
         if (status === 409) await sleep(50)
         faults = status === 500 ? faults + 1 : 0
         if (faults < 10) continue
-        // The source answers this key with 500 for ever: what is not there goes under another one.
+        // The source answers this key with 500 for ever: a record that does not exist is sent under another key.
         const there = await Promise.all(left.map(isThere))
         left = left.filter((_, place) => !there[place]!)
         key = randomUUID()
@@ -104,7 +104,7 @@ describe("the push campaign, with chaos between client and source", () => {
     "reports duplicated records when a push request is retried under another idempotency key",
     async () => {
       const { found } = await pushed(12, 5, () => randomUUID())
-      assert.match(found.join("\n"), /was made 2 times/)
+      assert.match(found.join("\n"), /was created 2 times/)
     },
     timeoutMs
   )

@@ -1,10 +1,10 @@
 /**
- * A proxy between pushes and the source with the faults of networks and gateways for writes: they are lost before the
- * work or after it, sent twice, delayed beyond the client's timeout, answered 500 in the place of the true answer,
- * once or for that key for ever, and answered request_in_progress while the first is still under way.
+ * A proxy between pushes and the source, with the faults of networks and gateways for writes. Writes are lost before
+ * the work or after it, sent twice, or delayed beyond the client's timeout. They are answered 500 instead of the true
+ * answer, once or for that key for ever, and answered request_in_progress while the first is still processed.
  *
- * Promise: whatever is done is drawn from one chance and counted. It invents no work and takes none back: a request is
- * passed on as it came, with its key, or not at all. Nothing that it holds back outlives {@link PushChaos.flush}.
+ * Promise: every fault is drawn from one random stream and counted. The proxy adds no work and undoes none: a request
+ * is passed on unchanged, with its key, or not at all. No delayed request outlives {@link PushChaos.flush}.
  */
 import { createHash } from "node:crypto"
 import {
@@ -19,7 +19,7 @@ import type { AddressInfo } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Chance } from "../fuzz/Chance.ts"
 
-/** A request that writes, as it came. */
+/** A write request, as it arrived. */
 export interface Write {
   readonly method: string
   readonly path: string
@@ -28,13 +28,13 @@ export interface Write {
 }
 
 export interface PushChaos {
-  /** The base address of the API behind it. */
+  /** The base address of the API behind the proxy. */
   readonly baseUrl: string
-  /** What was done, and how often. */
+  /** Number of faults by kind. */
   readonly counts: ReadonlyMap<string, number>
-  /** Requests that came with a key that was known for others, or with none. */
+  /** Requests with a key that was used for another request, or without a key. */
   readonly misused: ReadonlyArray<string>
-  /** Draws from here on other probabilities for everything that it does. */
+  /** Draws new probabilities for all faults. */
   readonly shuffle: () => void
   /** Waits until every delayed request has been passed on. */
   readonly flush: () => Promise<void>
@@ -47,9 +47,9 @@ export interface PushChaosOptions {
   readonly chance: Chance
   /** How long the client waits for an answer. */
   readonly patienceMs: number
-  /** A call whose body holds this is refused as a whole. */
+  /** A request whose body contains this text is rejected as a whole. */
   readonly poisonMark: string
-  /** Asked when a key comes for the first time, before anything is done. */
+  /** Called when a key arrives for the first time, before anything is done. */
   readonly onFirst: (write: Write) => Promise<void>
 }
 
@@ -154,7 +154,7 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
       })
     )
 
-  /** What becomes of a request that reads; null is a connection that breaks. */
+  /** Applies the faults of a read; null is a broken connection. */
   const read = async (passed: () => Promise<Answer | null>): Promise<Answer | null> => {
     const fate = chance.weighted(weights(readFates))
     if (fate !== "passed on") count(`read: ${fate}`)

@@ -1,13 +1,13 @@
 /**
  * The comparison of pushed records with the records of the source.
  *
- * Promise: written without `src/outbox` and without the client: the source's state and its whole history come from the
- * control plane, and every record is counted by its externalid. A record that was written twice and removed again is
- * found, too, and so is a record that no push has sent.
+ * Promise: written without `src/outbox` and without the client. The source's state and its whole history come from the
+ * control plane, and every record is counted by its externalid. So it also finds a record that was written twice and
+ * removed again, and a record that no push has sent.
  */
 import type { Expected, Given } from "./PushFile.ts"
 
-/** A record of the source, as far as it matters. */
+/** A record of the source, with the fields that are compared. */
 type Held = Readonly<Record<string, unknown>> & { readonly id: number; readonly externalid: string | null }
 
 /** A version of the source. */
@@ -17,10 +17,10 @@ interface Version {
   readonly record: Held
 }
 
-/** In millionths, without floats. */
+/** A decimal in millionths, without floats. */
 const millionths = (text: string): bigint => {
   const [, sign, whole, fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ?? []
-  if (whole === undefined || /[1-9]/.test(fraction.slice(6))) throw new Error(`${text} is no decimal of six digits`)
+  if (whole === undefined || /[1-9]/.test(fraction.slice(6))) throw new Error(`${text} is not a decimal of six digits`)
   const value = BigInt(whole) * 1_000_000n + BigInt(fraction.slice(0, 6).padEnd(6, "0"))
   return sign === "-" ? -value : value
 }
@@ -47,8 +47,8 @@ const count = <A>(items: Iterable<A>): Map<A, number> => {
 }
 
 /**
- * Problems as sentences; `state` and `history` are the source's, as lines of JSON. `ours` is true for an
- * externalid is one that a push could have brought.
+ * The problems, as sentences. `state` and `history` are the source's, as lines of JSON. `ours` tests whether a push
+ * could have written an externalid.
  */
 export const differences = (
   expected: Iterable<Expected>,
@@ -70,11 +70,11 @@ export const differences = (
     const made = inserts.get(key) ?? 0
     const changed = updates.get(key) ?? 0
     if (poison !== null) {
-      if (made > 0) found.push(`${key} had to be refused (${poison}) and was made ${made} times`)
+      if (made > 0) found.push(`${key} had to be rejected (${poison}) and was created ${made} times`)
       continue
     }
-    if (made !== 1) found.push(`${key} was made ${made} times`)
-    if (held.length !== 1) found.push(`${key} is at the source ${held.length} times`)
+    if (made !== 1) found.push(`${key} was created ${made} times`)
+    if (held.length !== 1) found.push(`${key} is ${held.length} times at the source`)
     const wanted = changes + (isCancelled ? 1 : 0)
     if (changed !== wanted) found.push(`${key} was changed ${changed} times instead of ${wanted}`)
     for (const record of held) {
@@ -86,7 +86,7 @@ export const differences = (
     }
   }
   for (const key of inserts.keys()) {
-    if (key !== null && ours(key) && !known.has(key)) found.push(`${key} is at the source, and nobody gave it`)
+    if (key !== null && ours(key) && !known.has(key)) found.push(`${key} is at the source, and was never given`)
   }
   for (const { op, id } of versions) if (op === "delete") found.push(`record ${id} was removed`)
   return found

@@ -1,16 +1,15 @@
 /**
- * What a campaign of pushes gives: records of one resource, as files and as rows, and what the source has to hold in the
- * end.
+ * The records of a push campaign, as files and as rows, and the expected records at the source.
  *
- * Promise: drawn from one chance; written without `src/outbox`, so that what is sent and what is expected do not come from
- * the same hand.
+ * Promise: drawn from one random stream. Written without `src/outbox`, so that sent and expected records do not share a
+ * mistake.
  */
 import type { Chance } from "../fuzz/Chance.ts"
 
-/** A resource without a key that is unique at the source: nothing there hides what is written twice. */
+/** A resource without a key that is unique at the source: nothing there hides a record that is written twice. */
 export const resource = "teamprojecttemplateitems"
 
-/** A record as it is given; decimals are texts of at most six digits behind the point. */
+/** A record as it is given. Decimals are texts with at most six digits after the point. */
 export interface Given {
   readonly externalid: string
   readonly title: string
@@ -21,23 +20,25 @@ export interface Given {
   readonly parentitemid?: number
 }
 
-/** Why a record must be refused: it names a record that is not there, or the source refuses every call with it. */
+/**
+ * Why a record must be rejected: it names a record that does not exist, or the source rejects every request with it.
+ */
 export type Poison = "unknown" | "refused"
 
-/** What the source has to hold of a record. */
+/** The expected record at the source. */
 export interface Expected {
   given: Given
   readonly poison: Poison | null
-  /** How often it was changed by a push. */
+  /** Number of changes by pushes. */
   changes: number
   isCancelled: boolean
 }
 
-/** Stands in records that the proxy refuses; a call that carries one is refused as a whole. */
+/** A text in records that the proxy rejects. A request with such a record is rejected as a whole. */
 export const poisonMark = "poison@example.com"
 const nobody = 999_999_999
 
-/** Values with what likes to get lost: quotes, tabs, line ends, backslashes, commas, signs beyond 16 bits. */
+/** Values that programs often damage: quotes, tabs, line ends, backslashes, commas, characters beyond 16 bits. */
 const oddities = ["plain", "tab\there", 'a "quoted" one', "żółw 🐢", "back\\slash \\N", "two\nlines", "a, b; c", "NULL"]
 
 const hours = (chance: Chance): string => {
@@ -56,11 +57,11 @@ export const draw = (chance: Chance, mark: string): Given => ({
   assignrole: chance.is(0.5)
 })
 
-/** The same record made one that must be refused. */
+/** The same record, changed so that it must be rejected. */
 export const poisoned = (given: Given, poison: Poison): Given =>
   poison === "unknown" ? { ...given, parentitemid: nobody } : { ...given, description: poisonMark }
 
-/** Other values for the same record; one of them surely is another. */
+/** Other values for the same record; at least one of them differs. */
 export const change = (chance: Chance, before: Given): Given => ({
   ...before,
   description: `${before.description} again`,
@@ -72,7 +73,7 @@ export const ndjson = (records: ReadonlyArray<Partial<Given>>): string =>
   records
     .map((record, place) => {
       const text = JSON.stringify(record)
-      // Every other decimal comes as a number, as programs write it.
+      // Every other decimal is a number token, as programs write it.
       return place % 2 === 0 ? text : text.replace(/"estimatedhours":"([0-9.]+)"/, '"estimatedhours":$1')
     })
     .join("\n")

@@ -2,8 +2,8 @@
  * The places at which a push is killed, and its work at that time.
  *
  * Promise: a place is a count of what the process does (messages to the database, requests, transactions of the
- * ledger), but for a few that are a moment like any other. Between them the places stand on both sides of everything that must not happen twice: a call that is
- * stored and not sent, sent and not answered, answered and not known, known and not written down.
+ * ledger). Only a few places are a time. Places are on both sides of every step that must not happen twice: a request
+ * is stored and not sent, sent and not answered, answered and not received, received and not recorded.
  */
 import type { Chance } from "../fuzz/Chance.ts"
 import type { Moment } from "../support/tap.ts"
@@ -13,11 +13,11 @@ type TurnStage = Extract<Moment, { kind: "landing" }>["stage"]
 
 export type Place =
   | { readonly kind: "start" }
-  /** A time since its start, and no place at all. */
+  /** A time since its start, not a count. */
   | { readonly kind: "time"; readonly ms: number }
   | { readonly kind: "message"; readonly number: number }
   | { readonly kind: "write" | "read"; readonly number: number; readonly stage: RequestStage }
-  /** A transaction under the fence: a call is stored, or what became of one. */
+  /** A transaction under the fence: it stores a request, or the outcome of one. */
   | { readonly kind: "turn"; readonly number: number; readonly stage: TurnStage }
   /** The report is being printed. */
   | { readonly kind: "report" }
@@ -36,7 +36,7 @@ export const draw = (chance: Chance): Place =>
     [3, () => ({ kind: "report" })]
   ])()
 
-/** A place between the first call and the end. */
+/** A place between the first request and the end. */
 export const drawAtWork = (chance: Chance): Place =>
   chance.is(0.6)
     ? { kind: "write", number: chance.between(1, 6), stage: chance.pick(requestStages) }
@@ -53,20 +53,20 @@ export const told = (place: Place): string => {
     case "message":
       return "between two messages to the database"
     case "read":
-      return `while it looked something up (${place.stage})`
+      return `while it looked up a record (${place.stage})`
     case "write":
       return {
         asked: "a write is on its way",
-        answered: "a write is done, its answer on its way",
-        half: "half of the answer to a write has come",
-        told: "the answer to a write has come"
+        answered: "a write is done, its answer is on its way",
+        half: "half of the answer to a write has arrived",
+        told: "the answer to a write has arrived"
       }[place.stage]
     case "turn":
       return {
         opened: "a transaction of the ledger begins",
         rows: "a transaction of the ledger loads rows",
         commit: "before a commit of the ledger",
-        committed: "after a commit of the ledger, before the news of it",
+        committed: "after a commit of the ledger, before the process knows it",
         told: "after a commit of the ledger"
       }[place.stage]
   }
@@ -75,7 +75,7 @@ export const told = (place: Place): string => {
 /** Returns for each moment of one process whether it is the place. The caller passes every moment once. */
 export const watchFor = (place: Place): ((moment: Moment) => boolean) => {
   const seen = { write: 0, read: 0 }
-  /** Numbers of requests among their kind. */
+  /** Number of each request among those of its kind. */
   const numbers = new Map<number, number>()
   return (moment) => {
     switch (moment.kind) {

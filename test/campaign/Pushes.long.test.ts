@@ -18,13 +18,13 @@ describe("the push campaign", () => {
         tell: () => {}
       })
       assert.deepStrictEqual(problems, [])
-      // What a campaign is about has happened.
+      // Asserts that the faults of the campaign have happened.
       assert.isAtLeast(
         Object.values(killed).reduce((sum, times) => sum + times, 0),
         9
       )
       assert.isAtLeast(Object.keys(chaos).length, 8)
-      assert.isAtLeast(sums["calls found in the ledger before they were sent"]!, 20)
+      assert.isAtLeast(sums["requests found in the ledger before they were sent"]!, 20)
     },
     timeoutMs
   )

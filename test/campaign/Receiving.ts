@@ -1,6 +1,6 @@
 /**
- * The installation that a campaign of deliveries works with: its companies, connected, and its warehouse. The receiving
- * process and the campaign make the same one, each for itself.
+ * The installation of a webhook campaign: its connected companies and its warehouse. The receiving process and the
+ * campaign build it separately.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -24,7 +24,7 @@ export interface Settings {
 
 export const settingsVariable = "RECEIVING"
 
-/** With a stamp and without, with parents and children, read by number. */
+/** Resources with a stamp and without, with parents and children, readable by id. */
 export const resources = ["salesmen", "customers", "items", "vendors", "areas", "orders", "orderlines"]
 
 export const tables = new Map(resources.map((path) => [path, tableOf(serviceV2.resources.get(path)!)] as const))

@@ -1,8 +1,8 @@
 /**
- * The servers and commands of a campaign: its own Postgres at default durability, a reference server, and the real
- * commands, each behind a tap.
+ * The servers and commands of a campaign: a Postgres at default durability, a reference server, and the real commands,
+ * each behind a tap.
  *
- * Promise: everything that is started here ends with {@link Stand.close}; nothing else is ever killed.
+ * Promise: everything that is started here ends with {@link Stand.close}. Nothing else is ever killed.
  */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -16,25 +16,25 @@ import { openTap, type Tap } from "../support/tap.ts"
 
 export interface Stand {
   readonly reference: ReferenceProcess
-  /** An empty database; answers its URL. */
+  /** Creates an empty database and returns its URL. */
   readonly database: () => Promise<string>
-  /** Works with a connection of its own; waits while the server is down, but not for ever. */
+  /** Runs the work with a connection of its own. Waits while the server is down, up to a limit. */
   readonly withClient: <A>(databaseUrl: string, work: (client: pg.Client) => Promise<A>) => Promise<A>
   readonly configure: (name: string, yaml: string) => string
   readonly openTap: (databaseUrl: string) => Promise<Tap>
-  /** Starts a command, behind a tap or on its own. */
+  /** Starts a command, with or without a tap. */
   readonly start: (
     args: ReadonlyArray<string>,
     upstream: { readonly databaseUrl: string; readonly baseUrl: string }
   ) => CommandRun
-  /** Kills the postmaster with -9, and its children either with it or when they do not end; waits for a new one. */
+  /** Kills the postmaster with -9. Its children are killed at once, or when they do not end. Waits for a new one. */
   readonly killPostgres: (andChildren: boolean) => Promise<void>
   readonly close: () => Promise<void>
 }
 
 /**
- * Node options under which connections to one port go to another. All commands are configured for the same address, since
- * another address is another source; a tap stands before it all the same.
+ * Node options that redirect connections from one port to another. All commands have the same configured address, since
+ * another address is another source. So each tap needs a redirection.
  */
 const redirect = (from: string, to: string): string => {
   const code = `import net from "node:net"
@@ -68,7 +68,7 @@ const kill = (pid: number, signal: NodeJS.Signals) => {
 
 const pollMs = 20
 
-/** Stops a process; when this has returned it stands still. */
+/** Suspends a process. When this has returned, the process is stopped. */
 export const freeze = async (pid: number): Promise<void> => {
   kill(pid, "SIGSTOP")
   for (let state = statOf(pid)?.state; state !== undefined && state !== "T"; state = statOf(pid)?.state) {
@@ -77,25 +77,25 @@ export const freeze = async (pid: number): Promise<void> => {
   }
 }
 
-/** Lets a process that was stopped go on. */
+/** Resumes a suspended process. */
 export const thaw = (pid: number): void => kill(pid, "SIGCONT")
 
 const childrenEndMs = 5_000
-/** A server that is away for longer does not come back. */
+/** A server that is away for longer counts as lost. */
 const awayMaxMs = 120_000
 
 export const openStand = async (
   companies: ReadonlyArray<number>
 ): Promise<Stand & { readonly tokens: ReadonlyMap<number, string> }> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-campaign-"))
-  // mkdtemp makes it private; as root, Postgres runs as another user, who has to pass.
+  // mkdtemp makes it private. As root, Postgres runs as another user, who needs access.
   chmodSync(folder, 0o755)
   const scope = Scope.makeUnsafe()
   const postgres = await Effect.runPromise(
     start({ root: join(folder, "postgres"), port: 0 }).pipe(
       Effect.provideService(Scope.Scope, scope),
       Effect.provideService(Logger.LogToStderr, true),
-      // That it went away is what a campaign is about.
+      // The campaign expects lost connections.
       Effect.provide(Logger.layer([]))
     )
   )
@@ -199,7 +199,7 @@ export const openStand = async (
       }
       const giveUpAt = Date.now() + awayMaxMs
       while (postgres.pid() === postmaster) {
-        if (Date.now() >= giveUpAt) throw new Error("Postgres was killed, and does not come back")
+        if (Date.now() >= giveUpAt) throw new Error("Postgres was killed, and does not restart")
         await sleep(pollMs)
       }
       await withClient(urlOf("postgres"), (client) => client.query("select 1"))

@@ -1,13 +1,14 @@
 /**
- * The campaign of deliveries: the reference server sends what changes, in order, over HTTPS; chaos stands between, the
- * receiver is killed, and Postgres.
+ * The campaign of webhooks: the reference server sends the events of all changes, in order, over HTTPS, through a chaos
+ * proxy. The receiver and Postgres are killed.
  *
- * Promise: no scheduled sync runs. When everything that was acknowledged is acted on, the warehouse may differ from the
- * source only in records of which the sender gave an event up, and at the company whose subscription it disabled since
- * nothing arrived there any more; after one heal in nothing. Forged deliveries are answered
- * 401 and have changed nothing, and no row ever was as the source was not. Whatever is wrong is in the report with the
- * seed, and so is whatever a campaign is about and did not happen in this one.
+ * Promise: no scheduled sync runs. When every acknowledged event is processed, the warehouse may differ from the source
+ * in two ways only: in records with an event that the sender gave up, and at the company whose subscription the sender
+ * disabled because no delivery arrived there. After one reconcile there is no difference. Forged deliveries are
+ * answered 401 and change nothing. No row ever had a version that the source did not have. The report contains every
+ * problem and the seed, and every expected fault that did not happen.
  */
+import * as Duration from "effect/Duration"
 import { type ChildProcess, spawn } from "node:child_process"
 import { createServer, type AddressInfo } from "node:net"
 import { createInterface } from "node:readline"
@@ -27,7 +28,7 @@ import { company, events, resources, type Settings, settingsVariable, source, ta
 import { freeze, openStand, thaw } from "./Stand.ts"
 
 export interface WebhookCampaignOptions {
-  /** Attempts of the sender. */
+  /** Number of attempts of the sender. */
   readonly deliveries: number
   readonly kills: number
   readonly postgresKills: number
@@ -39,9 +40,9 @@ export interface WebhookCampaignOptions {
 export interface WebhookCampaignReport {
   readonly seed: number
   readonly seconds: number
-  /** What was done to deliveries, and how often. */
+  /** Number of faults of deliveries, by kind. */
   readonly counts: Readonly<Record<string, number>>
-  /** Forged deliveries by kind, and what they were answered. */
+  /** Forged deliveries by kind, with the number of each answer. */
   readonly forged: Readonly<Record<string, Readonly<Record<string, number>>>>
   readonly sums: Readonly<Record<string, number>>
   readonly problems: ReadonlyArray<string>
@@ -49,23 +50,26 @@ export interface WebhookCampaignReport {
 
 const receiverProgram = fileURLToPath(new URL("./receive.ts", import.meta.url))
 const pollMs = 50
-/** How long Postgres stands still before the receiver is killed. */
+/** How long Postgres is suspended before the receiver is killed. */
 const standStillMs = 300
-/** What is written at a company whose sender has caught up. */
+/** Number of writes at a company whose sender has sent everything. */
 const writesPerTurn = 30
-/** From this share of the attempts on nothing reaches one of the companies any more, until its sender disables it. */
+/**
+ * From this share of the attempts on, no delivery reaches one of the companies, until its sender disables the
+ * subscription.
+ */
 const shutAfter = 0.6
-/** A storm in which so many cycles make no attempt is over. */
+/** Number of cycles without an attempt that end the storm. */
 const idleCyclesMax = 20
-/** The share of forged deliveries that makes a campaign. */
+/** The minimum share of forged deliveries in a valid campaign. */
 const forgedLeast = 0.08
 
 const receiverKills = "kills of the receiver"
-const stillReceiverKills = "kills of the receiver while Postgres stood still"
+const stillReceiverKills = "kills of the receiver while Postgres was suspended"
 const postgresKills = "kills of the postgres"
 const unavailable = "answers of 503 while Postgres was killed"
 const givenUp = "events given up by the sender"
-const differedBefore = "records that differed before the heal"
+const differedBefore = "records that differed before the reconcile"
 const disabledSum = "subscriptions that the sender disabled"
 
 const settleMaxMs = 180_000
@@ -90,7 +94,7 @@ const freePort = (): Promise<number> =>
 
 // ------------------------------------------------------------------------------------------------------------ the source
 
-/** What happens at the source: through the API, so that events fire. */
+/** The changes at the source, made through the API, so that events fire. */
 const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
   const ids = new Map<string, Array<number>>(resources.map((path) => [path, []]))
   let word = 0
@@ -183,7 +187,7 @@ const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
 
 type Wanted = Pick<WebhookCampaignOptions, "deliveries" | "kills" | "postgresKills" | "companies">
 
-/** What a campaign that proves something has done, and this one has not. */
+/** The expected faults that did not happen in this campaign. */
 export const weaknesses = (wanted: Wanted, did: Readonly<Record<string, number>>): ReadonlyArray<string> => {
   const of = (what: string) => did[what] ?? 0
   const attempts = of("attempts of the sender")
@@ -201,7 +205,7 @@ export const weaknesses = (wanted: Wanted, did: Readonly<Record<string, number>>
   expect(of("forged") >= forgedLeast * attempts, `${of("forged")} forgeries on ${attempts} attempts`)
   expect(of(doomedFate) > 0, "no event was doomed")
   expect(of(givenUp) > 0, "no event was given up by the sender")
-  expect(of(differedBefore) > 0, "the heal had nothing to mend")
+  expect(of(differedBefore) > 0, "the reconcile had nothing to repair")
   expect(wanted.postgresKills === 0 || of(unavailable) > 0, "nothing was answered 503 while Postgres was killed")
   expect(wanted.companies === 1 || of(disabledSum) > 0, "no subscription was disabled by the sender")
   return found
@@ -230,7 +234,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     const ask = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
       stand.withClient(databaseUrl, async (client) => (await client.query<Row>(text, [...values])).rows)
     const port = await freePort()
-    /** What is killed, and from which delivery on, in this order. */
+    /** The kills in their order, each with the delivery at which it happens. */
     const strikes: Array<{
       readonly from: number
       readonly victim: "receiver" | "postgres"
@@ -248,7 +252,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     strikeAt("receiver", options.kills)
     strikeAt("postgres", options.postgresKills)
     strikes.sort((one, other) => one.from - other.from)
-    /** What has to be over before the sender goes on, as it would be by its next cycle. */
+    /** The recovery that must finish before the sender continues, as it would by its next cycle. */
     let recovering: Promise<unknown> = Promise.resolve()
     chaos = await openChaos({
       companies: ids.map(nameOf),
@@ -263,7 +267,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         sums[what] = (sums[what] ?? 0) + 1
         const struck = victim === "postgres" ? killPostgres(isStill) : isStill ? killWhileStill() : killReceiver()
         recovering = Promise.all([recovering, struck])
-        // Seen where it is awaited.
+        // A failure is handled where the promise is awaited.
         recovering.catch(() => undefined)
       }
     })
@@ -290,7 +294,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }))
     }
 
-    /** Within the installation, each time with connections of its own. */
+    /** Runs an effect within the installation, each time with connections of its own. */
     const within = <A, E>(effect: Effect.Effect<A, E, Layer.Success<ReturnType<typeof warehouse> | typeof source>>) =>
       Effect.runPromise(effect.pipe(Effect.provide(Layer.merge(warehouse(databaseUrl), source))))
 
@@ -301,7 +305,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
           Effect.flatMap(company(settings, one), (made) =>
             // This source shows what it has committed at once: one read proves a gap closed.
             Reconcile.reconcile(
-              { ...made, engine: { ...made.engine, overlapMs: 0 } },
+              { ...made, engine: { ...made.engine, overlap: Duration.zero } },
               { url: `${proxy.url}/hooks/${one.name}` }
             )
           )
@@ -319,21 +323,16 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       for (const table of tables.values()) {
         const outcome = await within(
           Effect.flatMap(company(settings, one), ({ connector }) =>
-            syncResource({
-              companyId: BigInt(ids[place]!),
-              connector,
-              table,
-              full: false,
-              acceptDeletions: false,
-              batchRecordsMax: 2_500,
-              children: childrenOf(tables, table.resource.path)
-            })
+            syncResource(
+              { companyId: BigInt(ids[place]!), connector, table, children: childrenOf(tables, table.resource.path) },
+              { batchRecordsMax: 2_500 }
+            )
           )
         )
         if (outcome.failure !== null) throw new Error(outcome.failure.message)
       }
     }
-    // The first look writes down that nothing was delivered before the subscription.
+    // The first check stores that nothing was delivered before the subscription.
     for (let left = healsMax; (await heal()) > 0; left -= 1) {
       if (left === 0) throw new Error("the gaps before the subscriptions are not closed")
     }
@@ -350,7 +349,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       receiver?.kill("SIGKILL")
       await startReceiver()
     }
-    /** What is acknowledged before it is stored is lost then. */
+    /** A receiver that acknowledges before it stores loses the events then. */
     async function killWhileStill(): Promise<void> {
       const backends = await ask<{ pid: number }>(
         "select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
@@ -394,7 +393,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     tell(`${ids.length} companies are ready after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
 
     // ---------------------------------------------------------------------------------------------------------- the storm
-    /** One cycle of the sender: how many attempts it made, and whose sender has not caught up. */
+    /** Runs one cycle of the sender. Returns the number of its attempts, and the subscriptions with events left. */
     const cycle = async () => {
       await recovered()
       const { attempts } = (await reference.control("POST", "/cycle")) as { readonly attempts: ReadonlyArray<Attempt> }
@@ -429,7 +428,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     sums[disabledSum] = disabled.size
 
     // --------------------------------------------------------------------------------------------------------- the checks
-    /** Waits until a query finds nothing more. */
+    /** Waits until a query finds no more rows. */
     const none = async (what: string, query: string) => {
       const endsAt = process.hrtime.bigint() + BigInt(settleMaxMs) * 1_000_000n
       for (;;) {
@@ -440,9 +439,9 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
     }
     const settled = () =>
-      none("events still wait", "select event_type, last_error from tributary.inbox where state = 'pending'")
+      none("events are still pending", "select event_type, last_error from tributary.inbox where state = 'pending'")
     await settled()
-    sums["seconds until everything was acted on"] = Number(process.hrtime.bigint() - began) / 1e9
+    sums["seconds until everything was processed"] = Number(process.hrtime.bigint() - began) / 1e9
 
     interface Kept {
       readonly company: string
@@ -461,7 +460,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         if (kept.has(one.event_id)) problem(`${name}: ${one.event_id} is in the inbox twice`)
         kept.set(one.event_id, one)
         const real = sent.get(one.event_id)
-        if (real === undefined) problem(`${name}: ${one.event_id} is in the inbox, and nobody sent it`)
+        if (real === undefined) problem(`${name}: ${one.event_id} is in the inbox, and was never sent`)
         else if (!real.equals(one.body)) problem(`${name}: ${one.event_id} is in the inbox with another body`)
         else if (!passed.has(one.event_id)) problem(`${name}: ${one.event_id} was never passed on`)
       }
@@ -480,7 +479,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
     }
 
-    /** Records that differ, as `resource id` of a company (null if only a number is known), and the differences. */
+    /** Records that differ, as `resource id` of a company (null if only an id is known), and the differences. */
     const differences = () =>
       stand.withClient(databaseUrl, async (client) => {
         const found: Array<{ readonly company: number; readonly record: string | null; readonly text: string }> = []
@@ -507,7 +506,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         return { found, compared }
       })
 
-    /** Records of which an event never reached the receiver. */
+    /** Records with an event that never reached the receiver. */
     const untold = new Set<string>()
     for (const { company: name, sent, acknowledged } of proxy.lanes.values()) {
       for (const [id, body] of sent) {
@@ -519,19 +518,19 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     const before = await differences()
     sums[differedBefore] = new Set(before.found.flatMap(({ record }) => record ?? [])).size
     for (const { company: id, record, text } of before.found) {
-      // What fired while a subscription was disabled was never sent.
+      // Events that fired while a subscription was disabled were never sent.
       if (record !== null && !untold.has(record) && !disabled.has(id))
-        problem(`before the heal, although every event of it was acknowledged: ${text}`)
+        problem(`before the reconcile, although every event of it was acknowledged: ${text}`)
     }
     proxy.calm()
     const open = await heal()
-    if (open > 0) problem(`${open} gaps are open after the heal`)
+    if (open > 0) problem(`${open} gaps are open after the reconcile`)
     await settled()
     const after = await differences()
-    for (const { text } of after.found) problem(`after the heal: ${text}`)
+    for (const { text } of after.found) problem(`after the reconcile: ${text}`)
     sums["records compared"] = after.compared
 
-    // The receivers find by themselves what killed ones have left in the ledger.
+    // The receivers find the runs that killed ones have left in the ledger.
     await none(
       "runs are left running",
       "select company_id, resource, lane, kind from tributary.runs where status = 'running'"
@@ -551,7 +550,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       for (const { company: id, what, detail } of await auditRuns(client)) problem(`company ${id}: ${what}: ${detail}`)
     })
     const counts = { "attempts of the sender": proxy.attempts(), ...Object.fromEntries(proxy.counts) }
-    for (const one of weaknesses(options, { ...sums, ...counts })) problem(`this was no campaign: ${one}`)
+    for (const one of weaknesses(options, { ...sums, ...counts })) problem(`not a valid campaign: ${one}`)
     return {
       seed,
       seconds: Number(process.hrtime.bigint() - began) / 1e9,

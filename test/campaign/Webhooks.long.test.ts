@@ -13,7 +13,7 @@ describe("the webhook campaign", () => {
       const { counts, forged, problems, sums } = await webhookCampaign({ ...wanted, seed: 7, tell: () => {} })
       assert.deepStrictEqual(problems, [])
       assert.isAtLeast(Object.keys(forged).length, 10)
-      // The campaign reports when its faults have not happened.
+      // The campaign reports expected faults that did not happen.
       const did = { ...counts, ...sums }
       assert.deepStrictEqual(weaknesses(wanted, did), [])
       assert.lengthOf(weaknesses({ ...wanted, kills: 2, postgresKills: 2 }, did), 2)

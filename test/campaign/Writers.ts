@@ -1,8 +1,8 @@
 /**
  * Writers at the source during a campaign: records are changed, created, cancelled, removed and created again.
  *
- * Promise: drawn from one chance, put in through the control plane; most records are written at most once, because a
- * record that changes again and again heals what was lost of it before.
+ * Promise: drawn from one random stream, and written through the control plane. Most records are written at most once,
+ * because a record that changes again and again hides an earlier loss.
  */
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
@@ -11,7 +11,7 @@ import type { ReferenceProcess } from "../support/reference.ts"
 
 type Values = Readonly<Record<string, unknown>>
 
-/** A text field that means nothing to any other record. */
+/** A text field without a meaning for any other record. */
 const freeText = (resource: Resource): string | null => {
   const references = new Set(
     [...serviceV2.resources.values()].flatMap(({ fields }) =>
@@ -34,7 +34,7 @@ const freeText = (resource: Resource): string | null => {
 const decimalOf = (resource: Resource) =>
   resource.fields.flatMap(({ name, type }) => (type._tag === "decimal" ? [{ name, scale: type.scale }] : []))
 
-/** Values with everything that likes to get lost: quotes, tabs, line ends, backslashes, signs beyond 16 bits. */
+/** Values that programs often damage: quotes, tabs, line ends, backslashes, characters beyond 16 bits. */
 const oddities = [
   "plain",
   "tab\there",
@@ -49,25 +49,25 @@ const oddities = [
 
 export interface Writer {
   readonly company: number
-  /** Writes a few records, somewhere. */
+  /** Writes a few records of any resource. */
   readonly write: () => Promise<void>
-  /** Numbers of records that were removed without trace and not made again, by resource. */
+  /** Ids of records that were removed without a trace and not created again, by resource. */
   readonly removed: ReadonlyMap<string, ReadonlySet<number>>
-  /** Numbers of children that changed without a change of their parent, by resource. */
+  /** Ids of children that changed without a change of their parent, by resource. */
   readonly untold: ReadonlyMap<string, ReadonlySet<number>>
   readonly counts: Readonly<Record<"changed" | "made" | "cancelled" | "removed" | "remade", number>>
 }
 
 interface Table {
   readonly resource: Resource
-  /** Numbers of the records that are there. */
+  /** Ids of the existing records. */
   readonly ids: Array<number>
-  /** A record that new ones are made after. */
+  /** A record that is the template of new ones. */
   readonly template: Values
   next: number
 }
 
-/** A writer at one company. */
+/** Creates a writer for one company. */
 export const writer = async (
   reference: ReferenceProcess,
   company: number,
@@ -106,7 +106,7 @@ export const writer = async (
     return values
   }
 
-  /** A child that changed is found again by its parent, which changes with it. */
+  /** A child that changed is found by its parent, which changes with it. */
   const touchParent = async ({ parent, path }: Resource, given: Values) => {
     if (parent === null) return
     const id = given[parent.field]

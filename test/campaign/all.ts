@@ -1,16 +1,16 @@
 /**
- * Every campaign, one after the other, and how long each took.
+ * The command `npm run campaign`: every campaign, one after the other, with the time of each.
  *
  *   npm run campaign                    all of them in full, with seeds and places drawn from the commit
  *   npm run campaign -- --slice         what a CI run does: the first of the same seeds, fewer kills
  *   npm run campaign -- --slice --minutes 10    a slice that takes 10 minutes at most (15)
- *   npm run campaign -- --slice --from COMMIT   the same again for another commit
+ *   npm run campaign -- --slice --from COMMIT   the same slice for another commit
  *   npm run campaign -- --only pushes,planted   some of them
  *
- * A slice uses seeds and kills of the same strength as the full campaign, only fewer of them. Its time is
- * bounded: real processes come first, then seeds and planted bugs for as long as there is time. A campaign that does not
- * end within its time has failed. Exit code 1 when one of them fails; the others are run all the same, and the last lines
- * of those that failed are shown again at the end. The last line counts the campaigns.
+ * A slice uses seeds and kills of the same strength as the full campaign, only fewer of them. Its time is limited: real
+ * processes run first, then seeds and planted bugs in the remaining time. A campaign that does not end within its time
+ * has failed. Exit code 1 when one of them fails. The others still run, and the last lines of the failed ones are
+ * printed again at the end. The last line counts the campaigns.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { parseArgs } from "node:util"
@@ -24,20 +24,22 @@ const { values } = parseArgs({
   }
 })
 
-/** Seeds begin beyond those that were looked at one by one. */
+/** Seeds begin beyond those that were examined one by one. */
 const firstSeed = 10_000_000
-/** In so many slices, every planted bug is tried once. */
+/** Number of slices in which every planted bug is tried once. */
 const mutantParts = 4
-/** Usual time from the begin of the last seed to the end of its campaign: the seed, its repetition, the server's stop. */
+/**
+ * Usual time from the start of the last seed to the end of its campaign: the seed, its repetition, the server's stop.
+ */
 const lastSeedSeconds = 30
-/** Lines of a failed campaign that are shown again at the end. */
+/** Lines of a failed campaign that are printed again at the end. */
 const shownAgain = 40
-/** What is ended gets so long to stop its servers. */
+/** Time for a terminated campaign to stop its servers. */
 const termSeconds = 15
 
 const commit = values.from ?? execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim()
 if (!/^[0-9a-f]{7,40}$/.test(commit)) {
-  process.stderr.write(`--from takes the hash of a commit, not ${commit}\n`)
+  process.stderr.write(`--from must be the hash of a commit, not ${commit}\n`)
   process.exit(2)
 }
 const drawn = Number.parseInt(commit.slice(0, 7), 16)
@@ -48,11 +50,11 @@ interface Part {
   readonly name: string
   readonly program: "kills" | "webhooks" | "pushes" | "simulate"
   readonly full: ReadonlyArray<string>
-  /** Null when it is no part of a slice. */
+  /** The arguments in a slice; null when it is not part of one. */
   readonly slice: ReadonlyArray<string> | null
-  /** Of the time that a slice has left: this many parts of this and what all later ones have. */
+  /** The weight of the campaign in a slice's remaining time, relative to this and all later campaigns. */
   readonly share: number
-  /** Campaigns of seeds take fewer of them when the time is up, but not fewer than this. */
+  /** When the time is over, campaigns of seeds run fewer of them, but at least this many. */
   readonly atLeast?: number
 }
 
@@ -136,7 +138,7 @@ const programs = {
 
 const minutes = Number(values.minutes)
 if (!(minutes > 0)) {
-  process.stderr.write(`--minutes takes a positive number, not ${values.minutes}\n`)
+  process.stderr.write(`--minutes must be a positive number, not ${values.minutes}\n`)
   process.exit(2)
 }
 const names = values.only?.split(",") ?? parts.map(({ name }) => name)
@@ -160,7 +162,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
 
 const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | null) =>
   new Promise<End>((resolve) => {
-    // In a group of its own: the processes that it has started end with it.
+    // A process group of its own: the processes that it has started end with it.
     const child = spawn(process.execPath, [file, ...given], {
       stdio: ["inherit", "pipe", "pipe"],
       detached: limitSeconds !== null
@@ -177,7 +179,7 @@ const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | 
       try {
         process.kill(-child.pid!, "SIGKILL")
       } catch {
-        // All of them have ended.
+        // All processes of the group have ended.
       }
     }
     const timers: Array<NodeJS.Timeout> = []
@@ -198,7 +200,7 @@ const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | 
       resolve({ verdict: isLate ? "TIMED OUT" : code === 0 ? "passed" : "FAILED", lastLines })
     }
     child.on("error", () => done(null))
-    // A process that it has left behind may hold the pipes open: they get a second after its end.
+    // A remaining process may hold the pipes open. They get a second after its end.
     child.on("exit", (code) => {
       const ended = setTimeout(() => done(code), 1000)
       child.once("close", () => {
@@ -235,10 +237,10 @@ for (const [place, { name, program, full, slice, share, atLeast }] of chosen.ent
   const { verdict, lastLines } = await run(file, given, limitSeconds)
   counts[verdict === "passed" ? "passed" : "failed"] += 1
   told.push(`${name.padEnd(18)} ${verdict.padEnd(9)} ${(seconds() - startedAt).toFixed(0).padStart(6)} s`)
-  if (verdict !== "passed") failures.push(`== the last lines of ${name}\n${lastLines}`)
+  if (verdict !== "passed") failures.push(`== last lines of ${name}\n${lastLines}`)
 }
 process.stdout.write(`\n${[...failures, told.join("\n")].join("\n\n")}\n`)
 if (values.slice)
-  process.stdout.write(`drawn from commit ${commit}; again: npm run campaign -- --slice --from ${commit}\n`)
+  process.stdout.write(`drawn from commit ${commit}; to repeat: npm run campaign -- --slice --from ${commit}\n`)
 process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed\n`)
 process.exitCode = counts.failed === 0 ? 0 : 1

@@ -1,9 +1,10 @@
 /**
- * Kills real syncs and Postgres with -9 at random places, resumes suspended processes, and looks for differences.
+ * The command `npm run campaign:kills`: kills real syncs and Postgres with -9 at random places, resumes suspended
+ * processes, and compares warehouse and source.
  *
  *   npm run campaign:kills -- --kills 200 --postgres-kills 20 --zombies 10 --seed 1
  *
- * Exit code 1 at any difference; the seed draws the same places and writes again.
+ * Exit code 1 at any difference. The seed draws the same places and writes again.
  */
 import { parseArgs } from "node:util"
 import { campaign, type CampaignReport } from "./Campaign.ts"
@@ -21,7 +22,7 @@ const { values } = parseArgs({
 const natural = (name: "kills" | "postgres-kills" | "zombies" | "seed"): number => {
   const value = Number(values[name])
   if (Number.isSafeInteger(value) && value >= 0) return value
-  process.stderr.write(`--${name} takes a whole number from 0, not ${values[name]}\n`)
+  process.stderr.write(`--${name} must be a whole number from 0, not ${values[name]}\n`)
   process.exit(2)
 }
 
@@ -56,7 +57,7 @@ else {
   const { seconds, endedBefore, wentOn, runAgain, runs, versions, recordsCompared, written } = report
   process.stdout.write(
     `${table(report)}\n` +
-      `${endedBefore} commands ended before their place; when Postgres was killed ${wentOn} syncs went on by themselves, ${runAgain} were run again\n` +
+      `${endedBefore} commands ended before their place; when Postgres was killed ${wentOn} syncs continued by themselves, ${runAgain} were run again\n` +
       `written meanwhile: ${Object.entries(written)
         .map(([what, times]) => `${times} ${what}`)
         .join(", ")}\n` +

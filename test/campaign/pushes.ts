@@ -1,10 +1,10 @@
 /**
- * Pushes records through chaos with processes that are killed with -9, two at a time now and then, and looks for
- * records that are at the source twice, or not, or otherwise.
+ * The command `npm run campaign:pushes`: pushes records through faults with processes that are killed with -9,
+ * sometimes two at a time. Then it finds records that the source has twice, not at all, or with other values.
  *
  *   npm run campaign:pushes -- --kills 50 --postgres-kills 3 --records 900 --seed 1
  *
- * Exit code 1 at any violation; the seed draws the same records and fates again.
+ * Exit code 1 at any violation. The seed draws the same records and faults again.
  */
 import { parseArgs } from "node:util"
 import { pushCampaign } from "./PushCampaign.ts"
@@ -21,7 +21,7 @@ const { values } = parseArgs({
 const natural = (name: Exclude<keyof typeof values, "json">): number => {
   const value = Number(values[name])
   if (Number.isSafeInteger(value) && value >= 0) return value
-  process.stderr.write(`--${name} takes a whole number from 0, not ${values[name]}\n`)
+  process.stderr.write(`--${name} must be a whole number from 0, not ${values[name]}\n`)
   process.exit(2)
 }
 

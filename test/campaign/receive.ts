@@ -1,6 +1,7 @@
 /**
- * A receiving process for a campaign, to be killed: the webhook side of `tributary serve` without reconcile, so that
- * gaps that only reconcile closes stay visible. Prints `{"port": n}` when events can be stored; ends with its input.
+ * The receiving process of a campaign, to be killed: the webhook side of `tributary serve` without reconcile, so that
+ * gaps that only reconcile closes stay visible. It prints `{"port": n}` when events can be stored, and ends with its
+ * input.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Duration from "effect/Duration"

@@ -1,9 +1,10 @@
 /**
- * Sends thousands of deliveries through chaos to a receiver that is killed, heals once, and looks for differences.
+ * The command `npm run campaign:webhooks`: sends thousands of deliveries through faults to a receiver that is killed,
+ * reconciles once, and compares warehouse and source.
  *
  *   npm run campaign:webhooks -- --deliveries 10000 --kills 8 --postgres-kills 1 --companies 6 --seed 1
  *
- * Exit code 1 at any violation; the seed draws the same fates again.
+ * Exit code 1 at any violation. The seed draws the same faults again.
  */
 import { parseArgs } from "node:util"
 import { webhookCampaign } from "./WebhookCampaign.ts"
@@ -21,7 +22,7 @@ const { values } = parseArgs({
 const natural = (name: Exclude<keyof typeof values, "json">): number => {
   const value = Number(values[name])
   if (Number.isSafeInteger(value) && value >= 0) return value
-  process.stderr.write(`--${name} takes a whole number from 0, not ${values[name]}\n`)
+  process.stderr.write(`--${name} must be a whole number from 0, not ${values[name]}\n`)
   process.exit(2)
 }
 
@@ -47,7 +48,7 @@ else {
     Object.entries(of).map(([what, count]) => [what, String(Math.round(count))] as const)
   process.stdout.write(
     `deliveries\n${table(numbers(counts))}\n` +
-      `forged, and what they were answered\n${table(
+      `forged, with their answers\n${table(
         Object.entries(forged).map(([kind, answers]) => [
           kind,
           Object.entries(answers)

@@ -87,7 +87,7 @@ describe("a catalogue", () => {
       { ...thing, fields: [id(), pair("shelf", "shelves", { by: "label", length: 10 })] }
     ],
     [
-      "a code that is no string",
+      "a code that is not a string",
       /is resolved by shelves\.lastchangedate, which is no string/,
       shelf,
       { ...thing, fields: [id(), pair("shelf", "shelves", { by: "lastchangedate", length: 10 })] }
@@ -143,7 +143,7 @@ describe("a catalogue", () => {
       { ...thing, fields: [id(), integer("rank", { values: [{ value: "red", meaning: "" }] })] }
     ],
     [
-      "a name that is no column name",
+      "a name that is not a column name",
       /field "Bad Name": is no usable name/,
       { ...thing, fields: [id(), money("Bad Name")] }
     ],
@@ -202,7 +202,7 @@ describe("a catalogue", () => {
       { ...child, filters: [exact("shelf")], parent: { resource: "shelves", field: "shelf" } }
     ],
     [
-      "a parent found by a field that is no filter",
+      "a parent found by a field that is not a filter",
       /parent "shelves": is found by "shelfid", which lists cannot be filtered by exactly/,
       shelf,
       { ...child, filters: [partial("shelf")] }
@@ -214,7 +214,7 @@ describe("a catalogue", () => {
     ]
   ]
   for (const [title, expected, ...resources] of cases) {
-    it(`rejects ${title}, and names the place`, () => {
+    it(`rejects ${title}, and names the position`, () => {
       const problems = wrong(...resources)
       assert.isTrue(
         problems.some((problem) => expected.test(problem)),

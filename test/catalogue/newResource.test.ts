@@ -1,4 +1,4 @@
-/** `npm run new:resource`, in a copy of the catalogue. */
+/** `npm run new:resource`, run in a copy of the catalogue. */
 import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -43,7 +43,7 @@ describe("new:resource", () => {
     execFileSync(oxfmt, ["--config", join(root, "config/oxfmt.json"), "--check", "connectors"], { cwd: copy })
   })
 
-  it("rejects a name that exists, is reserved or is no path, and writes nothing", () => {
+  it("rejects a name that exists, is reserved or is not a path, and writes nothing", () => {
     const folder = join(copy, "connectors/service-v2/catalogue/resources")
     const before = [readdirSync(folder), readFileSync(join(copy, indexPath), "utf8")]
     const refused: ReadonlyArray<readonly [name: string, reason: RegExp]> = [

@@ -1,8 +1,8 @@
 /**
- * The catalogue of Service API v2 against the documents, transcribed a second time: every field of the 25 documented
- * resources, their operations and filters, and where the rest of the catalogue stands.
+ * The catalogue of Service API v2, compared with a second transcription of the documents: every field of the 25
+ * documented resources, their operations and filters, and the basis of all other resources.
  *
- * The tables below are written from the documents, in their order and notation, and not from the catalogue's files.
+ * The tables below follow the documents in order and notation. They do not use the catalogue's files.
  */
 import { assert, describe, it } from "vitest"
 import { areas, features } from "../../connectors/service-v2/catalogue/areas.ts"
@@ -49,13 +49,14 @@ const operationsPerResource: Readonly<Record<string, string>> = {
   areas: "setup; L C B R U D; name~"
 }
 
-/** Operations that a decision adds to the documents' row. */
+/** Operations that a decision adds to the documented ones. */
 const added: Readonly<Record<string, string>> = { teamprojectreminders: "U" }
 
 /**
  * "Resources and their fields": one line is names that share a type, and the type. `a / b` is a reference pair of an
- * integer and a string of the length stated. `ro` is read-only. A string is its length, `text` has none; money, qty and
- * number state their decimals. `day` and `time` are the two date forms (F-01). `integer?` has no stated type (F-15).
+ * integer and a string of the length stated. `ro` is read-only. The number of a string is its length; `text` has no
+ * length; money, qty and number state their decimals. `day` and `time` are the two date forms (F-01). `integer?` has no
+ * stated type (F-15).
  */
 const fields: Readonly<Record<string, string>> = {
   shipments: `
@@ -417,7 +418,7 @@ const fields: Readonly<Record<string, string>> = {
     externalid: 100`
 }
 
-/** How many fields a resource has, counted apart (facts.md). */
+/** The number of fields of each resource, counted separately (facts.md). */
 const counts: Readonly<Record<string, number>> = {
   shipments: 16,
   invoicelines: 64,
@@ -446,7 +447,7 @@ const counts: Readonly<Record<string, number>> = {
   areas: 5
 }
 
-/** The closed sets that the documents list; no other field has one but those that a decision gives it. */
+/** The closed sets that the documents list. A decision may add one to a further field; no other field has one. */
 const paymentMethods =
   "0 on account or unset, 1 cash, 2 check (the POS writes 2 for credit card), 3 credit card, 4 ACH/EFT, " +
   "5 POS card terminal, 99 write-off"
@@ -469,7 +470,7 @@ const closedSets: Readonly<Record<string, string>> = {
     "0 change status, 1 reassign task, 2 set priority, 3 add tag, 4 send notification, 5 add comment"
 }
 
-/** What the code halves name, by which field (the fields' notes; F-09 where they are silent). */
+/** The column that the code half of each reference names (the fields' notes; F-09 where they state nothing). */
 const codes: Readonly<Record<string, string>> = {
   "*.carrierservice": "carrierservices.code",
   "*.location": "inventorylocations.locationcode",
@@ -508,7 +509,7 @@ const codes: Readonly<Record<string, string>> = {
   "*.ccprocessor": "ccprocessors.name"
 }
 
-/** What one field is, in words that both sides can be put into. */
+/** A field in a notation to which both the documents and the catalogue can be converted. */
 interface Stated {
   readonly type: string
   readonly readOnly: boolean
@@ -555,8 +556,8 @@ const told = ({ type, typed, readOnly, reference }: Field): Stated => {
 }
 
 /**
- * Where the catalogue's files state more than the documents, and why that is harmless: a length that the documents do
- * not give, and a date whose type only the conventions state.
+ * Deliberate differences where the catalogue states more than the documents: a length that the documents do not give,
+ * and a date whose type only the conventions state. Each is harmless for the stated reason.
  */
 const tolerated = (path: string, name: string, one: Stated): Stated => {
   if (path === "payments" && name === "pendingarachbankrecdatereceived") return { ...one, type: "string" }
@@ -796,7 +797,7 @@ describe("write shapes", () => {
     assert.deepStrictEqual(found(path)[mode]!.fields.map(shapeText), [...expected])
   })
 
-  it("return sums that are no fields of the record for three resources (WRITE-09, WRITE-12, WRITE-19)", () => {
+  it("return sums that are not fields of the record for three resources (WRITE-09, WRITE-12, WRITE-19)", () => {
     const answered = [...serviceV2.resources.values()].filter(({ answers }) => answers.length > 0)
     assert.deepStrictEqual(Object.fromEntries(answered.map(({ path, answers }) => [path, answers])), {
       invoicelines: ["invoicetotal"],

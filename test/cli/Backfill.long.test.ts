@@ -71,7 +71,7 @@ describe("the displayed speed of a run", () => {
       pace(totals, 10_000, { records: 82_000, requests: null }),
       "4,100 records/s, 480 requests/min, about 10 s left"
     )
-    // More came than was expected: nothing is known of the rest.
+    // More records arrived than expected: the remaining time is unknown.
     assert.strictEqual(pace(totals, 10_000, { records: 30_000, requests: 60 }), "4,100 records/s, 480 requests/min")
     assert.strictEqual(pace({ records: 10, requests: 5 }, 10_000, null), "1 records/s, 30 requests/min")
   })
@@ -96,7 +96,7 @@ describe("tributary backfill", () => {
           assert.strictEqual(unknown.code, 2)
           assert.include(unknown.stderr, 'there is no resource "nonsense"')
 
-          // Of a range, of which live syncing cannot go on.
+          // The cursor of a backfill with a range is not valid for live syncing.
           const ranged = yield* world.run([
             "backfill",
             "invoicelines",
@@ -108,18 +108,18 @@ describe("tributary backfill", () => {
           assert.strictEqual(ranged.code, 0, ranged.stderr)
           assert.include(ranged.stdout, "Live syncing has not read invoicelines yet")
 
-          // Interrupted by a source that fails, and gone on with.
+          // The source fails and interrupts the backfill. The next command resumes it.
           const breaking = { rules: [{ path: "/invoicelines", after: 3, kind: "status", status: 500 }] }
           yield* world.control("POST", "/faults", breaking)
           const broken = yield* world.run(["backfill", "invoicelines"])
           assert.strictEqual(broken.code, 5)
           yield* world.control("DELETE", "/faults")
           const other = yield* world.run(["plan", "invoicelines", "--backfill", "--since", "2020-01-01", "--no-probe"])
-          assert.include(other.stdout, "an interrupted scan of everything is given up at page 4")
+          assert.include(other.stdout, "an interrupted scan of everything is abandoned at page 4")
           const resumed = yield* world.run(["backfill", "invoicelines"])
           assert.strictEqual(resumed.code, 0, resumed.stderr)
-          assert.include(resumed.stderr, "invoicelines: goes on at page 4")
-          assert.include(resumed.stdout, "Live syncing goes on from here for invoicelines")
+          assert.include(resumed.stderr, "invoicelines: resumes at page 4")
+          assert.include(resumed.stdout, "Live syncing of invoicelines continues from here")
           assert.deepStrictEqual((yield* world.compare("invoicelines")).differences, [])
 
           const json = yield* world.run(["backfill", "invoicelines", "--json"])

@@ -89,14 +89,14 @@ describe("the tributary commands", () => {
           )
           const warned = yield* world.run(["sync", "--json"])
           assert.strictEqual(warned.code, 0, warned.stderr)
-          assert.match(warned.stderr, /^\S+Z WARN the token is of company 1, not of company 7 as configured$/m)
+          assert.match(warned.stderr, /^\S+Z WARN the token belongs to company 1, but company 7 is configured$/m)
           assert.strictEqual((JSON.parse(warned.stdout) as { companies: Array<object> }).companies.length, 1)
 
           const count = () => world.query<{ n: number }>("select count(*)::int as n from erp.invoicelines")
           const before = yield* count()
           for (const [statement, problem] of [
-            ["commit; delete from erp.invoicelines where id < 20; select 1", "one statement that reads"],
-            ["copy (select 1) to program 'true'", "one statement that reads"],
+            ["commit; delete from erp.invoicelines where id < 20; select 1", "one read-only statement"],
+            ["copy (select 1) to program 'true'", "one read-only statement"],
             ["select pg_read_file('/etc/passwd')", "permission denied for function pg_read_file (42501)"]
           ] as const) {
             const writing = yield* world.run(["query", statement])
@@ -111,7 +111,7 @@ describe("the tributary commands", () => {
   )
 
   it.live(
-    "never write the token to output, files or tables, whatever fails",
+    "never write the token to output, files or tables, whatever the failure",
     () =>
       Effect.scoped(
         Effect.gen(function* () {

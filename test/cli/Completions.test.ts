@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { startCommand } from "../support/reference.ts"
 
-/** Completes the last of these words as bash does it, and answers what it offers. */
+/** A script that completes the last of these words as bash does, and prints the candidates. */
 const script = (file: string, lines: ReadonlyArray<ReadonlyArray<string>>) => `
 source ${file}
 offer() {

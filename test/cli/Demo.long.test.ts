@@ -13,7 +13,7 @@ describe("tributary demo", () => {
       Effect.acquireUseRelease(
         Effect.sync(() => {
           const folder = mkdtempSync(join(tmpdir(), "tributary-demo-"))
-          // As root, Postgres runs as another user, who has to pass.
+          // If the test runs as root, Postgres runs as another user, which needs access to the folder.
           chmodSync(folder, 0o755)
           return folder
         }),

@@ -13,12 +13,12 @@ import { makeWorld, type World } from "../support/world.ts"
 
 interface Examined {
   readonly code: number | null
-  /** The findings of a check that are not well, else all of them. */
+  /** The findings of a check that are not ok; if all are ok, all of them. */
   readonly of: (check: string) => ReadonlyArray<Finding>
   readonly all: ReadonlyArray<Finding>
 }
 
-/** Runs `tributary doctor`, and sees to it that whatever is wrong has a remedy. */
+/** Runs `tributary doctor`, and asserts that each finding that is not ok has a remedy. */
 const examine = Effect.fnUntraced(function* (
   world: World,
   env: Readonly<Record<string, string>> = {},
@@ -42,7 +42,7 @@ const examine = Effect.fnUntraced(function* (
   return { code: run.code, all, of: (check) => all.filter((finding) => finding.check === check) } satisfies Examined
 })
 
-/** Asserts that a check ended like this and says that, and has a remedy that says that. */
+/** Asserts that a check has this status, and that its text and its remedy contain these. */
 const assertFinding = (
   examined: Examined,
   check: string,
@@ -63,7 +63,7 @@ const assertFinding = (
 
 const empty = { data: ["--data", "empty"], company: 1 } as const
 
-/** TLS in front of a server on loopback, with this certificate. */
+/** A TLS proxy in front of a server on loopback, with this certificate. */
 const tlsFront = (baseUrl: string, pem: { readonly key: string; readonly cert: string }) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -81,7 +81,7 @@ const tlsFront = (baseUrl: string, pem: { readonly key: string; readonly cert: s
     ({ server }) => Effect.sync(() => server.close())
   ).pipe(Effect.map(({ url }) => url))
 
-/** A server that takes connections and says nothing. */
+/** A server that accepts connections and never responds. */
 const silent = Effect.acquireRelease(
   Effect.promise(async () => {
     const sockets = new Set<Socket>()
@@ -101,7 +101,7 @@ const silent = Effect.acquireRelease(
 
 const dayMs = 24 * 60 * 60 * 1000
 
-/** A certificate for localhost that is good from so many days from now to so many. */
+/** A certificate for localhost. Its validity begins and ends these numbers of days from now. */
 const madeFor = (fromDays: number, toDays: number) =>
   Effect.promise(async () => {
     const now = Date.now()
@@ -137,7 +137,7 @@ describe("tributary doctor", () => {
             yield* world.query("select nspname from pg_namespace where nspname in ('tributary', 'erp')"),
             []
           )
-          // Where the embedded Postgres was never made, it is not made now.
+          // Doctor does not create an embedded Postgres that does not exist yet.
           const embedded = yield* examine(world, { DATABASE_URL: "" })
           assert.strictEqual(embedded.code, 0)
           assertFinding(
@@ -172,7 +172,7 @@ describe("tributary doctor", () => {
           const bare = yield* examine(world, { SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
           assert.strictEqual(bare.code, 2)
           assertFinding(bare, "configuration", "failed", "no source is configured", "npx tributary init")
-          // What is not about the source is looked at all the same.
+          // Checks that do not need the source run all the same.
           assertFinding(bare, "rights", "ok", "may create and write", null)
 
           const wrong = yield* examine(world, { SERVICE_API_TOKEN: "a-token-that-nobody-knows" })
@@ -261,7 +261,13 @@ describe("tributary doctor", () => {
           assertFinding(closed, "address", "failed", "ECONNREFUSED", "whether the service is up")
           const nowhere = yield* examine(world, { SERVICE_API_URL: "https://erp.invalid/!/api/v2" })
           assert.strictEqual(nowhere.code, 5)
-          assertFinding(nowhere, "address", "failed", "the name erp.invalid is not known", "how the address is spelt")
+          assertFinding(
+            nowhere,
+            "address",
+            "failed",
+            "the name erp.invalid is not known",
+            "the spelling of the address"
+          )
           const elsewhere = yield* examine(world, { SERVICE_API_URL: world.reference.baseUrl.replace("/v2", "/v9") })
           assert.strictEqual(elsewhere.code, 2)
           assertFinding(elsewhere, "token", "failed", "", "")
@@ -327,7 +333,7 @@ describe("tributary doctor", () => {
           assert.strictEqual(plain.code, 5)
           assertFinding(plain, "address", "failed", "does not speak TLS", "check the port")
 
-          // Files of a listener of our own.
+          // Certificate files of a listener of this process.
           for (const [name, text] of [
             ["cert.pem", short.cert],
             ["key.pem", short.key],
@@ -357,7 +363,7 @@ describe("tributary doctor", () => {
           world.configure("webhooks: { public_url: 'https://hooks.invalid' }\n")
           const receiving = yield* examine(world)
           assertFinding(receiving, "clock", "failed", "webhook deliveries are refused", "NTP")
-          assertFinding(receiving, "webhook address", "failed", "the name hooks.invalid is not known", "spelt")
+          assertFinding(receiving, "webhook address", "failed", "the name hooks.invalid is not known", "spelling")
         })
       ),
     { timeout: 180_000 }
@@ -378,7 +384,7 @@ describe("tributary doctor", () => {
           assert.strictEqual(away.code, 5)
           assertFinding(away, "database", "failed", "cannot reach Postgres at 127.0.0.1:1 (ECONNREFUSED)", "start it")
           assert.notInclude(JSON.stringify(away.all), "s3cretword")
-          // The source is looked at all the same.
+          // The checks of the source run all the same.
           assertFinding(away, "token", "ok", "accepted", null)
           const locked = yield* examine(
             world,
@@ -396,7 +402,7 @@ describe("tributary doctor", () => {
           assert.strictEqual(odd.code, 2)
           assertFinding(odd, "database", "failed", "DATABASE_URL must begin with postgres://", "it has the form")
 
-          // A user who may only look.
+          // A user with read permission only.
           const role = `doctor_${process.pid}`
           const latin = `latin_${process.pid}`
           yield* Effect.acquireRelease(world.query(`create role ${role} login password 'look'`), () =>
@@ -428,7 +434,7 @@ describe("tributary doctor", () => {
           yield* world.query(`alter role ${role} connection limit 3`)
           const narrow = yield* examine(world, looking)
           assertFinding(narrow, "connections", "warning", "of 3 are free", "raise max_connections")
-          // The server may still count the connections of the command before.
+          // The server may still count the connections of the previous command.
           yield* world.query(`alter role ${role} connection limit -1`)
 
           yield* Effect.acquireRelease(
@@ -467,7 +473,7 @@ describe("tributary doctor", () => {
           yield* world.query("insert into tributary.migrations (id, name, checksum) values (9999, 'later', 'x')")
           const ahead = yield* examine(world)
           assert.strictEqual(ahead.code, 2)
-          assertFinding(ahead, "migrations", "failed", "9999_later.sql was applied by a newer version", "upgrade it")
+          assertFinding(ahead, "migrations", "failed", "9999_later.sql was applied by a newer version", "upgrade this program")
           yield* world.query("delete from tributary.migrations where id = 9999")
           yield* world.query("update tributary.migrations set checksum = 'x' where id = 1")
           const changed = yield* examine(world)
@@ -566,10 +572,16 @@ describe("tributary doctor", () => {
             held,
             "budget",
             "warning",
-            "an answer asked to wait (Retry-After)",
+            "an answer requested a pause (Retry-After)",
             "npx tributary budget release"
           )
-          assertFinding(held, "token", "warning", "nothing is for another", "npx tributary budget release".slice(4))
+          assertFinding(
+            held,
+            "token",
+            "warning",
+            "requests are paused for another",
+            "npx tributary budget release".slice(4)
+          )
           const asked = yield* world.control("GET", "/requests")
           assert.strictEqual(
             JSON.stringify(asked).match(/\/me/g)?.length,
@@ -611,13 +623,13 @@ describe("tributary doctor", () => {
 
           yield* run(0, ["ensure"], { MAIN_TOKEN: token })
           const made = yield* examine(world, { MAIN_TOKEN: token }, ["--send-test"])
-          // ensure has reported that the source does not know nothings.created, and no command can change that.
+          // ensure has reported that the source does not know nothings.created. No command can change that.
           assertFinding(made, "subscription", "ok", "delivers 1 kind of event, none so far", null)
           assertFinding(made, "signing secrets", "ok", "1 can be decrypted", null)
           assertFinding(made, "test delivery", "ok", "arrived, answered 200", null)
           const changed = yield* examine(world, { MAIN_TOKEN: other })
           assert.strictEqual(changed.code, 2)
-          assertFinding(changed, "signing secrets", "failed", "cannot be decrypted with this token", "makes another")
+          assertFinding(changed, "signing secrets", "failed", "cannot be decrypted with this token", "creates another")
 
           yield* run(0, ["pause"], { MAIN_TOKEN: token })
           const paused = yield* examine(world, { MAIN_TOKEN: token })

@@ -1,6 +1,6 @@
 /**
  * Every example in the help of a command, run in a prepared folder. Placeholders such as RESOURCE or a number are
- * filled in. An example without preparation fails.
+ * replaced. An example without preparation fails.
  */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
@@ -12,15 +12,15 @@ import { rootFor } from "../../src/cli/Program.ts"
 import { makeStage, type Stage } from "../support/stage.ts"
 
 interface Prepared {
-  /** What is done first, in the folder. */
+  /** The preparation of the folder. */
   readonly first?: (stage: Stage) => Effect.Effect<unknown>
-  /** The line that is run, where the example holds what stands for something else. */
+  /** The line that is run instead, for an example with placeholders. */
   readonly as?: string | ((stage: Stage) => Effect.Effect<string>)
-  /** The exit code; 0 unless something else is what the example is about. */
+  /** The expected exit code, 0 by default. */
   readonly code?: number
-  /** What standard output, or the file that it went to, must hold. */
+  /** The expected text of standard output, or of the file that it was redirected to. */
   readonly says: RegExp
-  /** It goes on until it is stopped, and says this once it is ready. */
+  /** The command runs until it is stopped, and prints this text when it is ready. */
   readonly serves?: true
   /** Answers to the prompts of the command, by a pattern of the prompt. */
   readonly answers?: ReadonlyArray<readonly [RegExp, string]>
@@ -44,7 +44,10 @@ const records = "externalid,customercode,name\nE-1,EXAMPL01,One\nE-2,EXAMPL02,Tw
 
 const push = "tributary push customers --from records.csv"
 
-/** A line about a push of which the source has refused a record, whose externalid is this; N stands for its number. */
+/**
+ * A line for a push of which the source has rejected the record with this externalid. N in the line is replaced by the
+ * number of the push.
+ */
 const refused = (externalid: string, line: string) => (stage: Stage) =>
   Effect.gen(function* () {
     const code = externalid.replace("-", "")
@@ -53,10 +56,10 @@ const refused = (externalid: string, line: string) => (stage: Stage) =>
     return line.replace("N", String((JSON.parse(stdout) as { readonly push: number }).push))
   })
 
-/** By the example as the help shows it, in the order in which they are run. */
+/** The preparations by example, as the help shows it, in the order in which they run. */
 const prepared: Readonly<Record<string, Prepared>> = {
   "tributary demo": { says: /are equal/ },
-  "tributary demo --serve": { serves: true, says: /stands at http:\/\/127\.0\.0\.1:\d+/ },
+  "tributary demo --serve": { serves: true, says: /dashboard is at http:\/\/127\.0\.0\.1:\d+/ },
   "tributary status --demo --json": { says: /"resource":"customers"/ },
   "tributary init": {
     as: "mkdir -p asked && cd asked && tributary init",
@@ -67,9 +70,9 @@ const prepared: Readonly<Record<string, Prepared>> = {
       /Another company/,
       /Where is the warehouse/,
       /Which resources/,
-      /How old may/,
+      /Maximum age of a resource/,
       /Public https address/,
-      /Password for the page/
+      /Password for the dashboard/
     ].map((question) => [question, "\r"] as const),
     says: /tributary doctor[^]*tributary sync/
   },
@@ -157,7 +160,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
   },
   "tributary push retry 3 --refused": {
     as: refused("B-3", "tributary push retry N --refused"),
-    // The source refuses it once more.
+    // The source rejects the record once more.
     code: 4,
     says: /1 refused/
   },
@@ -244,7 +247,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
     says: /complete .*tributary/
   },
   'tributary completions zsh > "${fpath[1]}/_tributary"': {
-    // bash counts from 0.
+    // Arrays of bash begin at index 0.
     as: 'fpath=("" ~/.zfunc); tributary completions zsh > "${fpath[1]}/_tributary"; cat ~/.zfunc/_tributary',
     says: /#compdef tributary/
   },
@@ -262,7 +265,7 @@ interface Shown {
   readonly isGroup: boolean
 }
 
-/** Every command with the examples of its help, subcommands after what they belong to. */
+/** Every command with the examples of its help. Subcommands follow their parent command. */
 const commandsOf = (command: Command.Command.Any, path: string): ReadonlyArray<Shown> => {
   const subcommands = command.subcommands.flatMap(({ commands }) => commands)
   return [
@@ -328,7 +331,7 @@ budget: { requests_per_minute: 100000 }
               Effect.catchCause((cause) => Effect.succeed({ code: null, stdout: "", stderr: Cause.pretty(cause) }))
             )
             console.log(`${String(Math.round(performance.now() - began)).padStart(6)} ms  ${example}`)
-            // A server was stopped by Ctrl-C.
+            // Ctrl-C stopped a server.
             const codes = serves === true ? [0, 130] : [code]
             if (ended === null || !codes.includes(ended) || !says.test(stdout)) {
               problems.push(`${example} ended with ${ended}\n${stdout.slice(-600)}\n${stderr.slice(-600)}`)

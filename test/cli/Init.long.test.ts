@@ -28,7 +28,7 @@ describe("tributary init", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          /** Nothing but the folder and these variables says where and who. */
+          /** Runs a command that gets its settings only from the folder and these variables. */
           const run = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
             Effect.promise(() => startCommand(args, { cwd: world.folder, env }).done)
           const north = yield* Effect.promise(() => world.reference.token(1))
@@ -40,7 +40,7 @@ describe("tributary init", () => {
           const refused: ReadonlyArray<
             readonly [number, string, ReadonlyArray<string>, Readonly<Record<string, string>>]
           > = [
-            [1, "--url or SERVICE_API_URL, and there is no terminal to ask on", [], {}],
+            [1, "--url or SERVICE_API_URL, and there is no terminal for a prompt", [], {}],
             [1, "the token of main is missing: put it in the variable MAIN_TOKEN", base, {}],
             [1, "the address of the service: over plain http", ["--url", "http://erp.example.com"], {}],
             [1, "there is no area", [...base, "--area", "nonsense"], { MAIN_TOKEN: north }],
@@ -93,7 +93,7 @@ describe("tributary init", () => {
           const schema = JSON.parse(readFileSync(join(world.folder, "config", reference), "utf8")) as object
           assert.isTrue(
             new Ajv2020({ strict: false }).validate(schema, parse(yaml)),
-            "an editor finds nothing wrong with it"
+            "an editor finds no mistake in it"
           )
           assert.strictEqual(statSync(join(world.folder, ".env")).mode & 0o777, 0o600)
 
@@ -106,7 +106,7 @@ describe("tributary init", () => {
           const doctor = yield* run(["doctor"])
           assert.strictEqual(doctor.code, 0, doctor.stdout)
 
-          // What is there is not overwritten by accident, and kept where it is replaced.
+          // Existing files are overwritten only with --replace, and backed up first.
           writeFileSync(
             join(world.folder, ".env"),
             `# mine\n${readFileSync(join(world.folder, ".env"), "utf8")}OWN=1\n`
@@ -123,7 +123,7 @@ describe("tributary init", () => {
           assert.strictEqual(readFileSync(join(world.folder, backup ?? ""), "utf8"), yaml)
           assert.strictEqual(readFileSync(join(world.folder, ".env"), "utf8"), before.replace(north, fresh))
 
-          // Elsewhere, with a value in .env that differs: nothing is replaced unasked.
+          // Another configuration file, and a different value in .env: without --replace nothing changes.
           const other = yield* init([...base, "--company", "north", "--config", "other.yaml"], env)
           assert.strictEqual(other.code, 2, other.stdout)
           assert.include(other.stderr, ".env has another value of NORTH_TOKEN: --replace")
@@ -131,7 +131,7 @@ describe("tributary init", () => {
           const kept = yield* init([...base, "--company", "north", "--config", "other.yaml"])
           assert.strictEqual(kept.code, 0, kept.stderr)
           assert.include(kept.stdout, "npx tributary doctor --config other.yaml")
-          assert.isTrue(existsSync(join(world.folder, "tributary.schema.json")), "beside the file that names it")
+          assert.isTrue(existsSync(join(world.folder, "tributary.schema.json")), "beside the file that references it")
         })
       ),
     { timeout: 180_000 }

@@ -1,6 +1,6 @@
 /**
  * `tributary init`: its correction of addresses, its `.env` file, and its prompts at a terminal with a real source.
- * `Init.long.test.ts` tests it in scripts.
+ * `Init.long.test.ts` tests `tributary init` in scripts.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -113,7 +113,7 @@ describe("the .env file in tributary init", () => {
     assert.deepStrictEqual(Files.mergedEnvironment(text, new Map([["NORTH_TOKEN", "new"]])), {
       text: "A=1\nNORTH_TOKEN=new\n# end\n"
     })
-    // A value over several lines is not understood line by line: nothing is written rather than half of it.
+    // The file is edited by lines, so a value over several lines is rejected and nothing is written.
     assert.deepStrictEqual(
       Files.mergedEnvironment('KEY="-----BEGIN\nNORTH_TOKEN=x\n-----END"\n', new Map([["NORTH_TOKEN", "abc"]])),
       { unwritable: "NORTH_TOKEN" }
@@ -130,7 +130,7 @@ describe("the .env file in tributary init", () => {
   })
 })
 
-// ---------------------------------------------------------------------------------------------------- the conversation
+// --------------------------------------------------------------------------------------------------------- the prompts
 
 const nothing: InitOptions = {
   url: null,
@@ -146,7 +146,7 @@ const nothing: InitOptions = {
   isInteractive: true
 }
 
-/** What the commands work with, but for what a conversation does not need. */
+/** The source of the commands, without the parts that the prompts do not need. */
 const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
@@ -180,7 +180,7 @@ const space = key("space", { input: " " })
 const back = key("backspace")
 const ctrlC = key("c", { ctrl: true })
 
-/** A terminal at which these keys are pressed, one set for each question; remembers all that it was shown. */
+/** A scripted terminal: one set of key presses for each prompt. It records all output. */
 const terminalOf = (answers: ReadonlyArray<ReadonlyArray<Terminal.UserInput>>) => {
   let shown = ""
   let next = 0
@@ -196,7 +196,7 @@ const terminalOf = (answers: ReadonlyArray<ReadonlyArray<Terminal.UserInput>>) =
         const keys = answers[next]
         next += 1
         for (const one of keys ?? [ctrlC]) Queue.offerUnsafe(queue, one)
-        // As the real one does it: Ctrl-C ends the input.
+        // As in the real terminal, Ctrl-C ends the input.
         if (keys === undefined || keys.includes(ctrlC)) Queue.endUnsafe(queue)
         return queue
       }),
@@ -209,7 +209,7 @@ const terminalOf = (answers: ReadonlyArray<ReadonlyArray<Terminal.UserInput>>) =
   return { layer, shown: () => shown, asked: () => next }
 }
 
-/** What a conversation needs, with this terminal instead of the process's own. */
+/** Provides the services of the prompts, with this terminal instead of the process's own. */
 const at =
   ({ layer }: { readonly layer: Layer.Layer<Terminal.Terminal> }) =>
   <A, E>(effect: Effect.Effect<A, E, Source | NodeServices.NodeServices>) =>
@@ -257,16 +257,16 @@ describe("the prompts of tributary init", () => {
             [...Array.from({ length: 4 }, () => back), ...typed("north-x"), enter],
             [...typed("wrong-token-0123456789"), enter],
             [...typed(token), enter],
-            [enter], // no further company
+            [enter], // no other company
             [enter], // the embedded Postgres
-            [down, enter], // some areas
-            [down, down, down, space, enter], // after all and inverse: the second area that can be read
+            [down, enter], // a selection of areas
+            [down, down, down, space, enter], // after "all" and "inverse": the second readable area
             [back, back, ...typed("45"), enter],
             [...open, enter, ...open.map(() => back), ...typed("https://hooks.example.com/in/"), enter],
             [...typed("a long password"), enter]
           ])
           const done = yield* initialise(nothing, {}).pipe(at(good))
-          assert.strictEqual(good.asked(), 11, "every question was asked, the one for the token twice")
+          assert.strictEqual(good.asked(), 11, "every prompt was shown, the one for the token twice")
           assert.include(good.shown(), "is not https")
           for (const secret of [token, "wrong-token", "a long password"]) {
             assert.notInclude(good.shown(), secret)

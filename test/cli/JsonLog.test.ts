@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Tracer from "effect/Tracer"
 import * as Output from "../../src/cli/Output.ts"
 
-/** What the effect writes to standard error. */
+/** The lines that the effect writes to standard error. */
 const written = <A>(effect: Effect.Effect<A>) =>
   Effect.suspend(() => {
     const { stderr } = process

@@ -12,7 +12,7 @@ import { type ReferenceProcess, startCommand, startReference } from "../support/
 
 const resources = ["salesmen", "areas", "carriers", "worktypes", "zones", "stages", "vendors", "customers"]
 
-/** What one look at the database showed. */
+/** One measurement of the database. */
 interface Look {
   readonly atMs: number
   readonly connections: number
@@ -22,7 +22,7 @@ interface Look {
 
 interface Stand {
   readonly start: (...args: ReadonlyArray<string>) => ReturnType<typeof startCommand>
-  /** Looks, by a new connection each time, as another program would have to. */
+  /** Measures through a new connection each time, as another program would. */
   readonly look: () => Promise<Look>
 }
 
@@ -78,7 +78,7 @@ const stand = (companies: number, delayMs: number): Effect.Effect<Stand, unknown
     }
   })
 
-/** Looks every half second until it is enough. */
+/** Measures every half second until the condition holds. */
 const watch = async ({ look }: Stand, isEnough: (look: Look) => boolean): Promise<ReadonlyArray<Look>> => {
   const looks: Array<Look> = []
   for (;;) {
@@ -95,9 +95,9 @@ const told = (looks: ReadonlyArray<Look>): string =>
     .map(({ atMs, connections, done }) => `${Math.round(atMs / 1000)} s: ${connections} connections, ${done} runs done`)
     .join("; ")
 
-/** Maximum of used connections, of 100. */
+/** The maximum of used connections, out of 100. */
 const connectionsMax = 60
-/** Without a run done for so long nothing makes progress. */
+/** The longest time without a completed run. Beyond it, progress is not steady. */
 const pauseMaxMs = 20_000
 const watchedMaxMs = 80_000
 

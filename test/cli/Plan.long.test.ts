@@ -33,7 +33,7 @@ const planned = Effect.fnUntraced(function* (world: World, ...args: ReadonlyArra
   return { report, resources: report.companies.flatMap(({ resources }) => resources) }
 })
 
-/** How many requests a command makes. */
+/** The number of requests that a command makes. */
 const made = Effect.fnUntraced(function* (world: World, args: ReadonlyArray<string>) {
   const before = yield* requestsOf(world)
   const { code, stderr } = yield* world.run(args)
@@ -54,7 +54,7 @@ describe("tributary plan", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
-          // A limit that gives a duration in minutes and delays no request of this test.
+          // A limit that yields a duration in minutes and delays no request of this test.
           world.configure("budget: { requests_per_minute: 100000 }\n")
           const blind = yield* requestsOf(world)
           const unknown = yield* planned(world, "--no-probe")
@@ -102,7 +102,7 @@ describe("tributary plan", () => {
           const sync = yield* made(world, ["sync", "--json"])
           within(report.requests, sync, 0.1)
 
-          // What is known needs no question.
+          // Resources with earlier runs need no probe.
           const backfill = yield* planned(world, "--backfill", "--no-probe")
           within(backfill.report.requests, yield* made(world, ["backfill", "--json"]), 0.1)
           assert.strictEqual(backfill.resources.find(({ resource }) => resource === "invoicelines")!.records, 6000)

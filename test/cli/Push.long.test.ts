@@ -1,5 +1,5 @@
 /**
- * `tributary push` in full: every subcommand, updates, cancels, queries, interruptions, and `serve` that pushes the
+ * `tributary push` in full: every subcommand, updates, cancels, queries, interruptions, and `serve`, which pushes the
  * rows of the outbox.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -22,13 +22,13 @@ interface Told {
 
 const told = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as Told
 
-/** New customers. */
+/** New customers as lines of JSON. */
 const customers = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, at) =>
     JSON.stringify({ externalid: `${prefix}-${at}`, customercode: `${prefix}${at}`, name: `Number ${at}` })
   ).join("\n")
 
-/** Customers at the source whose externalid begins so. */
+/** Customers at the source whose externalid begins with the prefix. */
 const held = (world: World, prefix: string) =>
   Effect.map(
     Effect.promise(() => world.reference.lines("/state?company=1&resource=customers")),
@@ -38,7 +38,7 @@ const held = (world: World, prefix: string) =>
         .filter(({ externalid }) => externalid?.startsWith(`${prefix}-`) === true)
   )
 
-/** Waits until it holds. */
+/** Repeats the effect until the condition holds. */
 const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("50 millis") }).pipe(Effect.timeout("60 seconds"))
 
@@ -105,7 +105,7 @@ describe("tributary push and its subcommands", () => {
           assert.include(shown.stdout, "refused: 1 unknown_value")
           const over = yield* world.run(["push", "export-refused", push, "--to", "refused.csv"])
           assert.strictEqual(over.code, 1)
-          assert.include(over.stderr, "refused.csv is there already")
+          assert.include(over.stderr, "refused.csv exists already")
 
           file("refused.csv", readFileSync(join(world.folder, "refused.csv"), "utf8").replace("Net 3O", "Net 30"))
           const corrected = yield* world.run(["push", "customers", "--from", "refused.csv", "--json"])
@@ -113,7 +113,7 @@ describe("tributary push and its subcommands", () => {
           assert.strictEqual(corrected.stderr, "")
           assert.deepInclude(told(corrected), { given: 1, known: 0, resumed: false })
           assert.deepInclude(told(corrected).counts, { created: 1, refused: 0 })
-          // The same as lines of JSON says now what is not what was pushed.
+          // The same records as lines of JSON no longer match the pushed values.
           assert.isTrue(existsSync(join(world.folder, "refused.ndjson")))
           const stale = yield* world.run(["push", "customers", "--from", "refused.ndjson"])
           assert.strictEqual(stale.code, 2)
@@ -139,7 +139,7 @@ describe("tributary push and its subcommands", () => {
               ["T-2", "2.0000", false]
             ]
           )
-          // A query of the warehouse, and refused records again after a repair at the source.
+          // A push from a query of the warehouse, and a retry of rejected records after a repair at the source.
           const [selected, retried, status] = yield* Effect.all([
             world.run([
               "push",
@@ -164,7 +164,7 @@ describe("tributary push and its subcommands", () => {
           )
           const unnamed = yield* world.run(["push", "customers", "--from", "good.csv", "--dry-run"], away)
           assert.strictEqual(unnamed.code, 1)
-          assert.include(unnamed.stderr, "name the company that is meant with --company: a, b")
+          assert.include(unnamed.stderr, "name one company with --company: a, b")
         })
       ),
     { timeout: 120_000 }
@@ -189,7 +189,7 @@ describe("tributary push and its subcommands", () => {
           const failed = yield* world.run(["push", "customers", "--from", "a.ndjson"])
           assert.strictEqual(failed.code, 5, failed.stderr)
           assert.include(failed.stdout, "has stopped: 60 wait")
-          assert.match(failed.stderr, /the same command, or npx tributary push retry \d+, goes on where it stopped/)
+          assert.match(failed.stderr, /the same command, or npx tributary push retry \d+, continues it/)
           yield* world.control("POST", "/faults", { seed: 1, rules: [] })
           const resumed = yield* world.run(["push", "customers", "--from", "a.ndjson", "--json"])
           assert.strictEqual(resumed.code, 0, resumed.stderr)
@@ -197,7 +197,7 @@ describe("tributary push and its subcommands", () => {
           assert.deepInclude(told(resumed).counts, { created: 60, waiting: 0 })
           assert.lengthOf(yield* held(world, "A"), 60)
 
-          // Answers that take long: it is stopped with requests under way.
+          // The responses are slow, so the command is stopped with requests in flight.
           file("b.ndjson", customers("B", 400))
           yield* world.control("POST", "/faults", {
             seed: 1,
@@ -208,7 +208,7 @@ describe("tributary push and its subcommands", () => {
           stopping.child.kill("SIGINT")
           const stopped = yield* Effect.promise(() => stopping.done)
           assert.strictEqual(stopped.code, 130, stopped.stderr)
-          const again = /npx tributary (push retry \d+), goes on where it stopped/.exec(stopped.stderr)![1]!
+          const again = /npx tributary (push retry \d+), continues it/.exec(stopped.stderr)![1]!
           yield* world.control("POST", "/faults", { seed: 1, rules: [] })
           const retried = yield* world.run(again.split(" "))
           assert.strictEqual(retried.code, 0, retried.stderr)
@@ -247,7 +247,7 @@ dashboard: { listen: off }
                 serving.child.stdout!.once("data", (text: Buffer) =>
                   resolve((JSON.parse(text.toString()) as { listening: string }).listening)
                 )
-                serving.child.once("exit", () => reject(new Error("serve ended before it was ready")))
+                serving.child.once("exit", () => reject(new Error("serve exited before it was ready")))
               })
           )
           yield* world.query(`insert into tributary.outbox (resource, operation, externalid, record) values

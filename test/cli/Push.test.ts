@@ -49,7 +49,7 @@ describe("tributary push", () => {
           assert.deepStrictEqual(bad.stderr.split("\n"), [
             "line 2, creditlimit: holds at most 4 decimals and is never rounded here; 1.00001 has 5",
             'line 3, creditlimit: must be a plain decimal such as "12.50", not "x"',
-            "tributary: there are 2 problems in what was given",
+            "tributary: there are 2 problems in the input",
             ""
           ])
           assert.strictEqual(unscoped.code, 3)
@@ -65,7 +65,7 @@ describe("tributary push", () => {
           assert.include(pushed.stderr, "line 3, externalid T-2: unknown_value, invoiceterm: ")
           const push = /^push (\d+)/.exec(pushed.stdout)![1]!
           assert.include(pushed.stderr, `npx tributary push export-refused ${push} --to refused.ndjson`)
-          // What was pushed is in the warehouse at once.
+          // Pushed records are in the warehouse immediately.
           assert.deepStrictEqual(
             yield* world.query(
               "select externalid, creditlimit::text, _origin from erp.customers where externalid ~ '^T-' order by 1"
@@ -77,7 +77,7 @@ describe("tributary push", () => {
           )
 
           const again = yield* world.run(["push", "customers", "--from", "good.csv", "--json"])
-          assert.strictEqual(again.code, 4, "a record that was refused before is still not at the source")
+          assert.strictEqual(again.code, 4, "a record that was rejected before is still missing at the source")
           assert.deepInclude(told(again), { status: "done", given: 3, known: 3, calls: { sent: 0, batches: 0 } })
           assert.deepInclude(JSON.parse(again.stdout), {
             knownOpen: { sending: 0, refused: 1, different: 0, pushes: [Number(push)] }

@@ -27,7 +27,7 @@ const none: Counts = {
 
 describe("push status", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("of a warehouse", (it) => {
-    it.effect("lists pushes, the outbox and open push requests, with what to do", () =>
+    it.effect("lists pushes, the outbox and open push requests, with the command for each", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         assert.deepStrictEqual(statusLines(yield* Outbox.read(null), ["main"]), [
@@ -65,9 +65,9 @@ describe("push status", () => {
           "    1 record: 1 unchanged",
           "  push 1: create x of main from x.csv, begun 3 min ago, unfinished",
           "    7 records: 1 being sent, the oldest for 0 s, 1 created, 1 adopted, 2 refused, " +
-            "1 with other values at the source, 1 pushed before, 1 given anew in a later push",
+            "1 with other values at the source, 1 pushed before, 1 given again in a later push",
           "    refused: 2 unknown_value",
-          "    what to do: npx tributary push retry 1 goes on where it stopped",
+          "    what to do: npx tributary push retry 1 continues it",
           "    what to do: npx tributary push export-refused 1 --to refused.ndjson",
           "                correct the records in that file and push it; or, if the cause is fixed at the source:",
           "                npx tributary push retry 1 --refused",
@@ -81,7 +81,7 @@ describe("push status", () => {
           "    what to do: nothing while npx tributary serve runs; without it: npx tributary push retry z --company main",
           "  y of south: 1 waits, the oldest for 0 s",
           "    no company of that name is configured, so no process sends them; there is main",
-          "Requests of which the outcome is not known yet",
+          "Requests whose outcome is not known yet",
           "  batch of 2 records, x of main: open for 40 s, failed 2 times: the service answered 500"
         ])
         const alone = yield* Outbox.read(2n)

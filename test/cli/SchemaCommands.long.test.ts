@@ -50,7 +50,7 @@ describe("tributary schema", () => {
           yield* subscribe("https://example.com/one")
           yield* subscribe("https://example.com/two")
 
-          // Before anything was synced: the tables that a sync would make.
+          // Before the first sync, the plan shows the tables that a sync would create.
           const fresh = yield* run("schema", "plan")
           assert.strictEqual(fresh.code, 0, fresh.stderr)
           assert.include(fresh.stdout, 'create table "erp"."webhooks"')
@@ -69,7 +69,7 @@ describe("tributary schema", () => {
           const first = yield* run("sync")
           assert.strictEqual(first.code, 0, first.stderr + first.stdout)
           assert.include(first.stderr, "items: new fields, kept in _extra until they have columns: ")
-          // The resource that only the configuration names has its columns at once.
+          // A resource that only the configuration defines has its columns at once.
           assert.deepStrictEqual(
             yield* world.query("select url, events, paused, failcount, cancel, _extra from erp.webhooks order by id"),
             ["one", "two"].map((path) => ({
@@ -78,7 +78,7 @@ describe("tributary schema", () => {
               paused: false,
               failcount: 0n,
               cancel: false,
-              // Nothing but null was seen of these: what they are is still to be learnt.
+              // The values of these fields were null so far, so their types are not inferred yet.
               _extra: { description: null, lastdeliverydate: null, disableddate: null }
             }))
           )
@@ -136,7 +136,7 @@ describe("tributary schema", () => {
             )
           )
 
-          // What was learnt is read into its columns; nothing that stands there is written again.
+          // The next full sync fills the inferred columns and rewrites no other value.
           const again = yield* run("sync", "--full")
           assert.strictEqual(again.code, 0, again.stderr)
           assert.match(again.stdout, /: nothing new \(/)

@@ -42,7 +42,7 @@ describe("resources defined only in the configuration", () => {
         ["id", "code", "cancel", "lastchangedate"]
       )
       assert.deepStrictEqual([sales.area, sales.modifiedSince, isCancellable(sales)], ["items", true, true])
-      // A flag that was merely seen changes nothing in how lists are asked.
+      // An inferred field named cancel does not change how lists are requested.
       assert.isFalse(
         isCancellable(WarehouseCatalogue.withInferred(widgets, [{ name: "cancel", column: "cancel", type: "boolean" }]))
       )

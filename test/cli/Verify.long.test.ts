@@ -66,7 +66,7 @@ describe("tributary verify and explain", () => {
 
           const repaired = yield* world.run(["verify", "invoices", "--repair"])
           assert.strictEqual(repaired.code, 0, repaired.stderr)
-          assert.include(repaired.stdout, "repair: 1 read again, 1 mended, 0 left")
+          assert.include(repaired.stdout, "repair: 1 read again, 1 repaired, 0 left")
 
           const explained = yield* world.run(["explain", "invoices", row!.id])
           assert.strictEqual(explained.code, 0, explained.stderr)
@@ -77,7 +77,7 @@ describe("tributary verify and explain", () => {
           assert.lengthOf(explanations[0]!.versions as Array<unknown>, 2)
           const nobody = yield* world.run(["explain", "invoices", "999999999"])
           assert.strictEqual(nobody.code, 1)
-          assert.include(nobody.stderr, "never heard of invoices 999999999")
+          assert.include(nobody.stderr, "has no version of invoices 999999999")
 
           assert.strictEqual((yield* world.run(["verify", "--sample", "0"])).code, 1)
           yield* world.control("POST", "/faults", {

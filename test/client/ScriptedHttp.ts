@@ -1,4 +1,4 @@
-/** An HTTP client without a network: each request gets the next step of a script, and is recorded. */
+/** An HTTP client without a network. Each request gets the next step of a script and is recorded. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -10,18 +10,18 @@ import * as Budget from "../../src/budget/Budget.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
 import { tiny } from "../support/tiny.ts"
 
-/** A request as it was sent. */
+/** A recorded request. */
 export interface Sent {
   readonly method: string
-  /** Path and query below the base address. */
+  /** Path and query, relative to the base address. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | null
-  /** By the test clock, in milliseconds. */
+  /** Time of the test clock, in milliseconds. */
   readonly at: number
 }
 
-/** What the network does with one request. */
+/** The response or failure of one request. */
 export type Step = (
   request: HttpClientRequest.HttpClientRequest
 ) => Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
@@ -31,7 +31,7 @@ export const token = "canary-9f2b7c"
 
 type Body = ConstructorParameters<typeof Response>[0]
 
-/** Answers with this body; a value is sent as JSON. */
+/** Answers with this body. A body that is a value is sent as JSON. */
 export const answers =
   (status: number, body: unknown = null, headers: Readonly<Record<string, string>> = {}): Step =>
   (request) => {
@@ -41,7 +41,7 @@ export const answers =
     return Effect.sync(() => HttpClientResponse.fromWeb(request, new Response(sent ?? null, { status, headers })))
   }
 
-/** Answers as the API does when it refuses. */
+/** Answers with an error in the form of the API. */
 export const refuses = (
   status: number,
   code: string,
@@ -49,7 +49,7 @@ export const refuses = (
   headers: Readonly<Record<string, string>> = {}
 ): Step => answers(status, { error: { code, message: `about ${code}`, ...more } }, headers)
 
-/** The connection fails before there is an answer. */
+/** The connection fails before a response. */
 export const fails =
   (code: string): Step =>
   (request) => {
@@ -59,10 +59,10 @@ export const fails =
     )
   }
 
-/** There is never an answer. */
+/** No response ever arrives. */
 export const hangs: Step = () => Effect.never
 
-/** A body that begins with this text and goes on as told. */
+/** A body that begins with this text. `pull` produces the rest. */
 const begins =
   (begin: string, pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>): Step =>
   (request) => {
@@ -77,26 +77,26 @@ const begins =
     return answers(200, body)(request)
   }
 
-/** The body begins, and then the connection is reset. */
+/** The connection is reset after the beginning of the body. */
 export const resetsInBody = (begin: string): Step =>
   begins(begin, (controller) =>
     controller.error(Object.assign(new Error("other side closed"), { code: "UND_ERR_SOCKET" }))
   )
 
-/** The body begins and never ends. */
+/** No bytes follow the beginning of the body. */
 export const hangsInBody = (begin: string): Step => begins(begin, () => new Promise(() => {}))
 
-/** The body never stops coming. */
+/** The body never ends. */
 export const neverEnds: Step = begins(" ", (controller) => controller.enqueue(new Uint8Array(300)))
 
-/** A list answer in the documented shape. */
+/** A list response in the documented form. */
 export const list = (
   items: ReadonlyArray<unknown>,
   meta: Readonly<Record<string, unknown>> = { has_more: false },
   headers: Readonly<Record<string, string>> = {}
 ): Step => answers(200, { data: items, _meta: meta }, headers)
 
-/** A client whose network follows the script; after the last step every request fails the test. */
+/** A client whose network follows the script. A request after the last step fails the test. */
 export const make = Effect.fnUntraced(function* (
   steps: ReadonlyArray<Step>,
   options: Partial<ServiceClient.ServiceClientOptions> = {}
@@ -114,7 +114,9 @@ export const make = Effect.fnUntraced(function* (
         at: clock.currentTimeMillisUnsafe()
       })
       const step = left.shift()
-      return step === undefined ? Effect.die(new Error(`nobody expected ${request.method} ${url.href}`)) : step(request)
+      return step === undefined
+        ? Effect.die(new Error(`unexpected request: ${request.method} ${url.href}`))
+        : step(request)
     })
   )
   const budget = yield* Budget.make(null, { pauseWaitMax: options.retryAfterMax ?? Duration.minutes(10) })

@@ -1,6 +1,6 @@
 /**
- * A second decoder of records, as a specification: slow, with Effect Schema over every token of the text, written
- * from the rules and not from the first decoder. The property test compares both on the same records.
+ * A second decoder of records, as a specification. It is slow, decodes every token of the text with Effect Schema, and
+ * was written from the rules, independently of the first decoder. The property test compares both on the same records.
  */
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
@@ -8,7 +8,7 @@ import * as SchemaGetter from "effect/SchemaGetter"
 import type { Field, FieldType } from "../../src/catalogue/Field.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 
-/** A number as it was written. */
+/** A number with its original digits. */
 class Numeral {
   readonly text: string
   constructor(text: string) {
@@ -18,9 +18,9 @@ class Numeral {
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown
 
-/** Parses with every number as {@link Numeral}. */
+/** Parses JSON, with every number as {@link Numeral}. */
 const tokens = (text: string): unknown => {
-  // Node 24 now and then does not tell the source of a number that stands beside names with escapes.
+  // Node 24 sometimes omits the source of a number when names beside it contain escapes.
   const reviver: Reviver = (_key, value, { source }) =>
     typeof value === "number" ? new Numeral(source ?? String(value)) : value
   return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1])
@@ -28,16 +28,16 @@ const tokens = (text: string): unknown => {
 
 const rawJson = (JSON as unknown as { readonly rawJSON: (text: string) => unknown }).rawJSON
 
-/** JSON text without white space, in which every number has the digits it was written with. */
+/** JSON text without white space that keeps the original digits of every number. */
 const rendered = (value: unknown): string =>
   JSON.stringify(value, (_key, item: unknown) => (item instanceof Numeral ? rawJson(item.text) : item))
 
-/** The same for a text, so that texts which differ in white space and escapes only are equal. */
+/** The canonical form of a JSON text. Texts that differ only in white space and escapes have the same form. */
 export const canonical = (text: string): string => rendered(tokens(text))
 
 const NumeralToken = Schema.instanceOf(Numeral)
 const never = SchemaGetter.transform<never, unknown>(() => {
-  throw new Error("one way only")
+  throw new Error("encoding is not supported")
 })
 
 const as = <To extends Schema.Constraint, From extends Schema.Constraint>(
@@ -56,7 +56,7 @@ const inInt64 = (text: string) => BigInt.asIntN(64, BigInt(text)) === BigInt(tex
 
 const canStore = (text: string) => text.isWellFormed() && !text.includes("\0")
 
-/** Whether every string in the value, names included, can be stored. */
+/** Whether Postgres can store every string in the value, including names. */
 const allStorable = (value: unknown): boolean => {
   if (typeof value === "string") return canStore(value)
   if (value instanceof Numeral || typeof value !== "object" || value === null) return true
@@ -65,7 +65,7 @@ const allStorable = (value: unknown): boolean => {
     : Object.entries(value).every(([name, item]) => canStore(name) && allStorable(item))
 }
 
-/** What a column holds, and what has to be kept beside it. */
+/** The value of a column, and the value that is kept in _extra beside it. */
 interface Cell {
   readonly column: string
   readonly beside: boolean
@@ -150,7 +150,7 @@ const cellOf = (type: FieldType, typed: boolean): Schema.Decoder<Cell> => {
   }
 }
 
-/** What the specification makes of a record. */
+/** The result of the specification for a record. */
 export type Judgement =
   | { readonly rejected: string | null }
   | {
@@ -159,7 +159,7 @@ export type Judgement =
       readonly extra: string | null
     }
 
-/** Compiles the specification of a resource: from the text of one record to what it means. */
+/** Compiles the specification of a resource: a function from the text of a record to its result. */
 export const make = (resource: Resource): ((text: string) => Judgement) => {
   const cells = resource.fields.map((field: Field) => ({
     name: field.name,

@@ -37,7 +37,7 @@ const refused = (record: string): Rejected => {
 const column = (record: SourceRecord, name: string) =>
   record.columns[parts.fields.findIndex((field) => field.name === name)]
 
-/** The column of a record that carries the id and one field. */
+/** The column value of a record that contains the id and one field. */
 const value = (name: string, json: string) => column(one(`{"id":1,"${name}":${json}}`), name)
 const reason = (name: string, json: string) => {
   const rejected = refused(`{"id":1,"${name}":${json}}`)
@@ -97,9 +97,9 @@ describe("Decode", () => {
     same("rank", '"12"', "12")
     same("rank", '"-0012"', "-12")
     for (const json of ["9223372036854775808", '"99999999999999999999999"'])
-      assert.match(reason("rank", json), /64 bits/)
+      assert.match(reason("rank", json), /64-bit integer/)
     for (const json of ["1.5", "1.0", "1e3", '"1e3"', '"+1"', '""', "true", "[]", "{}", '"١"']) {
-      assert.match(reason("rank", json), /no integer/)
+      assert.match(reason("rank", json), /not an integer/)
     }
     same("priority", "true", "1")
     same("priority", "false", "0")
@@ -119,7 +119,7 @@ describe("Decode", () => {
     assert.match(reason("price", '"1.00001"'), /more than the 4 decimals/)
     assert.match(reason("price", "1.00001"), /more than the 4 decimals/)
     for (const json of ["1e3", '"1e3"', '"1,5"', '""', '" 1"', '"1."', '".5"', '"+1"', "true", '"NaN"']) {
-      assert.match(reason("price", json), /no plain decimal/)
+      assert.match(reason("price", json), /not a plain decimal/)
     }
   })
 
@@ -141,8 +141,8 @@ describe("Decode", () => {
     same("kind", "true", "true")
     assert.match(reason("memo", '"a\\u0000b"'), /NUL/)
     assert.match(reason("memo", '"\\ud83d"'), /surrogate/)
-    assert.match(reason("memo", "true"), /no text/)
-    assert.match(reason("memo", "{}"), /no text/)
+    assert.match(reason("memo", "true"), /not text/)
+    assert.match(reason("memo", "{}"), /not text/)
   })
 
   it("reads dates as calendar days and keeps the rest of an instant", () => {
@@ -162,7 +162,7 @@ describe("Decode", () => {
       "20260101",
       '"2026-01-01T00:00:00"'
     ]) {
-      assert.match(reason("day", json), /no day of the calendar/)
+      assert.match(reason("day", json), /not a calendar day/)
     }
     const shifted = one(`{"id":1,"day":"2026-01-01T00:00:00+02:00"}`)
     assert.strictEqual(column(shifted, "day"), "2025-12-31")
@@ -189,7 +189,7 @@ describe("Decode", () => {
       '"0000-01-01T00:00:00Z"',
       "1767225600"
     ]) {
-      assert.match(reason("seen", json), /no instant/)
+      assert.match(reason("seen", json), /not an instant/)
     }
   })
 
@@ -217,7 +217,7 @@ describe("Decode", () => {
       [`{"id":1,"new":{"a":["\\u0000"]}}`, "new", /NUL/],
       [`{"id":1,"custom_fields":{"a\\ud800":1}}`, "custom_fields", /surrogate/],
       [`{"id":1,"lines":["\\udc00"]}`, "lines", /surrogate/],
-      [`{"id":1,"new":1e99999}`, "new", /cannot be kept/],
+      [`{"id":1,"new":1e99999}`, "new", /cannot be stored/],
       [`{"id":1,"new":${"[".repeat(500)}${"]".repeat(500)}}`, "new", /nested/],
       [`{"id":1,"a\\u0000b":1}`, null, /name/]
     ] as const) {
@@ -270,10 +270,10 @@ describe("Decode", () => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The decoder and the specification judge the same records
+// The decoder and the specification give the same results
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A string as JSON text; sometimes with everything escaped that can be. */
+/** A string as JSON text, sometimes with every possible escape. */
 const quoted = (text: fc.Arbitrary<string>) =>
   fc
     .tuple(text, fc.boolean())
@@ -288,7 +288,7 @@ const digits = (min: number, max: number) =>
 const numeral = fc
   .tuple(fc.constantFrom("", "-"), digits(1, 22), fc.option(digits(1, 9)), fc.constantFrom("", "", "", "", "e2", "E-1"))
   .map(([sign, whole, fraction, exponent]) => ({ sign, whole, fraction, exponent }))
-/** As JSON writes numbers: no zero in front. */
+/** A number as JSON writes it, without leading zeros. */
 const numberToken = numeral.map(
   ({ sign, whole, fraction, exponent }) =>
     `${sign}${BigInt(whole)}${fraction === null ? "" : `.${fraction}`}${exponent}`
@@ -375,7 +375,7 @@ const json: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
           maxLength: 3,
           selector: ([name]) => JSON.parse(name) as string
         })
-        // Names that are whole numbers are put first by JavaScript, which the text need not do.
+        // JavaScript moves names that are integers to the front. JSON text keeps their position.
         .map(
           (list) =>
             `{${list
@@ -406,7 +406,7 @@ const byType = {
   list: fc.array(json, { maxLength: 2 }).map((list) => `[${list.join(",")}]`)
 } as const
 
-/** Mostly what the field holds, sometimes anything; mostly there. */
+/** Mostly a value of the field's type, sometimes any value. Rarely the field is absent. */
 const members = parts.fields.map((field) =>
   fc
     .oneof(
@@ -419,8 +419,9 @@ const members = parts.fields.map((field) =>
 )
 const unknownMember = fc
   .tuple(fc.oneof(fc.constantFrom("custom_fields", "new", "__proto__", "constructor", "toString", "é"), oddText), json)
-  // Not names that need an escape: JSON.parse of Node 24.21, which the specification is built on, mistakes one for
-  // another ({"\\":0} and then {"\"":0} gives the name of the first twice). The decoder keeps them as sent: see below.
+  // Names that need an escape are excluded. JSON.parse of Node 24.21, which the specification uses, confuses them: for
+  // {"\\":0} and then {"\"":0} it returns the name of the first twice. The decoder keeps such names as they were sent,
+  // see below.
   .map(([name, value]) =>
     /^\d+$/.test(name) || parts.field.has(name) || JSON.stringify(name) !== `"${name}"`
       ? null
@@ -511,7 +512,7 @@ describe("Decode, compared with its specification", () => {
       }),
       { numRuns: 3000 }
     )
-    // Both sides of the judgement must have been tried.
+    // Both accepted and rejected records must have occurred.
     assert.isAbove(accepted, 500)
     assert.isAbove(rejected, 500)
   })
@@ -542,13 +543,13 @@ describe("Decode, compared with its specification", () => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Straight from the bytes
+// Decoding from bytes
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** What the landing writes of records. */
+/** The COPY text that landing writes for records. */
 const landed = (records: ReadonlyArray<SourceRecord>): string => {
   const pieces: Array<Buffer> = []
-  // A piece is written over by the next one.
+  // The next piece overwrites the buffer of this one.
   for (const piece of copyLines(
     records.map((one) => [one, "end"] as const),
     "7\t"
@@ -566,29 +567,31 @@ const plainly = ({ id, columns, partial, customFields, extra }: SourceRecord) =>
   extra
 })
 
-/** Reads an answer both ways; the bytes may decline, and must not say anything else than the text. */
+/**
+ * Decodes a response from bytes and from text. The byte decoder may return null; otherwise both results must be equal.
+ */
 const bothWays = (answer: string | Uint8Array, using: Decode.Decoder): number => {
   const bytes = typeof answer === "string" ? Buffer.from(answer) : answer
   const read = using.bytes(bytes)
   if (read === null) return 0
   const parsed = parse(bytes)
-  if (parsed instanceof Unreadable) return assert.fail(`taken although it is unreadable: ${parsed.detail}`)
+  if (parsed instanceof Unreadable) return assert.fail(`decoded although it is unreadable: ${parsed.detail}`)
   const short = findList({ text: "", value: read.envelope }, null, "parts")
-  // Whoever asks compares: a list that is not the one of the answer is not used.
+  // As in production, the result is used only if its list is the list of the response.
   if (short instanceof Unreadable || short.items !== read.place) return 0
   const whole = findList(parsed, null, "parts")
-  if (whole instanceof Unreadable) return assert.fail("a list was found where there is none")
+  if (whole instanceof Unreadable) return assert.fail("the byte decoder found a list that does not exist")
   const expected = using.list(parsed.text, whole.items, whole.start)
   assert.deepStrictEqual(read.records.map(plainly), expected.records.map(plainly))
   assert.deepStrictEqual(read.rejected, expected.rejected)
   assert.strictEqual(landed(read.records), landed(expected.records))
-  // Without `_meta` the list is a member of what stands for it.
+  // Without `_meta`, the list is itself a member of the object that is used as `_meta`.
   const besideList = (list: List) => Object.entries(list.meta).filter(([, value]) => value !== list.items)
   assert.deepStrictEqual(besideList(short), besideList(whole))
   return read.records.filter((one) => one instanceof EncodedRecord).length
 }
 
-/** Records that look alike: the same members in the same order with the same white space; most values plain. */
+/** Similar records: the same members in the same order with the same white space, and mostly plain values. */
 const alike = fc
   .record({
     order: fc.oneof(
@@ -672,7 +675,7 @@ describe("Decode, from bytes", () => {
       )
     })
     const using = Decode.make(parts)
-    // The first record shows what the others look like.
+    // The first record defines the layout that the others are compared with.
     assert.strictEqual(bothWays(`${heads[0]!}${text.join(",")}]${tails[0]!}`, using), 19)
     assert.strictEqual(bothWays(`[${text.join(",")}]`, using), 20)
   })
@@ -684,7 +687,7 @@ describe("Decode, from bytes", () => {
         const using = Decode.make(parts)
         const answer = `${head}${texts.join(head.includes(" ") ? " , " : ",")}]${head === "[" ? "" : tail}`
         taken += bothWays(answer, using)
-        // A second page meets what the first one taught.
+        // A second page uses the layouts of the first one.
         taken += bothWays(answer, using)
       }),
       { numRuns: 500 }

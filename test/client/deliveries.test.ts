@@ -26,7 +26,7 @@ const refusalOf = (body: string | Uint8Array): InvalidEvent => {
   return found
 }
 
-/** An envelope whose parts are JSON text. */
+/** An envelope whose members are given as JSON text. */
 const envelope = (parts: Readonly<Record<string, string>> = {}) => {
   const all = {
     id: '"evt_1"',
@@ -121,7 +121,7 @@ describe("the delivery reader", () => {
       )._tag
     assert.strictEqual(judge("s", "s", t * 1000, 300), "Genuine")
     assert.strictEqual(judge("s", "s", Number.NaN, 300), "Stale")
-    // No number of seconds is a tolerance of zero.
+    // An invalid number of seconds counts as a tolerance of zero.
     assert.strictEqual(judge("s", "s", (t + 1) * 1000, Number.NaN), "Stale")
     const emptyKey = `t=${t},v1=${createHmac("sha256", "").update(`${t}.`).update(body).digest("hex")}`
     assert.strictEqual(
@@ -249,12 +249,12 @@ describe("an event of the delivery reader", () => {
       assert.isNull(eventOf(envelope({ data: `{"id":7,"lastchangedate":${stamp}}` })).stamp)
     }
     const removed = envelope({ type: '"orders.cancelled"', data: '{"id":7,"lastchangedate":"2026-11-21T03:00:00Z"}' })
-    assert.isNull(eventOf(removed).stamp, "a removal does not move it, so that a row of that time proves nothing")
+    assert.isNull(eventOf(removed).stamp, "a removal does not change it, so a row with that time proves nothing")
     const cancelled = '{"id":7,"lastchangedate":"2026-11-21T03:00:00Z","cancel":true}'
     assert.strictEqual(
       eventOf(envelope({ type: '"orders.cancelled"', data: cancelled })).stamp,
       "2026-11-21T03:00:00Z",
-      "a copy of the source that shows an earlier time does not show the cancelling yet"
+      "a copy of the source with an earlier time does not show the cancellation yet"
     )
     for (const data of ["null", "[]", "7", '"text"']) {
       const bare = eventOf(envelope({ data }))
@@ -285,19 +285,19 @@ describe("an event of the delivery reader", () => {
   })
 })
 
-describe("a delivery body that is no event", () => {
+describe("a delivery body that is not an event", () => {
   const cases: ReadonlyArray<readonly [title: string, body: string | Uint8Array, detail: RegExp]> = [
     ["an empty body", "", /empty/],
-    ["white space", "  \n", /no JSON$/],
-    ["half an event", envelope().slice(0, 40), /no JSON$/],
-    ["two events", envelope() + envelope(), /no JSON$/],
+    ["white space", "  \n", /not JSON$/],
+    ["half an event", envelope().slice(0, 40), /not JSON$/],
+    ["two events", envelope() + envelope(), /not JSON$/],
     ["a byte order mark", Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(envelope())]), /byte order mark/],
-    ["bytes that are no UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), /no UTF-8/],
-    ["a surrogate in UTF-8", Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), /no UTF-8/],
-    ["UTF-16", Buffer.from(envelope(), "utf16le"), /no JSON$/],
-    ["a list", `[${envelope()}]`, /no JSON object/],
-    ["a text", '"evt_1"', /no JSON object/],
-    ["null", "null", /no JSON object/],
+    ["bytes that are not UTF-8", Buffer.from([0x7b, 0xff, 0x7d]), /not UTF-8/],
+    ["a surrogate in UTF-8", Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), /not UTF-8/],
+    ["UTF-16", Buffer.from(envelope(), "utf16le"), /not JSON$/],
+    ["a list", `[${envelope()}]`, /not a JSON object/],
+    ["a text", '"evt_1"', /not a JSON object/],
+    ["null", "null", /not a JSON object/],
     ["no id", '{"type":"a.created"}', /no id/],
     ["an inherited id", '{"__proto__":{"id":"e"},"type":"a.created"}', /no id/],
     ["a numeric id", envelope({ id: "1" }), /no id/],
@@ -305,13 +305,13 @@ describe("a delivery body that is no event", () => {
     ["a long id", envelope({ id: `"${"e".repeat(201)}"` }), /id is not/],
     ["an id with a line end", envelope({ id: '"evt\\n"' }), /id is not/],
     ["an id with NUL", envelope({ id: '"evt\\u0000"' }), /id is not/],
-    ["an id that is no ASCII", envelope({ id: '"évt"' }), /id is not/],
+    ["a non-ASCII id", envelope({ id: '"évt"' }), /id is not/],
     ["no type", '{"id":"evt_1"}', /no type/],
     ["an empty type", envelope({ type: '""' }), /no type/],
-    ["a type that is no text", envelope({ type: "null" }), /no type/],
+    ["a type that is not a text", envelope({ type: "null" }), /no type/],
     ["a long type", envelope({ type: `"${"a".repeat(193)}.created"` }), /longer than 200/],
-    ["a type with NUL", envelope({ type: '"a\\u0000.created"' }), /no text can hold/],
-    ["a type with half a character", envelope({ type: '"a\\ud800.created"' }), /no text can hold/]
+    ["a type with NUL", envelope({ type: '"a\\u0000.created"' }), /database text cannot hold/],
+    ["a type with half a character", envelope({ type: '"a\\ud800.created"' }), /database text cannot hold/]
   ]
   for (const [title, body, detail] of cases) {
     it(`is rejected if it is ${title}`, () => assert.match(refusalOf(body).detail, detail))
@@ -349,7 +349,7 @@ describe("a delivery body that is no event", () => {
     const deep = "[".repeat(200_000) + "]".repeat(200_000)
     const event = eventOf(envelope({ data: `{"deep":${deep},"id":9007199254740993,"n":1.50}` }))
     assert.deepStrictEqual([event.recordId, event.value("n"), event.value("deep")], ["9007199254740993", "1.50", null])
-    assert.match(refusalOf(deep).detail, /no JSON object/)
-    assert.match(refusalOf(`{"a":${"[".repeat(200_000)}`).detail, /no JSON$/)
+    assert.match(refusalOf(deep).detail, /not a JSON object/)
+    assert.match(refusalOf(`{"a":${"[".repeat(200_000)}`).detail, /not JSON$/)
   })
 })

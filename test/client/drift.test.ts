@@ -1,4 +1,4 @@
-/** Pages read from the reference server while records move between them. */
+/** Scans of the reference server while records move between pages. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import { SourceError } from "../../src/connector/SourceError.ts"
 import { type Json, server } from "../reference-server/support.ts"
 
 const base = "http://127.0.0.1/!/api/v2"
-/** In the past, one second apart. */
+/** Timestamps in the past, one second apart. */
 const stamp = (second: number) =>
   new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString().replace(".000Z", ".000001Z")
 const beginning = "2026-01-01T00:00:00Z"
@@ -30,7 +30,7 @@ interface Options {
   readonly pageSize?: number | null
 }
 
-/** Ten records, 1 to 10, on a server that pages so. */
+/** Ten records, 1 to 10, on a server with these paging options. */
 const open = Effect.fnUntraced(function* (options: Options) {
   const { control, token: makeToken, served } = server()
   const path = options.resource ?? "salesmen"
@@ -78,7 +78,7 @@ const open = Effect.fnUntraced(function* (options: Options) {
 
 type Opened = Effect.Success<ReturnType<typeof open>>
 
-/** Reads to the end; `between` runs after the page of that number. */
+/** Scans to the end. `between` runs after the page with that number. */
 const scan = Effect.fnUntraced(function* (
   opened: Opened,
   since: string | null,
@@ -110,7 +110,7 @@ const tagOf = <A>(effect: Effect.Effect<A, unknown>) =>
     return error.reason._tag
   })
 
-/** What a reader gets that follows numbers and looks at nothing. */
+/** The records of a naive reader, which follows page numbers or offsets without checks. */
 const naively = (
   { ask, resource }: Opened,
   paging: "page" | "offset",
@@ -141,7 +141,7 @@ interface Move {
   readonly lost: ReadonlyArray<string>
 }
 
-/** Each happens after the first page of three. */
+/** Moves that happen after the first of three pages. */
 const moves: ReadonlyArray<Move> = [
   {
     title: "a record that was read is removed",
@@ -219,7 +219,7 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
             const opened = yield* open({ paging, resource })
             const tag = yield* tagOf(scan(opened, since, (page) => (page === 1 ? move(opened) : undefined), how))
             assert.strictEqual(tag, "PageDrift")
-            // Read again from the first page, everything is there.
+            // A second scan from the first page returns every record.
             assert.deepStrictEqual(lost(yield* scan(opened, since, () => {}, how), ...gone), [])
           }
         }
@@ -232,7 +232,7 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
       for (const dialect of [{}, { dateForm: "seconds" }]) {
         const opened = yield* open({ paging, dialect })
         for (const id of [5, 6, 7, 8, 9, 10]) opened.remove(id)
-        // 1 2 3 | 4 becomes 2 4 3: the third is what it was, and the fourth is nowhere.
+        // Pages 1 2 3 | 4 become 2 4 3: the third record is unchanged, but record 4 is on no page.
         const reading = scan(opened, beginning, () => {
           opened.remove(1)
           opened.change(3, 4, { name: "other" })
@@ -248,7 +248,7 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
       const opened = yield* open({ paging })
       opened.remove(1)
       const ids = yield* scan(opened, beginning, (page) => (page === 1 ? opened.change(1, 0) : undefined))
-      // The one that came is none of this scan's; the overlap of the next one is for those that come late.
+      // The scan does not need the new record. The overlap of the next scan covers it.
       assert.deepStrictEqual(lost(ids, "1"), [])
     })
   )
@@ -295,7 +295,7 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
 })
 
 describe("a scan while records move at random", () => {
-  /** A small generator of its own: the same seed draws the same moves. */
+  /** A small generator: the same seed yields the same moves. */
   const drawing = (seed: number) => {
     let state = seed
     return (below: number) => {
@@ -312,7 +312,8 @@ describe("a scan while records move at random", () => {
         for (let seed = 1; seed <= 150; seed++) {
           const draw = drawing(seed)
           const dialect = seed % 3 === 0 ? { itemsKey: "bare" } : {}
-          // By number, pages of 4 overlap as long as there are fewer than 12 records behind the first.
+          // Pages by number have at least 4 records. They overlap as long as fewer than 12 records follow the first
+          // page.
           const opened = yield* open({ paging, dialect, pageSize: (paging === "offset" ? 2 : 4) + draw(3) })
           const since = draw(2) === 0 ? null : beginning
           const stayed = new Set(all)

@@ -25,7 +25,7 @@ const byToken = { ...first, token: JSON.stringify({ cursor: "c1", step: 1, mark:
 const good = list([{ id: 1 }])
 const html = answers(200, "<!doctype html><title>Sign in</title>", { "content-type": "text/html" })
 
-/** Lets the clock run until the effect is done. */
+/** Advances the clock until the effect ends. */
 const patiently = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(Effect.result(effect))
@@ -35,7 +35,7 @@ const patiently = <A, E>(effect: Effect.Effect<A, E>) =>
 
 type Options = Parameters<typeof ScriptedHttp.make>[1]
 
-/** Runs the script; answers the failure and the times at which requests were sent. */
+/** Runs the script. Returns the failure and the times of the requests. */
 const failing = Effect.fnUntraced(function* (
   steps: ReadonlyArray<Step>,
   ask: (connector: ConnectorShape) => Effect.Effect<unknown, SourceError> = (connector) => connector.page(first),
@@ -43,8 +43,8 @@ const failing = Effect.fnUntraced(function* (
 ) {
   const scripted = yield* ScriptedHttp.make(steps, options)
   const outcome = yield* patiently(ask(scripted.connector))
-  assert(outcome._tag === "Failure", "the request was to fail")
-  assert.strictEqual(scripted.left.length, 0, "every step of the script was to be met")
+  assert(outcome._tag === "Failure", "the request should fail")
+  assert.strictEqual(scripted.left.length, 0, "the script should be used up")
   return { ...scripted, error: outcome.failure, reason: outcome.failure.reason }
 })
 
@@ -56,7 +56,7 @@ const succeeding = Effect.fnUntraced(function* (
   const scripted = yield* ScriptedHttp.make(steps, options)
   const outcome = yield* patiently(ask(scripted.connector))
   if (outcome._tag === "Failure") throw outcome.failure
-  assert.strictEqual(scripted.left.length, 0, "every step of the script was to be met")
+  assert.strictEqual(scripted.left.length, 0, "the script should be used up")
   return { ...scripted, value: outcome.success }
 })
 
@@ -260,14 +260,14 @@ describe("a request that is retried", () => {
     ["connection reset", fails("ECONNRESET"), "Unreachable"],
     ["connection reset in the body", resetsInBody(`{"data":[{"id":1`), "Unreachable"],
     ["a body shorter than it was declared", answers(200, `{"data":[]}`, { "content-length": "500" }), "Unreachable"],
-    ["no answer in time", hangs, "TimedOut"],
-    ["no whole body in time", hangsInBody(`{"data":[`), "TimedOut"],
+    ["no response in time", hangs, "TimedOut"],
+    ["no complete body in time", hangsInBody(`{"data":[`), "TimedOut"],
     ["HTML", html, "Malformed"],
     ["an empty body", answers(200), "Malformed"],
     ["half a JSON", answers(200, `{"data":[{"id":1},`), "Malformed"],
-    ["a JSON and more", answers(200, `{"data":[]}}`), "Malformed"],
-    ["bytes that are no UTF-8", answers(200, Uint8Array.of(0x7b, 0xff, 0x7d)), "Malformed"],
-    ["a body that is compressed unasked", answers(200, `{"data":[]}`, { "content-encoding": "gzip" }), "Malformed"]
+    ["JSON with text behind it", answers(200, `{"data":[]}}`), "Malformed"],
+    ["bytes that are not UTF-8", answers(200, Uint8Array.of(0x7b, 0xff, 0x7d)), "Malformed"],
+    ["an unexpectedly compressed body", answers(200, `{"data":[]}`, { "content-encoding": "gzip" }), "Malformed"]
   ]
   for (const [name, step, expected] of passing) {
     it.effect(`succeeds after one failure: ${name}`, () =>
@@ -360,7 +360,7 @@ describe("a 429 response", () => {
   const limited = (headers: Readonly<Record<string, string>> = {}) => refuses(429, "rate_limited", {}, headers)
   const waited = (headers: Readonly<Record<string, string>>, options?: Options) =>
     Effect.map(succeeding([limited(headers), good], undefined, options), ({ sent, held }) => {
-      assert.strictEqual(held.length, 1, "the budget was to be held")
+      assert.strictEqual(held.length, 1, "the budget should be paused")
       assert.isAtLeast(sent[1]!.at - sent[0]!.at, held[0]!)
       return sent[1]!.at - sent[0]!.at
     })
@@ -479,7 +479,7 @@ describe("a write", () => {
         assert.strictEqual(request.headers["content-type"], "application/json")
       }
       const items = [{ _tag: "WriteSucceeded", index: 0, id: "5", record: null, rejected: null }]
-      assert.deepInclude(value, { status: 201, body: `{"id":5}`, items, replayed: true })
+      assert.deepInclude(value, { status: 201, body: `{"id":5}`, items })
     })
   )
 
@@ -613,16 +613,16 @@ describe("an implausible Retry-After", () => {
       })
       const error = yield* Effect.flip(connector.page(first))
       assert.strictEqual(error.reason._tag, "ServerFault")
-      assert.deepStrictEqual(error.retryAfter, Duration.hours(1), "a caller that keeps the time keeps no year")
+      assert.deepStrictEqual(error.retryAfter, Duration.hours(1), "a caller that keeps the time does not keep a year")
       const others = yield* Effect.forkChild(
         Effect.forEach([1, 2, 3], () => Effect.result(connector.page(first)), { concurrency: "unbounded" })
       )
       yield* TestClock.adjust("59 seconds")
-      assert.strictEqual(sent.length, 1, "nothing within the pause")
+      assert.strictEqual(sent.length, 1, "no request within the pause")
       yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(sent.length, 2, "one probe, although three wait")
+      assert.strictEqual(sent.length, 2, "one probe, although three requests wait")
       yield* TestClock.adjust("238 seconds")
-      assert.strictEqual(sent.length, 2, "the probe met the same: four minutes")
+      assert.strictEqual(sent.length, 2, "the probe got the same response: four minutes")
       yield* TestClock.adjust("10 seconds")
       const ends = (yield* Fiber.join(others)).map(({ _tag }) => _tag)
       assert.deepStrictEqual(ends.sort(), ["Failure", "Success", "Success"])
@@ -665,7 +665,7 @@ describe("an implausible Retry-After", () => {
       assert.strictEqual(two.reason._tag, "SourcePaused")
       assert.match(
         two.message,
-        /not sent, nothing is for another 82800 s: GET \/things was answered 503 by the service 60 min ago, with Retry-After more than 10 years/
+        /not sent: requests are paused for another 82800 s: GET \/things was answered 503 by the service 60 min ago, with Retry-After more than 10 years/
       )
       assert.match(two.remedy, /tributary budget release/)
       assert.notInclude(two.message, "429")

@@ -1,4 +1,4 @@
-/** A resource with a field of every type, for the tests of decoding. */
+/** A resource with a field of every type, for tests of decoding. */
 import {
   boolean,
   cancel,

@@ -14,7 +14,7 @@ const first: PageRequest = { resource: things, since: null, token: null }
 const page = list([{ id: 1 }])
 type Options = Parameters<typeof ScriptedHttp.make>[1]
 
-/** The path that a page is asked by. */
+/** The path of the request for a page. */
 const asked = (request: PageRequest, options?: Options) =>
   Effect.gen(function* () {
     const { connector, sent } = yield* ScriptedHttp.make([page], options)
@@ -29,7 +29,7 @@ const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<SourceError
     return error
   })
 
-/** Reads a scan to its end; answers its pages and the paths asked. */
+/** Scans to the end. Returns the pages and the requested paths. */
 const scan = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, options?: Options, request: PageRequest = first) {
   const { connector, sent } = yield* ScriptedHttp.make(steps, options)
   const pages: Array<Page> = []
@@ -159,7 +159,7 @@ describe("a page", () => {
     })
   )
 
-  it.effect("is read if _meta is missing or no object", () =>
+  it.effect("is read if _meta is missing or not an object", () =>
     Effect.gen(function* () {
       for (const meta of [{}, { _meta: null }, { _meta: [] }, { _meta: "x" }]) {
         const { pages } = yield* scan([answers(200, { data: [{ id: 1 }], ...meta })])
@@ -370,7 +370,7 @@ describe("a scan with broken paging", () => {
       const leadsTo = (cursor: string) => list([{ id: 1 }], { has_more: true, next_cursor: cursor })
       yield* brokenBy([leadsTo("a"), leadsTo("a")])
       yield* brokenBy([leadsTo("a"), leadsTo("b"), leadsTo("b")])
-      // A circle of three that begins at the third page is noticed within two rounds.
+      // A cycle of three tokens that begins at the third page is detected within two rounds.
       const circle = ["a", "b", "c", "d", "e", "c", "d", "e", "c", "d", "e", "c", "d", "e"]
       const { connector } = yield* ScriptedHttp.make(circle.map(leadsTo))
       let next: string | null = null
@@ -401,8 +401,8 @@ describe("a scan with broken paging", () => {
           { paging: { mode: "page" } }
         ],
         [/the same page comes again/, [list(numbered(1, 5), all), list(numbered(1, 4), all)], byPage],
-        [/5 records came where at most 4/, [list(numbered(1, 5), all), list(numbered(6, 5), all)], byPage],
-        [/2 of more records came where 4/, [list(numbered(1, 5), all), list(numbered(3, 2), all)], byPage],
+        [/5 records, but at most 4/, [list(numbered(1, 5), all), list(numbered(6, 5), all)], byPage],
+        [/2 of more records, but 4/, [list(numbered(1, 5), all), list(numbered(3, 2), all)], byPage],
         [/an empty page announces more/, [list(numbered(1, 5), all), list([], all)], { paging: { mode: "page" } }]
       ] as const) {
         const reason = yield* brokenBy(steps, options)
@@ -559,7 +559,7 @@ describe("the identity of a token", () => {
         assert.strictEqual((yield* identify(step, options)).companyId, 9n)
       }
       assert.deepStrictEqual(yield* identify(refuses(405, "method_not_allowed"), options), expected)
-      // The service's own word counts more.
+      // The number that the service states takes precedence.
       assert.strictEqual((yield* identify(answers(200, { companyid: 3 }), options)).companyId, 3n)
       for (const step of [refuses(401, "token_revoked"), refuses(403, "forbidden")]) {
         const error = yield* failureOf(identify(step, options))

@@ -1,4 +1,4 @@
-/** The token: where it is sent, and that no text contains it. */
+/** The token: the requests that carry it, and its absence from every other text. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -30,7 +30,7 @@ describe("the base address", () => {
     })
   )
 
-  it.effect("is rejected otherwise, with what to do", () =>
+  it.effect("is rejected otherwise, with a remedy", () =>
     Effect.gen(function* () {
       for (const [baseUrl, said] of [
         ["http://erp.test/!/api/v2", /allow_http/],
@@ -39,7 +39,7 @@ describe("the base address", () => {
         ["http://0.0.0.0/", /allow_http/],
         ["https://ann:secret@erp.test/", /credentials/],
         ["ftp://erp.test/", /https/],
-        ["erp.test", /no address/],
+        ["erp.test", /not an address/],
         ["https://erp.test/?token=x", /query/]
       ] as const) {
         const exit = yield* configured({ baseUrl })
@@ -65,9 +65,9 @@ describe("the base address", () => {
 
 describe("the token", () => {
   const leaky: ReadonlyArray<readonly [name: string, step: Step]> = [
-    ["a refusal that repeats it", refuses(401, "unauthorized", { message: `unknown token ${token}` })],
+    ["a rejection that repeats it", refuses(401, "unauthorized", { message: `unknown token ${token}` })],
     [
-      "a code that is it",
+      "a rejection with the token as code",
       refuses(422, token, { message: token, field: token, errors: [{ field: token, code: token, message: token }] })
     ],
     ["a redirect to it", answers(302, null, { location: `https://elsewhere.test/?t=${token}` })],

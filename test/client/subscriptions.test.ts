@@ -1,4 +1,4 @@
-/** Subscriptions over the reference server in its dialects, and over scripted failures. */
+/** Subscriptions against the reference server in its dialects, and against scripted failures. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -84,7 +84,7 @@ const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<SourceError
     return error
   })
 
-/** Every entry of a log, page by page. */
+/** Every entry of a delivery log, page by page. */
 const logOf = Effect.fnUntraced(function* ({ deliveries }: Subscriptions, request: Omit<LogRequest, "token">) {
   const attempts: Array<Attempt> = []
   let pages = 0
@@ -447,7 +447,7 @@ describe("cancelling a subscription", () => {
         answers(204),
         answers(200, { ok: true }),
         answers(200, { ...shown, cancel: true }),
-        // As it was before.
+        // The state before the cancel.
         answers(200, shown)
       ]) {
         const { connector } = yield* ScriptedHttp.make([answers(200, shown), success])

@@ -1,4 +1,4 @@
-/** The network layer against a server that misbehaves, with short real waits. */
+/** The network layer against a faulty server, with short real waits. */
 import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -23,7 +23,10 @@ const isGood: Behaviour = (_request, response) => {
   response.setHeader("content-type", "application/json").end(good)
 }
 
-/** A server whose nth request meets the nth behaviour, the last one from then on; and a client of it. */
+/**
+ * A server that handles the nth request with the nth behaviour, and later requests with the last one; and a client of
+ * it.
+ */
 const world = Effect.fnUntraced(function* (
   behaviours: ReadonlyArray<Behaviour>,
   options: Partial<ServiceClient.ServiceClientOptions> = {},
@@ -73,7 +76,7 @@ describe("the undici transport", () => {
         assert.strictEqual(page.records[0]!.columns[1], "é😀")
         assert.strictEqual(page.bytes, Buffer.byteLength(good))
       }
-      // A second one is opened where the first is just about to be free.
+      // The client may open a second connection just before the first is free.
       assert.isAtMost(connections(), 2)
       assert.strictEqual(seen[0]!.url, "/!/api/v2/things?cancel=any")
       assert.strictEqual(seen[0]!.headers["authorization"], "Bearer secret")
@@ -126,7 +129,8 @@ describe("the undici transport", () => {
       const { connector } = yield* world(
         [
           (_request, response) => {
-            // No length is told and the connection just ends, as of a server that dies: chunked, without its last chunk.
+            // The response states no length and the connection ends, as when a server dies: chunked, without the last
+            // chunk.
             response.writeHead(200)
             response.write(bytes.subarray(0, cut), () => response.socket?.end())
           }
@@ -158,7 +162,7 @@ describe("the undici transport", () => {
       assert.strictEqual(reason._tag, "TimedOut")
       assert.strictEqual(seen.length, 2)
       yield* Effect.sleep("50 millis")
-      assert.deepStrictEqual(closed, [1, 2], "a request that is given up gives up its connection")
+      assert.deepStrictEqual(closed, [1, 2], "an abandoned request closes its connection")
     }).pipe(Effect.scoped)
   )
 

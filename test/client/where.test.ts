@@ -1,4 +1,4 @@
-/** Children of a parent, and pages as they were sent. */
+/** Filtered pages of a parent's children, and pages with the original text of their records. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

@@ -206,7 +206,7 @@ webhooks:
         ["file:2:63: companies.0.webhook_secrets_env.0: A_SECRET is not set in the environment or .env"]
       )
       assert.match(yield* one("events: []"), /^file:2:11: webhooks\.events: expected at least one event; leave the/)
-      // Where a secret stands in the place of its variable's name, it is not repeated.
+      // A secret that is given in place of its variable's name is not repeated in the message.
       for (const secret of ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "my own secret", "abc-def"]) {
         const told = yield* problemsOf(
           `companies:\n  - {name: a, url: https://a, token: x, webhook_secrets_env: [${secret}]}\n`
@@ -226,7 +226,7 @@ webhooks:
     })
   )
 
-  it("has a current JSON Schema beside its example", () => {
+  it("has an up-to-date JSON Schema beside its example", () => {
     const committed = readFileSync(new URL("../../config/tributary.schema.json", import.meta.url), "utf8")
     assert.deepStrictEqual(JSON.parse(committed), jsonSchema())
   })

@@ -30,7 +30,7 @@ const read = (
 const good = (result: Configuration | ReadonlyArray<string>): Configuration =>
   "companies" in result ? result : assert.fail(result.join("\n"))
 const wrong = (result: Configuration | ReadonlyArray<string>): ReadonlyArray<string> =>
-  "companies" in result ? assert.fail("it was taken") : result
+  "companies" in result ? assert.fail("the configuration should be rejected") : result
 
 const password = "correct horse"
 
@@ -181,7 +181,7 @@ describe("the retention and monitoring settings", () => {
       )
       assert.strictEqual(inWords(settings.scheduleOf("orders")), "every 1 min")
       assert.strictEqual(settings.dashboard!.publicUrl, "https://tributary.example.com")
-      // What it calls the default is the default.
+      // Each value that the example calls a default is the default.
       assert.deepStrictEqual(settings.webhooks.events, deliveryReader.eventsDefault)
       assert.deepStrictEqual({ ...settings.webhooks, publicUrl: null, events: null }, good(yield* read("")).webhooks)
     })

@@ -1,15 +1,16 @@
 /**
- * The wire tests through a validating proxy that knows nothing but the OpenAPI document.
+ * The command `npm run conformance:proxy`: the wire tests through a validating proxy that knows only the OpenAPI
+ * document.
  *
- *   npm run conformance:proxy            Stoplight Prism judges (from the npm registry)
- *   npm run conformance:proxy -- --own   the checker of test/support/contract.ts judges
+ *   npm run conformance:proxy            checked by Stoplight Prism (from the npm registry)
+ *   npm run conformance:proxy -- --own   checked by test/support/contract.ts
  *   … -- lists payments                  only the test files whose names contain one of these
  *
- * A proxy that rewrites what passes through it would test the proxy: Prism parses bodies and writes them anew, so that
- * malformed JSON, numbers and keys do not arrive as they were sent. The suite therefore talks to a recorder that passes
- * every byte on to the server and back, and then shows the same exchange to the judge, whose upstream is a replay of the
- * answer that was recorded. Violations of requests are what the suite provokes on purpose; violations of answers are
- * bugs, of the server or of its document, and make the run fail.
+ * A proxy that rewrites messages would test the proxy: Prism parses bodies and writes them anew, so malformed JSON,
+ * numbers and keys do not arrive as they were sent. The suite therefore talks to a recorder that passes every byte on
+ * to the server and back. Then the recorder shows the same exchange to the checker, whose upstream replays the recorded
+ * answer. The suite provokes violations of requests on purpose. Violations of answers are bugs of the server or of its
+ * document, and make the run fail.
  */
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
@@ -151,7 +152,7 @@ const prism = async (document: Record<string, unknown>, basePath: string): Promi
     const { method, url, headers, body } = exchange
     const { headers: told } = await send(`http://127.0.0.1:${port}`, method, url, carried(headers), body)
     const violations = told["sl-violations"]
-    // Prism takes an upstream's 501 for its own cue to make an answer up: there is nothing of ours left to judge.
+    // Prism reacts to an upstream's 501 with an answer of its own, so the recorded answer cannot be checked.
     if (violations === undefined || exchange.status === 501) return []
     const listed = JSON.parse(violations) as ReadonlyArray<{ location?: ReadonlyArray<string>; message: string }>
     return listed.map(({ location = [], message }) => ({
@@ -203,7 +204,7 @@ const main = async () => {
   const counts = { exchanges: 0, putIn: 0, request: 0, response: 0, outside: 0, unjudged: 0 }
   const found = new Map<string, { count: number; example: string }>()
   const judged: Array<Promise<void>> = []
-  // What the control plane changes is the server's other readings and faults, which the document does not describe.
+  // The control plane enables other dialects and faults of the server, which the document does not describe.
   let isPlain = true
   const weigh = async (exchange: Exchange) => {
     counts.exchanges++
@@ -235,7 +236,7 @@ const main = async () => {
 
   let oddRecords = 0
   const putIn: Array<string> = []
-  /** Whether the value at fault was put in past the rules, by a test that wants to see it come out again. */
+  /** Whether a test inserted the bad value without checks, to see it in an answer. */
   const isPutIn = ({ answer }: Exchange, { where, message }: Violation): boolean => {
     const place = where === "" ? (/^(?:body)?(\/\S+)/.exec(message)?.[1] ?? "") : where.replace(/^body/, "")
     let value: unknown = JSON.parse(answer.toString("utf8"))
@@ -304,11 +305,11 @@ const main = async () => {
   const listed = [...found].toSorted((a, b) => b[1].count - a[1].count)
   for (const [key, { count, example }] of listed) process.stdout.write(`${count}× ${key}\n    ${example}\n`)
   process.stdout.write(
-    `judge: ${isOwn ? "test/support/contract.ts" : "Prism"}; ${counts.exchanges} exchanges judged, ` +
-      `${counts.outside} outside of the document (another dialect, faults, other paths), ${counts.unjudged} the judge could not take; ` +
-      `${oddRecords} calls put records in past the rules\n` +
+    `checker: ${isOwn ? "test/support/contract.ts" : "Prism"}; ${counts.exchanges} exchanges checked, ` +
+      `${counts.outside} outside of the document (another dialect, faults, other paths), ${counts.unjudged} that the checker could not process; ` +
+      `${oddRecords} calls inserted records without checks\n` +
       `requests that violate the document (the suite provokes them): ${counts.request}\n` +
-      `answers that show values put in past the rules: ${counts.putIn}\n` +
+      `answers with values inserted without checks: ${counts.putIn}\n` +
       `answers that violate the document: ${counts.response} in ${found.size} kinds\n` +
       `suite: ${code === 0 ? "passed" : `ended with ${code}`}\n`
   )

@@ -353,7 +353,7 @@ describe("the separation of companies", () => {
       }
       assert.isEmpty(await b.list(`/${path}?cancel=any`))
       assert.deepEqual(await a.read(path, id), before)
-      // Nothing in the answer tells a foreign record from an absent one.
+      // The answer does not distinguish a foreign record from an absent one.
       const foreign = row(row((await b.get(`/${path}/${id}`)).json)["error"])
       const absent = row(row((await b.get(`/${path}/999999999`)).json)["error"])
       assert.deepEqual(Object.keys(foreign).sort(), Object.keys(absent).sort())

@@ -35,7 +35,7 @@ interface Entry {
   readonly fields: readonly string[]
   /** For C: a body that POST accepts. */
   readonly body?: (c: Company) => Promise<Row>
-  /** Shared by the whole install, and not dated. */
+  /** Whether the whole install shares it, and it has no dates. */
   readonly fixed?: true
   readonly facts?: string
 }

@@ -48,7 +48,7 @@ const first = { quantity: "1" }
 const ship = (c: Company, orderid: number, orderlineid: unknown, quantity = "1") =>
   c.post("/shipments", { orderid, lines: [{ ...first, orderlineid, quantity }] })
 
-/** A code, the fact that states it, and how it comes about. */
+/** A code, the fact that states it, and the request that provokes it. */
 const PROVOKED: ReadonlyArray<readonly [string, string, (c: Company) => Promise<Answer>]> = [
   ["unauthorized", "AUTH-12", async () => send({ method: "GET", path: "/salesmen" })],
   [

@@ -40,7 +40,7 @@ afterAll(thaw)
 
 const fault = (rule: Row, more: Row = {}) => control("POST", "/faults", { rules: [rule], ...more })
 
-/** One request that may be answered in any way, or not at all. */
+/** One request that may get any answer, or none. */
 async function attempt(
   c: Company,
   sent: { method: string; path: string; body?: unknown; timeoutMs?: number }

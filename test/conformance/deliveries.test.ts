@@ -56,7 +56,7 @@ afterAll(async () => {
   await receiver.close()
 })
 afterEach(async () => {
-  // So that what one test leaves in a queue is not sent in the next.
+  // So that events left in a queue by one test are not sent in the next.
   for (const hook of open.splice(0)) {
     hook.box.answer = () => ({ status: 204 })
     await send({ method: "DELETE", path: hook.url, token: hook.c.token })
@@ -65,7 +65,7 @@ afterEach(async () => {
   await thaw()
 })
 
-/** A subscription in a company of its own. The clock stands, so that no cycle runs but those that are asked for. */
+/** A subscription in a company of its own. The clock is stopped, so that cycles run only on request. */
 async function hook(events: readonly string[], over: Row = {}, c?: Company): Promise<Hook> {
   await freeze()
   const made = await subscribe(c ?? (await newCompany()), receiver, events, over)
@@ -692,7 +692,7 @@ describe("a rotated secret", () => {
     assert.isTrue(verifies(during, secret))
     assert.isTrue(verifies(during, h.secret))
     const first = { ...during, headers: { ...during.headers, "svc-signature": `t=${both.t},v1=${both.v1[0] ?? ""}` } }
-    assert.isTrue(verifies(first, secret), "the new one stands first")
+    assert.isTrue(verifies(first, secret), "the new one comes first")
     await advance(23 * 3600)
     await makeSalesman(h.c)
     await cycle()

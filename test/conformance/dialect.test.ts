@@ -1,6 +1,6 @@
 /**
- * The dialects: the switches at the end of decisions.md. The server states their names in its answer to an unknown
- * name; each test finds its switch by subject.
+ * The dialects: the switches at the end of decisions.md. The server lists their names in its answer to an unknown name.
+ * Each test finds its switch by subject.
  */
 import { afterEach, assert, beforeAll, describe, it } from "vitest"
 import {
@@ -43,7 +43,7 @@ afterEach(async () => {
   await control("PUT", "/dialect", usual)
 })
 
-/** The switch that is about this. */
+/** The name of the switch for this subject. */
 function named(about: RegExp): string {
   const found = names.find((name) => about.test(name))
   if (found === undefined) throw new Error(`no switch about ${String(about)} among ${names.join(", ")}`)
@@ -54,7 +54,7 @@ async function turn(about: RegExp, value: unknown): Promise<void> {
   await control("PUT", "/dialect", { [named(about)]: value })
 }
 
-/** Turns a switch whose values are the server's words: the first listed that fits. */
+/** Sets a switch to the first of the server's listed values that matches. */
 async function turnTo(about: RegExp, fits: RegExp): Promise<void> {
   const name = named(about)
   const refusal = await controlRaw("PUT", "/dialect", { [name]: "no such value" })
@@ -65,7 +65,7 @@ async function turnTo(about: RegExp, fits: RegExp): Promise<void> {
   await control("PUT", "/dialect", { [name]: /^\d+$/.test(word) ? Number(word) : word in words ? words[word] : word })
 }
 
-/** Asked without the promises of the usual reading. */
+/** Sent without the checks of the default dialect. */
 const ask = (c: Company, path: string): Promise<Answer> => c.send({ method: "GET", path, faulty: true })
 
 async function people(c: Company, count: number): Promise<number[]> {

@@ -19,7 +19,7 @@ import { FIELDS, resource, RESOURCES, shownRecord, type Field } from "./resource
 
 useServer()
 
-/** A row that every reference pair of the resource can point to, by table. */
+/** A row for every reference pair of the resource to point to, by table. */
 async function targets(c: Company, fields: readonly Field[]): Promise<Map<string, { id: number; code: string }>> {
   const known = new Map<string, { id: number; code: string }>()
   for (const { pair } of fields) {

@@ -22,7 +22,7 @@ async function found(c: Company, path: string, params: Record<string, string | n
   return ids(await c.list(`/${path}${query({ limit: 250, ...params })}`))
 }
 
-/** Rows straight in the store; the shared terms need keys of their own. */
+/** Inserts rows directly into the store. The shared terms need keys of their own. */
 async function put(c: Company, path: string, records: readonly Row[]): Promise<number[]> {
   const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("flt"), ...each })) : records
   return ids(await c.put(path, named))

@@ -1,11 +1,11 @@
 /**
  * The harness of the wire tests: it starts or finds a reference server, sends HTTP requests, and has the assertions
- * that every test shares. It is written from the documents alone and imports nothing of the product, so that it
- * cannot repeat a mistake of the product.
+ * that every test shares. It is written from the documents alone and imports nothing of the product, so that it cannot
+ * repeat a mistake of the product.
  *
- * With CONFORMANCE_BASE_URL and CONFORMANCE_CONTROL_URL set, the tests run against that server; because the clock,
- * the limits and the faults of a server are global, run them then with `--no-file-parallelism`. Otherwise each test
- * file starts its own server and ends it by process id.
+ * With CONFORMANCE_BASE_URL and CONFORMANCE_CONTROL_URL set, the tests run against that server. The clock, the limits
+ * and the faults of a server are global, so run the tests then with `--no-file-parallelism`. Otherwise each test file
+ * starts its own server and ends it by process id.
  */
 import { spawn, type ChildProcess } from "node:child_process"
 import http from "node:http"
@@ -13,7 +13,7 @@ import https from "node:https"
 import path from "node:path"
 import { afterAll, assert, beforeAll, it } from "vitest"
 
-// --- JSON values, narrowed by hand ---------------------------------------------------------------------------------
+// --- JSON values, checked by type ---------------------------------------------------------------------------------
 
 export type Row = Record<string, unknown>
 
@@ -117,13 +117,13 @@ let running: Promise<Server> | undefined
 async function start(): Promise<Server> {
   const baseUrl = process.env["CONFORMANCE_BASE_URL"]
   const controlUrl = process.env["CONFORMANCE_CONTROL_URL"]
-  // With a token and no control plane it is a real installation: only readonly.test.ts can run.
+  // With a token and without a control plane it is a real installation: only readonly.test.ts can run.
   if (baseUrl !== undefined && (controlUrl !== undefined || process.env["CONFORMANCE_TOKEN"] !== undefined)) {
     return { baseUrl, controlUrl: controlUrl ?? "http://127.0.0.1:9", stop: async () => undefined }
   }
   const args = ["src/cli/launch.js", "reference-server", "--port", "0", "--control-port", "0", "--data", "empty"]
   const node = path.join(repository, "node_modules/.bin/node")
-  // Its own process group, so that the whole family ends with it.
+  // Its own process group, so that all its processes end with it.
   const child = spawn(node, args, { cwd: repository, stdio: ["ignore", "pipe", "pipe"], detached: true })
   const end = () => {
     try {
@@ -180,10 +180,10 @@ function server(): Promise<Server> {
   return running
 }
 
-/** Call once at the top of a test file: starts the server, and ends it with a test of the promises kept all along. */
+/** Call once at the top of a test file. Starts the server, and adds a final test of the common promises. */
 export function useServer(): void {
   beforeAll(async () => {
-    // Files share this module.
+    // Other test files share this module.
     requestIds.clear()
     broken.clear()
     await server()
@@ -221,15 +221,15 @@ export interface Answer {
 
 export interface Sent {
   readonly method: string
-  /** Relative to the base URL, beginning with a slash, sent as it stands. */
+  /** Relative to the base URL, beginning with a slash, sent unchanged. */
   readonly path: string
   readonly token?: string | undefined
   readonly headers?: Record<string, string | string[]> | undefined
   /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent as it stands, instead of `body`. */
+  /** Sent unchanged, instead of `body`. */
   readonly raw?: string | Buffer | undefined
-  /** On a connection of its own, and not held to the common promises (for injected faults). */
+  /** Sent on a connection of its own, without the check of the common promises (for injected faults). */
   readonly faulty?: boolean | undefined
   /** The path is relative to the host and not to the base URL. */
   readonly absolute?: boolean | undefined
@@ -293,7 +293,7 @@ function exchange(url: URL, rawPath: string, sent: Sent, again = true): Promise<
       request.destroy(new Error(`no answer: ${sent.method} ${sent.path}`))
     )
     request.on("error", (cause: NodeJS.ErrnoException) => {
-      // An idle connection that the server closed just now: nothing was processed, so once more on a new one.
+      // The server has just closed an idle connection: nothing was processed, so the request is repeated on a new one.
       if (again && sent.faulty !== true && request.reusedSocket && cause.code === "ECONNRESET") {
         exchange(url, rawPath, sent, false).then(resolve, reject)
       } else {
@@ -304,7 +304,7 @@ function exchange(url: URL, rawPath: string, sent: Sent, again = true): Promise<
   })
 }
 
-/** One request to the API, exactly as described. */
+/** Sends one request to the API, exactly as described. */
 export async function send(sent: Sent): Promise<Answer> {
   const url = new URL(await baseUrl())
   const answer = await exchange(
@@ -384,9 +384,9 @@ function hold(sent: Sent, answer: Answer): void {
   else if (requestIds.has(requestId)) complain("Svc-Request-Id is not unique")
   else requestIds.add(requestId)
   if (answer.headers["x-request-id"] !== requestId) complain("X-Request-Id differs from Svc-Request-Id")
-  if (sent.token !== undefined && answer.text.includes(sent.token)) complain("the answer carries the token")
+  if (sent.token !== undefined && answer.text.includes(sent.token)) complain("the answer contains the token")
   if (answer.status >= 500 && answer.status !== 501)
-    complain(`a server error that nobody asked for: ${answer.text.slice(0, 200)}`)
+    complain(`an unexpected server error: ${answer.text.slice(0, 200)}`)
   if (answer.status === 405 && answer.headers.allow === undefined) complain("a 405 without Allow")
   if (answer.status === 401 && answer.headers["www-authenticate"] === undefined)
     complain("a 401 without WWW-Authenticate")
@@ -418,7 +418,7 @@ function envelopeFault(answer: Answer): string | undefined {
   return undefined
 }
 
-/** What is wrong with one error object (the value of `error`, in an envelope or in a batch result). */
+/** The problem of an error object (the value of `error`, in an envelope or in a batch result). */
 export function errorFault(error: unknown): string | undefined {
   if (!isRow(error)) return "error is not an object"
   if (typeof error["code"] !== "string") return "error.code is not a string"
@@ -454,7 +454,7 @@ export function succeeded(answer: Answer, status = 200): Row {
   return row(answer.json, shown(answer))
 }
 
-/** Asserts a refusal with this code (and its one status), and returns the error object. */
+/** Asserts an error with this code (and its one status), and returns the error object. */
 export function refused(answer: Answer, code: string, field?: string): Row {
   assert.strictEqual(answer.status, CODES[code], `expected ${code}: ${shown(answer)}`)
   assert.isUndefined(envelopeFault(answer), shown(answer))
@@ -471,7 +471,7 @@ export function entries(error: Row): string[] {
     .sort()
 }
 
-/** Asserts 400 invalid_request whose errors[] holds exactly these `field:code` pairs. */
+/** Asserts 400 invalid_request with exactly these `field:code` pairs in errors[]. */
 export function refusedEntries(answer: Answer, ...expected: string[]): Row {
   const error = refused(answer, "invalid_request")
   assert.deepEqual(entries(error), [...expected].sort(), shown(answer))
@@ -519,7 +519,7 @@ export interface Page {
   readonly syncedThrough: string | undefined
 }
 
-/** Asserts a list answer of the shape of A-01, and reads it. */
+/** Asserts a list answer of the form of A-01, and parses it. */
 export function page(answer: Answer): Page {
   const body = succeeded(answer)
   assert.deepEqual(Object.keys(body).sort(), ["_meta", "data"], "the list envelope")
@@ -553,7 +553,7 @@ export async function controlRaw(method: string, controlPath: string, body?: unk
 
 export async function control(method: string, controlPath: string, body?: unknown): Promise<Answer> {
   const answer = await controlRaw(method, controlPath, body)
-  // A server that is back to a known state may count its requests from the start.
+  // After a reset, the server may count its requests from the start.
   if (controlPath === "/reset") requestIds.clear()
   assert.isTrue(answer.status >= 200 && answer.status < 300, `control plane: ${shown(answer)}`)
   return answer
@@ -588,10 +588,10 @@ export function ndjson(answer: Answer): Row[] {
     .map((line, i) => row(JSON.parse(line), `line ${i + 1}`))
 }
 
-/** Puts rows straight into the store, without rules, and returns them as stored. */
+/** Inserts rows directly into the store, without rules, and returns them as stored. */
 export async function put(company: number, resource: string, records: readonly Row[], at?: string): Promise<Row[]> {
   const answer = await control("POST", "/records", { company, resource, records, ...(at === undefined ? {} : { at }) })
-  // The documents say "answered as stored" and no more: a bare array, or the first array found in the object.
+  // The documents state only "answered as stored": a bare array, or the first array in the object.
   const list = Array.isArray(answer.json)
     ? answer.json
     : Object.values(row(answer.json)).find((each) => Array.isArray(each))
@@ -612,7 +612,7 @@ export async function today(): Promise<string> {
   return stamp(await serverNow()).slice(0, 10)
 }
 
-/** Stops the server's clock where it is (or there) and answers that instant. */
+/** Stops the server's clock at its current time (or at `now`) and returns that instant. */
 export async function freeze(now?: string): Promise<bigint> {
   const instant = now ?? stamp(await serverNow())
   await control("POST", "/clock", { manual: true, now: instant })

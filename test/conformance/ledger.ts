@@ -1,14 +1,14 @@
 /**
- * Which facts of the documents are named by a wire test, which are refused with a reason, and which are neither.
+ * The ledger of facts: those that a wire test names, those that are refused with a reason, and those that are neither.
  *
- *   npx node test/conformance/ledger.ts          counts per family, the refused facts, and what is untested
+ *   npx node test/conformance/ledger.ts          counts per family, the refused facts, and the untested ones
  *   npx node test/conformance/ledger.ts --json   {"total", "named": {fact: [files]}, "refused": {fact: reason}, "untested": [fact], "unknown": [id]}
  *
- * It ends with 1 when a fact is untested, when an id is no fact, or when a refused fact is named by a test after all.
+ * It ends with 1 when a fact is untested, when an id is not a fact, or when a test names a refused fact.
  *
- * `facts.json` is the list of facts, copied once from the documents. A fact is named when its id stands in brackets in
- * a test's title, or as a quoted id in a table from which titles are made. `refused.json` holds the facts that no wire
- * test can name, each with the reason. What the tests then say, `run.ts` tells.
+ * `facts.json` is the list of facts, copied once from the documents. A fact is named when its id is in brackets in a
+ * test's title, or is a quoted id in a table from which titles are made. `refused.json` contains the facts that no wire
+ * test can name, each with the reason. `run.ts` reports the results of the tests.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"

@@ -34,13 +34,13 @@ afterAll(thaw)
 
 const polled = RESOURCES.filter((each) => each.modifiedsince)
 
-/** Rows straight in the store at this instant; the shared terms need keys of their own. */
+/** Inserts rows directly into the store at this instant. The shared terms need keys of their own. */
 async function put(c: Company, path: string, records: readonly Row[], at: string): Promise<number[]> {
   const named = path === "invoiceterms" ? records.map((each) => ({ verbal: fresh("ms"), ...each })) : records
   return ids(await c.put(path, named, at))
 }
 
-/** Every page since an instant, of the rows of this test only. */
+/** Reads every page since an instant, and returns the rows of this test only. */
 async function since(
   c: Company,
   path: string,

@@ -154,7 +154,7 @@ for (const each of WRITABLE) {
         it(`[${fact}][CODE-06][F-16] accepts ${values.join(", ")} and nothing else: ${path}.${name}`, async () => {
           const c = await newCompany()
           for (const value of values) assert.strictEqual(succeeded(await post(c, { [name]: value }), 201)[name], value)
-          // A flag's other values are not spelt out; a set of meanings is.
+          // The documents state the values of a flag incompletely, those of an enumeration completely.
           if (values.length === 2 && values[1] === 1 && name !== "itemtype") return
           for (const value of [-1, values.length, 99]) refused(await post(c, { [name]: value }), "invalid_enum", name)
         })
@@ -194,7 +194,7 @@ for (const each of WRITABLE) {
         })
 
         it(`[${fact}][GEN-06][CODE-26] rejects a reference to another company: ${path}.${name}`, async () => {
-          // A static table of the install is everybody's.
+          // All companies share a static table of the install.
           if (pair.table === "ccprocessors") return
           const c = await newCompany()
           const theirs = await target(await newCompany(), field)
@@ -203,7 +203,7 @@ for (const each of WRITABLE) {
         })
 
         it(`[${fact}][CODE-27][F-08] rejects a code of two active records as ambiguous: ${path}.${pair.code}`, async () => {
-          // Keys cannot be shared; the rest of the tables is not unique.
+          // Keys cannot be shared. The other tables are not unique.
           if (["users", "ccprocessors"].includes(pair.table)) return
           const c = await newCompany()
           const code = fresh("twin")

@@ -1,13 +1,13 @@
-/** The documented facts of the seventeen resources that `resources.ts` takes from here. */
+/** The documented facts of seventeen resources, which `resources.ts` includes. */
 import { fresh, idOf, type Company, type Row } from "./harness.ts"
 import type { Field, Resource } from "./resources.ts"
 import { makeBill, makeGlAccount } from "./world.ts"
 
-/** A field with what a test of writing it needs. */
+/** A field with the data for a test of writing it. */
 export interface ObjectField extends Field {
   /** Read-only: a value sent is ignored. */
   readonly ro?: boolean
-  /** The most characters it holds (of the code half, when it is a pair). */
+  /** Its maximum length (of the code half for a pair). */
   readonly length?: number
   /** Its whole set of values, each with a meaning in the documents. */
   readonly values?: readonly number[]
@@ -15,9 +15,9 @@ export interface ObjectField extends Field {
 
 export interface ObjectResource extends Resource {
   readonly fields: readonly ObjectField[]
-  /** The field that must be sent, unique whatever the case. */
+  /** The required field, unique in any case. */
   readonly key?: string
-  /** What must be sent. */
+  /** The required fields. */
   readonly base: () => Row
 }
 
@@ -157,7 +157,7 @@ export const OBJECTS: readonly ObjectResource[] = [
   object("teamprojectreminders", {
     facts: ["TEAMPROJECTREMINDERS-01", "TEAMPROJECTREMINDERS-02", "TEAMPROJECTREMINDERS-03"],
     area: "projects",
-    // U: opened by I-02, because the lifecycle of a reminder needs it.
+    // U: added by I-02, because the lifecycle of a reminder needs it.
     ops: "L C B R U",
     filters: ["status", "genuserid", "teamprojecttaskid"],
     since: true,

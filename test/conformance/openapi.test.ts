@@ -29,7 +29,7 @@ async function document(): Promise<Row> {
   return succeeded(await send({ method: "GET", path: "/openapi.json" }))
 }
 
-/** The item of a path, whatever its parameters are called and whether the base stands in the servers or in the path. */
+/** The item of a path, with any parameter names, and with the base in the servers or in the path. */
 function item(paths: Row, wanted: string): Row {
   const shape = (path: string) => path.replaceAll(/\{[^}]*\}/g, "{}")
   const found = Object.keys(paths).find(
@@ -162,7 +162,7 @@ describe("the description as a validator", () => {
     return row(json, what)["schema"]
   }
 
-  /** The answer against what is described for its status. */
+  /** Asserts that the answer fits the description of its status. */
   function holds(path: string, verb: string, answer: Answer): void {
     const responses = row(operation(path, verb)["responses"])
     const status = String(answer.status)

@@ -47,7 +47,7 @@ beforeAll(async () => {
 
 const get = (path: string): Promise<Answer> => send({ method: "GET", path, token: c.token, faulty: real })
 
-/** Whether the token may not read it, or the install has no licence: then there is nothing to test. */
+/** Whether the token may not read it, or the install has no licence. Then the test is skipped. */
 function closed(answer: Answer): boolean {
   const error = isRow(answer.json) ? answer.json["error"] : undefined
   return (
@@ -67,7 +67,7 @@ function refusal(answer: Answer, code: string): Row {
   return error
 }
 
-/** The records of a list, under whichever key they stand (A-01 is a reading, not a fact). */
+/** The records of a list, under any key (A-01 is an interpretation, not a fact). */
 function records(answer: Answer, path: string): Row[] {
   assert.strictEqual(answer.status, 200, `${answer.request}: ${answer.text.slice(0, 300)}`)
   if (Array.isArray(answer.json)) return rows(answer.json)

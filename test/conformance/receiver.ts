@@ -63,7 +63,7 @@ interface Authority {
   readonly key: string
 }
 
-/** A new authority, and the certificate of 127.0.0.1 that it signed. */
+/** Creates an authority, and a certificate of 127.0.0.1 that it signed. */
 export function newAuthority(): Authority {
   const root = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
   const leaf = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
@@ -82,7 +82,7 @@ export interface Received {
   readonly path: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
-  /** When it came, in milliseconds of the machine's clock. */
+  /** When it arrived, in milliseconds of the machine's clock. */
   readonly at: number
 }
 
@@ -91,14 +91,14 @@ export interface Reply {
   readonly body?: string | Buffer
   readonly headers?: Record<string, string>
   readonly delayMs?: number
-  /** Never answer, or break the connection off. */
+  /** Never answer, or break the connection. */
   readonly instead?: "hang" | "reset"
 }
 
 export interface Mailbox {
   readonly url: string
   readonly received: Received[]
-  /** What is answered from now on. */
+  /** The reply to deliveries from now on. */
   answer: (received: Received, count: number) => Reply
 }
 
@@ -165,7 +165,7 @@ export async function startReceiver(authority = newAuthority()): Promise<Receive
 
 let privateSwitch = "allowPrivateReceivers"
 
-/** Turns the switch for receivers on private addresses, under the name that the server lists (H-22). */
+/** Sets the switch for receivers on private addresses, under the name that the server lists (H-22). */
 export async function allowPrivate(allowed: boolean): Promise<void> {
   const answer = await controlRaw("PUT", "/limits", { [privateSwitch]: allowed })
   if (answer.status < 300) return
@@ -216,7 +216,7 @@ export async function subscribe(
   }
 }
 
-/** One delivery cycle, now. */
+/** Runs delivery cycles now. */
 export async function cycle(times = 1): Promise<Answer | undefined> {
   let answer: Answer | undefined
   for (let i = 0; i < times; i += 1) answer = await control("POST", "/cycle")
@@ -237,7 +237,7 @@ export interface Signature {
   readonly v1: string[]
 }
 
-/** Reads `Svc-Signature: t=…,v1=…[,v1=…]`, which holds nothing else. */
+/** Parses `Svc-Signature: t=…,v1=…[,v1=…]` and rejects any other content. */
 export function signatureOf(received: Received): Signature {
   const header = text(received.headers["svc-signature"], "Svc-Signature")
   assert.match(header, /^t=\d+,v1=[0-9a-f]{64}(,v1=[0-9a-f]{64})?$/)
@@ -255,7 +255,7 @@ export function verifies(received: Received, secret: string): boolean {
   return v1.some((each) => timingSafeEqual(Buffer.from(each, "hex"), wanted))
 }
 
-/** The attempts that the control plane has recorded, in whichever of the two JSON forms it answers. */
+/** The attempts that the control plane has recorded, from either of its two JSON forms. */
 export async function attempts(): Promise<Row[]> {
   const answer = await control("GET", "/deliveries")
   if (Array.isArray(answer.json)) return rows(answer.json)

@@ -1,4 +1,4 @@
-/** Reference pairs: by id, by code, by both; unknown, ambiguous, conflicting; and of which company. */
+/** Reference pairs: by id, by code, by both; unknown, ambiguous, conflicting, and of other companies. */
 import { assert, describe, it } from "vitest"
 import {
   fresh,
@@ -32,7 +32,7 @@ interface Pair {
   readonly path: string
   readonly id: string
   readonly code: string
-  /** A record to point to, with the code that names it. */
+  /** Creates a record to point to, and returns the code that names it. */
   readonly target: (c: Company) => Promise<{ readonly id: number; readonly code: string }>
 }
 

@@ -26,7 +26,7 @@ export interface Resource {
   readonly modifiedsince: boolean
   readonly cancel: boolean
   readonly facts: { readonly ops: string; readonly filters: string; readonly row: string; readonly since: string }
-  /** A record made through the API. */
+  /** Creates a record through the API. */
   readonly make: (c: Company) => Promise<Row>
   /** A body that POST accepts, in a company prepared for it. */
   readonly body: (c: Company) => Promise<Row>
@@ -144,7 +144,7 @@ export function resource(path: string): Resource {
   return found
 }
 
-/** Whether its records carry lastchangedate, which is not the same as offering modifiedsince (X-02). */
+/** Whether its records have lastchangedate. This differs from offering modifiedsince (X-02). */
 export function dated(path: string): boolean {
   return FIELDS[path]?.some((field) => field.name === "lastchangedate") === true
 }
@@ -175,7 +175,7 @@ export interface Field {
   readonly sample: unknown
   /** For a reference pair: the name of the code half, the table, and the field that holds the code. */
   readonly pair?: { readonly code: string; readonly table: string; readonly key: string }
-  /** Filled in by the server whatever is stored. */
+  /** Whether the server sets it, whatever is stored. */
   readonly maintained?: boolean
 }
 
@@ -193,7 +193,7 @@ const dec = (fact: string, name: string, decimals: number): Field => ({
   fact,
   name,
   kind: { decimals },
-  // At the field's scale: what goes straight into the store is shown as it was put.
+  // At the field's scale: a directly inserted value is shown unchanged.
   sample: `12.5${"0".repeat(decimals - 1)}`
 })
 const pair = (fact: string, name: string, code: string, table: string, key: string): Field => ({

@@ -404,7 +404,8 @@ describe("an order", () => {
       assert.lengthOf(await c.list(`/shipments?orderid=${order}`), 1)
       isDecimal((await orderLines(c, order))[0]?.["qtyship"], "4", 6)
     } else {
-      // How a nested line names its order line is not said; that `shipments` is a field of an order is.
+      // The documents do not state how a nested line names its order line. They do state that `shipments` is a field of
+      // an order.
       assert.include([400, 422], answer.status)
       assert.match(String(row(row(answer.json)["error"])["field"]), /^shipments\[0\]/, answer.text)
     }

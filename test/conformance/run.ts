@@ -1,15 +1,15 @@
 /**
- * The conformance run: every wire test, and then what that says of every fact of the documents.
+ * The command `npm run conformance`: every wire test, and the resulting status of every fact of the documents.
  *
  *   npm run conformance                                 against servers that the tests start themselves
  *   CONFORMANCE_BASE_URL=… CONFORMANCE_CONTROL_URL=…    against that server, one file after another
- *   CONFORMANCE_BASE_URL=… CONFORMANCE_TOKEN=…          against a real installation: only what reads
+ *   CONFORMANCE_BASE_URL=… CONFORMANCE_TOKEN=…          against a real installation: only the tests that read
  *   … run.ts --json                                     the same as one JSON document
- *   … run.ts webhooks rules                             only the files whose names hold one of these
+ *   … run.ts webhooks rules                             only the files whose names contain one of these
  *
  * A fact is implemented when tests name it and all of them pass; failing when one of them fails; refused when
- * `refused.json` says why no wire test can name it; untested when none of that is so. It ends with 1 when a test
- * fails or, in a whole run, when a fact is untested.
+ * `refused.json` states why no wire test can name it; otherwise untested. It ends with 1 when a test fails or, in a
+ * whole run, when a fact is untested.
  */
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -47,7 +47,7 @@ if (base !== undefined && control === undefined && token === undefined) {
   process.exit(1)
 }
 const readOnly = base !== undefined && control === undefined
-// Dots for someone who watches.
+// Dots for a terminal.
 const live = !json && process.stdout.isTTY
 
 function vitest(report: string): Promise<number> {
@@ -65,7 +65,7 @@ function vitest(report: string): Promise<number> {
     "--reporter=json",
     `--outputFile=${report}`,
     ...(live ? ["--reporter=dot"] : []),
-    // One server for all, with one clock: one file at a time.
+    // One server for all tests, with one clock: one file at a time.
     ...(base === undefined ? [] : ["--no-file-parallelism"])
   ]
   const child = spawn(process.execPath, args, {
@@ -100,7 +100,7 @@ function tell(report: Report): void {
   const tests = { passed: 0, failed: 0, skipped: 0 }
   for (const result of report.testResults) {
     const name = path.basename(result.name)
-    // A file whose server did not start has failed as a whole, and its tests are only skipped.
+    // A file whose server did not start has failed as a whole, although its tests are only skipped.
     if (result.status === "failed" && !result.assertionResults.some((each) => each.status === "failed")) {
       failures.push(`${name}: ${(result.message ?? "").split("\n")[0] ?? ""}`)
       tests.failed += 1
@@ -153,7 +153,7 @@ function tell(report: Report): void {
   console.log(`implemented  ${implemented.length}`)
   console.log(`failing      ${failing.length}`)
   console.log(`refused      ${refused.length}`)
-  console.log(`untested     ${untested.length}${whole ? "" : " (only a part was run)"}`)
+  console.log(`untested     ${untested.length}${whole ? "" : " (only some tests were run)"}`)
   if (failures.length > 0) console.log(`\nFailed tests:\n${failures.map((each) => `- ${each}`).join("\n")}`)
   if (failing.length > 0) console.log(`\nFailing facts:\n${failing.join(" ")}`)
   if (whole) {

@@ -26,12 +26,12 @@ function hasType(value: unknown, type: unknown): boolean {
 
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : [])
 
-/** What is wrong with the value, as sentences that begin with its place; empty when nothing is. */
+/** The problems of the value, as sentences that begin with its place; empty when there are none. */
 export function faults(document: Row, given: unknown, value: unknown, place = "$"): string[] {
   const schema = resolve(document, given)
   if (schema === true || schema === undefined) return schema === true ? [] : [`${place}: its schema does not resolve`]
   if (schema === false) return [`${place}: nothing is allowed here`]
-  if (!isRow(schema)) return [`${place}: its schema is no object`]
+  if (!isRow(schema)) return [`${place}: its schema is not an object`]
   const found: string[] = []
   const complain = (what: string) => found.push(`${place}: ${what}`)
   const alternatives = (Array.isArray(schema["type"]) ? list(schema["type"]) : [schema["type"]]).filter(

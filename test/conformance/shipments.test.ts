@@ -48,7 +48,7 @@ async function twoLines(c: Company): Promise<Order> {
   })
 }
 
-/** Gives a stored shipment an invoice, as invoicing would. */
+/** Sets the invoice of a stored shipment, as invoicing does. */
 async function invoiced(c: Company, shipment: Record<string, unknown>): Promise<number> {
   const invoiceid = idOf(await makeDraft(c))
   const { invoice: _none, ...stored } = await c.read("shipments", idOf(shipment))

@@ -37,7 +37,7 @@ export async function orderLines(c: Company, orderid: number): Promise<Row[]> {
   return lines.toSorted((a, b) => Number(a["linenumber"]) - Number(b["linenumber"]))
 }
 
-/** An open order of one line of `10` at `5` unless told otherwise. */
+/** An open order of one line of `10` at `5` by default. */
 export async function makeOrder(c: Company, over: Row = {}): Promise<Order> {
   const customerid = over["customerid"] ?? idOf(await makeCustomer(c))
   const lines = over["lines"] ?? [{ itemid: idOf(await makeItem(c)), qtyorder: "10", priceach: "5" }]
@@ -47,12 +47,12 @@ export async function makeOrder(c: Company, over: Row = {}): Promise<Order> {
   return { order, id: idOf(order), lines: stored, lineIds: stored.map(idOf) }
 }
 
-/** A shipment of this much of the first line of the order. */
+/** A shipment of this quantity of the first line of the order. */
 export async function makeShipment(c: Company, order: Order, quantity = "1", over: Row = {}): Promise<Row> {
   return c.create("shipments", { orderid: order.id, lines: [{ orderlineid: order.lineIds[0], quantity }], ...over })
 }
 
-/** A draft invoice of one non-stock line of 1 at 100, untaxed, unless told otherwise. */
+/** A draft invoice of one non-stock line of 1 at 100, untaxed, by default. */
 export async function makeDraft(c: Company, over: Row = {}): Promise<Row> {
   const customerid = over["customerid"] ?? idOf(await makeCustomer(c))
   const lines = over["lines"] ?? [{ description: "Work", quantity: "1", price: "100", taxable: false }]
@@ -99,13 +99,13 @@ export async function makeGlAccount(c: Company, over: Row = {}): Promise<Row> {
   return account as Row
 }
 
-/** An unposted bill of 100 unless told otherwise. */
+/** An unposted bill of 100 by default. */
 export async function makeBill(c: Company, over: Row = {}): Promise<Row> {
   const vendorid = over["vendorid"] ?? idOf(await makeVendor(c))
   return c.create("apbills", { billdate: "2026-02-03", billtotal: "100", ...over, vendorid })
 }
 
-/** A purchase order of one line of `10` at `5` unless told otherwise. */
+/** A purchase order of one line of `10` at `5` by default. */
 export async function makePurchaseOrder(c: Company, over: Row = {}): Promise<Row> {
   const vendorid = over["vendorid"] ?? idOf(await makeVendor(c))
   const lines = over["lines"] ?? [{ itemid: idOf(await makeItem(c)), qtyorder: "10", priceach: "5" }]

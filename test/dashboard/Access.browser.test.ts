@@ -1,5 +1,5 @@
 /**
- * Access to the pages in a real browser: without a password on this machine only, with one elsewhere, and with no
+ * Access to the pages in a real browser: without a password only on this machine, elsewhere with one, and never by a
  * form of another site's page.
  */
 import { createServer, request as httpRequest } from "node:http"
@@ -21,7 +21,7 @@ beforeAll(async () => {
   open = await operator.serve()
   locked = await operator.serve({ listen: "127.0.0.1:0", env: { TRIBUTARY_DASHBOARD_PASSWORD: password } })
   await until(
-    "the tasks are there",
+    "the tasks exist",
     () => operator.query<{ n: number }>("select count(*)::int as n from tributary.tasks"),
     ([row]) => (row?.n ?? 0) > 0
   )
@@ -81,7 +81,7 @@ describe("the dashboard without a password", () => {
     for (const header of ["x-forwarded-for", "forwarded", "via"]) {
       const passedOn = await raw(open.url, { [header]: "for=203.0.113.7" })
       assert.strictEqual(passedOn.status, 403, header)
-      assert.match(passedOn.text, /password/, "it says what to do")
+      assert.match(passedOn.text, /password/, "it contains a remedy")
       assert.notInclude(passedOn.text, "customers")
     }
   })
@@ -98,7 +98,7 @@ describe("the dashboard without a password", () => {
     await new Promise<void>((resolve) => stranger.listen(0, "127.0.0.1", () => resolve()))
     const { port } = stranger.address() as AddressInfo
     const look = await visit(browser, `http://127.0.0.1:${port}`)
-    look.expect(/^asks http/)
+    look.expect(/^requests http/)
     look.expect(/status of 403/)
     await look.go("/")
     const [response] = await Promise.all([
@@ -112,7 +112,7 @@ describe("the dashboard without a password", () => {
     const body = "company=north&resource=customers"
     const form = { "content-type": "application/x-www-form-urlencoded" }
     const { origin } = new URL(open.url)
-    // A program on this machine, without the field of our forms; and with that of somebody else.
+    // A program on this machine, without the form token of our pages and with a guessed one.
     for (const sent of [body, `${body}&form_token=guessed`]) {
       const answer = await raw(
         target,
@@ -158,7 +158,7 @@ describe("the dashboard with a password", () => {
     )
     assert.match(page.url(), /\/login/)
     await page.goto("/")
-    assert.match(page.url(), /\/login/, "still outside")
+    assert.match(page.url(), /\/login/, "still logged out")
 
     await page.getByLabel(/password/i).fill(password)
     await page.getByRole("button", { name: /log ?in|sign in/i }).click()
@@ -177,14 +177,14 @@ describe("the dashboard with a password", () => {
     await page.waitForURL(/\/login/)
     await page.goto("/budget")
     assert.match(page.url(), /\/login/)
-    // What was written down before has ended with it, and what was changed in it is worth nothing.
+    // A copied cookie is invalid after the logout, and so is an altered one.
     const [session] = cookies.toSorted((a, b) => b.value.length - a.value.length)
     await context.addCookies([session!])
     await page.goto("/budget")
-    assert.match(page.url(), /\/login/, "a copy of the session that was logged out")
+    assert.match(page.url(), /\/login/, "a copy of the cookie of a closed session")
     await context.addCookies([{ ...session!, value: `${session!.value.slice(0, -2)}xx` }])
     await page.goto("/budget")
-    assert.match(page.url(), /\/login/, "a cookie that was changed")
+    assert.match(page.url(), /\/login/, "an altered cookie")
     await look.close()
   })
 

@@ -33,7 +33,7 @@ import {
 const companies = [shownCompany("north", 1n)]
 const warehouse = Layer.effectDiscard(seed([["north", 1]], ["things"], 1)).pipe(Layer.provideMerge(layerWarehouse))
 
-/** Logs in as a browser does; answers the cookie. */
+/** Logs in as a browser does. Returns the cookie. */
 const logIn = Effect.fnUntraced(function* (url: string, word: string = password) {
   const form = yield* ask(`${url}/login`)
   const reply = yield* post(`${url}/login`, { form_token: tokenOf(form.text), password: word, next: "/runs" })
@@ -47,7 +47,7 @@ const asked = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   )
 )
 
-/** What a form needs to be sent, from the page that asks for confirmation. */
+/** The fields of a form, from its confirmation page. */
 const syncForm = Effect.fnUntraced(function* (url: string, cookie?: string) {
   const page = yield* ask(`${url}/confirm/sync?company=north&resource=things`, {
     headers: cookie === undefined ? {} : { cookie }
@@ -77,7 +77,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
       })
     )
 
-    it.effect("is refused for forwarded requests, with what to do", () =>
+    it.effect("is refused for forwarded requests, with a remedy", () =>
       Effect.gen(function* () {
         const url = yield* showing(companies)
         for (const header of ["x-forwarded-for", "x-forwarded-host", "forwarded", "via", "x-real-ip"]) {
@@ -124,7 +124,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         yield* Effect.promise(() => once(proxy, "listening"))
         yield* Effect.addFinalizer(() => Effect.sync(() => proxy.close()))
         const outside = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
-        // What a bare proxy_pass sends: the Host of the page itself, and no word of the way here.
+        // The request of a plain proxy_pass: the Host header of the page itself, and no forwarding headers.
         const host = { host: `127.0.0.1:${port}` }
         const question = yield* ask(`${outside}/confirm/sync?company=north&resource=things`, { headers: host })
         assert.strictEqual(question.status, 200)
@@ -143,7 +143,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
           assert.deepStrictEqual([reply.status, reply.headers["set-cookie"]], [403, undefined], token)
         }
         assert.strictEqual(yield* asked, before)
-        // The link itself is proof.
+        // The link itself authorises the session.
         const form = yield* syncForm(page.url, page.headers.cookie)
         assert.strictEqual((yield* post(`${page.url}/do/sync`, form, page.headers)).status, 303)
         assert.isAbove(yield* asked, before)
@@ -191,7 +191,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
           assert.strictEqual(reply.headers.location, `/login?next=${encodeURIComponent(path)}`)
           assert.notInclude(reply.text, "things")
         }
-        // What a page asks for by itself does not end in a form in its middle.
+        // A background request of a page is not answered with the login form.
         const again = yield* ask(url, { headers: { "hx-request": "true" } })
         assert.deepStrictEqual([again.status, again.headers["hx-redirect"]], [401, "/login?next=%2F"])
         const form = yield* ask(`${url}/login`)
@@ -215,7 +215,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         const page = yield* ask(`${url}/companies/north/things`, { headers: { cookie } })
         assert.strictEqual(page.status, 200)
         assert.include(page.text, "Log out")
-        // Every process with the same password takes it; one with another does not.
+        // Every process with the same password accepts the session. A process with another password does not.
         const second = yield* showing(companies, withPassword)
         assert.strictEqual((yield* ask(second, { headers: { cookie } })).status, 200)
         for (const changed of [
@@ -229,7 +229,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         const out = yield* post(`${url}/logout`, { form_token: tokenOf(page.text) }, { cookie })
         assert.strictEqual(out.headers.location, "/login")
         assert.match(String(out.headers["set-cookie"]), /tributary_session=;.*Max-Age=0/)
-        // It has ended for who kept a copy too, in every process.
+        // A copy of the cookie is invalid too, in every process.
         for (const one of [url, second]) assert.strictEqual((yield* ask(one, { headers: { cookie } })).status, 303)
       })
     )
@@ -248,20 +248,20 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         const changed = yield* showing(companies, { password: Redacted.make("another password") })
         assert.strictEqual(yield* status(changed, cookie), 303)
         assert.strictEqual(yield* status(url, cookie), 303)
-        // And back, for the tests that follow.
+        // The password is changed back for the tests that follow.
         const back = yield* showing(companies, withPassword)
         assert.strictEqual((yield* logIn(back)).reply.status, 303)
       })
     )
 
-    it.effect("shows nothing derived from the password against which guesses could be checked", () =>
+    it.effect("shows no value against which a guessed password could be checked", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const one = yield* showing(companies, withPassword)
         const form = yield* ask(`${one}/login`)
         const { cookie = "" } = yield* logIn(one)
         const shown = [tokenOf(form.text), cookie.split("~")[1] ?? ""]
-        // Every key that could be made of the password without what only the warehouse has.
+        // Every key that can be derived from the password alone, without the stored key.
         const keys = [
           new Uint8Array(hkdfSync("sha256", password, "", "tributary dashboard session 1", 32)),
           Buffer.from(password),
@@ -273,7 +273,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
             assert.notInclude(shown, createHmac("sha256", key).update(text).digest("base64url"))
           }
         }
-        // With the same key and the same verifier another password would have shown the same: the key decides alone.
+        // The values depend only on the stored key and the generation, not on the password.
         const [kept] = yield* sql<{ key: Uint8Array; generation: string }>`
           select key, generation from tributary.dashboard_key, tributary.dashboard_password`
         const signed = (text: string) => createHmac("sha256", kept!.key).update(text).digest("base64url")
@@ -302,7 +302,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         )
         assert.isTrue(replies.every(({ status }) => status === 404))
         const { user } = process.cpuUsage(spent)
-        // Twenty hashes would take some five seconds; one is for the start.
+        // Twenty hashes would take about five seconds. The start needs one.
         assert.isBelow(user / 1e6, 3)
       })
     )
@@ -316,7 +316,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         const reply = yield* post(`${url}/login`, fields, front)
         assert.strictEqual(reply.status, 303)
         assert.match(String(reply.headers["set-cookie"]), /Secure/)
-        // Without public_url, by the word of the proxy.
+        // Without public_url, the headers of the proxy decide.
         const behind = yield* showing(companies, withPassword)
         const shown = yield* ask(`${behind}/login`)
         const entered = yield* post(
@@ -367,10 +367,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
           )
         assert.strictEqual(yield* sent({ cookie: undefined }), 303, "no session")
         assert.strictEqual(yield* sent({ origin: "https://attacker.example" }), 403, "another origin")
-        assert.strictEqual(yield* sent({ origin: "null" }), 403, "no origin to speak of")
-        assert.strictEqual(yield* sent({ origin: undefined }), 403, "no word of the browser")
+        assert.strictEqual(yield* sent({ origin: "null" }), 403, "a null origin")
+        assert.strictEqual(yield* sent({ origin: undefined }), 403, "no origin")
         assert.strictEqual(yield* sent({ "sec-fetch-site": "cross-site" }), 403, "another site")
-        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-site" }), 403, "a neighbour")
+        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-site" }), 403, "another origin of the same site")
         assert.strictEqual(yield* sent({ cookie: other }), 403, "another session's token")
         assert.strictEqual(yield* sent({}, { company: "north", resource: "things" }), 403, "no token")
         assert.strictEqual(yield* sent({ "content-type": "text/plain" }), 415)
@@ -415,7 +415,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
     )
   })
 
-  it.effect("sends headers that forbid what a page does not need", () =>
+  it.effect("sends headers that forbid features that a page does not need", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const replies: ReadonlyArray<Reply> = [
@@ -467,7 +467,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
   )
 })
 
-/** Sessions as the warehouse keeps them, without one. */
+/** Sessions as the warehouse stores them, in memory. */
 const inMemory = Effect.gen(function* () {
   const random = yield* SecureRandom.SecureRandom
   const key = yield* random.randomBytes(32)
@@ -510,7 +510,7 @@ describe("the dashboard password", () => {
       yield* guessed(access, stranger("203.0.113.1"), 10)
       const { _tag } = yield* attempt(access, stranger("203.0.113.1"), password)
       assert.strictEqual(_tag, "TooMany")
-      // Neither from elsewhere nor for long.
+      // The limit applies neither to other addresses nor after the minute.
       assert.strictEqual((yield* attempt(access, stranger("203.0.113.2"), password))._tag, "Open")
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* attempt(access, stranger("203.0.113.1"), password))._tag, "Open")
@@ -526,7 +526,7 @@ describe("the dashboard password", () => {
       )).map(({ _tag }) => _tag)
       assert.strictEqual(outcomes.filter((one) => one === "Wrong").length, 10)
       assert.strictEqual(outcomes.filter((one) => one === "TooMany").length, 40)
-      // The whole network is one.
+      // A whole IPv6 network counts as one address.
       assert.strictEqual((yield* attempt(access, stranger("2001:db8:1:2:3::4"), password))._tag, "TooMany")
       assert.strictEqual((yield* attempt(access, stranger("2001:db8:1:3::9"), password))._tag, "Open")
     })

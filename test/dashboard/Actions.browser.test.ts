@@ -58,20 +58,20 @@ const runsOf = async (resource: string, lane = "live") => {
   return row!
 }
 
-/** What can be pressed or followed, in the main part of the page. */
+/** A link or button in the main part of the page. */
 const control = (page: Page, name: RegExp) => {
   const main = page.getByRole("main")
   return main.getByRole("link", { name }).or(main.getByRole("button", { name })).first()
 }
 
-/** What the page says once of what was just done. */
+/** The message that the page shows once after an action. */
 const said = async (page: Page): Promise<string> => {
   const place = page.getByRole("status").filter({ hasText: /\w/ })
   await place.first().waitFor()
   return place.first().innerText()
 }
 
-/** Opens the confirmation of an action, tells what it says, calls it off, opens it again and confirms. */
+/** Opens the confirmation of an action, returns its text, cancels it, opens it again and confirms. */
 const act = async (
   { page, go }: Visit,
   from: string,
@@ -101,11 +101,11 @@ describe("the page of a resource", () => {
     assert.include(told, "north")
     assert.match(await said(look.page), /^Requested: customers of north/)
     await until(
-      "the record lands",
+      "the record is landed",
       () => operator.query(`select 1 from erp.customers where _company_id = 1 and id = ${id}`),
       (rows) => rows.length === 1
     )
-    // It was said once.
+    // The message is shown once.
     await look.page.reload()
     assert.strictEqual(
       await look.page
@@ -137,7 +137,7 @@ describe("the page of a resource", () => {
     const before = await runsOf("orders")
     await act(look, "/companies/north/orders", /everything|in full/i, /everything|full|read/i)
     const after = await until(
-      "a full run",
+      "a full run exists",
       () => runsOf("orders"),
       ({ n, kind }) => n > before.n && kind === "full"
     )
@@ -157,7 +157,7 @@ describe("the page of a resource", () => {
       .getByText(/the other day|RFC 3339|date/i)
       .first()
       .waitFor()
-    assert.isUndefined(await task("invoices", "backfill"), "nothing was asked for")
+    assert.isUndefined(await task("invoices", "backfill"), "no backfill was requested")
 
     await go("/confirm/backfill?company=north&resource=invoices")
     await page.getByLabel(/since|from/i).fill("2024-01-01")
@@ -168,7 +168,7 @@ describe("the page of a resource", () => {
       .click()
     await page.waitForURL((url) => !/^\/(?:confirm|do)\//.test(url.pathname))
     const done = await until(
-      "the backfill",
+      "the backfill exists",
       () => task("invoices", "backfill"),
       (row) => row !== undefined && row.finished_at !== null
     )
@@ -181,7 +181,7 @@ describe("the page of a resource", () => {
   it("pauses and resumes the resource", async () => {
     await act(look, "/companies/north/items", /^pause/i, /pause/i)
     await until(
-      "it rests",
+      "the resource is paused",
       () => task("items"),
       (row) => row !== undefined && row.paused_at !== null
     )
@@ -190,7 +190,7 @@ describe("the page of a resource", () => {
     assert.match(await row.innerText(), /paused/i)
     await act(look, "/companies/north/items", /^resume/i, /resume/i)
     await until(
-      "it goes on",
+      "the resource is resumed",
       () => task("items"),
       (row) => row?.paused_at === null
     )
@@ -216,7 +216,7 @@ describe("the page of a company", () => {
     await page.waitForURL(/confirm/)
     assert.include(await page.getByRole("main").innerText(), "south")
     await page.getByRole("main").getByRole("button", { name: /sync/i }).click()
-    await until("each of them runs", began, (all) => all.length === 3 && all.every((at) => at > before))
+    await until("every resource has a run", began, (all) => all.length === 3 && all.every((at) => at > before))
   })
 
   it("pauses and resumes all its resources", async () => {
@@ -232,7 +232,7 @@ describe("the page of a company", () => {
     await page.waitForURL(/confirm\/pause-company/)
     assert.include(await page.getByRole("main").innerText(), "south")
     await page.getByRole("main").getByRole("button", { name: /pause/i }).click()
-    await until("all of it rests", paused, (n) => n === 5)
+    await until("every resource is paused", paused, (n) => n === 5)
     await go("/")
     await page.locator("main a[href*='/confirm/resume-company'][href*='south']").first().click()
     await page.waitForURL(/confirm\/resume-company/)
@@ -240,7 +240,7 @@ describe("the page of a company", () => {
       .getByRole("main")
       .getByRole("button", { name: /resume/i })
       .click()
-    await until("all of it goes on", paused, (n) => n === 0)
+    await until("every resource is resumed", paused, (n) => n === 0)
   })
 })
 
@@ -264,9 +264,9 @@ describe("the webhooks page", () => {
       .getByRole("main")
       .getByRole("button", { name: /replay/i })
       .click()
-    // The token may still not read it: it was tried, and is dead again.
+    // The token still lacks the scope, so the retried event becomes a dead letter again.
     const after = await until(
-      "it was tried again",
+      "the event was retried",
       event,
       ({ resolved_at }) => resolved_at !== null && resolved_at.getTime() !== before.resolved_at?.getTime()
     )
@@ -279,7 +279,7 @@ describe("the webhooks page", () => {
       .getByRole("button", { name: /replay/i })
       .click()
     await until(
-      "it was tried once more",
+      "the event was retried once more",
       event,
       ({ resolved_at }) => resolved_at !== null && resolved_at.getTime() !== after.resolved_at?.getTime()
     )
@@ -301,9 +301,9 @@ describe("the webhooks page", () => {
       await page.waitForURL((url) => !/^\/(?:confirm|do)\//.test(url.pathname))
     }
     await press("pause", /pause/i)
-    await until("it is paused", state, (now) => now === "paused")
+    await until("the subscription is paused", state, (now) => now === "paused")
     await press("resume", /resume/i)
-    await until("it delivers", state, (now) => now === "active")
+    await until("the subscription is active", state, (now) => now === "active")
     await press("test", /test|send/i)
     assert.match(await said(page), /delivered: the receiver answered 204/)
   })
@@ -337,7 +337,7 @@ describe("the quarantine page", () => {
       records: [{ ...oddCustomer, name: "Mended Ltd." }]
     })
     await act(look, path, /retry|read (?:it )?again/i, /retry|read/i)
-    await until("it left quarantine", open, (rows) => rows.length === 0)
+    await until("the record left the quarantine", open, (rows) => rows.length === 0)
     const [row] = await operator.query<{ name: string }>(`select name from erp.customers where id = ${oddCustomer.id}`)
     assert.strictEqual(row?.name, "Mended Ltd.")
     assert.match(await said(page), /landed.*left quarantine/)
@@ -364,7 +364,7 @@ describe("the outbox page", () => {
       .getByRole("button", { name: /retry|again|send/i })
       .click()
     await until(
-      "it was sent again",
+      "the row was sent again",
       tried,
       ({ state, resolved_at }) => state === "rejected" && resolved_at?.getTime() !== before.resolved_at?.getTime()
     )
@@ -381,7 +381,7 @@ describe("the record page", () => {
     })
     await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
     await until(
-      "the change lands",
+      "the change is landed",
       () => operator.query<{ name: string }>(`select name from erp.customers where id = ${oddCustomer.id}`),
       ([row]) => row?.name === "Renamed Ltd."
     )
@@ -420,7 +420,7 @@ describe("the dashboard without JavaScript", () => {
     const before = await runsOf("invoicelines")
     await act(plain, "/companies/north/invoicelines", /^sync now/i, /sync/i)
     await until(
-      "a run",
+      "a run exists",
       () => runsOf("invoicelines"),
       ({ n }) => n > before.n
     )

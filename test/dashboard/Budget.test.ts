@@ -29,7 +29,8 @@ describe("the budget chart", () => {
       const svg = yield* drawn(points)
       assert.lengthOf(pathOf(svg, "used")!.match(/M/g)!, 2)
       assert.lengthOf(pathOf(svg, "allowed")!.match(/M/g)!, 2)
-      // 100 of an axis that ends at 105, which is 182 high and stands at 216; 12:01 of an hour that is 606 wide from 80 on.
+      // y: 100 on an axis that ends at 105, is 182 high and has its base at 216. x: 12:01 of an hour that is 606 wide
+      // and begins at 80.
       assert.match(pathOf(svg, "allowed")!, /^M90\.1,42\.7L/)
     })
   )
@@ -56,7 +57,7 @@ describe("the budget chart", () => {
     })
   )
 
-  it.effect("draws a single measurement, and says that there are none", () =>
+  it.effect("draws a single measurement, and reports when there are none", () =>
     Effect.gen(function* () {
       const svg = yield* drawn([point(at(5), { used: 0, allowed: null, configured: null })])
       assert.notInclude(svg, "NaN")
@@ -102,7 +103,7 @@ layer(warehouse, { excludeTestServices: true })("the budget page", (it) => {
       assert.match(read, /Waiting a person \(urgent\) Last request/)
       assert.lengthOf(text.match(/<svg/g)!, 1)
       assert.lengthOf(text.match(/class="refused" d/g)!, 1)
-      // Minute by minute for whoever does not see the chart: what lies further back than an hour is left out.
+      // A table by minute for readers who do not see the chart. It omits minutes before the last hour.
       const rows = text.match(/<th scope="row"/g)!.length
       assert.isTrue(rows === 60 || rows === 61, String(rows))
       assert.include(read, "No limit is configured")

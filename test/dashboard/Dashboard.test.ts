@@ -37,7 +37,7 @@ const warehouse = Layer.effectDiscard(
 const at = (company: string, resource: string) =>
   `/companies/${encodeURIComponent(company)}/${encodeURIComponent(resource)}`
 
-/** What of the text is shown, without tags. */
+/** The visible text, without tags. */
 const words = (text: string) =>
   text
     .replace(/<(head|svg)[\s\S]*?<\/\1>/g, "")
@@ -46,7 +46,7 @@ const words = (text: string) =>
 
 const until = (what: string, look: Effect.Effect<Reply>, isThere: (reply: Reply) => boolean) =>
   look.pipe(
-    Effect.flatMap((reply) => (isThere(reply) ? Effect.succeed(reply) : Effect.fail(`waited in vain for ${what}`))),
+    Effect.flatMap((reply) => (isThere(reply) ? Effect.succeed(reply) : Effect.fail(`timed out: ${what}`))),
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 })
   )
 
@@ -93,9 +93,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         assert.strictEqual(status, 200, `${path}: ${words(text)}`)
         assert.match(headers["content-type"] ?? "", /^text\/html/)
         for (const markup of ["<script>", "<img", "<b>south", "<i>", "onerror=alert(1)>\u202e"]) {
-          assert.notInclude(text, markup, `${path} shows ${markup} as it is`)
+          assert.notInclude(text, markup, `${path} shows ${markup} unescaped`)
         }
-        // No inline style or script, which the policy would refuse.
+        // No inline style or script, which the content security policy would block.
         assert.notMatch(text, / style="|<style| on[a-z]+="|<script(?! defer src="\/assets\/)/, path)
         assert.strictEqual(text.match(/<h1/g)?.length, 1, path)
       }
@@ -152,7 +152,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
   )
 
-  it.effect("show volatile fields and fields that the source stopped sending, with what to do", () =>
+  it.effect("show volatile fields and fields that the source stopped sending, with a remedy", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const sql = yield* SqlClient.SqlClient
@@ -223,7 +223,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
   )
 
   describe("actions", () => {
-    /** Asks first, then does it; answers the page that follows. */
+    /** Opens the confirmation, then confirms. Returns the next page. */
     const done = Effect.fnUntraced(function* (
       { url, headers }: { readonly url: string; readonly headers: { readonly cookie: string } },
       what: string,
@@ -232,7 +232,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     ) {
       const question = yield* ask(`${url}/confirm/${what}?${new URLSearchParams(target).toString()}`, { headers })
       assert.strictEqual(question.status, 200)
-      assert.notInclude(question.text, "hx-trigger", "a form stays as it is")
+      assert.notInclude(question.text, "hx-trigger", "a form is never refreshed")
       assert.include(question.text, "Cancel")
       const reply = yield* post(
         `${url}/do/${what}`,
@@ -246,7 +246,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     })
     const north = { company: "north", resource: "things" }
 
-    it.effect("are done after confirmation, and report it once", () =>
+    it.effect("run after confirmation, and report their result once", () =>
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const after = yield* done(page, "sync", north)
@@ -319,13 +319,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
   })
 
   describe("failures", () => {
-    it.effect("show 503 while the warehouse is unreachable, and end by themselves", () =>
+    it.effect("show 503 while the warehouse is unreachable, and end automatically", () =>
       Effect.gen(function* () {
         const dashboard = yield* listening()
         const without = yield* ask(dashboard.url)
         assert.strictEqual(without.status, 503)
-        assert.include(words(without.text), "The warehouse is away")
-        assert.include(without.text, "hx-trigger", "it comes alive again")
+        assert.include(words(without.text), "The warehouse does not answer")
+        assert.include(without.text, "hx-trigger", "it refreshes again")
         const { endpoint } = yield* Database
         const { host, port, user, password, database } = endpoint
         const gate = yield* makeGate(
@@ -336,13 +336,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
             .connect(companies)
             .pipe(Effect.provide(Layer.fresh(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(gate.url))))))
         )
-        yield* until("the pages", ask(dashboard.url), ({ status }) => status === 200)
+        yield* until("the slow queries run", ask(dashboard.url), ({ status }) => status === 200)
         yield* gate.shut
         const away = yield* ask(dashboard.url)
         assert.strictEqual(away.status, 503)
         assert.notMatch(away.text, /from tributary\.|ECONN|terminated|\.ts:/)
         yield* gate.open
-        yield* until("the pages", ask(dashboard.url), ({ status }) => status === 200)
+        yield* until("the slow queries are cancelled", ask(dashboard.url), ({ status }) => status === 200)
         const opened = yield* ask(dashboard.link ?? "")
         const headers = { cookie: cookieOf(opened, "tributary_session") ?? "" }
         const question = yield* ask(`${dashboard.url}/confirm/sync?company=north&resource=things`, { headers })
@@ -358,7 +358,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
           headers
         )
         assert.strictEqual(action.status, 503)
-        assert.include(words(action.text), "nothing was done")
+        assert.include(words(action.text), "Nothing was done")
         assert.notInclude(action.text, "hx-trigger")
       })
     )
@@ -398,7 +398,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         }
         const reply = yield* ask(yield* showing([broken]))
         assert.strictEqual(reply.status, 500)
-        assert.include(words(reply.text), "Something went wrong")
+        assert.include(words(reply.text), "Internal error")
         assert.notMatch(reply.text, /inner secret|\.ts:/)
         assert.notInclude(reply.text, "hx-trigger")
       })

@@ -1,6 +1,6 @@
 /**
- * The live pages: they update without a reload, keep focus and open elements, report an unreachable server, and work
- * by keyboard.
+ * The live pages: they update without a reload, keep focus and open elements, report an unreachable server, and work by
+ * keyboard.
  */
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
@@ -19,18 +19,18 @@ afterAll(async () => {
   await operator?.close()
 })
 
-/** Where the keyboard is: what would be read aloud. */
+/** The focused element, as a screen reader names it. */
 const focused = (look: Visit) =>
   look.page.evaluate<string>(
     `((one) => one === null || one === document.body ? "" : (one.getAttribute("aria-label") ?? (one.textContent.trim() || one.getAttribute("name") || one.tagName)).replace(/\\s+/g, " "))(document.activeElement)`
   )
 
-/** Marks the document, so that loading it again would show. */
+/** Marks the document, so that a reload is noticed. */
 const mark = (look: Visit) => look.page.evaluate("window.sameDocument = true")
 const isMarked = (look: Visit) => look.page.evaluate<boolean>("window.sameDocument === true")
 
 describe("a live page", () => {
-  it("updates by itself, and keeps focus, selection and scroll position", async () => {
+  it("updates automatically, and keeps focus, selection and scroll position", async () => {
     const look = await visit(browser, served.link, { viewport: { width: 1280, height: 420 } })
     const { page, go } = look
     await go("/")
@@ -40,31 +40,31 @@ describe("a live page", () => {
     await link.focus()
     await page.evaluate("window.scrollTo(0, 150)")
     const scrolled = await page.evaluate<number>("window.scrollY")
-    assert.isAbove(scrolled, 0, "there is something to scroll")
+    assert.isAbove(scrolled, 0, "the page can scroll")
     assert.notMatch(await row.innerText(), /paused/i)
 
     await operator.query(
       "update tributary.tasks set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'north' and resource = 'invoicelines'"
     )
     await until(
-      "the pause shows",
+      "the page shows the pause",
       () => row.innerText(),
       (text) => /paused/i.test(text),
       10
     )
     assert.include(await focused(look), "invoicelines")
-    // Badges may make a row above a little higher; the place is the same.
+    // New badges can make rows above a little higher. The scroll position is the same otherwise.
     assert.approximately(await page.evaluate<number>("window.scrollY"), scrolled, 60)
     await operator.query(
       "update tributary.tasks set paused_at = null, paused_by = null where company = 'north' and resource = 'invoicelines'"
     )
     await until(
-      "it goes on",
+      "the page shows the resource as resumed",
       () => row.innerText(),
       (text) => !/paused/i.test(text),
       10
     )
-    assert.isTrue(await isMarked(look), "it was not loaded again")
+    assert.isTrue(await isMarked(look), "the page was not reloaded")
     await look.close()
   })
 
@@ -83,7 +83,7 @@ describe("a live page", () => {
       ([row]) => name.endsWith(String(row?.record_id))
     )
     await until(
-      "the event shows",
+      "the page shows the event",
       () => look.page.getByRole("main").innerText(),
       (text) =>
         text.includes(before!.event_id) ||
@@ -108,13 +108,13 @@ describe("a live page", () => {
     await operator.query(
       "update tributary.tasks set requested_at = tributary.now(), requested_by = 'a test' where company = 'north' and resource = 'orders' and kind = 'sync'"
     )
-    const { id } = await until("it begins", newest, (run) => run.id !== before.id)
+    const { id } = await until("the run starts", newest, (run) => run.id !== before.id)
     await look.go(`/runs/${id}`)
     await mark(look)
     const main = look.page.getByRole("main")
     assert.match(await main.innerText(), /running/i)
     await until(
-      "it ends",
+      "the run ends",
       () => main.innerText(),
       (text) => /\bdone\b/i.test(text) && !/running/i.test(text),
       15
@@ -133,7 +133,7 @@ describe("a live page", () => {
     const answers: Array<number> = []
     page.on("response", (response) => answers.push(response.status()))
     await until(
-      "it asked again",
+      "the page refreshed",
       async () => answers.length,
       (n) => n >= 2,
       10
@@ -146,7 +146,7 @@ describe("a live page", () => {
       await since.fill("2026-01-0")
       const asked = answers.length
       await until(
-        "it asked again",
+        "the page refreshed",
         async () => answers.length,
         (n) => n >= asked + 2,
         10
@@ -160,14 +160,14 @@ describe("a live page", () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
     await go("/")
-    // A hidden tab, as the page sees it: another one is in front in a real window, which there is none of here.
+    // Simulates a hidden tab. A real window would hide it behind another tab.
     await page.evaluate(
       `Object.defineProperty(document, "hidden", { get: () => true }); Object.defineProperty(document, "visibilityState", { get: () => "hidden" }); document.dispatchEvent(new Event("visibilitychange"))`
     )
     let asked = 0
     page.on("request", () => (asked += 1))
     await page.waitForTimeout(5_000)
-    assert.isAtMost(asked, 1, "one may have been under way")
+    assert.isAtMost(asked, 1, "at most the request in flight")
     await look.close()
   })
 
@@ -182,14 +182,14 @@ describe("a live page", () => {
     const banner = page
       .getByRole("status")
       .or(page.getByRole("alert"))
-      .filter({ hasText: /not answer|cannot be brought up to date/i })
+      .filter({ hasText: /not answer|cannot be refreshed/i })
     await banner.first().waitFor({ timeout: 15_000 })
-    // What was there stays to be read.
+    // The last content stays readable.
     assert.include(await page.getByRole("main").innerText(), "customers")
 
     served = await operator.serve({ dashboard: `127.0.0.1:${port}` })
     await until(
-      "the banner goes",
+      "the banner disappears",
       () => banner.count().then(async (n) => n > 0 && (await banner.first().isVisible())),
       (shown) => !shown,
       30
@@ -198,11 +198,11 @@ describe("a live page", () => {
       "update tributary.tasks set paused_at = tributary.now(), paused_by = 'a colleague' where company = 'south' and resource = 'orders'"
     )
     await until(
-      "it is live again",
+      "the page is live again",
       () => page.getByRole("row").filter({ hasText: "orders" }).last().innerText(),
       (text) => /paused/i.test(text)
     )
-    assert.isTrue(await isMarked(look), "it was not loaded again")
+    assert.isTrue(await isMarked(look), "the page was not reloaded")
     await look.close()
   })
 })
@@ -218,23 +218,23 @@ describe("the dashboard by keyboard", () => {
       await page.evaluate<boolean>(
         `((box) => box.width > 20 && box.height > 10 && box.left >= 0 && box.top >= 0)(document.activeElement.getBoundingClientRect())`
       ),
-      "the skip link shows when it has the focus"
+      "the skip link is visible when it has the focus"
     )
     await page.keyboard.press("Enter")
     await page.keyboard.press("Tab")
     assert.isTrue(
       await page.evaluate<boolean>(`document.querySelector("main").contains(document.activeElement)`),
-      `the next stop is in the main part, not ${await focused(look)}`
+      `the next element is in the main part, not ${await focused(look)}`
     )
 
-    // To a resource, to its action, through its confirmation.
+    // Moves to a resource, to its action, and through the confirmation.
     const reach = async (wanted: RegExp, stepsMax = 300) => {
       for (let steps = 0; steps < stepsMax; steps += 1) {
         if (wanted.test(await focused(look))) {
           const outline = await page.evaluate<string>(
             `((style) => style.outlineStyle + " " + style.outlineWidth + " " + style.boxShadow)(getComputedStyle(document.activeElement))`
           )
-          assert.notMatch(outline, /^(none .*|\w+ 0px) none$/, `${await focused(look)} shows that it has the focus`)
+          assert.notMatch(outline, /^(none .*|\w+ 0px) none$/, `${await focused(look)} shows its focus`)
           return
         }
         await page.keyboard.press("Tab")
@@ -250,7 +250,7 @@ describe("the dashboard by keyboard", () => {
     await reach(/^pause/i)
     await page.keyboard.press("Enter")
     await until(
-      "it is paused",
+      "the resource is paused",
       () =>
         operator.query<{ paused_at: Date | null }>(
           "select paused_at from tributary.tasks where company = 'north' and resource = 'invoices'"
@@ -281,7 +281,7 @@ describe("the dashboard by keyboard", () => {
       const controls = await page.evaluate<number>(
         `[...document.querySelectorAll("main a[href], main button, main input:not([type=hidden]), main select, main summary")].filter((one) => one.checkVisibility()).length`
       )
-      assert.isAtLeast(stops.size, controls, `${path}: every control is reached`)
+      assert.isAtLeast(stops.size, controls, `${path}: every control gets the focus`)
     }
     await look.close()
   })
@@ -300,7 +300,7 @@ describe("the dashboard on a phone", () => {
       .or(page.getByRole("button", { name: /sync now/i }))
       .first()
     const box = await sync.boundingBox()
-    assert.isAtLeast(box?.height ?? 0, 24, "high enough to be met")
+    assert.isAtLeast(box?.height ?? 0, 24, "high enough to touch")
     await sync.tap()
     await page.waitForURL(/confirm\/sync/)
     await page.getByRole("link", { name: /cancel/i }).tap()

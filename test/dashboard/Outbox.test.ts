@@ -6,7 +6,7 @@ import { routes } from "../../src/dashboard/pages/Outbox.ts"
 import { address } from "../../src/dashboard/Escape.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 
-/** Rows of the outbox, so many; of no push unless one is named. */
+/** Inserts this number of outbox rows, without a push unless one is given. */
 const insert = Effect.fnUntraced(function* (
   company: string,
   resource: string,

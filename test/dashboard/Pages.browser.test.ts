@@ -1,8 +1,8 @@
 /**
- * Every page in a real browser, on a desktop and a phone, light and dark: its status, its content, its accessibility
- * and its layout, without requests to other hosts.
+ * Every page in a real browser, on a desktop and a phone, light and dark: its status, content, accessibility and
+ * layout, without requests to other hosts.
  *
- * `SCREENSHOTS=folder npm run test:browser` writes a picture of each into that folder.
+ * `SCREENSHOTS=folder npm run test:browser` writes a screenshot of each page to that folder.
  */
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
@@ -50,14 +50,14 @@ afterAll(async () => {
 
 const one = async (text: string): Promise<string> => {
   const [row] = await operator.query<{ id: string }>(text)
-  if (row === undefined) throw new Error(`nothing answers ${text}`)
+  if (row === undefined) throw new Error(`no row for ${text}`)
   return row.id
 }
 
 interface Case {
   readonly name: string
   readonly path: () => Promise<string>
-  /** What it must say, each found in the text of the page. */
+  /** Texts that the page must contain. */
   readonly says: ReadonlyArray<string | RegExp>
   readonly status?: number
 }
@@ -141,7 +141,7 @@ const cases: ReadonlyArray<Case> = [
 ]
 
 describe("every page", () => {
-  it.each(cases)("answers, fits and is accessible: $name", async ({ name, path, says, status = 200 }) => {
+  it.each(cases)("responds, fits and is accessible: $name", async ({ name, path, says, status = 200 }) => {
     const { page, go } = look
     if (status !== 200) look.expect(new RegExp(`status of ${status}`))
     await page.setViewportSize(desk)
@@ -180,7 +180,7 @@ describe("every page", () => {
     assert.deepStrictEqual(look.problems(), [])
   })
 
-  it("is reached from the menu, which marks the current page", async () => {
+  it("is linked from the menu, which marks the current page", async () => {
     const { page, go } = look
     await go("/")
     for (const name of ["Runs", "Budget", "Webhooks", "Outbox", "Quarantine", "Records", "Overview"]) {
@@ -197,7 +197,7 @@ describe("every page", () => {
     assert.isFalse(await page.getByRole("navigation").first().isVisible(), "the menu is not printed")
     const ink = await page.evaluate<string>("getComputedStyle(document.body).color")
     const [red = 255, green = 255, blue = 255] = (ink.match(/\d+/g) ?? []).map(Number)
-    assert.isBelow(Math.max(red, green, blue), 100, `ink is ${ink}`)
+    assert.isBelow(Math.max(red, green, blue), 100, `the text color is ${ink}`)
     await page.emulateMedia({ media: null, colorScheme: null })
   })
 
@@ -218,7 +218,7 @@ describe("every page", () => {
   it("shows the budget of the last hour as an accessible chart", async () => {
     const { page, go } = look
     await until(
-      "a sample",
+      "a sample exists",
       () => operator.query<{ n: number }>("select count(*)::int as n from tributary.budget_usage"),
       ([row]) => (row?.n ?? 0) > 0
     )
@@ -241,12 +241,12 @@ describe("every page", () => {
       "select count(*)::int as n from erp.customers where _company_id = 1 and _deleted_at is null"
     )
     await until(
-      "the rows are counted",
+      "row counts exist",
       () => row.innerText(),
       (text) => text.includes(held!.n.toLocaleString("en-US"))
     )
     assert.match(await row.innerText(), /\d{4}-\d{2}-\d{2}/, "its cursor")
-    assert.match(await row.innerText(), /in \d+ (min|h|s)/, "when it runs next")
+    assert.match(await row.innerText(), /in \d+ (min|h|s)/, "its next run")
 
     await page.getByRole("searchbox").or(page.getByRole("textbox")).first().fill(late)
     await page.keyboard.press("Enter")

@@ -64,7 +64,7 @@ describe("the quarantine page", () => {
       })
     )
 
-    it.effect("reports a deleted record, a changed record, and a source that does not answer", () =>
+    it.effect("reports a deleted record, a changed record, and a source that does not respond", () =>
       Effect.gen(function* () {
         const { id, company, put, control, post, sql } = yield* makeStand()
         yield* put("salesmen", [{ id: 2, name: "another NUL \u0000 inside" }])
@@ -112,7 +112,7 @@ describe("the quarantine page", () => {
             ["salesmen", true, "the page"]
           ]
         )
-        // What a full scan has not met any more is let go, and nothing that came after it.
+        // A full scan resolves entries that it did not see, but no later ones.
         const { status } = yield* sync(true)
         assert.strictEqual(status, "quarantined")
         const after = yield* add("salesmen", null, "another")
@@ -160,7 +160,7 @@ describe("the quarantine page", () => {
         assert.lengthOf(entries((yield* show({ company: hostile, resource: "other", state: "resolved" })).text), 5)
         const one = yield* ask(routes, [company], `/quarantine/${entries(first.text)[0]}`)
         assert.isFalse(holdsHostile(one.text))
-        // Every digit, laid out.
+        // Every digit, pretty-printed.
         assert.include(one.text, `&quot;price&quot;: 1${"0".repeat(400)},\n`)
         assert.include(one.text, "\\u{202e}")
 

@@ -19,7 +19,7 @@ import { freshDatabase } from "../support/postgres.ts"
 const companies = [shownCompany("north", 1n)]
 const as = (url: Redacted.Redacted) => sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(url)))
 
-/** The same database, logged in as another role. */
+/** A connection URL for the same database and another role. */
 const loginAs = (url: Redacted.Redacted, role: string) => {
   const other = new URL(Redacted.value(url))
   other.username = role
@@ -29,14 +29,14 @@ const loginAs = (url: Redacted.Redacted, role: string) => {
 
 const filled = Effect.andThen(Migrations.migrate(), seed([["north", 1]], ["things"], 20))
 
-/** The page as soon as the reader has logged in. */
+/** The page, once the reader role is connected. */
 const shown = (url: string) =>
   ask(url).pipe(
     Effect.filterOrFail(({ status }: Reply) => status !== 503),
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 })
   )
 
-/** Rows that the owner sees and a reader does not. */
+/** Hides the runs from a reader, but not from their owner. */
 const hideRuns = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.andThen(
     sql.unsafe("alter table tributary.runs enable row level security"),
@@ -44,7 +44,7 @@ const hideRuns = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   )
 )
 
-/** A role for the test; it goes with the scope. */
+/** A temporary role that is dropped with the scope. */
 const makeRole = (admin: Redacted.Redacted, options: string) =>
   Effect.acquireRelease(
     Effect.gen(function* () {
@@ -65,7 +65,7 @@ const makeRole = (admin: Redacted.Redacted, options: string) =>
 const codeOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error) => DatabaseError.from("try")(error).code)
 
-/** What a page's own session may not do. */
+/** Asserts the limits of a page's session. */
 const assertBound = Effect.fnUntraced(function* ({ sql, role }: Reader.Pages) {
   const inPage = (statement: string) =>
     codeOf(
@@ -103,7 +103,7 @@ describe("the pages", () => {
         const runs = yield* shown(`${url}/runs`)
         assert.strictEqual(runs.status, 200)
         assert.notInclude(runs.text, "/runs/1")
-        // A table that is made while the pages are shown.
+        // A table that is created while the pages are served.
         yield* sql.unsafe("alter table tributary.runs disable row level security")
         yield* sql.unsafe("revoke select on tributary.runs from tributary_reader")
         const again = yield* shown(`${url}/runs`)
@@ -142,7 +142,7 @@ describe("the pages", () => {
             const pages = yield* Reader.pages
             assert.match(pages.asOwner?.remedy ?? "", /schema grants/)
 
-            // A reader without the rights of this version is not used.
+            // A reader that lacks rights of this version is not used.
             const without = yield* asReader(Reader.pages)
             assert.match(without.asOwner?.reason ?? "", /permission denied|may not read .*runs/)
           }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
@@ -163,7 +163,7 @@ describe("the pages", () => {
             assert.notInclude(runs.text, 'href="/runs/')
           }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
 
-          // `tributary_reader` itself, of which the owner is a member.
+          // The role `tributary_reader` itself, of which the owner is a member.
           yield* administer((sql) =>
             Effect.forEach(
               [...statements(all, { ...names, reader: "tributary_reader" }), `grant tributary_reader to ${owner}`],

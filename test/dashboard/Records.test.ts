@@ -29,14 +29,10 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
           records: [record(things, { id: "7", name: hostile, price, memo: "m", lastchangedate })],
           syncedThrough: lastchangedate
         })
-        const { status } = yield* syncResource({
-          companyId: 1n,
-          connector: source.connector,
-          table,
-          full: false,
-          acceptDeletions: false,
-          batchRecordsMax: 100
-        })
+        const { status } = yield* syncResource(
+          { companyId: 1n, connector: source.connector, table },
+          { batchRecordsMax: 100 }
+        )
         assert.strictEqual(status, "done")
       })
       yield* sync("1.0000", 1)
@@ -52,13 +48,13 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       assert.include(read, "things 7 in company main")
       assert.include(read, "exists , 2 versions")
       assert.match(read, /Version 2 update .* Version 1 insert/)
-      // An amount with the digits that it was sent with.
+      // An amount with its original digits.
       assert.match(read, /price &quot;1\.0000&quot; &quot;2\.5000&quot;/)
       assert.include(text, `href="/runs/2"`)
-      assert.match(read, /because of id 7 , asked/)
+      assert.match(read, /because of id 7 , requested/)
       assert.include(read, "live 2026-01-01T00:02:00Z")
       assert.match(read, /In quarantine .* open/)
-      // Without a company, and by the number of one.
+      // Without a company, and with the number of a company.
       assert.include((yield* show({ resource: "things", id: "7" })).read, "things 7 in company main")
       assert.include((yield* show({ company: "1", resource: "things", id: "7" })).read, "things 7 in company main")
     })
@@ -69,12 +65,21 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       const problem = (query: Record<string, string>) =>
         Effect.map(show(query), ({ text }) => /<p class="problem" role="alert">([^<]*)/.exec(text)?.[1])
       assert.isUndefined(yield* problem({}))
-      assert.match((yield* problem({ id: "7" }))!, /^Which resource\?/)
-      assert.match((yield* problem({ resource: "things" }))!, /^Which record\?/)
-      assert.match((yield* problem({ resource: "things", id: "7 or 1=1" }))!, /is no number of a record/)
-      assert.match((yield* problem({ resource: "things", id: "99999999999999999999" }))!, /is no number of a record/)
-      assert.match((yield* problem({ resource: "things", id: "9999999999999999999" }))!, /is no number of a record/)
-      assert.match((yield* problem({ resource: "things", id: "-9223372036854775807" }))!, /^Nothing is known of/)
+      assert.match((yield* problem({ id: "7" }))!, /^Choose a resource/)
+      assert.match((yield* problem({ resource: "things" }))!, /^Enter the number/)
+      assert.match((yield* problem({ resource: "things", id: "7 or 1=1" }))!, /is not the number of a record/)
+      assert.match(
+        (yield* problem({ resource: "things", id: "99999999999999999999" }))!,
+        /is not the number of a record/
+      )
+      assert.match(
+        (yield* problem({ resource: "things", id: "9999999999999999999" }))!,
+        /is not the number of a record/
+      )
+      assert.match(
+        (yield* problem({ resource: "things", id: "-9223372036854775807" }))!,
+        /^The warehouse has nothing about/
+      )
       assert.match((yield* problem({ resource: hostile, id: "7" }))!, /^The warehouse has no history of/)
       assert.match((yield* problem({ resource: 'things"; drop', id: "7" }))!, /^The warehouse has no history of/)
       assert.match((yield* problem({ resource: "things", id: "7", company: "x" }))!, /^No company “x” is known/)

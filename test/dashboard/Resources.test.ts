@@ -55,7 +55,7 @@ describe("the health of a resource", () => {
     assert.deepInclude(judged({ freshAt: before(16) }), { state: "late", isLate: true })
     assert.strictEqual(judged({ freshAt: before(16), quarantined: 1 }).state, "late")
     assert.strictEqual(judged({ quarantined: 1 }).state, "quarantine")
-    // A clock that was set back makes nothing younger than now.
+    // After the clock was set back, no age is negative.
     assert.strictEqual(judged({ freshAt: before(-5) }).ageMs, 0)
   })
 
@@ -104,7 +104,7 @@ layer(layerWarehouse, {
       const resources = Array.from({ length: 20 }, (_, index) => `widgets${index}`)
       yield* seed([["north", 1]], resources, 200)
       const sql = yield* SqlClient.SqlClient
-      // What happens later and brings no freshness.
+      // Later runs that do not make the resource fresh.
       yield* sql`insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
                  select 1, 'widgets1', kind, lane, status, 1, tributary.now(), tributary.now()
                    from (values ('children', 'live', 'done'), ('full', 'backfill', 'done'), ('fetch', 'records', 'done'),

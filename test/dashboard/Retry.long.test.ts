@@ -11,7 +11,7 @@ import * as ResourceLock from "../../src/land/ResourceLock.ts"
 import { ask } from "./asking.ts"
 import { makeStand, stand, tables } from "./quarantined.ts"
 
-/** Looks until it holds, for half a minute at most. */
+/** Repeats the query until the condition holds, for at most 30 s. */
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   look.pipe(Effect.repeat({ until: holds, schedule: Schedule.spaced("50 millis"), times: 600 }))
 
@@ -23,7 +23,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a quarantine
       const answers = Latch.makeUnsafe(false)
       source.state.before = answers.await
       const { said } = yield* ask(routes, [company], "/do/retry", post)
-      assert.match(said!, /^It is still being read, and goes on by itself/)
+      assert.match(said!, /^It is still being read, which continues in the background/)
       assert.lengthOf(yield* rows, 1)
       yield* answers.open
       assert.lengthOf(yield* until(rows, (found) => found.length === 2), 2)
@@ -42,7 +42,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a quarantine
         lane: "records"
       }).pipe(Effect.provideService(Scope.Scope, other))
       const asked = yield* Effect.forkChild(ask(routes, [company], "/do/retry", post))
-      // Its connection rests between two looks at the lock.
+      // Between two attempts to lock, its connection is idle.
       const looks = sql<{ n: number }>`
         select count(*)::int as n from pg_stat_activity
          where datname = current_database() and state = 'idle' and query like 'select pg_try_advisory_lock%'`

@@ -1,4 +1,4 @@
-/** Sessions of the dashboard and its password in the warehouse. */
+/** Sessions and the password of the dashboard in the warehouse. */
 import { assert, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

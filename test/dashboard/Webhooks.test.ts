@@ -12,7 +12,7 @@ import { ask, holdsHostile, hostile, makeSource, unconnected, warehouse } from "
 const events = ["salesmen.created", "salesmen.updated"]
 let companies = 0
 
-/** A company with a subscription, on a server of its own; what its receiver answers is up to the test. */
+/** A company with a subscription on its own server. The test sets the responses of its receiver. */
 const stand = Effect.fnUntraced(function* () {
   const name = `company-${(companies += 1)}`
   const url = `https://hooks.example.com/hooks/${name}`
@@ -26,7 +26,7 @@ const stand = Effect.fnUntraced(function* () {
     Effect.provide(SigningSecrets.layer([{ name, token: Redacted.make(token), configured: [] }]))
   )
   const call = running.caller(token)
-  /** Fires an event and has it delivered. */
+  /** Fires an event and delivers it. */
   const deliver = Effect.gen(function* () {
     assert.strictEqual(call("POST", "/salesmen", { name: "Ann" }).status, 201)
     const cycle = running.served.control({ method: "POST", url: "/cycle", headers: {}, body: null })
@@ -79,7 +79,7 @@ describe("the webhooks page", () => {
         assert.match(read, /Receivers none alive Start one with/)
         assert.match(read, /Waiting 1 event, the oldest for 3 min/)
         assert.include(read, "1 dead")
-        assert.include(read, "The source says that it delivered an event which is not in the inbox.")
+        assert.include(read, "The source reports an event as delivered which is not in the inbox.")
         assert.include(read, "The resource is read again, and the gap closes when that is done.")
         assert.include(text, `href="/records?company=${name}&amp;resource=salesmen&amp;id=7"`)
         assert.include(text, `href="/confirm/replay?company=${name}&amp;event=evt_3"`)
@@ -90,7 +90,7 @@ describe("the webhooks page", () => {
           update tributary.subscriptions set state = 'disabled', disabled_at = tributary.now(), paused = true,
                  last_error = 'GET /webhooks: no answer', remedy = 'see that it can be reached' where company = ${name}`
         const troubled = yield* ask(routes, [company], "/webhooks")
-        assert.include(troubled.read, "The last check of it failed: GET /webhooks: no answer.")
+        assert.include(troubled.read, "The last check failed: GET /webhooks: no answer.")
         assert.include(troubled.read, "What to do: see that it can be reached.")
         assert.include(troubled.read, "It is paused as well: it is not enabled again until it is resumed.")
         const none = yield* ask(routes, [unconnected("none")], "/webhooks")
@@ -116,7 +116,7 @@ describe("the webhooks page", () => {
         )
         assert.deepStrictEqual(yield* waiting, [{ id: "b" }])
         const settled = yield* ask(routes, [company], "/do/replay", { company: name, event: "d" })
-        assert.strictEqual(settled.said, "That event is no dead letter any more, so nothing was changed.")
+        assert.strictEqual(settled.said, "That event is no longer a dead letter, so nothing was changed.")
         const all = yield* ask(routes, [company], "/do/replay", { company: name })
         assert.strictEqual(all.said, `2 events of company ${name} wait to be processed again.`)
         assert.deepStrictEqual(yield* waiting, [{ id: "a" }, { id: "b" }, { id: "c" }])

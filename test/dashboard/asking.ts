@@ -20,19 +20,19 @@ import { layerWarehouse } from "../support/postgres.ts"
 /** An empty warehouse. */
 export const warehouse = layerWarehouse
 
-/** What no page may hold unescaped. */
+/** Markup that must be escaped on every page. */
 export const hostile = `<script>alert("x")</script>&'\u202e`
 
-/** Whether the text holds it as it was given. */
+/** Whether the text contains the hostile markup unescaped. */
 export const holdsHostile = (text: string): boolean => text.includes("<script>") || text.includes("\u202e")
 
-/** A reference server in process, and a company of it by each of its tokens. */
+/** A reference server in process, with one company for each of its tokens. */
 export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
   const running = server(options)
   running.control("PUT", "/limits", { requestsPerMinute: 1_000_000, testCallsPerMinute: 1_000 })
-  /** Requests of all companies so far. */
+  /** The requests of all companies so far. */
   const requests: Array<string> = []
-  /** What happens before a request is answered. */
+  /** An effect that runs before each response. */
   const state = { before: Effect.void }
   const http = HttpClient.make((request, address) =>
     Effect.gen(function* () {
@@ -64,18 +64,18 @@ export const makeSource = (options: Parameters<typeof server>[0] = {}) => {
   return { ...running, requests, state, company }
 }
 
-/** A company that nothing is asked of. */
+/** A company whose source gets no requests. */
 export const unconnected = (name: string, more: Partial<ShownCompany> = {}): ShownCompany => ({
   name,
   fingerprint: "0".repeat(64),
   receivesAt: null,
   connector: {
     catalogue: serviceV2,
-    identify: Effect.die("not to be asked"),
-    page: () => Effect.die("not to be asked"),
-    rawPage: () => Effect.die("not to be asked"),
-    get: () => Effect.die("not to be asked"),
-    write: () => Effect.die("not to be asked"),
+    identify: Effect.die("unexpected request"),
+    page: () => Effect.die("unexpected request"),
+    rawPage: () => Effect.die("unexpected request"),
+    get: () => Effect.die("unexpected request"),
+    write: () => Effect.die("unexpected request"),
     usage: Effect.succeed({ requests: 0, retries: 0, rateLimited: 0, bytes: 0 })
   },
   tables: Effect.succeed(new Map()),
@@ -86,13 +86,13 @@ export const unconnected = (name: string, more: Partial<ShownCompany> = {}): Sho
 })
 
 export interface Shown {
-  /** Of a page; of a redirect empty. */
+  /** The body of a page; empty for a redirect. */
   readonly text: string
-  /** The text as a person reads it: without tags. */
+  /** The visible text, without tags. */
   readonly read: string
   readonly title: string
   readonly isLive: boolean
-  /** Where a redirect leads, and what it says. */
+  /** The target of a redirect, and its message. */
   readonly to: string | null
   readonly said: string | null
 }
@@ -109,7 +109,7 @@ const parametersOf = (pattern: string, path: string): Record<string, string> | u
     : Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1]!)]))
 }
 
-/** Asks for a page; with a form it is posted. */
+/** Requests a page. With a form, the request is a POST. */
 export const ask = Effect.fnUntraced(function* (
   routes: ReadonlyArray<Route>,
   companies: ReadonlyArray<ShownCompany>,
@@ -152,5 +152,5 @@ export const ask = Effect.fnUntraced(function* (
       said: null
     } satisfies Shown
   }
-  return yield* Effect.die(new Error(`nobody answers ${method} ${pathname}`))
+  return yield* Effect.die(new Error(`no route for ${method} ${pathname}`))
 })

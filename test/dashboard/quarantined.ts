@@ -17,7 +17,7 @@ export const stand = Layer.effectDiscard(TablePlan.apply([...tables.values()])).
 
 let companies = 500
 
-/** A company of its own; the name of salesman 2 is one that no Postgres can hold. */
+/** A new company. The name of its salesman 2 cannot be stored in Postgres. */
 export const makeStand = Effect.fnUntraced(function* () {
   const source = makeSource()
   const sql = yield* SqlClient.SqlClient
@@ -34,14 +34,10 @@ export const makeStand = Effect.fnUntraced(function* () {
     { id: 2, name: "a NUL \u0000 inside" }
   ])
   const sync = (full: boolean) =>
-    syncResource({
-      companyId: BigInt(id),
-      connector: company.connector,
-      table: tables.get("salesmen")!,
-      full,
-      acceptDeletions: false,
-      batchRecordsMax: 2_500
-    })
+    syncResource(
+      { companyId: BigInt(id), connector: company.connector, table: tables.get("salesmen")! },
+      { batchRecordsMax: 2_500, mode: { full } }
+    )
   assert.strictEqual((yield* sync(false)).status, "quarantined")
   const [entry] = yield* sql<{ id: bigint }>`select id from tributary.quarantine where company_id = ${id}`
   const post = { id: String(entry!.id) }

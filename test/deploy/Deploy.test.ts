@@ -1,6 +1,6 @@
 /**
  * The deployment files: every file, port, path, variable, flag and setting that they name exists in the program, and
- * their references resolve. Their own tools check them too where they are installed.
+ * their references resolve. Where their own tools are installed, these check them too.
  */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -29,11 +29,11 @@ const manifest = Schema.decodeUnknownSync(
   })
 )(JSON.parse(textOf("package.json")))
 
-/** How long the program takes at most to stop, from its own word. */
+/** The longest time that the program takes to stop, from its source. */
 const stopSeconds =
   Number(/const stopMaxMs = ([\d_]+)/.exec(textOf("src/cli/serve.ts"))?.[1]?.replaceAll("_", "")) / 1000
 
-/** Variables that the program reads, beside those that a configuration names. */
+/** Variables that the program reads, besides those that a configuration names. */
 const variables = [
   "DATABASE_URL",
   "DATABASE_READER_URL",
@@ -46,7 +46,7 @@ const configurationText = ["Companies", "Configuration", "Inputs", "Listeners"]
   .map((name) => textOf(`src/configuration/${name}.ts`))
   .join("")
 
-/** What the program makes of a configuration file and these variables. */
+/** The settings that result from a configuration file and these variables. */
 const loaded = (yaml: string, environment: Readonly<Record<string, string>>, flags: ConfigurationFlags = {}) =>
   Effect.acquireUseRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-deploy-"))),
@@ -58,7 +58,7 @@ const loaded = (yaml: string, environment: Readonly<Record<string, string>>, fla
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
   )
 
-/** The file of a command, as the program finds it. */
+/** The file of a command, from the program's list. */
 const fileOf = (command: string): string => {
   const found = new RegExp(`^ +"?${command}"?: \\(\\) => import\\("\\./(\\w+\\.ts)"\\)`, "m").exec(
     textOf("src/cli/Program.ts")
@@ -67,7 +67,7 @@ const fileOf = (command: string): string => {
   return `src/cli/${found?.[1]}`
 }
 
-/** The flags of a command line that the command does not have. */
+/** Flags of a command line that the command does not have. */
 const unknownFlags = ([command, ...line]: ReadonlyArray<string>): ReadonlyArray<string> => {
   const stated = `${textOf(fileOf(command!))}${textOf("src/cli/Command.ts")}`
   return line.filter((word) => word.startsWith("--") && !stated.includes(`("${word.slice(2)}"`))
@@ -185,7 +185,7 @@ describe("docker-compose.yml", () => {
       for (const [other, { condition }] of Object.entries(one.depends_on ?? {})) {
         assert.strictEqual(condition, "service_healthy", name)
         assert.isDefined(services[other]?.healthcheck, `${name} waits for ${other}`)
-        // Whoever starts a service by its name starts what it waits for.
+        // A service that is started by its name also starts its dependencies.
         assert.deepStrictEqual(services[other]?.profiles, one.profiles)
       }
       if (one.network_mode !== undefined) assert.property(services, one.network_mode.replace("service:", ""))
@@ -266,7 +266,7 @@ describe("config/systemd", () => {
       }
       assert.deepStrictEqual(valueOf(unit, "NoNewPrivileges"), ["yes"])
       assert.deepStrictEqual(valueOf(unit, "ProtectSystem"), ["strict"])
-      // Both have one state, which must not change hands while the other one runs.
+      // Both units share one state, which must not change owner while the other unit runs.
       assert.deepStrictEqual(valueOf(unit, "User"), ["tributary"])
       assert.deepStrictEqual(valueOf(unit, "StateDirectory"), ["tributary"])
     }
@@ -275,7 +275,7 @@ describe("config/systemd", () => {
   it("is accepted by systemd, where it is installed", () => {
     if (has("systemd-analyze", "--version")) {
       const folder = mkdtempSync(join(tmpdir(), "tributary-units-"))
-      // The program is not installed where this runs.
+      // The program is not installed on the machine of this test.
       for (const unit of units) {
         writeFileSync(join(folder, unit), textOf(path(unit)).replace(/^ExecStart=\S+.*$/m, "ExecStart=/bin/true"))
       }
@@ -356,7 +356,7 @@ describe("config/kubernetes/tributary.yaml", () => {
     assert.include(healthPaths, template.metadata.annotations["prometheus.io/path"]!)
     const monitoring = container.ports.find(({ name }) => name === "monitoring")!
     assert.strictEqual(template.metadata.annotations["prometheus.io/port"], String(monitoring.containerPort))
-    // Health and metrics are for the cluster, and no Service passes them on.
+    // Health and metrics are for the cluster. No Service exposes them.
     assert.sameMembers(
       one(Service).spec.ports.map(({ targetPort }) => targetPort),
       names.filter((name) => name !== monitoring.name)

@@ -1,3 +1,4 @@
+import * as Duration from "effect/Duration"
 import { assert, describe, it } from "vitest"
 import { before, earlier, isInstant } from "../../src/connector/Instant.ts"
 import { plan as planned, type ScanPlan, settingsDefault } from "../../src/extract/Scan.ts"
@@ -21,7 +22,7 @@ const anyPlan = (resource: Resource, checkpoint: Checkpoint, full: boolean, sett
   planned(resource, checkpoint, { full }, settings, nowMs)
 const plan = (...of: Parameters<typeof anyPlan>): ScanPlan => {
   const result = anyPlan(...of)
-  if (result.kind === "children") assert.fail("is no scan")
+  if (result.kind === "children") assert.fail("this is not a scan")
   return result
 }
 const open = (kind: OpenScan["kind"]): OpenScan => ({
@@ -51,7 +52,7 @@ describe("the plan of a scan", () => {
       overlapMs: 300_000,
       reason: null
     })
-    const exact = { ...settingsDefault, overlapMs: 0 }
+    const exact = { ...settingsDefault, overlap: Duration.zero }
     assert.strictEqual(plan(things, checkpoint, false, exact).since, "2026-01-01T00:00:00.000001Z")
     const learnt = { ...checkpoint, overlapMs: 3_600_000 }
     assert.strictEqual(plan(things, learnt, false).since, "2025-12-31T23:00:00.000001Z")
@@ -73,9 +74,13 @@ describe("a periodic full scan", () => {
   it("is planned if the last full scan is old, or if requested", () => {
     assert.strictEqual(plan(things, swept, false).kind, "incremental")
     assert.strictEqual(plan(things, { ...swept, fullScanAt: nowMs - 8 * day }, false).kind, "full")
-    assert.strictEqual(plan(things, swept, false, { ...settingsDefault, fullScanEveryMs: day }).kind, "full")
     assert.strictEqual(
-      plan(things, { ...swept, fullScanAt: 0 }, false, { ...settingsDefault, fullScanEveryMs: null }).kind,
+      plan(things, swept, false, { ...settingsDefault, fullScanInterval: Duration.days(1) }).kind,
+      "full"
+    )
+    assert.strictEqual(
+      plan(things, { ...swept, fullScanAt: 0 }, false, { ...settingsDefault, fullScanInterval: Duration.infinity })
+        .kind,
       "incremental"
     )
     const wanted = plan(things, { ...swept, fullScanReason: "because" }, false)
@@ -83,7 +88,7 @@ describe("a periodic full scan", () => {
   })
 
   it("alternates with scans of changed parents' children for a resource without cursor", () => {
-    const settings = { ...settingsDefault, cursorlessScanEveryMs: 3 * day }
+    const settings = { ...settingsDefault, cursorlessScanInterval: Duration.days(3) }
     assert.strictEqual(anyPlan(plain, swept, false).kind, "full")
     assert.strictEqual(anyPlan(plain, swept, false, settings).kind, "children")
     assert.strictEqual(anyPlan(plain, swept, true, settings).kind, "full")

@@ -8,7 +8,7 @@ describe("a random request", () => {
     const told = await fuzz({ requests: 3000, seed, sockets: 0.05, failuresMax: 3 })
     assert.strictEqual(told.failures.map((failure) => printFailure(failure, seed)).join("\n"), "")
     assert.isUndefined(told.byStatus["500"])
-    // A run whose requests are all refused would prove nothing.
+    // A run whose requests are all rejected would prove nothing.
     const [succeeded, operations] = told.succeeded
     assert.isAbove(succeeded, operations * 0.6)
     assert.isAbove(told.commits, 300)

@@ -1,8 +1,9 @@
 /**
- * Random requests of every kind against the reference server, and the conditions that hold after each.
+ * The fuzzer `npm run fuzz`: random requests of every kind against the reference server, and the conditions that hold
+ * after each.
  *
- * After each request: the response is one that the OpenAPI document allows for its path and status. It is no 500, no
- * defect and in time. A rejected write and a read change nothing. A repeated Idempotency-Key returns the first
+ * After each request: the response is one that the OpenAPI document allows for its path and status. It is not a 500,
+ * not a defect, and in time. A rejected write and a read change nothing. A repeated Idempotency-Key returns the first
  * response. The server and the document agree whether a request is valid. From time to time, and at the end: the
  * invariants of the records.
  *
@@ -30,9 +31,9 @@ import { Requests, base } from "./requests.ts"
 export interface FuzzOptions {
   readonly requests: number
   readonly seed: number
-  /** The part of the requests that goes over sockets. */
+  /** The share of the requests that uses sockets. */
   readonly sockets: number
-  /** Failures after which the run ends. */
+  /** Number of failures that ends the run. */
   readonly failuresMax: number
 }
 
@@ -51,14 +52,14 @@ export interface Figures {
   readonly slowestMs: number
   readonly byStatus: Readonly<Record<string, number>>
   readonly codes: ReadonlyMap<string, number>
-  /** Operations of the document that answered 2xx at least once, of how many. */
+  /** Operations of the document that answered 2xx at least once, and the number of all. */
   readonly succeeded: readonly [number, number]
   readonly commits: number
   readonly replays: number
   readonly failures: ReadonlyArray<Failure>
 }
 
-/** Longer than any one request may take in process. */
+/** Longer than any request may take in process. */
 const slowMs = 2000
 const invariantEvery = 2500
 
@@ -130,14 +131,14 @@ const overSocket = (port: number, { method, url, headers, body }: Draft): Promis
     }
   })
 
-/** Bytes that are hardly HTTP; whatever comes back, the connection must end or answer. */
+/** Sends bytes that are hardly HTTP. Whatever the answer, the connection must end or answer. */
 const rawBytes = (port: number, chance: Chance): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1")
     let answer = ""
     socket.setTimeout(5000, () => {
       socket.destroy()
-      reject(new Error("the server neither answered nor closed"))
+      reject(new Error("the server neither answered nor closed the connection"))
     })
     socket.on("data", (chunk: Buffer) => {
       answer += chunk.toString("latin1")
@@ -161,7 +162,7 @@ const rawBytes = (port: number, chance: Chance): Promise<string> =>
     socket.write(Buffer.from(line, "latin1"))
   })
 
-/** The code of a refusal; null when there is none. */
+/** The code of an error body; null when there is none. */
 const codeOf = (body: unknown): string | null => {
   const code = (body as { error?: { code?: unknown } } | null)?.error?.code
   return typeof code === "string" ? code : null
@@ -179,7 +180,7 @@ const isForeseeable = (body: unknown): boolean => {
 
 const differences = (judge: Contract, draft: Draft, told: Told, body: unknown): ReadonlyArray<string> => {
   if (draft.url.includes("/openapi.json")) return []
-  // As the server does, a byte order mark is passed over.
+  // As the server does, a byte order mark is skipped.
   const text = draft.body === null ? null : new TextDecoder().decode(draft.body)
   const asked = {
     method: draft.method,
@@ -188,19 +189,19 @@ const differences = (judge: Contract, draft: Draft, told: Told, body: unknown): 
     text
   }
   if (told.status >= 300 && told.status !== 400) return []
-  // The two sides are compared where both judge the same thing: what is replayed was judged when it came first.
+  // The two sides are compared only where both check the same: a replayed request was checked at its first response.
   if (told.headers["Idempotent-Replayed"] !== undefined || told.headers["idempotent-replayed"] !== undefined) return []
   const wrong = judge.requestProblems(asked)
   if (told.status === 400) {
     // Nesting beyond what the stack holds, and the one leap second after which no four-digit year follows.
     const isBeyond = text !== null && (text.split("[").length > 400 || text.includes("9999-12-31T23:59:60"))
-    // A body that nobody asked for is read all the same.
+    // The server also parses a body that the operation does not need.
     if (isBeyond || (draft.method === "GET" && codeOf(body) === "invalid_json")) return []
     return wrong.length === 0 && isForeseeable(body) ? ["the document allows this request, the server does not"] : []
   }
-  // In a batch each record is judged by itself.
+  // In a batch each record is checked separately.
   if (told.status === 207) return []
-  return wrong.length === 0 ? [] : [`the server takes this request, the document does not: ${wrong.join("; ")}`]
+  return wrong.length === 0 ? [] : [`the server accepts this request, the document does not: ${wrong.join("; ")}`]
 }
 
 export const fuzz = async (options: FuzzOptions, progress: (done: number) => void = () => {}): Promise<Figures> => {
@@ -252,7 +253,7 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
       () => control(served, "PUT", "/limits", { requestsPerMinute: chance.pick([null, null, 3]) })
     ])()
   }
-  /** Refusals for all alike hide what lies behind them. */
+  /** Removes limits and switches features on: a rejection of every request would hide other failures. */
   const settle = () => {
     control(served, "PUT", "/limits", { requestsPerMinute: null })
     for (const company of ["/companies/1", "/companies/2"]) {
@@ -302,7 +303,7 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     try {
       body = told.text === "" || told.text.startsWith("%PDF") ? null : JSON.parse(told.text)
     } catch {
-      problems.push("the answer is no JSON")
+      problems.push("the answer is not JSON")
     }
     const path = draft.url.replace(/^\/(?:!|%21)\/api\/v2/, "")
     const isInside = path !== draft.url
@@ -310,13 +311,13 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     byStatus[told.status] = (byStatus[told.status] ?? 0) + 1
     if (code !== null) codes.set(code, (codes.get(code) ?? 0) + 1)
     if (told.status === 500) problems.push("answered 500")
-    // An answer to HEAD carries no body over a socket.
+    // An answer to HEAD has no body over a socket.
     if (isInside && !(isSocket && draft.method === "HEAD")) {
       problems.push(...judge.answerProblems({ method: draft.method, url: path }, told))
       problems.push(...differences(judge, draft, told, body))
     }
     const isChanged = world.store.history.length !== commits
-    if (isChanged && (told.status >= 300 || draft.method === "GET")) problems.push("it left something behind")
+    if (isChanged && (told.status >= 300 || draft.method === "GET")) problems.push("it left a change behind")
     if (isWatched && !isChanged && stateOf(world.store) !== before) problems.push("records changed without a commit")
     const key = draft.headers["idempotency-key"]
     if (key !== undefined && told.status < 300) {
@@ -359,7 +360,7 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
   }
 }
 
-/** A failure with everything that is needed to see it again. */
+/** A failure with everything that is needed to repeat it. */
 export const printFailure = ({ index, problems, draft, status, text }: Failure, seed: number): string => {
   const body = draft.body === null ? "no body" : JSON.stringify(Buffer.from(draft.body).toString("utf8").slice(0, 1500))
   return [

@@ -3,7 +3,7 @@ import type { Chance } from "./Chance.ts"
 
 export type Node = Readonly<Record<string, unknown>>
 
-/** What was learnt of the records that are there. */
+/** Ids and other values of existing records. */
 export interface Known {
   readonly idOf: (resource: string) => number | null
   readonly codeOf: (resource: string, by: string) => string | null
@@ -28,7 +28,7 @@ const words = [
   "x".repeat(60)
 ]
 
-/** What is put where something else belongs. */
+/** Values for places that expect something else. */
 export const odd = (chance: Chance): unknown =>
   chance.weighted<() => unknown>([
     [2, () => null],
@@ -169,7 +169,7 @@ const objectFor = (chance: Chance, document: Node, schema: Node, known: Known): 
   const often = chance.pick([0.1, 0.3, 0.7])
   for (const [name, property] of Object.entries(properties)) {
     if (name === "custom_fields" && !chance.is(0.1)) continue
-    // A pair of references sent whole conflicts more often than not.
+    // A whole pair of references conflicts more often than not.
     const isHalf = property["x-reference"] !== undefined
     if (
       !needed.has(name) &&
@@ -183,7 +183,7 @@ const objectFor = (chance: Chance, document: Node, schema: Node, known: Known): 
   return value
 }
 
-/** The value with one thing wrong, or not quite what it was. */
+/** The value with one error, or a small change. */
 export const mutated = (chance: Chance, value: unknown): unknown => {
   if (Array.isArray(value)) {
     const items = [...(value as ReadonlyArray<unknown>)]

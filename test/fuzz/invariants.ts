@@ -13,7 +13,7 @@ export const tablesOf = (store: Store): ReadonlyArray<Table> => {
   return [...tables]
 }
 
-/** The present records as one text: equal texts, equal stores. */
+/** The current records as one text: equal texts mean equal stores. */
 export const stateOf = (store: Store): string =>
   tablesOf(store)
     .flatMap((table) => [...table.all()].map(({ id, seq }) => `${table.company}/${table.resource.path}/${id}:${seq}`))
@@ -52,7 +52,7 @@ const checkTable = (table: Table, complain: Complain) => {
   }
 }
 
-/** Indexes answer what a scan finds; codes shown are those of the records named. */
+/** Checks that indexes return what a scan finds, and that codes are those of the referenced records. */
 const checkLookups = (store: Store, table: Table, complain: Complain) => {
   const { resource, company } = table
   const fields = new Set([
@@ -70,7 +70,7 @@ const checkLookups = (store: Store, table: Table, complain: Complain) => {
     for (const [value, ids] of found) {
       const answered = table.where(field, value).map(({ id }) => id)
       if (answered.join() !== ids.join()) {
-        complain(resource.path, `the index of ${field} says ${answered.join()} for ${String(value)}, not ${ids.join()}`)
+        complain(resource.path, `the index of ${field} has ${answered.join()} for ${String(value)}, not ${ids.join()}`)
       }
     }
   }
@@ -112,7 +112,7 @@ const checkDocuments = (store: Store, company: number, complain: Complain) => {
         .toSorted((a, b) => a - b)
         .join() !== lines.map(({ id }) => id).join()
     ) {
-      complain(place, "lines shows other lines than there are")
+      complain(place, "lines does not show the existing lines")
     }
     if (invoice.cancelled && active("payments", "invoiceid", invoice.id).length > 0)
       complain(place, "cancelled and paid")
@@ -157,7 +157,7 @@ const checkDocuments = (store: Store, company: number, complain: Complain) => {
   }
 }
 
-/** Human keys that must be unique. */
+/** Checks human keys that must be unique. */
 const checkKeys = (table: Table, complain: Complain) => {
   const { key, path } = table.resource
   if (key === null || !key.unique) return
@@ -167,12 +167,12 @@ const checkKeys = (table: Table, complain: Complain) => {
     if (typeof value !== "string") continue
     const folded = key.caseSensitive ? value : value.normalize("NFC").toLowerCase()
     const other = seen.get(folded)
-    if (other !== undefined) complain(`${path} ${id}`, `${key.field} ${value} is that of ${other} too`)
+    if (other !== undefined) complain(`${path} ${id}`, `${key.field} ${value} also belongs to ${other}`)
     seen.set(folded, id)
   }
 }
 
-/** The history ends in the state. */
+/** Checks that the history ends in the current state. */
 const checkHistory = (store: Store, complain: Complain) => {
   const last = new Map<string, Version | null>()
   let seq = 0
@@ -187,7 +187,7 @@ const checkHistory = (store: Store, complain: Complain) => {
     for (const version of table.all()) {
       present++
       if (last.get(`${table.company}/${table.resource.path}/${version.id}`) !== version) {
-        complain(`${table.resource.path} ${version.id}`, "the present version is not the last of the history")
+        complain(`${table.resource.path} ${version.id}`, "the current version is not the last of the history")
       }
     }
   }
@@ -195,7 +195,7 @@ const checkHistory = (store: Store, complain: Complain) => {
   if (living !== present) complain("history", `leaves ${living} records, the store has ${present}`)
 }
 
-/** Everything that is not as it must be. */
+/** All violations of the invariants. */
 export const broken = (store: Store): ReadonlyArray<string> => {
   const problems: Array<string> = []
   const complain: Complain = (place, problem) => {

@@ -1,8 +1,7 @@
 /**
- * Random requests from the document: valid ones, nearly valid ones, and bytes that are no request.
+ * Random requests from the document: valid ones, nearly valid ones, and bytes that are not a request.
  *
- * Ids, codes, ETags, cursors and keys of earlier responses are used again, so that the requests reach existing
- * records.
+ * Ids, codes, ETags, cursors and keys of earlier responses are used again, so that the requests reach existing records.
  */
 import type { Contract } from "../support/contract.ts"
 import type { Chance } from "./Chance.ts"
@@ -27,7 +26,7 @@ export const base = "/!/api/v2"
 
 const kept = 400
 
-/** Resources whose writes have rules of their own: asked more often than the others. */
+/** Resources whose writes have rules of their own. They are requested more often than the others. */
 const documents = new Set([
   "orders",
   "orderlines",
@@ -48,7 +47,7 @@ const documents = new Set([
   "customers"
 ])
 
-/** Remembers a bounded number of things. */
+/** A bounded collection. */
 class Bag<A> {
   private readonly items: Array<A> = []
   add(chance: Chance, item: A): void {
@@ -103,7 +102,7 @@ export class Requests implements Known {
     return typeof code === "string" ? code : null
   }
 
-  /** Takes in what an answer told. */
+  /** Remembers the values of an answer. */
   learn(draft: Draft, status: number, headers: Readonly<Record<string, string | undefined>>, body: unknown): void {
     if (status >= 300 || typeof body !== "object" || body === null) return
     const path = draft.url.slice(base.length).split("?")[0]!
@@ -118,7 +117,7 @@ export class Requests implements Known {
     if (Array.isArray(data) && path === `/${resource}`)
       for (const record of data as ReadonlyArray<unknown>) take(record)
     if (Array.isArray(results)) for (const { record } of results as ReadonlyArray<Node>) take(record)
-    // What a special answers may be a record of another resource.
+    // The answer to a special operation may be a record of another resource.
     if (typeof id === "number" && path.split("/").length <= 3) take(body)
     const parts = Array.isArray(lines)
       ? { orders: "orderlines", purchaseorders: "purchaseorderlines" }[resource]
@@ -328,7 +327,7 @@ export class Requests implements Known {
   }
 }
 
-/** Percent-encoding that does not fail where the text is not well formed. */
+/** Percent-encoding that does not fail on malformed text. */
 const encoded = (text: string): string => {
   try {
     return encodeURIComponent(text)

@@ -15,7 +15,7 @@ import { until } from "../support/until.ts"
 
 const pem = certificate(["localhost"])
 
-/** PEM files that end with the scope. */
+/** PEM files that are deleted with the scope. */
 const files = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-listen-"))),
@@ -40,7 +40,7 @@ const listening = (options: Partial<Server.ServerOptions> = {}) =>
     ...options
   })
 
-/** A connection that ends with the scope, with what came back on it. */
+/** A connection that is closed with the scope, and the text that it received. */
 const connected = (port: number, first = "", isTls = false) =>
   Effect.map(
     Effect.acquireRelease(
@@ -67,14 +67,14 @@ const connected = (port: number, first = "", isTls = false) =>
 
 const cut = (what: string, peer: { readonly isClosed: boolean }) =>
   until(
-    `the cut of ${what}`,
+    `closing ${what}`,
     Effect.sync(() => peer.isClosed),
     (is) => is,
     3
   )
 const told = (peer: { readonly text: string }, what: string) =>
   until(
-    `"${what}"`,
+    `receiving "${what}"`,
     Effect.sync(() => peer.text),
     (text) => text.includes(what),
     3
@@ -106,8 +106,8 @@ describe("an HTTP listener", () => {
       const good = yield* connected(port, get, true)
       yield* told(good, "200 OK")
       yield* cut("a silent one", silent)
-      yield* cut("one that said five bytes", begun)
-      yield* cut("one that drips", dripping)
+      yield* cut("one that sent five bytes", begun)
+      yield* cut("one that sends slowly", dripping)
       yield* cut("one with slow headers", slowHeaders)
       yield* cut("one without TLS", plain)
       assert.include(slowHeaders.text, "408 Request Timeout")
@@ -131,10 +131,10 @@ describe("an HTTP listener", () => {
       })
       const standing = Effect.sync(() => [...sockets].map(({ destroyed }) => !destroyed))
       yield* deaf({ silenceTimeout: Duration.millis(500) }, get)
-      // Its body never comes, which it is to be told behind the answer.
+      // The body never arrives completely. The peer would read the error behind the response.
       yield* deaf({ requestTimeout: Duration.millis(300) }, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
-      yield* until("both", standing, ({ length }) => length === 2, 3)
-      yield* until("the cut", standing, (all) => !all.includes(true), 3)
+      yield* until("two open connections", standing, ({ length }) => length === 2, 3)
+      yield* until("closing the connections", standing, (all) => !all.includes(true), 3)
     })
   )
 
@@ -153,21 +153,21 @@ describe("an HTTP listener", () => {
       const half = yield* connected(port)
       half.socket.end("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
       yield* until(
-        "its end",
+        "the end of the peer's side",
         Effect.sync(() => ended),
         (count) => count === 1,
         3
       )
       waiting[0]!.end("late")
       yield* told(half, "late")
-      yield* cut("one that is answered", half)
-      // Without a request there is nothing to wait for, and half of one is none.
+      yield* cut("one with its response", half)
+      // A connection without a request is closed, and so is one with half a request.
       const nothing = yield* connected(port)
       nothing.socket.end()
       const part = yield* connected(port)
       part.socket.end("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
       yield* cut("one without a request", nothing)
-      yield* cut("half of one", part)
+      yield* cut("one with half a request", part)
       assert.include(part.text, "400 Bad Request")
     })
   )
@@ -200,12 +200,12 @@ describe("an HTTP listener", () => {
       const working = [1, 2, 3].map(() => connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n"))
       yield* Effect.all(working)
       yield* until(
-        "all at work",
+        "four requests in progress",
         Effect.sync(() => busy.length),
         (count) => count === 4,
         3
       )
-      yield* cut("the one beyond", yield* connected(port, get))
+      yield* cut("the surplus one", yield* connected(port, get))
       for (const response of busy) response.end("done")
       yield* told(work, "done")
     })
@@ -216,7 +216,7 @@ describe("an HTTP listener", () => {
       `answers at once while 1,024 slow connections are open and renewed${isTls ? ", over TLS" : ""}`,
       () =>
         Effect.gen(function* () {
-          // With TLS a handshake each costs the machine more than the limit.
+          // Over TLS, so many handshakes would cost the machine more than the limit does.
           const connectionsMax = isTls ? 64 : 1_024
           let cutCount = 0
           const { port } = yield* listening({
@@ -226,7 +226,7 @@ describe("an HTTP listener", () => {
             onCut: () => (cutCount += 1),
             handle: (request, response) => void request.on("end", () => response.end("ok")).resume()
           })
-          // Whoever is cut comes again.
+          // A closed connection is opened again.
           const attackers = new Set<Socket>()
           let isOver = false
           const attack = () => {
@@ -251,7 +251,7 @@ describe("an HTTP listener", () => {
           )
           for (let count = 0; count < connectionsMax + 10; count++) attack()
           yield* until(
-            "a full house",
+            "all slots in use",
             Effect.sync(() => cutCount),
             (count) => count > 10,
             20
@@ -272,7 +272,7 @@ describe("an HTTP listener", () => {
     Effect.gen(function* () {
       const { port } = yield* listening({ connectionsPerAddressMax: 2, handle: () => {} })
       const slow = [yield* connected(port, half), yield* connected(port, half)]
-      // A burst is not slow.
+      // A burst does not count as slow.
       const burst = yield* Effect.all([1, 2, 3, 4].map(() => connected(port, half)))
       assert.isFalse(slow[0]!.isClosed)
       yield* Effect.sleep(1_100)
@@ -291,7 +291,7 @@ describe("an HTTP listener", () => {
         }
       })
       const peer = yield* connected(port, get.repeat(2_000))
-      yield* cut("the one that does not wait", peer)
+      yield* cut("the one that pipelines", peer)
       assert.isBelow(handled, 10)
     })
   )
@@ -317,14 +317,14 @@ describe("an HTTP listener", () => {
       const next = Effect.gen(function* () {
         const peer = yield* connected(port, get)
         yield* until(
-          "an answer or a cut",
+          "a response or a closed connection",
           Effect.sync(() => peer.isClosed || peer.text.includes("200 OK")),
           (is) => is,
           3
         )
         return peer.text
       }).pipe(Effect.scoped)
-      yield* until("its answer", next, (text) => text.includes("200 OK"), 5)
+      yield* until("its response", next, (text) => text.includes("200 OK"), 5)
     })
   )
 

@@ -6,7 +6,7 @@ const makeStand = () => {
   let nowMs = 0
   const turns = FairShare.make(() => nowMs)
   const events = (...paths: ReadonlyArray<string>) => paths.map((path): FairShare.Task => ({ path, kind: "events" }))
-  /** Which of the resources get their turn. */
+  /** The resources that get a slot. */
   const admit = (...paths: ReadonlyArray<string>) => turns.admit(events(...paths)).map(({ path }) => path)
   const wanted = (since: number, ...paths: ReadonlyArray<string>) =>
     paths.filter((path) => turns.shouldYield(path, since))
@@ -30,12 +30,12 @@ describe("FairShare", () => {
   it("ends a slice early only when another resource waits for its slot", () => {
     const { admit, wanted, end, wait } = makeStand()
     admit("a", "b", "c", "d", "e")
-    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [], "each has its time first")
+    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [], "each resource has its full slice first")
     wait(FairShare.sliceMs)
     assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"])
-    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"], "asked again it is still the same")
+    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"], "a second call returns the same")
     end("a")
-    assert.deepStrictEqual(wanted(0, "b", "c", "d"), [], "there is room for the one that waits")
+    assert.deepStrictEqual(wanted(0, "b", "c", "d"), [], "a slot is free for the waiting resource")
     assert.deepStrictEqual(admit("a", "e"), ["e"])
     assert.deepStrictEqual(wanted(0, "b", "c", "d"), ["b"])
   })

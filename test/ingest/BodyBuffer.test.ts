@@ -12,7 +12,7 @@ describe("BodyBuffer", () => {
         for (let at = 0; at < size; at += pieceSize) {
           body.add(all.slice(at, at + pieceSize))
           const isBounded = body.capacity >= body.size && body.capacity <= Math.max(2 * body.size, 16 * 1024)
-          if (!isBounded) assert.fail(`${body.capacity} bytes for ${body.size}`)
+          if (!isBounded) assert.fail(`${body.capacity} bytes allocated for ${body.size}`)
         }
         assert.strictEqual(body.size, size)
         const handed = body.takeAll()
@@ -29,7 +29,7 @@ describe("BodyBuffer", () => {
       const body = BodyBuffer.make(most)
       for (const byte of all) {
         body.add(Uint8Array.of(byte))
-        if (body.capacity > most) assert.fail(`${body.capacity} bytes where ${most} may come`)
+        if (body.capacity > most) assert.fail(`${body.capacity} bytes allocated, limit ${most}`)
       }
       assert.isTrue(Buffer.from(all).equals(body.takeAll()))
     }

@@ -7,13 +7,14 @@ import type { SecretKeyring } from "../../src/subscriptions/SecretKeyring.ts"
 import { type NewEvent, InboxUnavailable, type Outcome } from "../../src/inbox/InboxWriter.ts"
 import * as Ingest from "../../src/ingest/Ingest.ts"
 import { bodyOf, forgeries, mac, signatureOf } from "../support/deliveries.ts"
+import { answer as answerOf } from "../support/storing.ts"
 
 const secret = "whsec_of_acme"
 const other = "whsec_of_bolt"
 const t = 1_800_000_000
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
-/** A receiver whose clock stands at `t`, with what it stored and what it logged. */
+/** A receiver whose clock is stopped at `t`, with the events that it stored and the lines that it logged. */
 const receiving = Effect.fnUntraced(function* (
   secrets: Map<string, ReadonlyArray<string>>,
   outcome: (event: NewEvent) => Outcome = () => "stored",
@@ -22,7 +23,7 @@ const receiving = Effect.fnUntraced(function* (
   yield* TestClock.setTime(t * 1000)
   const events: Array<NewEvent> = []
   const counts = { refreshes: 0 }
-  /** How many secrets each delivery was checked with. */
+  /** The number of secrets that each delivery was checked with. */
   const tried: Array<number> = []
   const lines: Array<string> = []
   const cached = new Map<string, ReadonlyArray<Redacted.Redacted>>()
@@ -85,7 +86,7 @@ describe("Ingest", () => {
       )
       const body = bodyOf("evt_1")
       for (const _ of [1, 2]) {
-        const answer = yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+        const answer = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
         assert.deepStrictEqual([answer.status, answer.text], [204, ""])
       }
       assert.strictEqual(Buffer.from(events[0]!.body).toString(), body)
@@ -110,7 +111,7 @@ describe("Ingest", () => {
       const body = bodyOf("evt_2")
       const answers = new Set<string>()
       for (const forgery of forgeries(secret, other, t, body)) {
-        const answer = yield* receiver.answer({
+        const answer = yield* answerOf(receiver, {
           company: "acme",
           signatures: forgery.signatures,
           body: utf8(forgery.body)
@@ -118,9 +119,9 @@ describe("Ingest", () => {
         assert.strictEqual(answer.status, 401, forgery.name)
         answers.add(JSON.stringify(answer))
       }
-      const unknown = yield* receiver.answer(delivery(signatureOf(secret, t, body), body, "nobody"))
+      const unknown = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body, "nobody"))
       answers.add(JSON.stringify(unknown))
-      const elsewhere = yield* receiver.answer(delivery(signatureOf(secret, t, body), body, "bolt"))
+      const elsewhere = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body, "bolt"))
       answers.add(JSON.stringify(elsewhere))
       assert.strictEqual(answers.size, 1)
       assert.lengthOf(events, 0)
@@ -137,7 +138,7 @@ describe("Ingest", () => {
         [-61, 401]
       ] as const) {
         const body = bodyOf(`evt_${ageSeconds}`)
-        const answer = yield* receiver.answer(delivery(signatureOf(secret, t - ageSeconds, body), body))
+        const answer = yield* answerOf(receiver, delivery(signatureOf(secret, t - ageSeconds, body), body))
         assert.strictEqual(answer.status, status, `${ageSeconds} s`)
       }
       assert.strictEqual(receiver.stats().staleAgeSeconds, -61)
@@ -151,18 +152,18 @@ describe("Ingest", () => {
       const { receiver, counts } = yield* receiving(secrets)
       const body = bodyOf("evt_3")
       const rotated = delivery(`t=${t},v1=${mac("whsec_next", t, body)},v1=${mac(secret, t, body)}`, body)
-      assert.strictEqual((yield* receiver.answer(rotated)).status, 204)
+      assert.strictEqual((yield* answerOf(receiver, rotated)).status, 204)
       assert.strictEqual(counts.refreshes, 0)
       const onlyNext = delivery(signatureOf("whsec_next", t, body), body)
-      assert.strictEqual((yield* receiver.answer(onlyNext)).status, 401)
+      assert.strictEqual((yield* answerOf(receiver, onlyNext)).status, 401)
       secrets.set("acme", ["whsec_next", secret])
-      assert.strictEqual((yield* receiver.answer(onlyNext)).status, 204)
-      assert.strictEqual((yield* receiver.answer(delivery(signatureOf(secret, t, body), body))).status, 204)
+      assert.strictEqual((yield* answerOf(receiver, onlyNext)).status, 204)
+      assert.strictEqual((yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))).status, 204)
       assert.strictEqual(counts.refreshes, 2)
-      // A company that was not known a moment ago.
+      // A company that becomes known after the start.
       secrets.set("crane", ["whsec_of_crane"])
       const first = delivery(signatureOf("whsec_of_crane", t, body), body, "crane")
-      assert.strictEqual((yield* receiver.answer(first)).status, 204)
+      assert.strictEqual((yield* answerOf(receiver, first)).status, 204)
     })
   )
 
@@ -174,9 +175,9 @@ describe("Ingest", () => {
       for (let number = 0; number < 1_000; number++) {
         receiver.receive(delivery(`t=${t},v1=${"0".repeat(64)}`, body), ({ status }) => statuses.push(status))
       }
-      // Those beyond the bound have their answer already.
+      // Deliveries above the limit are answered already.
       assert.strictEqual(statuses.length, 1_000 - 256)
-      yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+      yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
       yield* TestClock.adjust(1)
       assert.lengthOf(statuses, 1_000)
       assert.deepStrictEqual([...new Set(statuses)], [401])
@@ -195,7 +196,7 @@ describe("Ingest", () => {
         settings: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
       })
       const body = bodyOf("evt_5")
-      const forged = yield* Effect.forkChild(receiver.answer(delivery(signatureOf(other, t, body), body)))
+      const forged = yield* Effect.forkChild(answerOf(receiver, delivery(signatureOf(other, t, body), body)))
       yield* TestClock.adjust(3_000)
       assert.strictEqual((yield* Fiber.join(forged)).status, 503)
       assert.deepInclude(receiver.stats().outcomes, { forged: 0, unavailable: 1 })
@@ -211,21 +212,24 @@ describe("Ingest", () => {
       const body = bodyOf("evt_5")
       const good = delivery(signatureOf(secret, t, body), body)
       const bad = delivery(signatureOf(other, t, body), body)
-      const [early, unknown] = [yield* receiver.answer(good), yield* receiver.answer({ ...bad, company: "nobody" })]
+      const [early, unknown] = [
+        yield* answerOf(receiver, good),
+        yield* answerOf(receiver, { ...bad, company: "nobody" })
+      ]
       assert.deepStrictEqual([early.status, early.retryAfterSeconds, early], [503, 10, unknown])
       yield* TestClock.adjust(1)
       assert.deepStrictEqual(
         lines.map((line) => line.replace(/"\w+"/, "one")),
         ["A delivery to one was answered 503: its signature fits no known secret, and newer secrets cannot be read now"]
       )
-      // Those beyond the bound are not called forged either.
+      // Deliveries above the limit are not rejected as forged either.
       const statuses: Array<number> = []
       for (let number = 0; number < 300; number++) receiver.receive(bad, ({ status }) => statuses.push(status))
       assert.deepStrictEqual(new Set(statuses), new Set([503]))
       yield* TestClock.adjust(1)
       isThere = true
-      assert.strictEqual((yield* receiver.answer(bad)).status, 401)
-      assert.strictEqual((yield* receiver.answer(good)).status, 204)
+      assert.strictEqual((yield* answerOf(receiver, bad)).status, 401)
+      assert.strictEqual((yield* answerOf(receiver, good)).status, 204)
       assert.lengthOf(events, 1)
       assert.deepInclude(receiver.stats().outcomes, { accepted: 1, forged: 1, unavailable: 302 })
     })
@@ -238,10 +242,10 @@ describe("Ingest", () => {
       secrets.set("bolt", [other, "whsec_next", "whsec_before"])
       const body = bodyOf("evt_5")
       const header = `t=${t},v1=${"0".repeat(64)}`
-      yield* receiver.answer(delivery(header, body, "bolt"))
+      yield* answerOf(receiver, delivery(header, body, "bolt"))
       tried.length = 0
-      for (const company of ["acme", "bolt", "nobody"]) yield* receiver.answer(delivery(header, body, company))
-      yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+      for (const company of ["acme", "bolt", "nobody"]) yield* answerOf(receiver, delivery(header, body, company))
+      yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
       assert.deepStrictEqual([tried.length >= 4, [...new Set(tried)]], [true, [3]])
     })
   )
@@ -261,7 +265,7 @@ describe("Ingest", () => {
     })
   )
 
-  it.effect("answers 400 to a signed body that is no event", () =>
+  it.effect("answers 400 to a signed body that is not an event", () =>
     Effect.gen(function* () {
       const { receiver, events } = yield* receiving(companies())
       for (const body of [
@@ -273,7 +277,7 @@ describe("Ingest", () => {
         `{"id":"evt_6"}`,
         `{"id":"a\\u0000b","type":"x"}`
       ]) {
-        const answer = yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+        const answer = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
         assert.strictEqual(answer.status, 400, body)
       }
       assert.lengthOf(events, 0)
@@ -293,7 +297,7 @@ describe("Ingest", () => {
         ["refused", 400]
       ] as const) {
         reason = given
-        const answer = yield* receiver.answer(delivery(signatureOf(secret, t, body), body))
+        const answer = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
         assert.strictEqual(answer.status, status, given)
         assert.strictEqual(answer.retryAfterSeconds !== null, status === 503)
       }
@@ -307,8 +311,8 @@ describe("Ingest", () => {
       const body = bodyOf("evt_8")
       const flood = Effect.gen(function* () {
         for (let number = 0; number < 500; number++) {
-          yield* receiver.answer(delivery(signatureOf(other, t, body), body))
-          yield* receiver.answer(delivery(signatureOf(secret, t - 4_000, body), body))
+          yield* answerOf(receiver, delivery(signatureOf(other, t, body), body))
+          yield* answerOf(receiver, delivery(signatureOf(secret, t - 4_000, body), body))
         }
         yield* TestClock.adjust(1)
       })

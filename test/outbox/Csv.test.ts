@@ -52,20 +52,17 @@ describe("the CSV parser", () => {
     for (const size of [1, 1000]) {
       assert.deepStrictEqual(await brief('a,b\n1,2\n3,"4\n5,6\n', ",", size), [
         ...before,
-        [3, "has a quote that is never closed; nothing behind it was read"]
+        [3, "has a quote that is never closed; the rest was not read"]
       ])
       assert.deepStrictEqual(await brief('a,b\n1,2\n"3"x,4\n5,6\n', ",", size), [
         ...before,
-        [
-          3,
-          "has text behind a closing quote; a quote inside a quoted cell is written twice; nothing behind it was read"
-        ]
+        [3, "has text behind a closing quote; a quote inside a quoted cell is written twice; the rest was not read"]
       ])
       assert.deepStrictEqual(await brief('a,b\n1,2\n3,4" pipe\n5,6\n', ",", size), [
         ...before,
         [
           3,
-          "has a quote inside a cell that is not quoted; quote the cell and write its quotes twice; nothing behind it was read"
+          "has a quote inside a cell that is not quoted; quote the cell and write its quotes twice; the rest was not read"
         ]
       ])
     }
@@ -81,7 +78,7 @@ describe("the CSV parser", () => {
       for (const size of [1, 2, 3, 1000]) {
         const lines = await brief(bytes, ",", size)
         assert.deepStrictEqual(lines[0], [1, "#a", "#b"])
-        assert.deepStrictEqual(lines.at(-1), [4, "is not UTF-8; nothing behind it was read"])
+        assert.deepStrictEqual(lines.at(-1), [4, "is not UTF-8; the rest was not read"])
         assert.isAtMost(lines.length, 3)
       }
     }
@@ -159,7 +156,7 @@ describe("a CSV record", () => {
         ],
         '{"name":"A","externalid":"1"}',
         '{"name":"A","externalid":"2"}',
-        ["4 externalid: is required: it tells whether the record was written already"]
+        ["4 externalid: is required: it shows whether the record was written already"]
       ]
     )
   })
@@ -175,7 +172,7 @@ describe("a CSV record", () => {
     ])
     const changes = answers(checkerOf("payments", "update"), await fromCsv("method\n1\n2"))
     assert.deepStrictEqual(changes.map(told), [
-      ["record: no column says which record it is: give its id, or its externalid"]
+      ["record: no column identifies the record: give its id, or its externalid"]
     ])
   })
 

@@ -15,7 +15,7 @@ const record = (id: string, externalid: string): SourceRecord => ({
   extra: null
 })
 
-/** A source whose filter answers these, whatever it is asked for. */
+/** A source whose filter returns these records for any request. */
 const answering = (...records: ReadonlyArray<SourceRecord>) =>
   ({
     page: () =>

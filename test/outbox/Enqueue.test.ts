@@ -89,7 +89,7 @@ describe("a dry run", () => {
 
   it.effect("rejects empty input and unsupported operations", () =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* Effect.flip(looking("\n"))).message, "nothing was given")
+      assert.strictEqual((yield* Effect.flip(looking("\n"))).message, "the input has no records")
       const error = yield* Effect.flip(looking('{"id":1}', { path: "emailtemplates", operation: "cancel" }))
       assert.instanceOf(error, EnqueueRejected)
       assert.match(error.message, /cannot be cancelled through this API/)
@@ -126,7 +126,7 @@ describe("the --from option", () => {
           assert.deepStrictEqual(yield* tags("-", { format: "csv" }), ["Header"])
           for (const name of ["data", "a.json", "a.constructor"]) {
             const error = yield* Effect.flip(read(file(name, "{}")))
-            assert.match(error.message, /does not say how its records are written/)
+            assert.match(error.message, /the format of .* is not known/)
           }
           const absent = yield* Effect.flip(read(join(folder, "absent.csv")))
           assert.instanceOf(absent, InputError)

@@ -42,7 +42,7 @@ describe("the NDJSON parser", () => {
   })
 
   it("rejects a line above the size limit without buffering it", async () => {
-    const message = `is longer than ${recordBytesMax} bytes; no record is`
+    const message = `is longer than ${recordBytesMax} bytes, the maximum of a record`
     const long = "x".repeat(recordBytesMax + 1)
     for (const [size, line] of [
       [65_536, long],

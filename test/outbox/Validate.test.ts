@@ -17,7 +17,7 @@ import {
   told
 } from "./support.ts"
 
-/** Without a limit: an answer is always about the record. */
+/** A server without a rate limit, so that a response is always about the record. */
 const server = () => {
   const made = anyServer()
   assert.strictEqual(made.control("PUT", "/limits", { requestsPerMinute: 1_000_000 }).status, 200)
@@ -71,7 +71,7 @@ describe("the validator of a record", () => {
       ),
       [
         "paymeth: is no field that can be written here; these are: method, date, amount, invoiceid, reference, externalid, custom_fields",
-        "externalid: is required: it tells whether the record was written already",
+        "externalid: is required: it shows whether the record was written already",
         "invoiceid: must be a whole number, not 1.0",
         'amount: must be a plain decimal such as "12.50", not "1e3"',
         'date: must be a day that exists, YYYY-MM-DD, not "2026-02-30"',
@@ -198,7 +198,7 @@ describe("the validator of a record", () => {
     assert.deepStrictEqual(told(made.validateJson('{"id":1,"lines":[]}')), ["lines: must have at least one line"])
   })
 
-  it("rejects duplicate members and values that are no record", () => {
+  it("rejects duplicate members and values that are not records", () => {
     assert.deepStrictEqual(problem("salesmen", '{"externalid":"1","name":"A","name":"A"}'), ["name: is given twice"])
     assert.deepStrictEqual(problem("salesmen", "[1]"), ["record: must be a JSON object, not [1]"])
     assert.deepStrictEqual(problem("salesmen", '{"name":}'), ["record: is no JSON: expected a value at character 9"])
@@ -231,9 +231,9 @@ describe("the validator of a record", () => {
       "number: is required: it becomes the externalid"
     ])
     assert.deepStrictEqual(told(validateJson('{"number":"A","externalid":"B","invoiceid":1,"amount":"1"}')), [
-      'externalid: is "B", and number, which it is taken from, is "A"'
+      'externalid: is "B", but number, from which it comes, is "A"'
     ])
-    // A field of the shape stays one.
+    // A field that is part of the write shape stays in the record.
     assert.strictEqual(
       textOf(
         told(
@@ -277,7 +277,7 @@ describe("the validator of a record", () => {
       text: '{"reference":"R"}'
     })
     assert.deepStrictEqual(told(validateJson('{"method":3}')), [
-      "record: does not say which record it is: give its id, or its externalid"
+      "record: does not identify the record: give its id, or its externalid"
     ])
     assert.deepStrictEqual(told(validateJson('{"id":5}')), ["record: names no field to change"])
     assert.deepStrictEqual(told(validateJson('{"id":"x","amount":"1"}')), [
@@ -368,7 +368,7 @@ describe("the validator against the reference server", () => {
     const { validateJson } = checkerOf("invoicelines")
     fc.assert(
       fc.property(decimalOf(6), decimalOf(6), (quantity, price) => {
-        // A number token has no zeros in front.
+        // A JSON number has no leading zeros.
         const token = price.replace(/^(-?)0+(?=\d)/, "$1")
         const sent = validateJson(`{"invoiceid":1,"quantity":"${quantity}","price":${token},"externalid":"x"}`)
         assert.strictEqual(
@@ -434,7 +434,7 @@ describe("the validator against the reference server", () => {
       fc.assert(
         fc.property(recordOf(slots, mixed), fc.integer({ min: 0, max: 20 }), (fields, chance) => {
           const record: Record<string, unknown> = { ...fields, externalid: `E${serial++}` }
-          // The server requires a description when no item is named, which no shape can express.
+          // The server requires a description if no item is given. A write shape cannot express this.
           if (path === "invoicelines") record["description"] ??= "Work"
           if (chance === 0) record["unheard"] = 1
           const json = JSON.stringify(record)

@@ -31,11 +31,11 @@ export const checkerOf = (path: string, operation: Operation = "create", options
   return made
 }
 
-/** The record as it would be sent, or its problems as `field: message`. */
+/** The valid record, or its problems as `field: message`. */
 export const told = (answer: ValidRecord | ReadonlyArray<Problem>): ValidRecord | ReadonlyArray<string> =>
   isInvalid(answer) ? answer.map(({ field, message }) => `${field ?? "record"}: ${message}`) : answer
 
-/** The bytes in pieces of the given size, as a file comes. */
+/** The bytes in chunks of the given size, as from a file. */
 export const bytesOf = async function* (text: string | Uint8Array, size = 65_536): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
@@ -59,7 +59,7 @@ export const ndJsonStream = (text: string): Stream.Stream<InputRecord> =>
     )
   )
 
-/** What the checker says of each, header included. */
+/** The validator's results for these inputs, including the one for the header. */
 export const answers = (made: Validator, given: ReadonlyArray<InputRecord>) =>
   given.map((one) => made.validateInput(one)).filter((answer) => answer !== null)
 
@@ -70,7 +70,7 @@ export const answers = (made: Validator, given: ReadonlyArray<InputRecord>) =>
 const digits = (min: number, max: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { minLength: min, maxLength: max }).map((list) => list.join(""))
 
-/** A plain decimal that a field of the scale holds. */
+/** A plain decimal that fits a field of this scale. */
 export const decimalOf = (scale: number): fc.Arbitrary<string> =>
   fc
     .tuple(fc.constantFrom("", "-"), digits(1, 20 - scale), digits(0, scale))
@@ -106,7 +106,7 @@ const day = fc
   .date({ min: new Date("0001-01-01T00:00:00Z"), max: new Date("9999-12-30T00:00:00Z"), noInvalidDate: true })
   .map((date) => date.toISOString())
 
-/** Values that a field of the type takes, in the form that they are sent in. */
+/** Valid values of a field, in the form in which they are sent. */
 export const good = (slot: WriteColumn): fc.Arbitrary<unknown> => {
   if (slot.values !== null) return fc.constantFrom(...slot.values.map(({ value }) => value))
   const type: FieldType = slot.type
@@ -174,7 +174,7 @@ const bad = (slot: WriteColumn): fc.Arbitrary<unknown> => {
   )
 }
 
-/** Mostly what the field takes; sometimes nothing, and sometimes what it does not take. */
+/** Mostly a valid value, sometimes none, and sometimes an invalid one. */
 export const mixed = (slot: WriteColumn): fc.Arbitrary<unknown> =>
   fc.oneof(
     { weight: 30, arbitrary: good(slot) },
@@ -182,7 +182,7 @@ export const mixed = (slot: WriteColumn): fc.Arbitrary<unknown> =>
     { weight: 2, arbitrary: fc.constant(null) }
   )
 
-/** Required fields are mostly there, others as often as not. */
+/** Required fields are mostly present, others in half of the records. */
 export const recordOf = (
   slots: WriteColumns,
   value: (slot: WriteColumn) => fc.Arbitrary<unknown>

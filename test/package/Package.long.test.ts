@@ -1,6 +1,6 @@
 /**
- * The packed package: it contains only what runs, and all of it runs on the oldest supported Node and on the one of
- * the checkout.
+ * The packed package: it contains only files that it needs, and all of it runs on the oldest supported Node and on the
+ * one of the checkout.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, readFileSync } from "node:fs"
@@ -19,7 +19,7 @@ const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as
 }
 const oldest = manifest.engines.node.replace(/^>=/, "")
 
-/** What a package may hold, by its path. */
+/** The allowed files of the package, by path. */
 const expected = [
   /^(?:package\.json|README\.md|LICENSE)$/,
   /^src\/cli\/launch\.js$/,
@@ -30,20 +30,20 @@ const expected = [
   /^config\/(?!vitest|ox|tsconfig).*\.(?:yaml|yml|json|md|png|service|timer|env|conf)$/
 ]
 
-/** What looks like a secret of somebody; placeholders of documentation do not. */
+/** Patterns of real secrets. Placeholders in documentation do not match. */
 const secrets = /whsec_[0-9a-f]{16}|-----BEGIN [A-Z ]*PRIVATE KEY-----\n[A-Za-z0-9+/]|npm_[A-Za-z0-9]{36}/
 
 /** Bare names in `import … from "x"`, `export … from "x"`, `import "x"` and `import("x")`. */
 const imports =
   /^(?:import|export)\b[^"'()=;]*\bfrom "([^".][^"]*)"|^import "([^".][^"]*)"|\bimport\("([^".][^"]*)"\)/gm
 
-/** The first answer that is one, within a minute. */
+/** Repeats the question until it has an answer, for a minute at most. */
 const until = async <A>(question: () => Promise<A | null>): Promise<A> => {
   const began = performance.now()
   for (;;) {
     const answer = await question()
     if (answer !== null) return answer
-    if (performance.now() - began > 60_000) throw new Error("not within a minute")
+    if (performance.now() - began > 60_000) throw new Error("no answer within a minute")
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
@@ -62,7 +62,7 @@ describe("the package", () => {
   afterEach(() => ending(started.splice(0)), 60_000)
   afterAll(() => installed.remove(), 120_000)
 
-  it("contains what runs and what explains it, and nothing else", () => {
+  it("contains the files that run and the documents, and nothing else", () => {
     const odd = installed.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
     assert.deepStrictEqual(odd, [])
     const paths = new Set(installed.files.map(({ path }) => path))
@@ -88,7 +88,7 @@ describe("the package", () => {
 
   it("reports the required version on a Node that is too old", async () => {
     const launcher = readFileSync(join(installed.home, "src/cli/launch.js"), "utf8")
-    // The same launcher, told that it runs on an older Node.
+    // The same launcher with the version number of an older Node.
     const older = `Object.defineProperty(process.versions, "node", { value: "22.18.0" })\nawait import(${JSON.stringify(
       join(installed.home, "src/cli/launch.js")
     )})`
@@ -156,7 +156,7 @@ describe("the package", () => {
         const serveEnded = ended(serve)
         const ready = JSON.parse(await firstLine(serve)) as Record<"listening" | "dashboard", string>
         assert.strictEqual((await fetch(new URL("/readyz", ready.listening))).status, 200)
-        // It shows what the scheduler has taken on, a moment after the start.
+        // The page shows the scheduler's tasks a moment after the start.
         const html = await until(async () => {
           const page = await fetch(ready.dashboard)
           const text = await page.text()

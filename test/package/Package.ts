@@ -1,6 +1,6 @@
 /**
- * The package as a user gets it: packed from the checkout, installed with npm into an empty folder, and run by a
- * given Node. It needs the package registry.
+ * The package as a user gets it: packed from the checkout, installed with npm into an empty folder, and run by a given
+ * Node. It needs the package registry.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
@@ -16,31 +16,31 @@ const npm = (args: ReadonlyArray<string>, cwd: string) =>
   execute("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], { cwd, maxBuffer: 64 * 1024 * 1024 })
 
 export interface Installed {
-  /** The temporary folder that holds all of this; other users may pass, as Postgres must under root. */
+  /** The temporary folder of the installation. Other users can enter it, which Postgres needs under root. */
   readonly folder: string
   readonly tarball: string
   readonly files: ReadonlyArray<{ readonly path: string; readonly size: number }>
-  /** Of the tarball, and of what is in it. */
+  /** Sizes of the tarball and of its contents. */
   readonly bytes: { readonly packed: number; readonly unpacked: number }
-  /** Where npm put the package. */
+  /** The folder of the installed package. */
   readonly home: string
   readonly remove: () => void
 }
 
-/** Packs the checkout and installs the tarball globally, below a prefix of its own. */
+/** Packs the checkout and installs the tarball globally, with its own prefix. */
 export const install = async (): Promise<Installed> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-package-"))
   chmodSync(folder, 0o755)
   const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], root)
   const packed: unknown = JSON.parse(stdout)
-  // npm 12 answers an object by package name, older ones a list.
+  // npm 12 prints an object by package name, older versions print a list.
   const [told] = Object.values(packed as Record<string, unknown>) as ReadonlyArray<{
     readonly filename: string
     readonly size: number
     readonly unpackedSize: number
     readonly files: Installed["files"]
   }>
-  if (told === undefined) throw new Error(`npm pack answered ${stdout}`)
+  if (told === undefined) throw new Error(`npm pack printed ${stdout}`)
   const tarball = join(folder, told.filename)
   const empty = join(folder, "empty")
   mkdirSync(empty)
@@ -63,7 +63,7 @@ export const nodeOf = async (installed: Installed, version: string): Promise<str
   return join(folder, "node_modules", "node", "bin")
 }
 
-/** The folder of the Node that runs this. */
+/** The folder of the Node that runs this process. */
 export const nodeOfTests = dirname(process.execPath)
 
 export interface Ended {
@@ -72,7 +72,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** The installed command, run by the Node of a folder, in a working folder of its own. */
+/** The installed command, run by the Node of a folder, in a given working folder. */
 export const commandOf = (installed: Installed, node: string, cwd: string) => {
   const program = join(installed.folder, "prefix", "bin", "tributary")
   const own = { PATH: [node, "/usr/bin", "/bin"].join(delimiter), HOME: process.env["HOME"], CI: "true" }
@@ -82,7 +82,7 @@ export const commandOf = (installed: Installed, node: string, cwd: string) => {
   return { program, options: { cwd, env: own }, start, run }
 }
 
-/** Has what still runs of these end by SIGTERM, the newest first. */
+/** Ends the children that still run by SIGTERM, the newest first. */
 export const ending = async (children: ReadonlyArray<ChildProcess>): Promise<void> => {
   for (const child of children.toReversed()) {
     if (child.exitCode !== null || child.signalCode !== null) continue
@@ -91,7 +91,7 @@ export const ending = async (children: ReadonlyArray<ChildProcess>): Promise<voi
   }
 }
 
-/** Everything that a command said, once it has ended. */
+/** The complete output of a command, once it has ended. */
 export const ended = (child: ChildProcess): Promise<Ended> => {
   let stdout = ""
   let stderr = ""

@@ -1,15 +1,15 @@
 /**
- * How long programs take to start, against the bound that was promised for a command: 0.6 s.
+ * Start times of programs, compared with the promised bound for a command: 0.6 s.
  *
- * The fastest of several starts counts: the time from the return key to the answer, or, where the processors had other work
- * meanwhile, the processor time, which is the same on a quiet machine. On a busy one that grows too, and the bound with it,
- * as the bare start of Node does, and by half as much again for what runs beside the tests; `npm run bench` measures
- * against the bound itself.
+ * The fastest of several starts counts. Its time is the elapsed time or the processor time, whichever is less.
+ * Processor time excludes the wait for busy processors; on a quiet machine both are the same. On a busy machine the
+ * processor time grows too. Therefore the bound grows in proportion to the bare start of Node, and by half as much
+ * again for programs that run beside the tests. `npm run bench` compares with the bound itself.
  */
 import { spawnSync } from "node:child_process"
 
 const boundMs = 600
-/** What runs beside it takes its share of caches and cores. */
+/** The allowance for other programs, which take their share of caches and cores. */
 const slack = 1.5
 /** The bare start of Node on a quiet machine with two cores. */
 const bareMs = 30
@@ -39,16 +39,16 @@ const once = (program: string, args: ReadonlyArray<string>, options: Options): S
   return { ms: Math.min(elapsedMs, processorMs), elapsedMs, processorMs }
 }
 
-/** From the start to the end; each has to end well. */
+/** The fastest of several starts. Each must exit with 0. */
 export const fastest = (program: string, args: ReadonlyArray<string>, options: Options): Start =>
   Array.from({ length: times }, () => once(program, args, options)).reduce((best, one) =>
     one.ms < best.ms ? one : best
   )
 
-/** The bound at this moment. */
+/** The bound under the current load. */
 export const boundAt = (node: string, options: Options): number =>
   Math.round(boundMs * slack * Math.max(1, fastest(node, ["--eval", "0"], options).ms / bareMs))
 
-/** In words, with the bound. */
+/** The time in words, with the bound. */
 export const told = ({ elapsedMs, processorMs }: Start, bound: number): string =>
   `${elapsedMs} ms, of them ${processorMs} ms of a processor (bound ${bound} ms)`

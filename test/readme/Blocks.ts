@@ -7,19 +7,19 @@ import { join } from "node:path"
 import { root } from "../support/reference.ts"
 
 export interface Block {
-  /** `README.md:21`, as editors find it. */
+  /** `README.md:21`, a form that editors open. */
   readonly at: string
   readonly kind:
     | "shell"
-    /** Commands after `$ `, each with what it prints. */
+    /** Commands after `$ `, each with its output. */
     | "session"
-    /** What the commands of the block before it print, shortened. */
+    /** The output of the commands in the previous block, shortened. */
     | "output"
     | "sql"
     | "yaml"
-    /** Drawn, to be looked at. */
+    /** A drawing. */
     | "picture"
-    /** For another program, which is not here. */
+    /** Input for another program, which is not available in the test. */
     | "foreign"
   readonly text: string
 }
@@ -48,7 +48,8 @@ export const blocksOf = (page: string): ReadonlyArray<Block> => {
       const text = open.text.join("\n")
       const at = `${page}:${open.line}`
       const kind = kindOf(open.language, text, blocks.at(-1))
-      if (kind === null) throw new Error(`${at}: a block of an unknown kind ("${open.language}"); say how it is tried`)
+      if (kind === null)
+        throw new Error(`${at}: a block of an unknown kind ("${open.language}"); state how it is tested`)
       blocks.push({ at, kind, text })
       open = null
     }
@@ -56,7 +57,7 @@ export const blocksOf = (page: string): ReadonlyArray<Block> => {
   return blocks
 }
 
-/** Lines of shell, each whole: what ends with a backslash or within quotes goes on. */
+/** Complete lines of shell. A line that ends with a backslash or within quotes continues. */
 export const linesOf = (text: string): ReadonlyArray<string> => {
   const lines: Array<string> = []
   let begun = ""
@@ -68,7 +69,7 @@ export const linesOf = (text: string): ReadonlyArray<string> => {
     if (code.trim() !== "") lines.push(begun.trim())
     begun = ""
   }
-  if (begun.trim() !== "") throw new Error(`a quotation does not end: ${begun}`)
+  if (begun.trim() !== "") throw new Error(`unclosed quotes: ${begun}`)
   return lines
 }
 
@@ -77,14 +78,14 @@ export interface Said {
   readonly output: string
 }
 
-/** The commands of a session with what it shows of their output. */
+/** The commands of a session, each with its shown output. */
 export const sessionOf = (text: string): ReadonlyArray<Said> =>
   text.split(/^\$ /m).flatMap((part) => {
     const [command = "", ...output] = part.split("\n")
     return command.trim() === "" ? [] : [{ command: command.trim(), output: output.join("\n").trimEnd() }]
   })
 
-/** Text as it is whatever the figures: numbers, times and identifiers are all the same. */
+/** A line without its figures: all numbers, times and identifiers are equal. */
 const shapeOf = (line: string): string =>
   line
     .replace(/\b(?:evt|svct)_\w+/g, "#")
@@ -93,7 +94,7 @@ const shapeOf = (line: string): string =>
     .replace(/\s+/g, " ")
     .trim()
 
-/** The lines that a document shows and that were never printed, figures apart. */
+/** Lines that a document shows and that were not printed, compared without figures. */
 export const notSaid = (shown: string, printed: string): ReadonlyArray<string> => {
   const shapes = new Set(printed.split("\n").map(shapeOf))
   return shown.split("\n").filter((line) => {

@@ -12,34 +12,34 @@ import { root } from "../support/reference.ts"
 import { type Begun, makeStage, type Stage } from "../support/stage.ts"
 import { type Block, blocksOf, linesOf, notSaid, sessionOf } from "./Blocks.ts"
 
-/** Lines that are not run, each with who tries them instead. */
+/** Lines that are not run, each with the reason. */
 const notHere: ReadonlyArray<readonly [RegExp, string]> = [
   [/^npm ci$/, "installs the checkout that this runs in; .ci/run does it in a clean clone before anything else"],
   [/^npm run (?:fuzz|conformance|simulate|campaign|bench)\b/, "takes long: .ci/run or a person runs it"],
-  [/^docker\b/, "there is no Docker engine here; test/deploy reads the files"],
+  [/^docker\b/, "needs a Docker engine; test/deploy reads the files"],
   [/^(?:sudo )?systemctl\b|^kubectl\b/, "changes the machine; test/deploy reads the files"],
-  [/^npx tributary init\b(?!.*--yes)/, "asks a person; test/cli/Examples.long.test.ts answers in a terminal"]
+  [/^npx tributary init\b(?!.*--yes)/, "prompts a person; test/cli/Examples.long.test.ts answers in a terminal"]
 ]
 
-/** Lines that are run as something else that does the same. */
+/** Lines that are replaced by an equivalent command. */
 const instead: ReadonlyArray<readonly [RegExp, string]> = [[/^npm ci && npm start$/, "npx tributary demo"]]
 
-/** What goes on until it is stopped, and what it says when it is ready. */
+/** Commands that run until they are stopped, each with the text that it prints when it is ready. */
 const serving: ReadonlyArray<readonly [RegExp, RegExp]> = [
   [/tributary serve\b(?!.*--help)/, /Receiving events at|"ready":true/],
   [/tributary reference-server\b(?!.*--help)/, /"ready":true/],
-  [/tributary demo --serve\b/, /stands at http:\/\/127\.0\.0\.1:\d+/]
+  [/tributary demo --serve\b/, /dashboard is at http:\/\/127\.0\.0\.1:\d+/]
 ]
 
-/** Exit codes other than 0 that are right in a folder like this one. */
+/** Exit codes other than 0 that are expected in such a folder. */
 const codes: ReadonlyArray<readonly [RegExp, ReadonlyArray<number>]> = [
-  // What a session shows says itself whether it went well.
+  // The shown output of a session states whether it succeeded.
   [/tributary push \w+ --from/, [0, 2, 4]],
-  // Nobody serves yet, so that the public address does not answer.
+  // No process serves yet, so the public address does not respond.
   [/tributary doctor/, [0, 5]]
 ]
 
-/** Statements that may find nothing in records as new and as sound as these. */
+/** Statements that may find nothing in such new and correct records. */
 const mayFindNothing: ReadonlyArray<RegExp> = [
   /interval '1 hour'/,
   /tributary\.quarantine/,
@@ -48,7 +48,7 @@ const mayFindNothing: ReadonlyArray<RegExp> = [
   /bill_coding_incomplete[^]*not is_posted/
 ]
 
-/** What a document leaves to the reader between two blocks, before the block that holds the text. */
+/** Steps that a document leaves to the reader, each before the block that contains the text. */
 const between: ReadonlyArray<readonly [string, (stage: Stage) => void]> = [
   ["push 1 to customers of main: 3 records", (stage) => stage.file("customers.csv", customers("250.50"))]
 ]
@@ -76,7 +76,7 @@ schedule: { default: off }
 budget: { requests_per_minute: 100000 }
 `
 
-/** A warehouse in which something has changed since it was first read. */
+/** Prepares a warehouse with changes since its first sync. */
 const prepare = Effect.fnUntraced(function* (stage: Stage) {
   stage.file("config/tributary.yaml", settings(stage))
   stage.file("customers.csv", customers("250.50").replace("Net 3O", "Net 30"))
@@ -88,10 +88,10 @@ const prepare = Effect.fnUntraced(function* (stage: Stage) {
   assert.strictEqual(second.code, 0, second.stderr)
 })
 
-/** A document as it is meant for this folder. */
+/** The text of a document with the ports and addresses of this folder. */
 const filledIn = (stage: Stage, text: string) =>
   text
-    // Ports that a document names are free for its reader; here others may use them.
+    // A document may use free ports of its reader's machine. In the test, other programs may use them.
     .replaceAll("8123", String(stage.ports[0]))
     .replaceAll("8124", String(stage.ports[1]))
     .replaceAll("https://erp.example.com/!/api/v2", stage.world.reference.baseUrl)
@@ -104,7 +104,7 @@ const makeReader = (stage: Stage) => {
   const problems: Array<string> = []
   const tally = { run: 0, statements: 0, settings: 0, shown: 0 }
   const left: Array<string> = []
-  /** What a reader's shell remembers. */
+  /** The variables of the reader's shell. */
   let variables = ""
   let printed = ""
   const begun: Array<Begun> = []
@@ -146,7 +146,7 @@ const makeReader = (stage: Stage) => {
   const session = Effect.fnUntraced(function* ({ at, text }: Block, output: string) {
     for (const { command, output: shown } of sessionOf(text)) {
       printed = ""
-      // A file that is shown is the reader's own.
+      // A shown file is the reader's own file.
       const [, file] = /^cat (\S+)$/.exec(command) ?? []
       if (file !== undefined) stage.file(file, `${shown}\n`)
       yield* line(at, command)
@@ -181,7 +181,7 @@ const makeReader = (stage: Stage) => {
     }
   })
 
-  /** A part of a configuration is one that a company is configured for by the environment. */
+  /** Loads a part of a configuration. The environment configures its company. */
   const yaml = Effect.fnUntraced(function* ({ at, text }: Block) {
     tally.settings += 1
     const folder = join(stage.world.folder, "settings")
@@ -228,7 +228,7 @@ const makeReader = (stage: Stage) => {
 describe("the documents", () => {
   for (const page of pages) {
     it.live(
-      `have blocks that do what they say: ${page}`,
+      `have blocks that work as shown: ${page}`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {

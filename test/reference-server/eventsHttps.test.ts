@@ -62,7 +62,7 @@ const never: HttpsNetworkOptions["sleep"] = (_, signal) =>
     signal.addEventListener("abort", () => reject(new Error("given up")))
   })
 
-/** One attempt; the name receiver.test resolves to the addresses. */
+/** One attempt. The name receiver.test resolves to the addresses. */
 const send = (
   url: string,
   more: Partial<{ allowPrivate: boolean; trusted: ReadonlyArray<string>; signal: AbortSignal }> = {},
@@ -134,7 +134,7 @@ describe("an attempt over HTTPS", () => {
   })
 
   it("returns a status that came in time although the response does not end", async () => {
-    // The time is up a moment after the status was sent, however long it took until then.
+    // The timeout ends 100 ms after the status was sent, however long that took.
     const sent = Promise.withResolvers<void>()
     answer = (response) => {
       response.writeHead(200)

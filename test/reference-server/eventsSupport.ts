@@ -6,7 +6,7 @@ import type { Answer } from "../../connectors/service-v2/reference-server/http/M
 import { dataOf, server } from "./support.ts"
 import type { Json, Server, Told } from "./support.ts"
 
-/** A status, a status with a body, or nothing at all. */
+/** A status, a status with a body, or no response. */
 export type Reply = number | null | { readonly status: number; readonly body: string | Uint8Array }
 
 export interface Sent extends Outgoing {
@@ -22,7 +22,7 @@ const outcomeOf = (reply: Reply): Outcome => {
 
 export const receiver = "https://receiver.example/hook"
 
-/** A server, what its receivers were sent, and what they answer from now on. */
+/** A server, the requests that its receivers got, and the responses that they give from now on. */
 export const eventServer = (more: { readonly network?: (inner: Network) => Network } = {}) => {
   const sent: Array<Sent> = []
   let answer: (outgoing: Sent) => Reply | Promise<Reply> = () => 204
@@ -44,7 +44,7 @@ export const eventServer = (more: { readonly network?: (inner: Network) => Netwo
   }
   const bytes = (body: unknown) => (body === undefined ? null : Buffer.from(JSON.stringify(body)))
 
-  /** A control call, waited for. */
+  /** A control call that waits for its result. */
   const plane = async (method: string, path: string, body?: unknown): Promise<Told> => {
     const given = served.control({ method, url: path, headers: {}, body: bytes(body) })
     const told = read(given.pending === undefined ? given : await given.pending)
@@ -52,7 +52,7 @@ export const eventServer = (more: { readonly network?: (inner: Network) => Netwo
     return told
   }
 
-  /** An API call, waited for. */
+  /** An API call that waits for its result. */
   const asking =
     (secret: string) =>
     async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
@@ -73,7 +73,7 @@ export const eventServer = (more: { readonly network?: (inner: Network) => Netwo
     ask: asking(own),
     asking,
     types: () => sent.map(({ type }) => type),
-    /** Runs a cycle; answers its attempts. */
+    /** Runs a cycle. Returns its attempts. */
     cycle: async () => (await plane("POST", "/cycle")).body["attempts"] as ReadonlyArray<Json>,
     advance: (seconds: number) => plane("POST", "/clock", { advanceSeconds: seconds }),
     reply: (next: typeof answer) => {
@@ -82,7 +82,7 @@ export const eventServer = (more: { readonly network?: (inner: Network) => Netwo
   }
 }
 
-/** Makes a subscription; answers the object with its secret. */
+/** Creates a subscription. Returns it with its secret. */
 export const subscribe = (call: Server["call"], events: ReadonlyArray<string>, more: Json = {}) => {
   const told = call("POST", "/webhooks", { url: receiver, events, ...more })
   assert.strictEqual(told.status, 201, told.text)
@@ -97,7 +97,7 @@ export const logOf = (call: Server["call"], id: number, query = "") => {
 }
 
 /**
- * Verifies a delivery as the document tells receivers to (SIG-05, SIG-07..SIG-10), and as strictly: one t in digits,
+ * Verifies a delivery as strictly as the document requires of receivers (SIG-05, SIG-07..SIG-10): one t in digits,
  * lower-case hex, within five minutes.
  */
 export const verify = (

@@ -249,7 +249,7 @@ describe("the test call of a subscription", () => {
     const limited = await ask("POST", `/webhooks/${id}/test`)
     refused(limited, 429, "rate_limited")
     assert.strictEqual(limited.headers["Retry-After"], "60")
-    // The tests took nothing from the other counter, nor that from theirs; each token has its own.
+    // Test calls and other requests are counted separately, and each token has its own counters.
     await advance(30)
     assert.strictEqual((await ask("GET", "/webhooks")).status, 429)
     assert.strictEqual((await asking(token())("POST", `/webhooks/${id}/test`)).status, 404)

@@ -87,7 +87,7 @@ describe("the listener of the reference server", () => {
     assert.strictEqual(third.headers.get("idempotent-replayed"), "true")
   })
 
-  it("answers 400 to bytes that are no request", async () => {
+  it("answers 400 to bytes that are not a request", async () => {
     const answer = await raw("nonsense\r\n\r\n")
     assert.match(answer, /^HTTP\/1\.1 400 /)
     assert.match(answer, /"code":"invalid_request"/)
@@ -97,7 +97,7 @@ describe("the listener of the reference server", () => {
   it("stops reading a body that is too long", async () => {
     const token = authorization.slice("Bearer ".length)
     const head = `POST /!/api/v2/salesmen HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`
-    // The rest of the body never comes: the answer does, and then the connection ends.
+    // The rest of the body never arrives. The server responds, then closes the connection.
     const answer = await raw(`${head}Content-Length: 9000000\r\n\r\n${"x".repeat(8_500_000)}`)
     assert.match(answer, /^HTTP\/1\.1 400 /)
     assert.match(answer, /invalid_request/)

@@ -50,7 +50,7 @@ describe("lists of the reference server", () => {
       const times = idsOf(records).filter((other) => other === id).length
       if (!changed.has(id)) assert.strictEqual(times, 1, `${id}`)
     }
-    // What the position misses, the next read from it brings.
+    // A read from the first position returns the changes that this read missed.
     const later = readAll(world.call, `/salesmen?modifiedsince=${String(synced[0])}&limit=3`)
     for (const id of changed) assert.include(idsOf(later.records), id)
   })

@@ -17,7 +17,7 @@ const document = JSON.parse(textOf(plain).body) as Json
 const paths = document["paths"] as Tree
 const judge = contract(document)
 
-/** Asks, and holds the answer against the document. */
+/** Sends a request and validates the response against the document. */
 const asking =
   (call: Server["call"]) =>
   (method: string, url: string, body?: unknown, headers: Record<string, string> = {}): Told => {
@@ -93,7 +93,7 @@ describe("the OpenAPI document", () => {
       visit(response, Number(status))
     }
     for (const { code, status } of serviceV2.errorCodes) {
-      // Codes of what is not built are listed with it.
+      // Codes of operations that are not implemented are listed too.
       if (!listed.has(code)) continue
       assert.deepStrictEqual([...listed.get(code)!], [status], code)
     }

@@ -17,7 +17,7 @@ const textOf = (pdf: Uint8Array): string => {
         text += "\n"
       }
     } catch {
-      // No page, or none that is packed.
+      // The stream is not a compressed page.
     }
   }
   return text

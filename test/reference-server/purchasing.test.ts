@@ -161,7 +161,7 @@ describe("stock of the reference server", () => {
     assert.strictEqual(transfer.status, 201, transfer.text)
     assert.deepStrictEqual(stock(call, bolts["id"]), ["20", "6", "14"])
     assert.deepStrictEqual(stock(call, panel["id"]), ["0", "4", "-4"])
-    // Both companies see the one record.
+    // Both companies see the same record.
     const path = `/inventorytransfers/${String(transfer.body["id"])}`
     assert.deepStrictEqual(second("GET", path).body, transfer.body)
     control("POST", "/clock", { advanceSeconds: 1 })

@@ -24,7 +24,7 @@ const sum = (records: ReadonlyArray<Json>, field: string, scale: number) => {
 
 const isActive = ({ cancel }: Json) => cancel !== true
 
-/** The rules that hold of any data that the server made. */
+/** Asserts the rules that hold for all data that the server creates. */
 const obeysRules = (world: Server, company: number) => {
   const state = (resource: string) => stateOf(world, company, resource)
   const linesOfInvoice = groupBy(state("invoicelines"), "invoiceid")
@@ -54,7 +54,7 @@ const obeysRules = (world: Server, company: number) => {
   const worked = state("invoicelines").filter((line) => line["arserviceorder_timeid"] !== null)
   const ofHours = new Set(worked.map((line) => line["arorderdetailid"]))
   for (const line of state("orderlines")) {
-    // Hours are not shipped: what was worked is what was ordered.
+    // Hours are not shipped: the quantity worked is the quantity ordered.
     const shipped = ofHours.has(line["id"]) ? line["qtyorder"] : sum(shippedOf(line["id"]), "quantity", 6)
     assert.strictEqual(line["qtyship"], shipped)
     assert.isTrue(units(line["qtyship"], 6) <= units(line["qtyorder"], 6))
@@ -116,7 +116,7 @@ describe("demo data", () => {
   })
 
   it("lies in the past, and the next write in the present", () => {
-    // The last one is the user of the token that this test holds.
+    // The last version is the user of this test's token.
     const stamps = world.served.world.store.history.map(({ at }) => at)
     assert.isTrue(stamps.slice(0, -1).every((at) => at < world.served.world.clock.now()))
     const made = world.call("POST", "/salesmen", { name: "Now" }).body

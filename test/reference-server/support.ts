@@ -8,7 +8,7 @@ export const beginning = "2026-03-16T09:00:00Z"
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** An answer with its body read. */
+/** A response with its complete body. */
 export interface Told {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -40,7 +40,7 @@ export const server = (options: Partial<CoreOptions> = {}) => {
     return String(body["token"])
   }
 
-  /** Calls of one token. */
+  /** Calls with one token. */
   const caller =
     (secret: string) =>
     (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Told => {
@@ -75,7 +75,7 @@ export const linesOf = (text: string): ReadonlyArray<Json> =>
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Json)
 
-/** Every record of a list, page by page, with what happens between two pages. */
+/** Reads every record of a list, page by page, and calls `between` between two pages. */
 export const readAll = (call: Server["call"], path: string, between: () => void = () => {}) => {
   const records: Array<Json> = []
   const synced = new Set<unknown>()
@@ -119,7 +119,7 @@ export const order = (call: Server["call"], more: Json = {}) => {
   return { id: told.body["id"] as number, record: told.body, lines, customer, shipto, bolts, panel }
 }
 
-/** A posted invoice of one line over the amount. */
+/** A posted invoice with one line of this amount. */
 export const postedInvoice = (call: Server["call"], amount: string) => {
   const { customer } = order(call)
   const lines = [{ description: "Work", quantity: "1", price: amount }]

@@ -7,7 +7,7 @@ import * as Supervisor from "../../src/serve/Supervisor.ts"
 
 class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
-/** Supervises a part; returns how often it was started after each advance of the clock, and the log lines. */
+/** Supervises a part. Returns the number of its starts after each advance of the clock, and the log lines. */
 const supervised = Effect.fnUntraced(function* (
   part: (begun: number) => Effect.Effect<unknown, Failed>,
   advances: ReadonlyArray<number>
@@ -42,10 +42,10 @@ describe("the supervisor", () => {
   it.effect("logs the first failure at once and at most one per minute", () =>
     Effect.gen(function* () {
       const { told } = yield* supervised(fails, [0, 1, 2, 4, 8, 16])
-      assert.deepStrictEqual(told, ["the part: no; again in 1 s"])
+      assert.deepStrictEqual(told, ["the part: no; next start in 1 s"])
       const later = yield* supervised(fails, [0, 1, 2, 4, 8, 16, 32])
       assert.lengthOf(later.told, 2)
-      assert.match(later.told[1]!, /^the part: no, 7 times in a row; again in 60 s$/)
+      assert.match(later.told[1]!, /^the part: no, 7 times in a row; next start in 60 s$/)
     })
   )
 

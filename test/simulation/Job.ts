@@ -1,4 +1,4 @@
-/** What `run.ts` and its workers tell each other. */
+/** The messages between `run.ts` and its worker processes. */
 import type { FaultClass, Wish } from "./Plan.ts"
 import type { Failure } from "./Simulation.ts"
 
@@ -20,6 +20,6 @@ export interface Answer {
   readonly drawn: string
   readonly lines: ReadonlyArray<string>
   readonly milliseconds: number
-  /** The simulation itself failed. */
+  /** An error of the simulation itself. */
   readonly defect: string | null
 }

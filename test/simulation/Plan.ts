@@ -1,32 +1,32 @@
 /**
- * What a seed draws: which classes of faults are on, how often they strike, what the source is like, who runs.
+ * The plan that a seed draws: the fault classes that are on and their rates, the source, the processes.
  *
- * Promise: the plan follows from the seed and the wishes alone. Each class is on with probability one half (swarm): no
- * single mixture finds everything. A class that the engine does not claim to survive yet stands in {@link pending} and
- * is never drawn, only wished.
+ * Promise: the plan follows from the seed and the wishes alone. Each class is on with probability one half (swarm
+ * testing), since no single mixture finds everything. A class that the engine is not required to survive yet is listed
+ * in {@link pending}. It is never drawn and is on only by request.
  */
 import { chance } from "./kernel/Chance.ts"
 import { isOfPushes, pushClasses } from "./PushClasses.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
-/** What goes wrong, as far as it concerns the sync engine. */
+/** The fault classes that concern the sync engine. */
 export const classes = {
   S1: "server errors",
   S2: "429 with every form of Retry-After",
-  S2h: "a Retry-After that cannot be meant, from something between",
-  S3: "401 and 403 in the middle",
-  S4: "answers that are none of this API",
+  S2h: "a Retry-After that is absurdly long, from an intermediary",
+  S3: "401 and 403 in the middle of a run",
+  S4: "answers that are not of this API",
   S4e: "a list that is empty by mistake",
   S5: "records that change again and again",
-  S6: "ties: many records of one instant",
+  S6: "ties: many records with one stamp",
   S7: "late visibility within the bound",
   S7x: "late visibility beyond the bound",
   S8: "no synced_through",
   S9: "records without a stamp",
   S10: "page tokens that expire",
-  S10s: "pages shorter than asked for",
+  S10s: "pages shorter than requested",
   S11: "records removed without a tombstone",
-  S11r: "removed ids that come back",
+  S11r: "removed ids that are used again",
   S12: "unknown fields",
   S13: "values that do not fit",
   S15: "every record rewritten at one instant",
@@ -34,10 +34,10 @@ export const classes = {
   Pl: "pages by link",
   Pb: "a bare array, pages by link",
   Pe: "exclusive modifiedsince",
-  Pt: "ties in another order than by id",
+  Pt: "ties in an order other than by id",
   Pd: "times without a fraction, days as midnight",
-  B1: "records at the very instant of the cursor",
-  CH: "children read again when their parents change",
+  B1: "records stamped exactly at the cursor",
+  CH: "children read again when their parent changes",
   BF: "a backfill beside live syncing",
   N1: "refused connections",
   N2: "resets",
@@ -48,47 +48,47 @@ export const classes = {
   N15: "errors of proxies",
   N16: "redirects",
   C1: "kills",
-  C2: "interruptions with grace",
-  C3: "pauses longer than anything",
+  C2: "interruptions with a grace period",
+  C3: "pauses longer than any timeout",
   C4: "two processes at once",
   C8: "crash loops",
   D1: "server restarts",
   D2: "connections lost",
   D3: "commits of unknown outcome",
   D4: "SQL states",
-  D8: "locks lost without a word",
+  D8: "locks lost without an error",
   D12: "slow statements",
   K1: "wrong clocks",
   K2: "clocks that jump",
-  W1: "deliveries dropped, up to all of them: for seconds, and for hours or days where a long sleep stretches the time",
-  W2: "deliveries doubled, up to twenty times; over days as R8 has it",
+  W1: "deliveries dropped, up to all of them: for seconds, and for hours or days during a long sleep",
+  W2: "deliveries doubled, up to twenty times; with R8 over several days",
   W3: "deliveries out of order",
-  W4: "deliveries that come after a deletion or a full scan",
-  W5: "events of records that cannot be read yet, or are shown as they were before",
+  W4: "deliveries that arrive after a deletion or a full scan",
+  W5: "events of records that cannot be read yet, or are shown in an earlier version",
   W6: "secrets that are rotated",
-  W7: "deliveries that somebody captured and sends again",
+  W7: "deliveries that are captured and sent again",
   W8: "forged deliveries",
-  W9: "no way to the receiver for a while, then everything at once",
+  W9: "no connection to the receiver for a while, then all deliveries at once",
   W10: "bursts of events",
-  W11: "events of unknown types, some of them all that tells of a record",
-  W12: "subscriptions that are disabled, paused or cancelled; some are enabled again before anybody has looked",
+  W11: "events of unknown types, some of them the only event of a record",
+  W12: "subscriptions that are disabled, paused or cancelled; some are enabled again before a process has looked",
   R1: "receivers that are down, up to days",
-  R2: "receivers that die between storing and answering",
-  R4: "a database that is not there while receiving",
-  R5: "receivers slower than the sender waits",
+  R2: "receivers that are killed between storing and answering",
+  R4: "a database that is unavailable while receiving",
+  R5: "receivers slower than the sender's timeout",
   R7: "records that can never be read",
-  R8: "what was acted on is forgotten, and comes again over a week later",
-  S4m: "a page that is empty by mistake and not when it is asked for again: one that was announced, or a short list",
-  S8p: "pages without a synced_through, among others that carry one",
+  R8: "processed events that are removed from the inbox and delivered again over a week later",
+  S4m: "a page that is empty by mistake, but not when it is requested again: an announced page, or a short list",
+  S8p: "pages without a synced_through, among others that have one",
   S16: "later pages from a replica that is behind",
-  S18: "records whose version goes back, until a person says that it is so",
-  N9: "answers that a cache gives once more",
+  S18: "records whose version goes back, until an operator accepts it",
+  N9: "answers that a cache gives again",
   D5: "sessions that the server ends in the middle",
-  D6: "no memory and no room, at any statement",
-  T1: "tables that are dropped, truncated or made anew, and rows that a person deletes",
+  D6: "no memory and no disk space, at any statement",
+  T1: "tables that are dropped, truncated or created anew, and rows that a person deletes",
   G1: "a configuration that changes between runs and during them",
   G2: "an older release of the program beside a newer one",
-  S14: "a source that is restored from a backup, and gives ids of later records again",
+  S14: "a source that is restored from a backup, and reuses the ids of later records",
   K3: "a warehouse clock that is set back",
   T2: "a warehouse that is restored from an older copy: the rows, the control plane, or both",
   ...pushClasses
@@ -98,13 +98,16 @@ export type FaultClass = keyof typeof classes
 
 export const classNames = Object.keys(classes) as ReadonlyArray<FaultClass>
 
-/** How rows come over: by scheduled syncs, by these with webhooks beside them, or, after a first sync, by webhooks alone. */
+/** How rows reach the warehouse: by scheduled syncs, by these and webhooks, or by webhooks alone after a first sync. */
 export type Hooks = "off" | "beside" | "only"
 
 /** Whether records are pushed: never, beside scheduled syncs, or alone (see `PushPlan.ts`). */
 export type Pushes = "off" | "beside" | "only"
 
-/** Classes that came later, each with a stream of chance of its own: what older seeds draw stays as it was. */
+/**
+ * Classes that were added later. Each draws from a random stream of its own, so that older seeds draw the same as
+ * before.
+ */
 export const later: ReadonlySet<FaultClass> = new Set([
   "S4m",
   "S8p",
@@ -121,15 +124,15 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "T2"
 ])
 const laterShare = 0.35
-/** Classes that excuse many records until an operator has acted: on less often than the others. */
+/** Classes that excuse many records until an operator acts. They are on less often than the others. */
 const laterRare: Readonly<Partial<Record<FaultClass, number>>> = { S14: 0.15, G1: 0.2, G2: 0.2, T2: 0.15 }
 
 const isOfWebhooks = (name: FaultClass): boolean => /^[WR]\d/.test(name)
 
-/** Not claimed yet; each with what it waits for. Empty when the engine is whole. */
+/** Classes that the engine does not survive yet, each with the reason. Empty when it survives all. */
 export const pending: Readonly<Partial<Record<FaultClass, string>>> = {}
 
-/** Classes that send the engine to full scans, which mend what other bugs lose: on less often than the others. */
+/** Classes that cause full scans, which repair what other bugs lose. They are on less often than the others. */
 const rare: Readonly<Partial<Record<FaultClass, number>>> = {
   CH: 0.15,
   BF: 0.3,
@@ -156,7 +159,7 @@ export interface Plan {
   readonly concurrency: number
   readonly requestsPerMinute: number
   readonly dialect: Readonly<Record<string, unknown>>
-  /** Of the safety phase, in microseconds. */
+  /** Duration of the safety phase, in microseconds. */
   readonly safety: number
   readonly cycleEvery: number
   readonly processes: number
@@ -170,7 +173,7 @@ export interface Plan {
     readonly slowRate: number
     readonly connectRate: number
   }
-  /** Chances that a step of a process ends it, or stops it for a while. */
+  /** Probability that a step of a process kills it, pauses it, or interrupts it. */
   readonly killRate: number
   readonly pauseRate: number
   readonly stopRate: number
@@ -180,74 +183,80 @@ export interface Plan {
   readonly writes: number
   readonly rewriteShare: number
   readonly overlap: number
-  /** Full scans of what has no cursor are not made more often than this; microseconds. */
+  /** Minimum time between two full scans of a resource without a cursor, in microseconds. */
   readonly sweepEvery: number
   /** Whether the request budget is counted in the warehouse. */
   readonly sharedBudget: boolean
   readonly skews: ReadonlyArray<number>
   readonly hooks: Hooks
   readonly pushes: Pushes
-  /** Of webhooks; times in microseconds. */
+  /** Settings of webhooks; times in microseconds. */
   readonly webhooks: {
-    /** Between two cycles of the sender. */
+    /** Time between two cycles of the sender. */
     readonly cycleEvery: number
     readonly failureThreshold: number
-    /** Between two checks of the healing. */
+    /** Time between two checks of the subscriptions and gaps. */
     readonly checkEvery: number
-    /** How long what was acted on is remembered. */
+    /** How long processed events are kept. */
     readonly keep: number
     readonly dropRate: number
     readonly copyRate: number
-    /** Chance that a delivery is taken by a proxy that passes it on when it likes, or never. */
+    /** Probability that a proxy keeps a delivery and passes it on at any time, or never. */
     readonly proxyRate: number
     readonly forgeRate: number
     readonly replayRate: number
     readonly slowRate: number
     readonly lostRate: number
-    /** Everything is asleep from the middle of the safety phase on, for this long; 0 is not. */
+    /** Duration of the long sleep in the middle of the safety phase, in which nothing runs; 0: no sleep. */
     readonly asleep: number
   }
   readonly later: Later
 }
 
-/** Rates of the classes that came later: of an answer that may be struck, or of a statement. */
+/** Rates of the classes that were added later, for each answer or statement that they can affect. */
 export interface Later {
   readonly emptyRate: number
   readonly unmarkedRate: number
   readonly replicaRate: number
   readonly cacheRate: number
-  /** Records whose version goes back; not with webhooks, which settle events by the stamp. */
+  /** Number of records whose version goes back. Not with webhooks, which resolve events by the stamp. */
   readonly backs: number
   readonly endRate: number
   readonly fullRate: number
-  /** How often a table, or a part of its rows, is lost. */
+  /** Number of losses of a table, or of a part of its rows. */
   readonly tableLosses: number
-  /** How often the warehouse is restored from a copy; not with webhooks, whose accepted events the copy lacks. */
+  /** Number of restores of the warehouse from a copy. Not with webhooks: the copy lacks accepted events. */
   readonly warehouseRestores: number
-  /** How often the source is restored from a backup; not with webhooks, as {@link Later.backs}. */
+  /** Number of restores of the source from a backup. Not with webhooks, as {@link Later.backs}. */
   readonly restores: number
-  /** What processes run as, one after the other; empty where nothing changes. Not with webhooks. */
+  /** The releases and configurations of the processes, in order; empty when they do not change. Not with webhooks. */
   readonly periods: ReadonlyArray<Period>
-  /** How the warehouse clock steps: below one half it is ahead and set right, else it is set back and comes right; 0 is not. */
+  /**
+   * How the warehouse clock steps. Below one half it is ahead and is then corrected; otherwise it is set back and then
+   * corrected. 0: no step.
+   */
   readonly clockStep: number
 }
 
 /** A release with its configuration, from a moment on. */
 export interface Period {
-  /** When a process begins to run as this, as a share of the safety phase, and how much later the others do. */
+  /**
+   * When the first process changes to this period, as a share of the safety phase, and the delay of the other
+   * processes.
+   */
   readonly from: number
   readonly lag: number
-  /** `older` has a catalogue of an earlier generation; `unaware` also knows nothing of what checkpoints belong to. */
+  /** `older` has a catalogue of an earlier generation; `unaware` also does not know the identity of checkpoints. */
   readonly release: "current" | "older" | "unaware"
   /** Whether one field of each resource is ignored. */
   readonly ignores: boolean
-  /** The place of a resource that is not configured; null when all are. */
+  /** The index of a resource that is not configured; null when all are. */
   readonly leavesOut: number | null
-  /** Records per page; null as in every other plan. */
+  /** Records per page; null for the page size of the plan. */
   readonly pageSize: number | null
 }
 
-/** The last period is the current release as it is configured in every other plan. */
+/** The last period is the current release with the configuration of every other plan. */
 const periodsOf = (seed: number, isMixed: boolean, isConfigured: boolean): ReadonlyArray<Period> => {
   if (!isMixed && !isConfigured) return []
   const own = chance(seed, "periods")
@@ -264,7 +273,7 @@ const periodsOf = (seed: number, isMixed: boolean, isConfigured: boolean): Reado
       from,
       lag,
       release: isMixed && isOld && !isLast ? old : "current",
-      // Not beside an older release: which of the two is to rewrite what the other has put elsewhere is not settled.
+      // Not beside an older release: which of the two rewrites values that the other has put elsewhere is undefined.
       ignores: isConfigured && !isMixed && ignores && !isLast,
       leavesOut: isConfigured && leavesOut && !isLast ? place : null,
       pageSize: isConfigured && pageSize && !isLast ? size : null
@@ -288,10 +297,10 @@ export const noneLater: Later = {
 }
 
 export interface Wish {
-  /** Classes that must be on, whatever the seed and {@link pending} say. */
+  /** Classes that must be on, whatever the seed draws and {@link pending} lists. */
   readonly on?: ReadonlyArray<FaultClass>
   readonly off?: ReadonlyArray<FaultClass>
-  /** Only these. */
+  /** Only these classes can be on. */
   readonly only?: ReadonlyArray<FaultClass>
   readonly overrides?: Partial<Plan>
 }
@@ -304,7 +313,7 @@ export const family = ["vendors", "vendororderfroms"]
 
 export const overlapDefault = 300_000_000
 
-/** The share of seeds with webhooks; in one half of them, webhooks are all there is after the first sync. */
+/** The share of seeds with webhooks. In one half of them, only webhooks follow the first sync. */
 const hooksShare = 0.34
 const day = 86_400_000_000
 const hour = 3_600_000_000
@@ -314,14 +323,14 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
   const swarm = chance(seed, "swarm")
   const draw = chance(seed, "plan")
   const on = new Set<FaultClass>()
-  // Drawn apart, so that what webhooks draw moves nothing else.
+  // A stream of its own, so that the draws of webhooks change no other draw.
   const around = chance(seed, "webhooks")
   const place = around.next()
   const hooks = wish.overrides?.hooks ?? (place < hooksShare / 2 ? "only" : place < hooksShare ? "beside" : "off")
   for (const name of classNames) {
     if (isOfPushes(name) || later.has(name)) continue
     if (name === "S2h") {
-      // Drawn apart, and where nothing waits for days: an hour must pass after healing.
+      // Drawn from a stream of its own, and only without webhooks: an hour must pass after healing.
       if ((hooks === "off" && chance(seed, "patience").chance(0.12)) || wish.on?.includes(name) === true) on.add(name)
       continue
     }
@@ -337,7 +346,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
     ofLater.set(name, own.next())
     if (wish.on?.includes(name) === true || isOn) on.add(name)
   }
-  /** How often a class of these strikes, of what it may strike. */
+  /** The rate of one of these classes: its share of the answers or statements that it can affect. */
   const laterRate = (name: FaultClass, least: number, most: number) =>
     on.has(name) ? least * (most / least) ** (ofLater.get(name) ?? 0) : 0
   for (const name of wish.off ?? []) on.delete(name)
@@ -395,7 +404,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       retryAfter: draw.pick(["seconds", "date"]),
       etag: draw.chance(0.5)
     },
-    // Services look around all the time: a shorter phase costs as much.
+    // Services check all the time, so a shorter phase takes as long to simulate.
     safety: (hooks === "off" ? seconds : Math.round(seconds * 0.6)) * 1_000_000,
     cycleEvery: draw.skewed(4, 30) * 1_000_000,
     processes: has("C4") ? 2 : 1,
@@ -446,9 +455,9 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       cycleEvery: around.skewed(2, 6) * 1_000_000,
       failureThreshold: has("W12") ? around.pick([4, 6, 24]) : 24,
       checkEvery: around.skewed(10, 24) * 1_000_000,
-      // The least that a configuration allows: longer than the source's log tells of an event.
+      // The minimum that a configuration allows: longer than the source's log reports an event.
       keep: has("R8") ? keepLeast : 30 * day,
-      // All of them, in some seeds.
+      // In some seeds, all of them.
       dropRate: has("W1") ? around.pick([0.1, 0.3, 0.6, 1]) : 0,
       copyRate: often("W2", 0.05, 0.5),
       proxyRate: often("W3", 0.05, 0.5),
@@ -456,7 +465,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       replayRate: often("W7", 0.1, 0.5),
       slowRate: often("R5", 0.05, 0.3),
       lostRate: often("R2", 0.05, 0.3),
-      // Long enough for what was acted on before to be forgotten after.
+      // Long enough that events processed before the sleep are forgotten after it.
       asleep: has("R8") ? keepLeast + around.skewed(hour, 2 * day) : has("R1") ? around.skewed(1_000_000, 4 * day) : 0
     },
     later: {
@@ -467,32 +476,32 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       backs: hooks === "off" ? Math.round(laterRate("S18", 1, 5)) : 0,
       endRate: laterRate("D5", 0.002, 0.015),
       fullRate: laterRate("D6", 0.002, 0.015),
-      // An older release would make a lost table anew without a column that the checkers read.
+      // An older release would create a lost table without a column that the checkers read.
       tableLosses: hooks === "off" && on.has("G2") ? 0 : Math.round(laterRate("T1", 1, 4)),
       // An older release neither notices a restore nor writes a column that the copy has.
       warehouseRestores: hooks === "off" && !on.has("G2") ? Math.round(laterRate("T2", 1, 3)) : 0,
       restores: hooks === "off" && on.has("S14") ? 1 : 0,
       periods: periodsOf(seed, hooks === "off" && on.has("G2"), hooks === "off" && on.has("G1")),
-      // A release that does not know identities would meet what it never did.
+      // A release that does not know identities never ran with a clock that was set back.
       clockStep: hooks === "off" && !on.has("G2") ? laterRate("K3", 0.25, 1) : 0
     },
     ...wish.overrides
   }
 }
 
-/** When the safety phase ends, from its beginning. */
+/** The end of the safety phase, from its beginning. */
 export const safetyEnds = ({ safety, webhooks: { asleep } }: Plan): number => safety + asleep
 
-/** Where the long sleep lies in the safety phase. */
+/** The place of the long sleep in the safety phase, as shares of it. */
 const sleeps = { from: 0.45, to: 0.6 } as const
 
-/** From when to when everything is asleep; nothing when it never is. */
+/** The beginning and end of the long sleep; null when there is none. */
 export const sleepOf = (drawn: Plan): { readonly from: number; readonly to: number } | null =>
   drawn.webhooks.asleep === 0
     ? null
     : { from: sleeps.from * drawn.safety, to: sleeps.to * drawn.safety + drawn.webhooks.asleep }
 
-/** The moment of a share of the safety phase, from its beginning: a sleep is stretched. */
+/** The moment of a share of the safety phase, from its beginning. The sleep is stretched. */
 export const momentOf = (drawn: Plan, share: number): number => {
   const sleep = sleepOf(drawn)
   if (sleep === null || share < sleeps.from) return share * drawn.safety
@@ -500,7 +509,7 @@ export const momentOf = (drawn: Plan, share: number): number => {
   return sleep.from + ((share - sleeps.from) / (sleeps.to - sleeps.from)) * (sleep.to - sleep.from)
 }
 
-/** The plan in lines that a person reads. */
+/** The plan as readable lines. */
 export const describe = (drawn: Plan): string => {
   const { on, ...rest } = drawn
   return `classes on: ${[...on].join(" ")}\n${JSON.stringify(rest)}`
@@ -509,7 +518,7 @@ export const describe = (drawn: Plan): string => {
 /** Every resource that a plan may draw. */
 export const resourcesUsed: ReadonlyArray<string> = [...new Set([...withCursor, ...without, ...family])]
 
-/** What goes wrong with deliveries when nothing does. */
+/** The settings of webhooks without faults. */
 export const undisturbed = {
   dropRate: 0,
   copyRate: 0,

@@ -1,7 +1,8 @@
 /**
- * The workers of a campaign.
+ * The worker processes of a campaign.
  *
- * Promise: every job is answered, or the pool fails with the worker's last words; no worker outlives {@link Pool.close}.
+ * Promise: every job gets an answer, or the pool fails with the worker's last output. No worker outlives {@link
+ * Pool.close}.
  */
 import { type ChildProcess, fork } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -10,7 +11,7 @@ import type { Answer, Job } from "./Job.ts"
 
 const program = fileURLToPath(new URL("./worker.ts", import.meta.url))
 
-/** The Node that the package brings: it runs TypeScript, and lets modules be patched while they are loaded. */
+/** The Node of the `node` package. It runs TypeScript and can patch modules while they are loaded. */
 const brought = fileURLToPath(new URL("../../node_modules/node/bin/node", import.meta.url))
 
 export class Worker {
@@ -58,7 +59,7 @@ export class Worker {
   }
 }
 
-/** Runs jobs on some workers, in no certain order; `next` gives null when there are none left. */
+/** Runs jobs on several workers, in no fixed order. `next` returns null when none are left. */
 export const onWorkers = async (
   url: string,
   count: number,

@@ -1,15 +1,15 @@
 /**
- * What a seed with pushes draws.
+ * The plan of a seed with pushes.
  *
- * Promise: everything follows from the seed and the wishes alone, from streams of its own: what seeds without pushes draw
- * is not moved by it. It is a {@link Plan} for everything that both kinds of seeds share.
+ * Promise: the plan follows from the seed and the wishes alone. It draws from streams of its own, so the draws of seeds
+ * without pushes do not change. It is a {@link Plan} for everything that both kinds of seeds share.
  */
 import { chance } from "./kernel/Chance.ts"
 import { classNames, type FaultClass, type Plan, type Pushes, type Wish, noneLater, undisturbed } from "./Plan.ts"
 import { isOfPushes } from "./PushClasses.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
-/** What goes wrong with a write; before it is done, or after. */
+/** A fault of a write, before or after it is done. */
 export type WriteFault =
   | "U1 500 before"
   | "U1 refused"
@@ -31,7 +31,7 @@ export type WriteFault =
 
 /** Times in microseconds. */
 export interface Pushing {
-  /** Records of a file, about. */
+  /** Approximate number of records of a file. */
   readonly records: number
   readonly files: number
   /** Rows that people insert by SQL. */
@@ -40,27 +40,27 @@ export interface Pushing {
   readonly changes: number
   readonly useBatch: boolean
   readonly keyAgeMax: number
-  /** Processes for one file. */
+  /** Number of processes for one file. */
   readonly pushers: number
-  /** Processes that send what was inserted by SQL. */
+  /** Number of processes that send the rows inserted by SQL. */
   readonly keepers: number
   readonly writes: ReadonlyArray<readonly [WriteFault, number]>
   readonly copyRate: number
-  /** Chance that a key's first answer is a 500 that is stored. */
+  /** Probability that the first answer to a key is a stored 500. */
   readonly storedRate: number
-  /** Chance that a record of a batch fails for a moment. */
+  /** Probability that a record of a batch fails temporarily. */
   readonly itemRate: number
-  /** How a bad record spoils its batch. */
+  /** How a bad record affects its batch: alone, the batch is rejected, or the batch fails. */
   readonly poison: "item" | "refused" | "failing"
-  /** Records that the source takes in a batch, or none: the path is not there. */
+  /** The largest batch that the source accepts; null when the path does not exist. */
   readonly batchMax: number | null
   readonly noBatch: 404 | 405 | 415 | 501 | null
   readonly longWork: number
-  /** Others change what is pushed, right after it was read. */
+  /** Probability that other people change a record right after it was read. */
   readonly meddleRate: number
-  /** Every write fails for a while. */
+  /** The period in which every write fails. */
   readonly outage: { readonly from: number; readonly to: number } | null
-  /** Chance that a process dies when it sends a write, and when it has just committed. */
+  /** Probabilities that a process is killed when it sends a write, and right after a commit. */
   readonly killAtSend: number
   readonly killAtCommit: number
 }
@@ -69,7 +69,7 @@ export interface PushPlan extends Plan {
   readonly pushing: Pushing
 }
 
-/** What may happen around writes too; the rest is about syncs. */
+/** Fault classes that also apply to pushes; the others concern syncs. */
 const shared: ReadonlySet<FaultClass> = new Set([
   "S1",
   "S2",
@@ -110,7 +110,7 @@ const rare: Readonly<Partial<Record<FaultClass, number>>> = {
   U24: 0.3
 }
 
-/** Kinds of records that are pushed. */
+/** The resources that are pushed. */
 export const pushResources = [
   "salesmen",
   "customers",

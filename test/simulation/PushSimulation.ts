@@ -1,9 +1,9 @@
 /**
- * One seed with pushes: a safety phase with faults, a healing, a few more runs of the same pushes, one sync, and what must
- * be true then.
+ * The simulation of one seed with pushes: a safety phase with faults, healing, more runs of the same pushes, one sync,
+ * and the final checks.
  *
- * Promise: as of `Simulation.ts`. The checkers of pushes are asked at each write that leaves or is done, after each
- * commit, and when everything was pushed, before any sync; those of syncs after each commit and at the end.
+ * Promise: as of `Simulation.ts`. The checkers of pushes run at each write that leaves or is done, after each commit,
+ * and when everything was pushed, before any sync. The checkers of syncs run after each commit and at the end.
  */
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
@@ -42,20 +42,20 @@ import { WriteNetwork } from "./world/WriteNetwork.ts"
 
 const began = Date.UTC(2026, 10, 21, 3, 0, 0) * 1000
 const turnsMax = 2_000_000
-/** Of virtual time, for one run after the healing. */
+/** Virtual time allowed for one run after healing. */
 const runMax = 2 * 3600 * 1_000_000
-/** After healing, every push is run so often at most until all is settled. */
+/** After healing, the maximum number of runs of each push until all rows are resolved. */
 const runsMax = 4
-/** A source that fails for one record always needs that much patience: it is halved again and again. */
+/** The maximum where the source always fails for one record: its batch is halved again and again. */
 const runsMaxFailing = 14
 const cyclesMax = 2
-/** How long a row that is inserted by SQL waits for a lock, in real time: no simulated process goes on meanwhile. */
+/** Lock timeout of a row that is inserted by SQL, in real time. No simulated process continues meanwhile. */
 const insertLockTimeoutMs = 20
 
-/** What must hold of what is landed, whoever lands it. */
+/** The checkers of landed rows, also of those that a push landed. */
 const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, ledger, polite, bounded]
 
-/** A checker objected. */
+/** A violation that a checker reported. */
 class Objection extends Error {
   readonly checker: { readonly name: string; readonly holds: string }
   constructor(checker: { readonly name: string; readonly holds: string }, what: string) {
@@ -157,7 +157,7 @@ export const simulatePushes = async (
   }
 
   const stamps = new Map<string, string>()
-  /** Everything that must hold in any snapshot, asked after each commit. */
+  /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
     const rows = await outbox()
     for (const checker of pushWatching) {
@@ -215,7 +215,9 @@ export const simulatePushes = async (
     )
   }
 
-  /** Inserts a row by SQL. A row that a process has in an open transaction is waited for in simulated time. */
+  /**
+   * Inserts a row by SQL. If a process has the row in an open transaction, the insert is repeated after simulated time.
+   */
   const insertRow = async (text: string, values: ReadonlyArray<string | null>): Promise<void> => {
     const { monitor, sessions } = bench
     sessions.tellTime(kernel.now)
@@ -231,7 +233,7 @@ export const simulatePushes = async (
     }
   }
 
-  /** Somebody inserts rows by SQL. */
+  /** Inserts rows by SQL, as people do. */
   const insert = async (wanted: ReadonlyArray<Wanted>) => {
     for (const { company, resource, operation, externalid, recordId, json } of wanted) {
       trace.event(kernel.now, "people", `insert ${operation} of ${resource} ${externalid ?? recordId}`)
@@ -258,17 +260,17 @@ export const simulatePushes = async (
       people.stop()
       faults.on = false
       network.faults.on = false
-      trace.event(kernel.now, "", "healed: no more faults, nobody else changes anything")
+      trace.event(kernel.now, "", "healed: no more faults, no more changes by other people")
       processes.heal(() => kernel.end())
     })
     await kernel.run(turnsMax)
 
-    /** Lets time pass. */
+    /** Lets virtual time pass. */
     const pass = async (micros: number) => {
       kernel.after(micros, null, () => kernel.end())
       await kernel.run(turnsMax)
     }
-    /** Files whose last push died: whoever gave them gives them again. */
+    /** Files whose last push died: they are pushed again. */
     const lost = new Set<string>()
     const run = async (job: Parameters<Pushing["once"]>[0]): Promise<SyncReport | null> => {
       let ended = false
@@ -332,7 +334,7 @@ export const simulatePushes = async (
     }
 
     const final = async (report: SyncReport | null): Promise<Final> => {
-      // The server has noticed every connection that ended.
+      // By then the server has noticed every connection that ended.
       await pass(10_000_000)
       const now: Array<Subject> = []
       const kept = new Map<string, ReadonlyArray<Kept>>()
@@ -382,7 +384,7 @@ export const simulatePushes = async (
       error instanceof Objection
         ? { checker: error.checker.name, holds: error.checker.holds, what: error.message }
         : error instanceof Stalled
-          ? { checker: "lively", holds: "I12: healed, everything comes to an end", what: error.message }
+          ? { checker: "lively", holds: "I12: after healing, everything finishes", what: error.message }
           : {
               checker: "simulation",
               holds: "the simulation itself does not fail",

@@ -1,7 +1,7 @@
 /**
- * One seed: a safety phase with faults, a healing, at most two cycles, and what must be true then.
+ * The simulation of one seed: a safety phase with faults, healing, at most two cycles, and the final checks.
  *
- * Promise: the outcome follows from the seed, the wishes and the code alone; two runs have the same trace.
+ * Promise: the outcome follows from the seed, the wishes and the code alone. Two runs have the same trace.
  */
 import type { Client } from "pg"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
@@ -32,17 +32,17 @@ import { Writers } from "./world/Writers.ts"
 
 const began = Date.UTC(2026, 10, 21, 3, 0, 0) * 1000
 const turnsMax = 2_000_000
-/** Of virtual time, from healing to the end of the last cycle. */
+/** Virtual time allowed from healing to the end of the last cycle. */
 const healMax = 4 * 3600 * 1_000_000
 const cyclesMax = 2
-/** How often a person tries a command, and after which pause. */
+/** How often a person tries a command, and the pause between two tries. */
 const handTriesMax = 4
 const handPause = 10 * 1_000_000
-/** Of virtual time, until webhooks have brought everything: what is tried again waits up to an hour. */
+/** Virtual time allowed until webhooks have delivered everything. Retries wait up to an hour. */
 const drainMax = 6 * 3600 * 1_000_000
-/** Of that, how long a process really serves. */
+/** The part of it in which a process really serves. */
 const servedMax = 2400 * 1_000_000
-/** What is due later than this, beyond the overlap, is not waited for by a process that serves. */
+/** A serving process does not wait for retries that are due later than this beyond the overlap. */
 const waitedMax = 60 * 1_000_000
 
 export interface Failure {
@@ -55,7 +55,7 @@ export interface Result {
   readonly seed: number
   readonly hash: string
   readonly failure: Failure | null
-  /** Requests, statements, writes, faults. */
+  /** Requests, statements, writes and faults. */
   readonly steps: number
   readonly kills: number
   /** Cycles after healing until everything was equal. */
@@ -66,7 +66,7 @@ export interface Result {
   readonly milliseconds: number
 }
 
-/** A checker objected. */
+/** A violation that a checker reported. */
 class Objection extends Error {
   readonly checker: Checker
   constructor(checker: Checker, what: string) {
@@ -78,14 +78,14 @@ class Objection extends Error {
 export interface Bench {
   readonly sessions: Sessions
   readonly monitor: Client
-  /** Empties everything that a seed wrote. */
+  /** Removes everything that a seed wrote. */
   readonly clear: () => Promise<void>
 }
 
 export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep = false): Promise<Result> => {
   const pushes = wish.overrides?.pushes ?? "off"
   if (pushes !== "off") {
-    // Loaded where it is asked for: the other seeds need nothing of it.
+    // Loaded only when it is needed.
     const { simulatePushes } = await import("./PushSimulation.ts")
     return simulatePushes(bench, seed, wish, keep, pushes)
   }
@@ -147,7 +147,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
   const lookAtInbox = async (entries: ReadonlyArray<Entry>) => {
     for (const { company, eventId, number } of entries) {
       const key = `${company} ${eventId}`
-      if (numbers.has(key) && numbers.get(key) !== number) fire("R8 came again after it was forgotten")
+      if (numbers.has(key) && numbers.get(key) !== number) fire("R8 delivered again after its removal")
       numbers.set(key, number)
     }
     const asked = new Set<string>()
@@ -169,7 +169,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     }
   }
 
-  /** Everything that must hold in any snapshot, asked after each commit. */
+  /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
     const { entries, checkpoints } = hooks
       ? await warehouse.inboxAndCheckpoints()
@@ -177,7 +177,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (hooks) await lookAtInbox(entries)
     for (const { company, resource: path, stamp } of checkpoints) {
       const key = `${company} ${path}`
-      // How a run ended shows in the ledger alone.
+      // The end of a run changes the ledger only, not the checkpoint.
       if (stamps.get(key) === stamp && !losses.isOpen(company, path)) continue
       stamps.set(key, stamp)
       const resource = serviceV2.resources.get(path)!
@@ -227,7 +227,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       }
     })
   network.revived = (owner, company, disabledAt) => {
-    // Who types a command knows what he does.
+    // A person may enable a subscription without a proof.
     if (owner.name.startsWith("c.")) return
     kernel.work(async () => {
       await lookAtInbox(await warehouse.inbox())
@@ -248,7 +248,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     connections.hasChanged = true
   }
   losses.struck = (company, path) => {
-    // The network deceives with an empty list only where the warehouse can tell.
+    // The network returns a false empty list only where the warehouse can detect it.
     network.live.set(`${company} ${path}`, 0)
     processes.loadAgain()
   }
@@ -283,7 +283,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     })
     await kernel.run(turnsMax)
 
-    // The longest pause that something between can ask for is over then: the world goes on.
+    // The longest pause that an intermediary can request is over by then.
     if (drawn.on.has("S2h")) {
       kernel.after(61 * 60_000_000, null, () => kernel.end())
       await kernel.run(turnsMax)
@@ -303,15 +303,15 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       if (!ended) throw new Stalled(`a cycle did not end within ${healMax / 1e6} s after healing`)
       return said
     }
-    /** Lets time pass. */
+    /** Lets virtual time pass. */
     const pass = async (micros: number) => {
       kernel.after(micros, null, () => kernel.end())
       await kernel.run(turnsMax)
     }
-    /** A fresh process serves until all has come, and has looked once more after that. */
+    /** A fresh process serves until all deliveries are processed, and for one more check after that. */
     const drain = async (): Promise<void> => {
       const byHand = async (what: Command) => {
-        // The database may still be on its way up: a person tries again.
+        // The database may still be starting. A person tries again.
         for (let tries = 1; ; tries += 1) {
           let isGood = false
           processes.command(what, (isDone) => {
@@ -324,11 +324,11 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
           await pass(handPause)
         }
       }
-      // What is disabled is revived without anybody's help.
+      // A disabled subscription is enabled again without a person.
       const isForPeople = ({ paused, cancelled }: { readonly paused: boolean; readonly cancelled: boolean }) =>
         paused || cancelled
       if (!processes.isSubscribed || source.subscriptions().some(isForPeople)) await byHand("ensure")
-      // What the source forbade is given up until a person has seen to it.
+      // Events of records that the source refused to show are dead letters until a person replays them.
       if (drawn.on.has("S3")) await byHand("replay")
       const { checkEvery, cycleEvery } = drawn.webhooks
       const until = kernel.now + drainMax
@@ -337,7 +337,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         stop()
         const ended = kernel.now + 120_000_000
         while (!processes.isIdle && kernel.now < ended) await pass(500_000)
-        if (!processes.isIdle) throw new Stalled("a service that was asked to end has not ended within two minutes")
+        if (!processes.isIdle) throw new Stalled("a service that was asked to stop has not stopped within two minutes")
       }
       const look = Math.max(checkEvery, 2 * cycleEvery) * 1.2
       let quiet = 0
@@ -349,17 +349,20 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
           (await warehouse.inbox()).every(({ state }) => state !== "pending")
         quiet = isQuiet ? quiet + 1 : 0
         const due = isQuiet ? null : await warehouse.due()
-        // A process that begins after a while without one reads everything again when the overlap has passed.
+        // A process that starts after a while without one reads everything again when the overlap has passed.
         if (due === null || due - kernel.now < drawn.overlap + waitedMax) continue
-        // Nothing happens until then: it is not watched minute by minute.
+        // Nothing happens until then, so that time is not simulated in small steps.
         await end()
         await pass(due - kernel.now)
         stop = processes.service()
       }
       await end()
+      // A create request of a killed process may have arrived after the last ensure.
+      const urls = source.subscriptions().flatMap(({ cancelled, url }) => (cancelled ? [] : [url]))
+      if (new Set(urls).size < urls.length) await byHand("ensure")
     }
     const final = async (report: SyncReport | null, full: boolean): Promise<Final> => {
-      // The server has noticed every connection that ended.
+      // By then the server has noticed every connection that ended.
       kernel.after(10_000_000, null, () => kernel.end())
       await kernel.run(turnsMax)
       const now: Array<Subject> = []
@@ -368,6 +371,8 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         now.push(await warehouse.subject(company, resource))
         kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
       }
+      // The guard stops a scan of a restored source until a person accepts the deletions.
+      const isDisputed = writers.wentBack && !full
       const said: ReadonlyArray<Said> = report?.companies.flatMap((company): ReadonlyArray<Said> =>
         company.companyId === null
           ? [{ resource: "all", company: 0, status: "failed", reason: company.failure?.message ?? "no reason" }]
@@ -388,11 +393,13 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
           "sessions lent": bench.sessions.busy,
           "open transactions": connections.inTransaction,
           "rows of scan_ids": await warehouse.count("tributary.scan_ids"),
-          "rows of refetch_requests": await warehouse.count("tributary.refetch_requests")
+          "rows of refetch_requests": isDisputed
+            ? await warehouse.unansweredRefetches()
+            : await warehouse.count("tributary.refetch_requests")
         },
         excused: new Set([...excused, ...losses.deletedByHand]),
         odd: writers.odd,
-        isDisputed: writers.wentBack && !full,
+        isDisputed,
         full,
         cycles
       }
@@ -406,7 +413,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     const isEqual = (given: Final) => [...differences(setting, given).keys()].every((key) => given.excused.has(key))
 
     if (hooks) {
-      // What was never loaded cannot be kept equal.
+      // A resource that was never loaded cannot be kept equal by webhooks.
       const alone = drawn.hooks === "only" && processes.loaded
       if (!alone) await cycle({ full: false })
       await drain()
@@ -426,7 +433,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       }
       bound()
     }
-    // A backfill that was begun is brought to its end, or its scan would stay open.
+    // A backfill that began is completed; otherwise its scan would stay open.
     if (drawn.on.has("BF")) await cycle({ full: false, backfill: true })
     let last: Final
     do {
@@ -435,19 +442,19 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     } while (cycles < cyclesMax && (!isEqual(last) || last.said.some(({ status }) => status === "failed")))
     judge(last)
     if (await warehouse.noticedClock()) fire("K3 a run noticed it")
-    // Without a position of the source's own, a full scan does not speak for what changed within the overlap.
+    // Without synced_through, a full scan proves nothing about changes within the overlap.
     if (drawn.on.has("S8")) await pass(drawn.overlap)
-    // Some operators look first, others know what has happened.
+    // Some operators run a full scan first; others accept the restore at once.
     if (writers.wasRestored && chance(seed, "operator").chance(0.5)) {
       const looked = await final(await cycle({ full: true }), false)
-      if (looked.said.some(({ status }) => status === "quarantined")) fire("S14 a full scan told of it")
+      if (looked.said.some(({ status }) => status === "quarantined")) fire("S14 a full scan reported it")
       for (const checker of watching) {
         const what = checker.disputed?.(looked) ?? null
         if (what !== null) throw new Objection(checker, what)
       }
     }
     isRestoreAccepted = writers.wentBack
-    // Records that are gone after a restore may be more than a full scan deletes unasked.
+    // After a restore, more records may be missing than a full scan deletes without permission.
     const accepting: CycleWish = writers.wasRestored
       ? { full: false, acceptRestored: true, acceptDeletions: true }
       : { full: true, acceptRestored: writers.wentBack }
@@ -456,7 +463,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     if (error instanceof Objection) {
       failure = { checker: error.checker.name, holds: error.checker.holds, what: error.message }
     } else if (error instanceof Stalled) {
-      failure = { checker: "lively", holds: "I12: healed, everything comes to an end", what: error.message }
+      failure = { checker: "lively", holds: "I12: after healing, everything finishes", what: error.message }
     } else {
       failure = {
         checker: "simulation",

@@ -1,8 +1,8 @@
 /**
- * Every seed that ever failed, and why. `npm run simulate -- --regressions` runs them, and so does each CI run.
+ * Every seed that ever failed, with its cause. `npm run simulate -- --regressions` runs them, and so does each CI run.
  *
- * A seed stays here for good: what it draws may change with the plan, and then it is one more seed like any other. Classes
- * of faults that came after it are off in it.
+ * A seed is never removed. If the plan changes what it draws, it is one more seed like any other. Fault classes that
+ * were added after it are off in it.
  */
 import type { FaultClass } from "./Plan.ts"
 
@@ -10,9 +10,9 @@ export interface Regression {
   readonly kind: "syncs" | "pushes only" | "pushes beside"
   readonly seed: number
   readonly cause: string
-  /** Of the classes that came later (`later` in `Plan.ts`), those that there were when it failed. */
+  /** The classes of `later` (`Plan.ts`) that existed when it failed. */
   readonly later?: ReadonlyArray<FaultClass>
-  /** Classes that it was asked to have. */
+  /** Classes that were requested for it. */
   readonly on?: ReadonlyArray<FaultClass>
 }
 
@@ -22,12 +22,16 @@ export const regressions: ReadonlyArray<Regression> = [
   { kind: "syncs", seed: 885, cause: "a CI run was red" },
   { kind: "syncs", seed: 1528, cause: "a CI run was red" },
   { kind: "syncs", seed: 1664, cause: "a CI run was red" },
-  { kind: "syncs", seed: 1771, cause: "a subscription's secret was taken for changed when it was not" },
-  { kind: "syncs", seed: 1838, cause: "a statement that waited for a lock was told an old time" },
+  { kind: "syncs", seed: 1771, cause: "a subscription's secret counted as changed when it was not" },
+  { kind: "syncs", seed: 1838, cause: "a statement that waited for a lock read an old time" },
   { kind: "syncs", seed: 2636, cause: "an abandoned full scan delayed the repair of a gap for weeks" },
-  { kind: "syncs", seed: 900096, cause: "a full scan that was not believed settled events" },
-  { kind: "syncs", seed: 900373, cause: "a removal that no event tells of was expected to come by webhooks alone" },
-  { kind: "syncs", seed: 3000032, cause: "a checker took a full scan that is not believed for one that was lost" },
+  { kind: "syncs", seed: 900096, cause: "a full scan that the mass-delete guard stopped resolved events" },
+  { kind: "syncs", seed: 900373, cause: "a removal that no event reports was expected by webhooks alone" },
+  {
+    kind: "syncs",
+    seed: 3000032,
+    cause: "a checker confused a full scan that the mass-delete guard stopped with a lost one"
+  },
   { kind: "syncs", seed: 3000070, cause: "of two reads that overlapped, the later one was answered earlier" },
   {
     kind: "syncs",
@@ -42,8 +46,16 @@ export const regressions: ReadonlyArray<Regression> = [
     later: ["N9", "S14"],
     on: ["S14"]
   },
-  { kind: "syncs", seed: 75263858, cause: "a checker took a resumed scan for one that is not believed" },
-  { kind: "syncs", seed: 75263885, cause: "a checker took a resumed scan for one that is not believed" },
+  {
+    kind: "syncs",
+    seed: 75263858,
+    cause: "a checker confused a resumed scan with one that the mass-delete guard stopped"
+  },
+  {
+    kind: "syncs",
+    seed: 75263885,
+    cause: "a checker confused a resumed scan with one that the mass-delete guard stopped"
+  },
   {
     kind: "syncs",
     seed: 7198008,
@@ -54,14 +66,14 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 20821064,
-    cause: "a statement of the transaction that held a checkpoint stood in line for the same checkpoint",
+    cause: "a statement of the transaction that held a checkpoint waited for the same checkpoint",
     on: ["K3"],
     later: ["S8p", "S16", "D5", "T1"]
   },
   {
     kind: "syncs",
     seed: 30499020,
-    cause: "a pause in the shared budget lasted as long as the step of the clock; not drawn together any more",
+    cause: "a pause in the shared budget lasted as long as the step of the clock; no longer drawn together",
     on: ["K3"],
     later: ["S8p", "D6"]
   },
@@ -73,7 +85,7 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 90000548,
-    cause: "a full scan kept in quarantine what was set aside in the future of a clock that was set back",
+    cause: "a full scan kept records in quarantine that were quarantined in the future of a clock that was set back",
     on: ["S14", "K3"],
     later: ["S8p", "S18", "N9", "D5", "T1"]
   },
@@ -99,14 +111,15 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 96000994,
-    cause: "a full scan kept questions that were asked in the future of a clock that was set back",
+    cause: "a full scan kept refetch requests that were made in the future of a clock that was set back",
     on: ["K3", "G1"],
     later: ["S4m", "S8p", "S18"]
   },
   {
     kind: "syncs",
     seed: 71468595,
-    cause: "a landing during which the clock was set back took every row from its future for older than its own read",
+    cause:
+      "a landing during which the clock was set back compared every row from its future as older than its own read",
     on: ["K3"],
     later: ["S16", "S18", "N9", "D5"]
   },
@@ -125,7 +138,7 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 94601161,
-    cause: "a checker took a newer backfill for confirmed while an older landing still held the live checkpoint",
+    cause: "a checker assumed a newer backfill as confirmed while an older landing still held the live checkpoint",
     later: ["S2h", "S16", "T1", "S14", "G2"]
   },
   {
@@ -179,7 +192,7 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 161126984,
-    cause: "a list was given once more that had been answered in the very instant in which a record was made",
+    cause: "a list was answered again that had been answered at the very instant at which a record was created",
     later: ["S4m", "S8p", "N9", "D5", "S14"]
   },
   {
@@ -195,6 +208,30 @@ export const regressions: ReadonlyArray<Regression> = [
     later: ["S8p", "S18", "N9", "G2"]
   },
   {
+    kind: "syncs",
+    seed: 951124402,
+    cause: "a checker expected refetch requests to be answered while the mass-delete guard stopped the scan",
+    later: ["S4m", "S14", "T2"]
+  },
+  {
+    kind: "syncs",
+    seed: 951124616,
+    cause: "a checker did not see that the guard had stopped a scan that also showed older versions",
+    later: ["S18", "T1", "S14", "G1", "K3"]
+  },
+  {
+    kind: "syncs",
+    seed: 951125135,
+    cause: "a parent was loaded again while a first scan of its children was in progress, which had read old children",
+    later: ["S8p", "S16", "D5", "T1", "K3"]
+  },
+  {
+    kind: "syncs",
+    seed: 961124339,
+    cause: "a slow request of a killed process created a second subscription after the last ensure",
+    later: ["S8p", "N9", "T1", "G1"]
+  },
+  {
     kind: "pushes only",
     seed: 274887347,
     cause: "a row inserted by SQL waited outside the simulated time for the transaction of a process"
@@ -202,11 +239,11 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 274889702,
-    cause: "a record that came late had the id of a record that each company has, and its stamp went back",
+    cause: "a record that became visible late had the id of a record that each company has, and its stamp went back",
     later: ["S4m", "D6", "K3", "T2"]
   },
   { kind: "pushes only", seed: 900094, cause: "a process slept over the answer that the fence is its own" },
-  { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not given again" },
+  { kind: "pushes beside", seed: 910060, cause: "a file whose push had died after healing was not pushed again" },
   { kind: "pushes beside", seed: 3500033, cause: "a full scan deleted a record that a push had created while it read" },
   {
     kind: "pushes beside",

@@ -1,23 +1,24 @@
 /**
- * `npm run simulate`: seeds by the thousand, planted bugs, and what one red seed is about.
+ * The command `npm run simulate`: seeds, planted bugs, and the analysis of one red seed.
  *
- *   --seeds N --from S    so many seeds (200) from a first one (1)
+ *   --seeds N --from S    N seeds (200) from seed S (1)
  *   --seed S              one seed, with its whole trace
- *   --mutants             every planted bug, until it is caught or --limit seeds (1,000) are through
+ *   --mutants             every planted bug, until it is caught or --limit seeds (1,000) have run
  *   --mutant NAME[,NAME]  some of them
- *   --part K/N            of the planted bugs each N-th, from the (K mod N)-th on; K / N says which of them is the first
+ *   --part K/N            each N-th planted bug, from the (K mod N)-th on; K / N selects the first of them
  *   --minutes M           no new seed begins after M minutes
- *   --at-least N          so many seeds, or planted bugs, are run by then, or it fails (1)
- *   --plain               planted bugs without the classes that suit them: how soon a plain seed notices each
+ *   --at-least N          fails when fewer seeds or planted bugs were run by then (1)
+ *   --plain               planted bugs without the classes that suit them: how soon a plain seed catches each
  *   --regressions         every seed that ever failed
- *   --workers N           processes (2); --report FILE.json writes everything down
- *   --reduce              also finds out which classes the first red seed needs (as --seed does)
- *   --hooks off|beside|only   how rows come over, in every seed
+ *   --workers N           processes (2); --report FILE.json writes a report
+ *   --reduce              also finds the classes that the first red seed needs (as --seed does)
+ *   --hooks off|beside|only   whether rows come by webhooks, in every seed
  *   --pushes off|beside|only  whether records are pushed, in every seed: never, beside scheduled syncs, or alone
- *   --only A,B --on A,B --off A,B   classes of faults, for looking closer
+ *   --only A,B --on A,B --off A,B   classes of faults
  *
- * Exit code 1: a divergence, a planted bug that all seeds missed, a class of faults that never struck (in 200 seeds or
- * more, and 60 more seeds that have it), fewer seeds or planted bugs than `--at-least`. A planted bug whose seeds were cut short by `--minutes` is listed as not tried.
+ * Exit code 1: a violation, two traces of one seed, a planted bug that all seeds missed, a class of faults that never
+ * struck (in 200 seeds or more, and 60 more seeds that have it), fewer seeds or planted bugs than `--at-least`. A planted
+ * bug whose seeds were cut short by `--minutes` is listed as not tried.
  */
 import { writeFileSync } from "node:fs"
 import { parseArgs } from "node:util"
@@ -59,33 +60,33 @@ const { values } = parseArgs({
 const print = (text: string) => process.stdout.write(`${text}\n`)
 const number = (text: string | undefined, absent: number) => {
   const value = text === undefined ? absent : Number(text)
-  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`${text} is no number`)
+  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`${text} is not a number`)
   return value
 }
 const list = (text: string | undefined): ReadonlyArray<FaultClass> | undefined => {
   if (text === undefined) return undefined
   const names = text.split(",").filter((name) => name !== "")
   const unknown = names.find((name) => !(name in classes))
-  if (unknown !== undefined) throw new Error(`there is no class ${unknown}; there are ${classNames.join(" ")}`)
+  if (unknown !== undefined) throw new Error(`there is no fault class ${unknown}; there are ${classNames.join(" ")}`)
   return names as ReadonlyArray<FaultClass>
 }
 
 const workers = Math.max(1, number(values.workers, 2))
 const from = number(values.from, 1)
 const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : Number(values.minutes)
-if (!(minutes > 0)) throw new Error(`--minutes takes a positive number, not ${values.minutes}`)
+if (!(minutes > 0)) throw new Error(`--minutes must be a positive number, not ${values.minutes}`)
 const isTimeUp = () => performance.now() >= minutes * 60_000
 const atLeast = number(values["at-least"], 1)
 const [only, on, off] = [list(values.only), list(values.on), list(values.off)]
 const hooks = ((given = values.hooks): Hooks | undefined => {
   if (given === undefined || given === "off" || given === "beside" || given === "only") return given
-  throw new Error(`--hooks takes off, beside or only, not ${given}`)
+  throw new Error(`--hooks must be off, beside or only, not ${given}`)
 })()
 const pushes = ((given = values.pushes): Pushes | undefined => {
   if (given === undefined || given === "off" || given === "beside" || given === "only") return given
-  throw new Error(`--pushes takes off, beside or only, not ${given}`)
+  throw new Error(`--pushes must be off, beside or only, not ${given}`)
 })()
-/** Planted bugs are hunted by seeds as they are drawn, without what suits them. */
+/** Whether planted bugs run with plain seeds, without the classes that suit them. */
 const isPlain = values.plain === true
 const withPushes = pushes !== undefined && pushes !== "off"
 const wish: Wish = {
@@ -100,7 +101,7 @@ const wish: Wish = {
 const objection = ({ failure, defect }: Answer): string | null =>
   defect !== null ? `the simulation failed: ${defect}` : failure === null ? null : `${failure.checker}: ${failure.what}`
 
-/** Which classes a red seed needs: those without which it is green. */
+/** The classes that a red seed needs: without one of them it is green. */
 const reduce = async (worker: Worker, answer: Answer): Promise<ReadonlyArray<FaultClass>> => {
   const without: Array<FaultClass> = []
   for (const name of answer.on) {
@@ -116,21 +117,21 @@ const reduce = async (worker: Worker, answer: Answer): Promise<ReadonlyArray<Fau
 
 const tell = (answer: Answer, needed: ReadonlyArray<FaultClass> | null, sought: FaultClass | null = null) => {
   print(`\nRED seed ${answer.seed}: ${objection(answer)}`)
-  if (answer.failure !== null) print(`  what must hold: ${answer.failure.holds}`)
+  if (answer.failure !== null) print(`  promise: ${answer.failure.holds}`)
   print(`  classes on: ${answer.on.join(" ")}`)
   if (needed !== null)
     print(
-      `  needed for it: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`
+      `  needed classes: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`
     )
   print(`  drawn: ${answer.drawn}`)
   const options = `${withPushes ? `--pushes ${pushes} ` : ""}${sought === null ? "" : `--on ${sought} `}`
   print(`  replay: npm run simulate -- ${options}--seed ${answer.seed}`)
 }
 
-/** A fault that was told belongs to the class that its name begins with. */
+/** The class of a fault: the first word of the fault's name. */
 const classOf = (fired: string): string => fired.split(" ")[0]!
 
-/** Classes that show in the plan alone: they count as struck in the seeds in which they are on. */
+/** Classes that are visible in the plan only. They count as struck in the seeds in which they are on. */
 const ofThePlan: ReadonlySet<FaultClass> = new Set([
   "S5",
   "S8",
@@ -150,12 +151,12 @@ const ofThePlan: ReadonlySet<FaultClass> = new Set([
   "U12"
 ])
 
-/** Classes that have struck when each of these has: the rest of what is told of them may happen and change nothing. */
+/** Classes that have struck when each of these faults has. Their other faults may happen without an effect. */
 const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = {
   S4m: ["S4m a list", "S4m an announced page"],
   S8p: ["S8p a first page", "S8p a later page"],
-  S16: ["S16 a page of before, and it was another"],
-  N9: ["N9 an answer of before, and it was another"],
+  S16: ["S16 an earlier page, with other content"],
+  N9: ["N9 an earlier answer, with other content"],
   D3: ["D3 commit lost, applied", "D3 commit lost, not applied"],
   D5: ["57P01", "57P03", "08006", "25P03"].map((code) => `D5 ${code} in a transaction`),
   D6: ["D6 53200", "D6 53100"],
@@ -168,32 +169,32 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
     ...["rows and control plane", "rows", "control plane"].map((what) => `T2 ${what} restored`),
     "T2 rows went back",
     "T2 in the middle of a run",
-    "T2 ids of runs are given again",
+    "T2 ids of runs are used again",
     "T2 read again"
   ],
   G1: ["G1 a configuration changed during a run", "G1 an ignored field changed"],
   G2: ["G2 an older release was refused", "G2 an older release wrote after a newer one"],
-  S14: ["a version went back", "a record of later is gone", "an id was given again", "a full scan told of it"].map(
+  S14: ["a version went back", "a later record is gone", "an id was used again", "a full scan reported it"].map(
     (what) => `S14 ${what}`
   ),
   K3: ["K3 the clock is set right, back", "K3 the clock is set back", "K3 a run noticed it"],
   W1: ["W1 dropped", "W1 all dropped", "W1 swallowed and acknowledged"],
   W5: ["W5 read too early", "W5 shown as it was before"],
-  W6: ["both", "swapped", "new only", "old only", "a key of nobody's first"].map((what) => `W6 signed with ${what}`),
+  W6: ["both", "swapped", "new only", "old only", "a foreign key first"].map((what) => `W6 signed with ${what}`),
   W7: ["W7 replayed in the window", "W7 replayed out of the window"],
   W8: forgeries.map((what) => `W8 ${what}`),
   W9: ["W9 filled"],
-  W11: ["W11 told of a record"],
+  W11: ["W11 only event of a record"],
   W12: ["answered 410", "paused", "disabled", "cancelled", "enabled again by hand"].map((what) => `W12 ${what}`),
-  R1: ["R1 down", "R1 nobody listens"],
+  R1: ["R1 down", "R1 no listener"],
   R2: ["R2 killed after storing", "R2 answer lost"],
   R7: ["R7 read in vain"],
-  R8: ["R8 came again after it was forgotten"]
+  R8: ["R8 delivered again after its removal"]
 }
 
-/** A campaign of fewer seeds cannot reach everything. */
+/** A campaign of fewer seeds cannot reach every class. */
 const largeCampaign = 200
-/** So many seeds more are run with a class that no drawn seed struck, before it counts as one that never strikes. */
+/** Number of additional seeds with the classes that no drawn seed struck, before these count as never struck. */
 const soughtSeeds = 60
 
 const campaign = async (url: string): Promise<boolean> => {
@@ -224,17 +225,17 @@ const campaign = async (url: string): Promise<boolean> => {
       add(answer)
       if (objection(answer) !== null) {
         red.push(answer)
-        // Finding out what it needs takes a while: of the first one only.
+        // Only of the first one, since the reduction takes long.
         tell(
           answer,
           red.length === 1 && answer.defect === null && values.reduce === true ? await reduce(worker, answer) : null
         )
       } else if (answer.seed % 50 === 0 && !isTimeUp()) {
-        // The same seed must be the same story.
+        // The same seed must have the same trace.
         const again = await worker.run({ seed: answer.seed, wish, keep: false })
         if (again.hash !== answer.hash) {
           unequal.push(answer.seed)
-          print(`\nseed ${answer.seed} told two stories: ${answer.hash} and ${again.hash}`)
+          print(`\nseed ${answer.seed} has two traces: ${answer.hash} and ${again.hash}`)
         }
       }
       if (done % 25 === 0)
@@ -278,7 +279,9 @@ const campaign = async (url: string): Promise<boolean> => {
     }
   )
   if (sought > 0)
-    print(`\n${sought} seeds more with ${[...new Set(soughtClass.values())].join(" ")}: no drawn seed had struck them`)
+    print(
+      `\n${sought} additional seeds with ${[...new Set(soughtClass.values())].join(" ")}: no drawn seed had struck them`
+    )
   const dead = notStruck().map(({ what }) => what)
   print("\nfaults that struck:")
   for (const [what, times] of [...fired].toSorted(([a], [b]) => (a < b ? -1 : 1)))
@@ -327,7 +330,7 @@ const campaign = async (url: string): Promise<boolean> => {
 
 const report: Record<string, unknown> = {}
 
-/** Webhooks would bring over what a bug of a sync has lost: they are off unless the bug is one of theirs. */
+/** Webhooks would repair what a bug of a sync loses. They are off unless the bug concerns webhooks. */
 const wishOf = (mutant: Mutant): Wish => {
   const { hooks: ofHooks = "off", pushes: ofPushes } = mutant.wish?.overrides ?? {}
   const drawn = { hooks: ofHooks, ...(ofPushes === undefined ? {} : { pushes: ofPushes }) }
@@ -338,18 +341,18 @@ const wishOf = (mutant: Mutant): Wish => {
 
 interface Hunt {
   readonly end: "caught" | "missed" | "not tried"
-  /** Null unless it was caught. */
+  /** Number of seeds until it was caught; null otherwise. */
   readonly seeds: number | null
   readonly by: string
 }
 
-/** Runs seeds until a checker objects. */
+/** Runs seeds until a checker reports a violation. */
 const hunt = async (url: string, mutant: Mutant, place: number, limit: number): Promise<Hunt> => {
   const missed = (by: string): Hunt => ({ end: "missed", seeds: null, by })
   const cutShort = (seeds: number): Hunt => ({
     end: "not tried",
     seeds: null,
-    by: `the time was up after ${seeds} of ${limit} seeds`
+    by: `the time was over after ${seeds} of ${limit} seeds`
   })
   if (isTimeUp()) return cutShort(0)
   const worker = new Worker(url, `simulation_m${place}`, mutant.name)
@@ -361,17 +364,17 @@ const hunt = async (url: string, mutant: Mutant, place: number, limit: number): 
       if (answer.defect !== null || answer.failure?.checker === "simulation")
         return missed(`the simulation failed: ${answer.defect ?? answer.failure?.what}`)
       if (answer.failure !== null) {
-        // Without the bug the seed must be green: else it is not the bug that was noticed.
+        // Without the bug the seed must be green. Otherwise something else was caught.
         const clean = new Worker(url, `simulation_clean${place}`)
         const without = await clean.run(job).finally(() => clean.close())
         if (objection(without) !== null) {
-          print(`\nRED without any planted bug: seed ${seed} as ${mutant.name} wishes it: ${objection(without)}`)
+          print(`\nRED without any planted bug: seed ${seed} with the plan of ${mutant.name}: ${objection(without)}`)
           return missed("the seed is red without the bug")
         }
         return { end: "caught", seeds: seed - from + 1, by: `${answer.failure.checker}: ${answer.failure.what}` }
       }
     }
-    return missed(`${limit} seeds and no checker objects`)
+    return missed(`${limit} seeds without a violation`)
   } catch (error) {
     return missed(String(error))
   } finally {
@@ -412,11 +415,11 @@ const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolea
     print(`not tried: ${notTried.join(" ")}`)
   }
   report[isPlain ? "plainMutants" : "mutants"] = results
-  // What a plain seed finds is a figure, not a promise.
+  // The result with plain seeds is a figure, not a promise.
   return (missed === 0 && isEnough) || isPlain
 }
 
-/** Every seed that ever failed. */
+/** Runs every seed that ever failed. */
 const repeatRegressions = async (url: string): Promise<boolean> => {
   const queue = [...regressions]
   const startedAt = performance.now()
@@ -428,7 +431,7 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
         for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
           const { kind, seed, cause, on: wanted = [], later: known = [] } = one
           const wished: Wish = {
-            // As it was drawn when it failed.
+            // The classes that it had when it failed.
             off: [...later, "S2h" as const].filter((name) => !known.includes(name) && !wanted.includes(name)),
             on: wanted,
             ...(kind === "syncs" ? {} : { overrides: { pushes: kind === "pushes only" ? "only" : "beside" } })
@@ -445,15 +448,15 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
     })
   )
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
-  print(`${regressions.length} seeds that failed once, ${red} red, ${seconds} s`)
+  print(`${regressions.length} seeds that failed before, ${red} red, ${seconds} s`)
   return red === 0
 }
 
-/** Each N-th planted bug. Which of them is the first moves with K, so that a run of bounded time begins elsewhere. */
+/** Each N-th planted bug. K moves the first one, so that each run of limited time begins elsewhere. */
 const partOf = (all: ReadonlyArray<Mutant>): ReadonlyArray<Mutant> => {
   if (values.part === undefined) return all
   const match = /^(\d+)\/([1-9]\d*)$/.exec(values.part)
-  if (match === null) throw new Error(`--part takes K/N, not ${values.part}`)
+  if (match === null) throw new Error(`--part must be K/N, not ${values.part}`)
   const [which, every] = [Number(match[1]), Number(match[2])]
   const part = all.filter((_, place) => place % every === which % every)
   const first = Math.floor(which / every) % Math.max(1, part.length)
@@ -469,7 +472,7 @@ const replay = async (url: string, seed: number): Promise<boolean> => {
     for (const line of answer.lines) print(line)
     if (objection(answer) !== null)
       tell(answer, answer.defect === null && planted === undefined ? await reduce(worker, answer) : null)
-    else print(`seed ${seed}: nothing to object; ${answer.steps} steps, trace ${answer.hash}`)
+    else print(`seed ${seed}: no violation; ${answer.steps} steps, trace ${answer.hash}`)
     return objection(answer) === null
   } finally {
     worker.close()
@@ -477,7 +480,7 @@ const replay = async (url: string, seed: number): Promise<boolean> => {
 }
 
 const server = await startServer()
-/** Whoever stops the run stops its server too. */
+/** An interrupted run also stops its server. */
 const interrupted = () => void server.stop().finally(() => process.exit(130))
 process.once("SIGINT", interrupted)
 process.once("SIGTERM", interrupted)

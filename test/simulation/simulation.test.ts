@@ -10,7 +10,7 @@ import { Worker } from "./Pool.ts"
 import { prepare } from "./world/Server.ts"
 
 const url = () => inject("postgresUrl")
-/** A small world: this is about the simulation, not about the engine. */
+/** A small world: these tests check the simulation, not the engine. */
 const overrides = { safety: 20_000_000, writes: 8, records: 5, companies: 1, resources: ["worktypes"] }
 const smallPushes = { safety: 8_000_000, records: 2, companies: 1, resources: ["salesmen"] }
 let worker: Worker | undefined

@@ -1,5 +1,6 @@
 /**
- * One process that runs seeds for `run.ts`: its own database, and perhaps a bug planted in the code that it loads.
+ * A worker process that runs seeds for `run.ts`: a database of its own, and optionally a planted bug in the code that
+ * it loads.
  */
 import type { Job, Answer } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
@@ -9,7 +10,7 @@ const [, , url, name, mutantName] = process.argv
 const mutant = mutantName === undefined ? undefined : mutants.find((one) => one.name === mutantName)
 if (mutant !== undefined) plant(mutant)
 
-// Loaded only now, so that the bug is in it.
+// Loaded after the bug was planted, so that the code contains it.
 const { openBench } = await import("./world/Server.ts")
 const { simulate } = await import("./Simulation.ts")
 

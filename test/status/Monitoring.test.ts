@@ -6,15 +6,15 @@ import { listed } from "../support/metrics.ts"
 
 const textOf = (path: string) => readFileSync(new URL(`../../config/${path}`, import.meta.url), "utf8")
 
-/** Labels that Prometheus gives every sample. */
+/** Labels that Prometheus adds to every sample. */
 const always = ["instance", "job"]
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
 
-/** Empty where there is none. */
+/** The text under a key, or an empty text. */
 const textIn = (of: Record<string, unknown>, key: string): string => (typeof of[key] === "string" ? of[key] : "")
 
-/** Every value under this key, wherever it stands. */
+/** Every value under this key, at any depth. */
 const under = (key: string, value: unknown): ReadonlyArray<unknown> =>
   !isObject(value)
     ? []
@@ -22,7 +22,7 @@ const under = (key: string, value: unknown): ReadonlyArray<unknown> =>
 
 const words = /[a-zA-Z_:][a-zA-Z0-9_:]*/g
 
-/** What is wrong with an expression, by the list. */
+/** The mistakes of an expression, according to the list. */
 const wrongIn = (expression: string): ReadonlyArray<string> => {
   const metrics = listed()
   const bare = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')
@@ -52,7 +52,7 @@ const wrongIn = (expression: string): ReadonlyArray<string> => {
   ]
 }
 
-/** Metrics that are named in the text. */
+/** The metrics that the text names. */
 const namedIn = (text: string) => [...listed().keys()].filter((name) => new RegExp(`\\b${name}\\b`).test(text))
 
 describe("the monitoring configuration", () => {
@@ -77,7 +77,7 @@ describe("the monitoring configuration", () => {
     }
     const names = rules.map((rule) => (isObject(rule) ? rule["alert"] : null))
     assert.strictEqual(new Set(names).size, names.length)
-    // Each of them is tried by the rules' own tests, that it comes or that it does not.
+    // The rules' own tests check for each alert that it fires or does not fire.
     const tests = textOf("prometheus/alerts.test.yml")
     assert.deepStrictEqual(
       names.filter((name) => !tests.includes(String(name))),
@@ -106,7 +106,7 @@ describe("the monitoring configuration", () => {
         "tributary_webhook_inbox_queue_bytes",
         "tributary_webhook_inbox_commits_total"
       ],
-      "what neither shows"
+      "metrics that neither shows"
     )
   })
 })

@@ -1,4 +1,4 @@
-/** Encryption of signing secrets: who can decrypt one, and that the stored form shows nothing of it. */
+/** Encryption of signing secrets: the keys that decrypt one, and the stored form, which reveals nothing of it. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"

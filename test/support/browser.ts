@@ -1,9 +1,8 @@
 /**
  * A real browser for tests of the pages: the Chromium of the machine, driven by playwright-core.
  *
- * Promise: whatever a page asks of another origin than its own, every error on its console, every exception and every
- * breach of its content security policy is kept, and {@link Visit.problems} tells of it; a test that forgets to ask is
- * reminded by {@link Visit.close}, which fails for what nobody expected.
+ * Promise: every request to another origin, every error on the console, every exception and every breach of the content
+ * security policy is kept for {@link Visit.problems}. {@link Visit.close} fails if unexpected problems are left.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -12,12 +11,12 @@ import { type Browser, type BrowserContextOptions, type BrowserContext, chromium
 
 const places = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
 
-/** Starts it; who started it closes it. */
+/** Starts it. The caller closes it. */
 export const openBrowser = async (): Promise<Browser> => {
   const executablePath = places.find((path) => path !== undefined && existsSync(path))
   if (executablePath === undefined) {
     throw new Error(
-      "these tests need Chromium: install it with apt-get install -y chromium, or name another one by CHROMIUM=/path/to/it"
+      "these tests need Chromium: install it with apt-get install -y chromium, or set CHROMIUM=/path/to/it"
     )
   }
   return chromium.launch({
@@ -31,22 +30,22 @@ export const desk = { width: 1280, height: 900 }
 export const phone = { width: 390, height: 844 }
 export const smallPhone = { width: 360, height: 740 }
 
-// Texts, because what runs in the page knows a document and this program does not.
+// Texts, because code that runs in the page uses a document, whose types this program does not have.
 const reportBreaches = `document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => {
   console.error("breach of the content security policy: " + violatedDirective + " " + blockedURI)
 })`
 
-/** One person's look at the pages; with the link that `serve` prints, with a session. */
+/** One visit to the pages. The link that `serve` prints opens a session. */
 export interface Visit {
   readonly page: Page
   readonly context: BrowserContext
-  /** What was wrong since it was asked last, and is not expected. */
+  /** The unexpected problems since the last call. */
   readonly problems: () => ReadonlyArray<string>
-  /** From here on, what matches is no problem. */
+  /** From now on, a problem that matches is expected. */
   readonly expect: (problem: RegExp) => void
-  /** Goes to an address below the page's own; answers the status. */
+  /** Opens a path of the page and returns the status. */
   readonly go: (path: string) => Promise<number>
-  /** Fails if there were problems. */
+  /** Closes the visit. Fails if there were problems. */
   readonly close: () => Promise<void>
 }
 
@@ -61,7 +60,7 @@ export const visit = async (browser: Browser, url: string, options: BrowserConte
   }
   context.on("request", (request) => {
     const address = new URL(request.url())
-    if (address.protocol !== "data:" && address.origin !== origin) told(`asks ${request.url()}`)
+    if (address.protocol !== "data:" && address.origin !== origin) told(`requests ${request.url()}`)
   })
   context.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning")
@@ -98,9 +97,9 @@ interface Violation {
   readonly nodes: ReadonlyArray<{ readonly target: ReadonlyArray<unknown>; readonly failureSummary?: string }>
 }
 
-/** What a page does against WCAG 2.0 to 2.2, levels A and AA, as axe-core finds it; one line each. */
+/** Violations of WCAG 2.0 to 2.2, levels A and AA, as axe-core finds them; one line each. */
 export const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
-  // By the debugger's own way, which the page's policy does not concern.
+  // Over the debugger, to which the page's policy does not apply.
   await page.evaluate(`${axe};undefined`)
   const { violations: found } = (await page.evaluate(
     `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"] })`
@@ -128,10 +127,10 @@ const tooWide = `(() => {
   ]
 })()`
 
-/** What reaches beyond the width of the window, so that the page itself would scroll sideways. */
+/** Elements that are wider than the window, so that the page itself would scroll sideways. */
 export const overflow = (page: Page): Promise<ReadonlyArray<string>> => page.evaluate<ReadonlyArray<string>>(tooWide)
 
-/** A picture of the whole page in the folder that `SCREENSHOTS` names; nothing where it names none. */
+/** Saves a picture of the whole page in the folder of `SCREENSHOTS`; does nothing without it. */
 export const picture = async (page: Page, name: string): Promise<void> => {
   const folder = process.env["SCREENSHOTS"]
   if (folder === undefined) return
@@ -139,7 +138,7 @@ export const picture = async (page: Page, name: string): Promise<void> => {
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
 }
 
-/** Asks until the answer is as wanted; the last answer is in the failure. */
+/** Repeats a question until the answer is as wanted. The failure contains the last answer. */
 export const until = async <A>(
   what: string,
   question: () => Promise<A>,

@@ -1,6 +1,6 @@
 /**
- * Throw-away certificates for HTTPS receivers on loopback, made with nothing but node:crypto: no file that expires, no
- * private key in the repository, no program that must be installed.
+ * Throw-away certificates for HTTPS receivers on loopback, created with node:crypto alone: no file that expires, no
+ * private key in the repository, no program to install.
  */
 import { generateKeyPairSync, sign } from "node:crypto"
 

@@ -1,4 +1,4 @@
-/** A little OTLP collector: it takes what is sent over HTTP and keeps the bytes, so that a test may look for secrets. */
+/** A small OTLP collector. It keeps the bytes that arrive over HTTP, so that a test can search them for secrets. */
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import type { AddressInfo } from "node:net"
 import { gunzipSync } from "node:zlib"

@@ -1,8 +1,8 @@
 /**
- * The OpenAPI document as a judge of requests and answers.
+ * A checker of requests and answers by the OpenAPI document.
  *
- * It knows the server by its document alone: which answer a path, method and status may have, and whether a request is
- * one that the document allows.
+ * It knows the server by its document only: the answer that a path, method and status may have, and whether the
+ * document allows a request.
  */
 import { Ajv2020 } from "ajv/dist/2020.js"
 import type { ValidateFunction } from "ajv"
@@ -28,7 +28,7 @@ export interface Asked {
 
 export interface Found {
   readonly template: string
-  /** Null when the path is there and the method is not. */
+  /** Null when the path exists without the method. */
   readonly operation: Node | null
   readonly parts: Readonly<Record<string, string>>
 }
@@ -36,9 +36,9 @@ export interface Found {
 export interface Contract {
   readonly document: Node
   readonly find: (method: string, path: string) => Found | null
-  /** What is wrong with an answer; nothing when it is as documented. */
+  /** The problems of an answer; empty when it is as documented. */
   readonly answerProblems: (asked: Pick<Asked, "method" | "url">, told: Told) => ReadonlyArray<string>
-  /** What is wrong with a request. */
+  /** The problems of a request. */
   readonly requestProblems: (asked: Asked) => ReadonlyArray<string>
 }
 
@@ -60,10 +60,10 @@ const isWellEncoded = (query: string): boolean => {
   }
 }
 
-/** The one path that is known as it is written, before anything is decoded. */
+/** The one path that is compared before it is decoded. */
 const own = "/openapi.json"
 
-/** Text as the value that a parameter's schema speaks of. */
+/** The text of a parameter as a value of its schema's type. */
 const coerced = (schema: Node, text: string): unknown => {
   const { type } = schema
   if (type === "integer") return /^-?\d+$/.test(text) ? Number(text) : text
@@ -83,7 +83,7 @@ export const contract = (document: Node): Contract => {
     return node
   }
 
-  /** The place that a node is really at. */
+  /** The place of a node, with its reference followed. */
   const real = (pointer: ReadonlyArray<string>): ReadonlyArray<string> => {
     const { $ref: reference } = at(pointer)
     return typeof reference === "string"
@@ -122,7 +122,7 @@ export const contract = (document: Node): Contract => {
     )
     if (best === undefined) return null
     const item = at(["paths", best.template])
-    // Methods are told apart by case: get is none.
+    // Methods are case-sensitive: `get` is not a method.
     const operation = method === method.toUpperCase() ? item[method.toLowerCase()] : undefined
     const parts = Object.fromEntries(
       best.parts.flatMap((part, index) => (part.startsWith("{") ? [[part.slice(1, -1), segments[index]!]] : []))
@@ -136,7 +136,7 @@ export const contract = (document: Node): Contract => {
     if (found?.operation === null || found === null) {
       if (status === 401 || status === 403) return ["paths", "/me", "get", "responses", String(status)]
       if (found !== null && status === 405) return ["components", "responses", "MethodNotAllowed"]
-      // A record of a resource that offers nothing on one record is a path without methods.
+      // A resource without operations on one record has a path without methods.
       if (found === null && status === 405) return ["components", "responses", "MethodNotAllowed"]
       return found === null && status === 404 ? ["components", "responses", "UnknownPath"] : null
     }
@@ -169,7 +169,7 @@ export const contract = (document: Node): Contract => {
     try {
       return [...problems, ...problemsAt([...pointer, "content", type, "schema"], JSON.parse(text))]
     } catch {
-      return [...problems, `the body is no JSON: ${text.slice(0, 100)}`]
+      return [...problems, `the body is not JSON: ${text.slice(0, 100)}`]
     }
   }
 
@@ -209,7 +209,7 @@ export const contract = (document: Node): Contract => {
       const schema = [...place, "requestBody", "content", "application/json", "schema"]
       return [...problems, ...problemsAt(schema, JSON.parse(text))]
     } catch {
-      return [...problems, "the body is no JSON"]
+      return [...problems, "the body is not JSON"]
     }
   }
 

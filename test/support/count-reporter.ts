@@ -1,4 +1,4 @@
-/** Ends a test run with one plain line of counts, for whoever reads the output with a program. */
+/** A vitest reporter that ends a run with one plain line of counts, for programs that read the output. */
 import type { Reporter, TestModule } from "vitest/node"
 
 export default class CountReporter implements Reporter {

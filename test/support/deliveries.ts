@@ -1,4 +1,4 @@
-/** Deliveries as the service signs them, for tests of the receiver; written apart from both sender and receiver. */
+/** Deliveries signed as the service does, for tests of the receiver; written without code of sender or receiver. */
 import { createHmac } from "node:crypto"
 
 export const bodyOf = (id: string, more: Readonly<Record<string, unknown>> = {}): string =>
@@ -18,7 +18,7 @@ export const mac = (secret: string, t: number | string, body: string | Uint8Arra
 export const signatureOf = (secret: string, t: number, body: string | Uint8Array): string =>
   `t=${t},v1=${mac(secret, t, body)}`
 
-/** Ways to forge a delivery whose body is `body`: the headers that are sent, and what is sent as the body. */
+/** Ways to forge a delivery with this body: the headers and the body to send. */
 export const forgeries = (
   secret: string,
   otherSecret: string,

@@ -1,23 +1,21 @@
-/**
- * A way to the database that can be shut: connections are cut and refused, or nothing that is said comes through.
- */
+/** A proxy for a database that can be shut: connections are cut and refused, or no bytes pass. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
 import { Effect, Redacted, type Scope } from "effect"
 
 export interface Gate {
   /** The same database, through the gate. */
   readonly url: Redacted.Redacted
-  /** Cuts every connection and takes no new one. */
+  /** Cuts every connection and accepts no new one. */
   readonly shut: Effect.Effect<void>
-  /** Lets through again. */
+  /** Lets connections and bytes pass again. */
   readonly open: Effect.Effect<void>
-  /** Connections stand and new ones are taken, and nothing that is said on them comes through until it is opened. */
+  /** Keeps and accepts connections, but passes no bytes until it is opened. */
   readonly hang: Effect.Effect<void>
-  /** Connections that stand. */
+  /** Number of open connections. */
   readonly connections: () => number
 }
 
-/** Ends with the scope. */
+/** Starts a gate. It ends with the scope. */
 export const makeGate = (database: Redacted.Redacted): Effect.Effect<Gate, never, Scope.Scope> =>
   Effect.gen(function* () {
     const target = new URL(Redacted.value(database))
@@ -26,7 +24,7 @@ export const makeGate = (database: Redacted.Redacted): Effect.Effect<Gate, never
     let server: Server | null = null
     let port = 0
     const pass = (client: Socket) => {
-      // It came while the gate was being shut.
+      // The connection arrived while the gate was being shut.
       if (server === null) {
         client.destroy()
         return

@@ -1,4 +1,4 @@
-/** What `config/metrics.md` lists, and what `/metrics` says, in one form. */
+/** The metrics that `config/metrics.md` lists, and those of a `/metrics` response, in one form. */
 import { readFileSync } from "node:fs"
 
 export interface ListedMetric {
@@ -8,7 +8,7 @@ export interface ListedMetric {
 
 const file = new URL("../../config/metrics.md", import.meta.url)
 
-/** The list by name. Throws on a row that it cannot read, and on a name that is listed twice. */
+/** The listed metrics by name. Throws on a row that cannot be parsed, and on a name that is listed twice. */
 export const listed = (): ReadonlyMap<string, ListedMetric> => {
   const all = new Map<string, ListedMetric>()
   for (const line of readFileSync(file, "utf8").split("\n")) {
@@ -28,7 +28,10 @@ export interface Told extends ListedMetric {
   readonly samples: ReadonlyArray<{ readonly labels: Readonly<Record<string, string>>; readonly value: number }>
 }
 
-/** What was told by name; the labels are those of every sample. Throws on what Prometheus could not read. */
+/**
+ * The metrics of a response by name, with the labels that all samples have. Throws on text that Prometheus could not
+ * parse.
+ */
 export const told = (text: string): ReadonlyMap<string, Told> => {
   const all = new Map<string, Told>()
   const wrong = (line: string) => new Error(`/metrics: ${line}`)

@@ -1,8 +1,8 @@
 /**
- * What an operator looks at: the reference server with two companies, a warehouse with a history of its own, and
- * `tributary serve` with its page, all of them real processes.
+ * The environment of an operator: the reference server with two companies, a warehouse with a history, and `tributary
+ * serve` with its page, all of them real processes.
  *
- * Promise: everything that is started here ends with {@link Operator.close}, and its folder and database go.
+ * Promise: {@link Operator.close} ends everything that is started here, and removes its folder and database.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { request } from "node:https"
@@ -16,19 +16,19 @@ import { certificate } from "./certificate.ts"
 import { signatureOf } from "./deliveries.ts"
 import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
 
-/** `tributary serve` at work. */
+/** A running `tributary serve`. */
 export interface Served {
   /** The page's address. */
   readonly url: string
-  /** Opens a session where there is no password; the page's address where there is one. */
+  /** Opens a session when there is no password; otherwise the page's address. */
   readonly link: string
-  /** Where deliveries are received, and whom its certificate is to be believed by. */
+  /** The address that receives deliveries, and the CA of its certificate. */
   readonly hooks: string
   readonly ca: string
   readonly pid: number
-  /** What it said on standard error so far. */
+  /** The standard error so far. */
   readonly told: () => string
-  /** Told to end; answers its code. */
+  /** Stops it and returns its exit code. */
   readonly stop: () => Promise<number | null>
   readonly kill: () => Promise<void>
 }
@@ -39,16 +39,16 @@ export interface Operator {
   readonly folder: string
   readonly query: <Row extends object>(text: string, values?: ReadonlyArray<unknown>) => Promise<Array<Row>>
   readonly run: (args: ReadonlyArray<string>) => Promise<Awaited<CommandRun["done"]>>
-  /** Shows its page at a free port unless `dashboard` says where, and receives where the configuration says. */
+  /** Starts `serve`. Its page is on a free port unless `dashboard` is given. It receives at the configured address. */
   readonly serve: (more?: {
     readonly dashboard?: string
     readonly listen?: string
     readonly env?: Readonly<Record<string, string>>
     readonly nodeOptions?: string
   }) => Promise<Served>
-  /** The source takes so long for each of the next two requests of a resource. */
+  /** Delays each of the next two requests of a resource. */
   readonly slowly: (resource: string, ms: number) => Promise<void>
-  /** A new customer at the source; answers its number. */
+  /** Creates a customer at the source and returns its id. */
   readonly customer: (name: string) => Promise<number>
   readonly close: () => Promise<void>
 }
@@ -63,19 +63,19 @@ const freePort = (): Promise<number> =>
     })
   })
 
-/** What cannot be landed: Postgres holds no NUL. */
+/** A record that cannot be landed: Postgres stores no NUL. */
 export const oddCustomer = { id: 9_001, name: "Odd \u0000 <script>Ltd.</script>" }
 /** The resource that fails, and the one that the token may not read; both of `south`. */
 export const failing = "vendors"
 export const barred = "employees"
-/** Was read long ago, and runs only if asked. */
+/** A resource that was read long ago, and runs only on request. */
 export const late = "zones"
-/** Signed with a secret that is configured; about a resource that the token may not read. */
+/** An event signed with a configured secret, about a resource that the token may not read. */
 export const deadEvent = "evt_dead_1"
 
 const broken = { kind: "status", status: 500, path: `/${failing}`, body: "<script>alert('no')</script> is broken" }
 
-/** Refused at the source: one was pushed from a file, the other inserted by SQL. */
+/** Records that the source rejects: one was pushed from a file, the other inserted by SQL. */
 export const pushedExternalId = "T-2"
 export const insertedExternalId = "S-1"
 
@@ -108,7 +108,7 @@ dashboard: { listen: "127.0.0.1:0" }
 
 const json = (value: unknown) => JSON.stringify(value)
 
-/** Makes everything but `serve`; `postgresUrl` is that of the server's administrator. */
+/** Creates everything except `serve`. `postgresUrl` is that of the server's superuser. */
 export const openOperator = async (postgresUrl: string): Promise<Operator> => {
   const ends: Array<() => Promise<unknown>> = []
   const close = async () => {
@@ -247,9 +247,12 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
   return { reference, databaseUrl, folder, query, run, serve, slowly, customer }
 }
 
-// --------------------------------------------------------------------------------------------------- what has happened
+// -------------------------------------------------------------------------------------------- the past and the present
 
-/** Runs before `serve` does: everything was synced once, with a failure and with a record that could not be landed. */
+/**
+ * The state before `serve` starts: everything was synced once, with a failure and with a record that could not be
+ * landed.
+ */
 export const past = async ({ reference, run, query }: Operator): Promise<void> => {
   await reference.control("POST", "/records", { company: 1, resource: "customers", records: [oddCustomer] })
   await reference.control("POST", "/faults", { rules: [broken] })
@@ -265,8 +268,8 @@ export const past = async ({ reference, run, query }: Operator): Promise<void> =
 }
 
 /**
- * While `serve` runs: events come in, one of them for nothing; a push is refused; a resource rests. Nobody delivers to
- * `south`, which is a gap.
+ * The state while `serve` runs. Events arrive, one of them as a dead letter. A push is rejected. A resource is paused.
+ * `south` has no subscription, which is a gap.
  */
 export const present = async (
   { reference, run, query, customer, folder }: Operator,
@@ -297,11 +300,11 @@ export const present = async (
   )
   const pushed = await run(["push", "customers", "--from", "new.csv", "--company", "north"])
   if (pushed.code !== 4) throw new Error(`push: ${pushed.code} ${pushed.stderr}`)
-  // Nobody pushes this one: serve finds it.
+  // This row belongs to no push: serve finds it.
   await query("insert into tributary.outbox (company, resource, record) values ('north', 'customers', $1)", [
     json({ externalid: insertedExternalId, customercode: "TEST03", name: "Three", invoiceterm: "Net 3O" })
   ])
-  // An hour of a budget in use: a busy quarter of an hour, a refusal with a hold, and minutes that nobody measured.
+  // An hour of a used budget: a busy quarter of an hour, a 429 with a pause, and minutes without a measurement.
   await query(
     "update tributary.budgets set rate_limited_count = 1, last_429_at = tributary.now() - interval '25 minutes'"
   )
@@ -320,7 +323,7 @@ export const present = async (
       where company = 'north' and resource = 'payments'`
   )
   await until(
-    "everything has come in",
+    "all events have arrived",
     () =>
       query<{ waiting: number; dead: number; gaps: number; refused: number; running: number }>(
         `select (select count(*) from tributary.inbox where state = 'pending')::int as waiting,
@@ -344,7 +347,7 @@ const post = (url: string, ca: string, body: string, headers: Readonly<Record<st
     sent.end(body)
   })
 
-/** A stand with its past and its present, and `serve` at work on it. */
+/** An operator with past and present state, and a running `serve`. */
 export const openServed = async (
   postgresUrl: string
 ): Promise<{ readonly operator: Operator; readonly served: Served }> => {

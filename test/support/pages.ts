@@ -1,5 +1,6 @@
 /**
- * The pages on a warehouse of their own, for tests: a real listener, a real Postgres, and a source that is asked nothing.
+ * The pages on a warehouse of their own, for tests: a real listener, a real Postgres, and a source that receives no
+ * request.
  */
 import * as http from "node:http"
 import { Effect, Redacted, Schedule } from "effect"
@@ -10,7 +11,7 @@ import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { engineDefault } from "../../src/sync/SyncResource.ts"
 import { scripted } from "./tiny.ts"
 
-/** A company of which only the name is of use to the pages. */
+/** A company with the fields that the pages use. */
 export const shownCompany = (name: string, number: bigint): ShownCompany => ({
   name,
   connector: scripted(number, () => ({ records: [], next: null })).connector,
@@ -34,7 +35,7 @@ export interface Ask {
   readonly body?: string
 }
 
-/** One request, with exactly these headers beside Host. */
+/** Sends one request with exactly these headers and Host. */
 export const ask = (url: string, { method = "GET", headers = {}, body }: Ask = {}): Effect.Effect<Reply> =>
   Effect.callback((resume) => {
     const request = http.request(url, { method, headers, agent: false }, (response) => {
@@ -50,7 +51,7 @@ export const ask = (url: string, { method = "GET", headers = {}, body }: Ask = {
     return Effect.sync(() => request.destroy())
   })
 
-/** Sends a form as a browser does from a page of ours. */
+/** Sends a form as a browser does from one of our pages. */
 export const post = (url: string, fields: Readonly<Record<string, string>>, headers: http.OutgoingHttpHeaders = {}) =>
   ask(url, {
     method: "POST",
@@ -85,7 +86,7 @@ export const listening = (options: Partial<Dashboard.DashboardOptions> = {}) =>
 
 export const withPassword = { password: Redacted.make(password) }
 
-/** Listens, and shows these companies of the warehouse at hand. */
+/** Listens, and shows these companies of the current warehouse. */
 export const showing = Effect.fnUntraced(function* (
   companies: ReadonlyArray<ShownCompany>,
   options: Partial<Dashboard.DashboardOptions> = {}
@@ -95,7 +96,7 @@ export const showing = Effect.fnUntraced(function* (
   return dashboard.url
 })
 
-/** {@link showing}, with a session by the link that `serve` prints: its headers bring it along. */
+/** {@link showing} with a session, opened by the link that `serve` prints. The headers contain its cookie. */
 export const acting = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>) {
   const dashboard = yield* listening()
   yield* Effect.forkScoped(dashboard.connect(companies))
@@ -108,8 +109,9 @@ export const acting = Effect.fnUntraced(function* (companies: ReadonlyArray<Show
 })
 
 /**
- * A ledger as a few weeks leave it: so many resources of each company, with runs, tasks, checkpoints, counts, quarantine.
- * Every seventh resource is late, every eleventh fails, every thirteenth is paused, every seventeenth has quarantine.
+ * Fills the ledger as a few weeks would: the given number of resources for each company, with runs, tasks, checkpoints,
+ * counts and quarantine. Every seventh resource is late, every eleventh fails, every thirteenth is paused, every
+ * seventeenth has quarantine.
  */
 export const seed = Effect.fnUntraced(function* (
   companies: ReadonlyArray<readonly [name: string, number: number]>,

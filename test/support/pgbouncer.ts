@@ -1,6 +1,6 @@
 /**
- * A PgBouncer of its own in front of the test server. Nothing is installed here: where there is no `pgbouncer`, tests are
- * skipped and say so.
+ * A PgBouncer in front of the test server. Nothing is installed here: without `pgbouncer`, tests are skipped with the
+ * reason.
  */
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -13,8 +13,8 @@ const program = "pgbouncer"
 
 const isThere = spawnSync(program, ["--version"]).error === undefined
 
-/** Why tests with PgBouncer are skipped; null where they run. */
-export const absent: string | null = isThere ? null : "skipped: there is no pgbouncer here (apt-get install pgbouncer)"
+/** Why tests with PgBouncer are skipped; null when they run. */
+export const absent: string | null = isThere ? null : "skipped: pgbouncer is not installed (apt-get install pgbouncer)"
 if (absent !== null) process.stderr.write(`${absent}\n`)
 
 const freePort = (): Promise<number> =>
@@ -33,7 +33,7 @@ const answers = (port: number): Promise<boolean> =>
     socket.once("error", () => resolve(false))
   })
 
-/** The same database behind a PgBouncer in this mode; it ends with the scope. */
+/** The same database behind a PgBouncer in this mode. It ends with the scope. */
 export const pooled = (
   url: Redacted.Redacted,
   mode: "session" | "transaction" | "statement",
@@ -61,7 +61,7 @@ export const pooled = (
       ].join("\n")
     )
     yield* Effect.acquireRelease(
-      // It refuses to run as root.
+      // PgBouncer refuses to run as root.
       Effect.sync(() =>
         spawn(program, ["-q", file], { stdio: "ignore", ...(process.getuid?.() === 0 ? { uid: 65_534 } : {}) })
       ),

@@ -1,8 +1,8 @@
 /**
  * One embedded Postgres for a whole vitest run, in a folder of its own under the temporary folder.
  *
- * Promise: neither server nor folder outlive the run. A run that ends removes them itself; for one that is killed, a
- * watchdog does (`postgres-watchdog.ts`), a process that notices by the end of its input.
+ * Promise: neither server nor folder outlives the run. A run that ends removes them itself. For a killed run, a
+ * watchdog process (`postgres-watchdog.ts`) does so when its input ends.
  */
 import { spawn } from "node:child_process"
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
@@ -18,18 +18,18 @@ import * as Migrations from "../../src/postgres/Migrations.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The server of this run: a URL of its administrator, with the password. */
+    /** The server of this run: a URL of its superuser, with the password. */
     readonly postgresUrl: string
-    /** A database to copy: all migrations are applied to it, and it has no rows. */
+    /** A database to copy: migrated, without rows. */
     readonly migratedDatabase: string
-    /** How `create database` copies: the fastest way that the server has. */
+    /** How `create database` copies: the fastest strategy of the server. */
     readonly copyStrategy: string
   }
 }
 
 const migratedDatabase = "test_migrated"
 
-/** Makes the database that tests copy, and tells them of it and of the server. */
+/** Creates the database that tests copy, and provides its name and the server's URL. */
 const provide = async (project: TestProject, postgresUrl: string): Promise<void> => {
   const client = new pg.Client({ connectionString: postgresUrl })
   await client.connect()
@@ -44,19 +44,19 @@ const provide = async (project: TestProject, postgresUrl: string): Promise<void>
   await client.end()
   project.provide("postgresUrl", postgresUrl)
   project.provide("migratedDatabase", migratedDatabase)
-  // Postgres 14 has this way only, and no word for it.
+  // Postgres 14 has only this strategy, without a keyword for it.
   project.provide("copyStrategy", version.rows[0]!.number >= 150000 ? "strategy file_copy" : "")
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // Another version, that `test/postgres/run.ts` started.
+  // Another version, started by `test/postgres/run.ts`.
   const given = process.env["TEST_POSTGRES_URL"]
   if (given !== undefined) {
     await provide(project, given)
     return () => Promise.resolve()
   }
   const folder = mkdtempSync(join(tmpdir(), "tributary-test-"))
-  // mkdtemp makes it private; as root, the server runs as another user, who has to pass.
+  // mkdtemp makes it private. As root, the server runs as another user, who needs access.
   chmodSync(folder, 0o755)
   const root = join(folder, "postgres")
   const watchdog = spawn(

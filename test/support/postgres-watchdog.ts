@@ -1,8 +1,8 @@
 /**
- * Ends what a killed test run left: `node postgres-watchdog.ts <folder> <root>`.
+ * The watchdog that cleans up after a killed test run: `node postgres-watchdog.ts <folder> <root>`.
  *
- * Its standard input is a pipe from the run. The pipe ends when the run does, however it does; then the server is
- * entered and left like by any other user, which stops it, and the folder is removed.
+ * Its standard input is a pipe from the run. The pipe ends whenever the run ends. Then the watchdog joins the server
+ * and leaves it like any other user, which stops it, and removes the folder.
  */
 import { existsSync, rmSync } from "node:fs"
 import { Effect } from "effect"

@@ -1,7 +1,8 @@
 /**
  * A fresh database for every test, on the one server of the run (`postgres-global.ts`).
  *
- * Promise: a test sees no row of another one, whatever runs beside it; its database goes with its scope.
+ * Promise: a test sees no row of another one, also when they run at the same time. Its database is dropped with its
+ * scope.
  */
 import { randomUUID } from "node:crypto"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
@@ -10,7 +11,7 @@ import { inject } from "vitest"
 import { query } from "../../src/postgres/Connection.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../src/postgres/Database.ts"
 
-/** The server of the run itself, as its administrator; for tests that need a database of another name. */
+/** The server of the run, as its superuser; for tests that need a database of another name. */
 export const serverUrl = Effect.sync(() => Redacted.make(inject("postgresUrl")))
 
 const administer = (statement: string): Effect.Effect<void, DatabaseError> =>
@@ -31,15 +32,15 @@ const databaseFrom = (template: () => string): Effect.Effect<Redacted.Redacted, 
     return Redacted.make(url.href)
   })
 
-/** The URL of an empty database that is dropped with the scope, whoever is still connected. */
+/** The URL of an empty database that is dropped with the scope, even if connections are open. */
 export const freshDatabase = databaseFrom(() => "template1")
 
-/** The same as a layer; `Layer.fresh` is not needed: every build makes its own. */
+/** The same as a layer. `Layer.fresh` is not needed: every build creates its own database. */
 export const layerDatabase: Layer.Layer<Database, DatabaseError> = Layer.unwrap(
   Effect.map(freshDatabase, Database.layerUrl)
 )
 
-/** The same database as another process would use it: with connections and locks of its own. */
+/** The same database as another process uses it: with its own connections and locks. */
 export const otherProcess: Effect.Effect<
   Context.Service.Shape<typeof Database>,
   DatabaseError,
@@ -50,10 +51,10 @@ export const otherProcess: Effect.Effect<
   return Context.get(yield* Layer.build(Layer.fresh(Database.layerUrl(Redacted.make(url)))), Database)
 })
 
-/** With the pool for ordinary queries beside it. */
+/** Also with the pool for ordinary queries. */
 export const layerSql = Layer.provideMerge(sqlLayer, layerDatabase)
 
-/** A copy counts as a copy of an installation (`PushPause.ts`); these are installations of their own. */
+/** A copied database counts as a copy of an installation (`PushPause.ts`). This makes it an installation of its own. */
 const ownInstallation = Layer.effectDiscard(
   Effect.flatMap(
     SqlClient.SqlClient,
@@ -61,7 +62,7 @@ const ownInstallation = Layer.effectDiscard(
   )
 )
 
-/** The same, and all migrations are applied. */
+/** The same, with all migrations applied. */
 export const layerWarehouse = ownInstallation.pipe(
   Layer.provideMerge(sqlLayer),
   Layer.provideMerge(

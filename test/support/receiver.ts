@@ -1,9 +1,9 @@
 /**
  * A receiver in a process of its own, for tests that kill it and for the bench: listener, receiver and inbox on the
- * database that it is told, with one secret for every company. It ends with its input.
+ * given database, with one secret for every company. It ends with its input.
  *
- * `--database URL` (none: nothing is stored, every event is called stored) · `--secret TEXT` · `--writers N` ·
- * `--gate`: before each answer it prints the line `stored` and waits until a line comes in.
+ * `--database URL` (absent: nothing is stored, and every event is reported as stored) · `--secret TEXT` · `--writers N`
+ * · `--gate`: before each answer it prints the line `stored` and waits for a line of input.
  */
 import { createInterface } from "node:readline"
 import { parseArgs } from "node:util"

@@ -1,6 +1,6 @@
 /**
- * The product's own processes, for tests that kill and measure: the reference server and commands, as anybody would
- * start them.
+ * The product's own processes, for tests that kill and measure: the reference server and commands, started as a user
+ * starts them.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -13,7 +13,7 @@ export interface ReferenceProcess {
   readonly baseUrl: string
   readonly controlUrl: string
   readonly pid: number
-  /** Calls the control plane; throws on an answer that is no success. */
+  /** Calls the control plane. Throws on an answer that is not a success. */
   readonly control: (method: string, path: string, body?: unknown) => Promise<unknown>
   /** Lines of an NDJSON answer of the control plane. */
   readonly lines: (path: string) => Promise<ReadonlyArray<string>>
@@ -26,7 +26,7 @@ const exited = (child: ChildProcess): Promise<void> =>
     ? Promise.resolve()
     : new Promise((resolve) => child.once("exit", () => resolve()))
 
-/** Starts a reference server of its own. */
+/** Starts a reference server. */
 export const startReference = async (
   options: ReadonlyArray<string> = ["--data", "empty"]
 ): Promise<ReferenceProcess> => {
@@ -74,7 +74,7 @@ export interface CommandRun {
   }>
 }
 
-/** Starts a `tributary` command in a folder of its own choice. */
+/** Starts a `tributary` command in the given folder. */
 export const startCommand = (
   args: ReadonlyArray<string>,
   options: { readonly cwd: string; readonly env: Readonly<Record<string, string>> }

@@ -1,6 +1,4 @@
-/**
- * A reference server that nobody else uses, without a limit, beside a warehouse that has the tables of some resources.
- */
+/** A reference server for one test, without a request limit, and a warehouse with the tables of some resources. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,7 +11,7 @@ import { type ReferenceProcess, startReference } from "./reference.ts"
 
 export class Source extends Context.Service<Source, ReferenceProcess>()("test/support/Source") {}
 
-/** Both, and what a client of the server needs. */
+/** Both, and the services that a client of the server needs. */
 export const layerSource = (tables: ReadonlyArray<Table>) =>
   Layer.effect(
     Source,

@@ -1,6 +1,6 @@
 /**
- * A folder that a reader of the documents could sit in front of: `tributary` and `npx tributary` there are the checkout's,
- * the environment names a reference server with a small business as the installation, and an empty database.
+ * A folder for running the commands of the documents: `tributary` and `npx tributary` there are the checkout's. The
+ * environment names a reference server with a small business as the installation, and an empty database.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
@@ -22,25 +22,25 @@ export interface Ran {
 export interface Stage {
   readonly world: World
   readonly token: string
-  /** Where `webhooks.listen` of the configuration is, with TLS that the reference server trusts. */
+  /** The address of `webhooks.listen` of the configuration, with TLS that the reference server trusts. */
   readonly receiverUrl: string
-  /** Ports that were free when the stage was made. */
+  /** Ports that were free when the stage was created. */
   readonly ports: readonly [number, number]
-  /** Writes a file of the folder. */
+  /** Writes a file into the folder. */
   readonly file: (name: string, text: string) => void
-  /** Runs a line of shell to its end. */
+  /** Runs a shell command to its end. */
   readonly shell: (line: string) => Effect.Effect<Ran>
   /**
-   * Starts a line of shell that goes on until it is stopped; answers once it has printed what says that it is ready. It
-   * ends with the scope, if nobody has stopped it before.
+   * Starts a shell command that runs until it is stopped. Returns when it has printed the text that means ready. It
+   * ends with the scope at the latest.
    */
   readonly begin: (line: string, ready: RegExp) => Effect.Effect<Begun, Error>
-  /** Runs a line in a terminal, and types an answer at each of these questions, once, as soon as it is asked. */
+  /** Runs a command in a terminal, and types each answer once, as soon as its question appears. */
   readonly converse: (line: string, answers: ReadonlyArray<readonly [RegExp, string]>) => Effect.Effect<Ran>
 }
 
 export interface Begun {
-  /** As Ctrl-C in its terminal would. */
+  /** Stops it as Ctrl-C in its terminal does. */
   readonly stop: Effect.Effect<Ran>
 }
 
@@ -51,7 +51,7 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** `psql` for a machine that has none: runs what comes in as one text. */
+/** A substitute for `psql` where it is not installed: runs its input as one text. */
 const psqlStandIn = (pg: string) => `#!${process.execPath}
 const { Client } = require(${JSON.stringify(pg)})
 const { text } = require("node:stream/consumers")
@@ -76,7 +76,7 @@ const until = (holds: () => boolean, orElse: () => Error, seconds: number) =>
     return Effect.sync(() => clearInterval(timer))
   })
 
-/** Everything of it ends with the scope. */
+/** A stage. All of it ends with the scope. */
 export const makeStage = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
   const { folder, reference, databaseUrl } = world
@@ -87,7 +87,7 @@ export const makeStage = Effect.gen(function* () {
     mkdirSync(dirname(join(folder, name)), { recursive: true })
     writeFileSync(join(folder, name), text)
   }
-  // The embedded Postgres of the demo runs as another user when this is root.
+  // The embedded Postgres of the demo runs as another user when this process is root.
   chmodSync(folder, 0o755)
   file("cert.pem", cert)
   file("key.pem", key)
@@ -111,7 +111,7 @@ export const makeStage = Effect.gen(function* () {
     DATABASE_URL: databaseUrl,
     SERVICE_API_URL: reference.baseUrl,
     SERVICE_API_TOKEN: token,
-    // The certificate of its own that receives deliveries.
+    // The certificate of the stage's receiver.
     NODE_EXTRA_CA_CERTS: join(folder, "cert.pem"),
     PGHOST: at.hostname,
     PGPORT: at.port,
@@ -123,7 +123,7 @@ export const makeStage = Effect.gen(function* () {
     const child = spawn(program[0]!, program.slice(1), {
       cwd: folder,
       env,
-      // A group of its own, as a terminal gives every command.
+      // A process group of its own, as a terminal gives every command.
       detached: true,
       stdio: ["pipe", "pipe", "pipe"]
     })
@@ -173,7 +173,7 @@ export const makeStage = Effect.gen(function* () {
         60
       ).pipe(
         Effect.andThen(Effect.suspend(() => (ready.test(printed()) ? Effect.void : Effect.fail(told("ended early"))))),
-        // What is not ready is in the way of what comes next.
+        // A command that is not ready would disturb the next one.
         Effect.onError(() => Effect.sync(() => signal(one.child, "SIGKILL")))
       )
       return {
@@ -187,7 +187,7 @@ export const makeStage = Effect.gen(function* () {
     }),
     converse: (line, answers) =>
       Effect.promise(async () => {
-        // The terminal is one of util-linux, since Node has none.
+        // The terminal is that of util-linux, since Node has none.
         const one = launch(line, ["script", "--quiet", "--return", "--command", `bash -c '${line}'`, "/dev/null"])
         running.add(one)
         const left = [...answers]

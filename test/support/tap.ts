@@ -1,16 +1,16 @@
 /**
- * What stands between a command and the world: a loopback proxy for its requests and one for its database.
+ * A tap between a command and the world: a loopback proxy for its requests and one for its database.
  *
- * Promise: everything that a command says passes here first, in order, and whoever watches is asked before it goes on.
- * So a command can be stopped at an exact place (after the k-th request was answered and before it learns so, between a
- * commit and the news of it), however fast or slow the machine is.
+ * Promise: every byte that a command sends passes here first, in order, and the watcher is called before it goes on. So
+ * a command can be stopped at an exact place, independent of the machine's speed. Examples: after the k-th request was
+ * answered and before the answer arrives; between a commit and its confirmation.
  */
 import { Agent, createServer as createHttpServer, type IncomingMessage, request, type ServerResponse } from "node:http"
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
 
-/** Where a command stands. */
+/** A moment in the work of a command. */
 export type Moment =
-  /** A request: it has come, it was answered, half of the answer has passed, all of it has. Numbered from 1. */
+  /** A request: received, answered, half of the answer passed, the whole answer passed. Numbered from 1. */
   | {
       readonly kind: "request"
       readonly number: number
@@ -18,16 +18,16 @@ export type Moment =
       readonly path: string
       readonly stage: "asked" | "answered" | "half" | "told"
     }
-  /** A message to the database, before it goes on. Numbered from 1; the text is empty where it carries no statement. */
+  /** A message to the database, before it goes on. Numbered from 1. The text is empty when it has no statement. */
   | { readonly kind: "message"; readonly number: number; readonly text: string }
-  /** A landing: it asks for its turn, its first rows come, it commits, it has committed, it knows so. */
+  /** A landing: its transaction begins, its first rows arrive, it commits, it has committed, the command knows so. */
   | {
       readonly kind: "landing"
       readonly number: number
       readonly stage: "opened" | "rows" | "commit" | "committed" | "told"
     }
 
-/** Asked before a command's word goes on; what it returns is waited for. */
+/** Called before a message of the command goes on; its promise is awaited. */
 export type Watcher = (moment: Moment) => Promise<void> | void
 
 export interface Counts {
@@ -36,19 +36,19 @@ export interface Counts {
   readonly landings: number
 }
 
-/** What one command does, as it was seen so far. */
+/** The work of one command so far. */
 export interface Watched {
   readonly counts: () => Counts
-  /** Whether a landing is between its turn and the news of its commit. */
+  /** Whether a landing is between its begin and the confirmation of its commit. */
   readonly isLanding: () => boolean
-  /** Our ends of its connections to the database, by which the database knows them. */
+  /** The tap's ports of its connections to the database, by which the database knows them. */
   readonly databasePorts: () => ReadonlyArray<number>
 }
 
 export interface Tap {
   readonly baseUrl: string
   readonly databaseUrl: string
-  /** From here on it is another command that speaks: counts begin at 0, and connections of the one before are cut. */
+  /** Begins to watch another command: counts begin at 0, and connections of the previous one are cut. */
   readonly watch: (watcher: Watcher) => Watched
   readonly close: () => Promise<void>
 }
@@ -71,13 +71,13 @@ const listen = (server: Server): Promise<number> =>
     server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port))
   })
 
-/** A message of a client of Postgres: its type (none at the start of a connection) and its bytes. */
+/** A message of a Postgres client: its type (none at the start of a connection) and its bytes. */
 interface Message {
   readonly type: string
   readonly bytes: Buffer
 }
 
-/** Splits what a client says into messages; the first one of a connection has no type. */
+/** Splits the bytes of a client into messages. The first one of a connection has no type. */
 const messages = () => {
   let rest: Buffer = Buffer.alloc(0)
   let isFirst = true
@@ -96,7 +96,7 @@ const messages = () => {
   }
 }
 
-/** The statement of a message: of a simple query, or of one that is parsed. */
+/** The statement of a simple query or of a parse message. */
 const textOf = ({ type, bytes }: Message): string => {
   if (type === "Q") return bytes.toString("utf8", 5, bytes.length - 1)
   if (type !== "P") return ""
@@ -205,7 +205,7 @@ const passRequest = async (
   await tell("told")
 }
 
-/** Opens a tap before a service and a database. */
+/** Opens a tap in front of a service and a database. */
 export const openTap = async (upstream: { readonly baseUrl: string; readonly databaseUrl: string }): Promise<Tap> => {
   const service = new URL(upstream.baseUrl)
   const database = new URL(upstream.databaseUrl)

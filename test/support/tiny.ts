@@ -1,6 +1,4 @@
-/**
- * A tiny catalogue and a source in memory, for testing the engines apart from any real API.
- */
+/** A tiny catalogue and a source in memory, for testing the engine without a real API. */
 import { traits } from "../../connectors/service-v2/catalogue/traits.ts"
 import * as Effect from "effect/Effect"
 import { catalogue, type Catalogue } from "../../src/catalogue/Catalogue.ts"
@@ -21,7 +19,7 @@ import { resource, type Resource } from "../../connectors/service-v2/catalogue/r
 import type { ConnectorShape, Page, PageRequest, Rejected, SourceRecord } from "../../src/connector/Connector.ts"
 import { SourceError, type SourceReason } from "../../src/connector/SourceError.ts"
 
-/** Offers modifiedsince. */
+/** A resource with modifiedsince. */
 export const things: Resource = resource({
   path: "things",
   area: "shop",
@@ -44,7 +42,7 @@ export const things: Resource = resource({
   modifiedSince: true
 })
 
-/** Has to be read in full each time. */
+/** A resource that must be read in full each time. */
 export const plain: Resource = resource({
   path: "plains",
   area: "shop",
@@ -66,7 +64,10 @@ export const tiny: Catalogue = catalogue({
 
 export type Values = Readonly<Record<string, string | null | undefined>>
 
-/** A record of a resource from texts by field; a field left out is empty, one that is `undefined` was not carried. */
+/**
+ * A record of a resource from texts by field. An absent field is empty. A field that is `undefined` is missing in the
+ * record.
+ */
 export const record = (
   resource: Resource,
   values: Values & { readonly id: string },
@@ -95,7 +96,7 @@ export interface ScriptedSource {
   readonly connector: ConnectorShape
   readonly requests: Array<{ readonly resource: string; readonly since: string | null; readonly token: string | null }>
   script: Script
-  /** When reads begin, in milliseconds on the monotonic clock; grows by one at least with each. */
+  /** When reads begin, in milliseconds on the monotonic clock. It grows by at least one with each read. */
   now: number
 }
 
@@ -137,7 +138,7 @@ export const scripted = (companyId: bigint, script: Script): ScriptedSource => {
   return source
 }
 
-/** To be thrown by a script. */
+/** An error for a script to throw. */
 export const failing = (reason: SourceReason, attempts = 1): SourceError =>
   new SourceError({ reason, request: { method: "GET", path: "/things", requestId: "r0", attempts } })
 

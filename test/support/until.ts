@@ -1,8 +1,8 @@
-/** Waiting for what real programs do, by asking and never by the clock alone. */
+/** Waiting for real programs, by polling and never by the clock alone. */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 
-/** Asks until the answer is as wanted; the last answer is in the failure. */
+/** Repeats a question until the answer is as wanted. The failure contains the last answer. */
 export const until = <A>(what: string, question: Effect.Effect<A>, wanted: (answer: A) => boolean, seconds = 30) => {
   let last: A | undefined
   return question.pipe(

@@ -1,6 +1,6 @@
 /**
- * A whole installation for one test: a reference server in a process of its own, an empty database on the run's Postgres,
- * a folder for the configuration, and the `tributary` command.
+ * A whole installation for one test: a reference server in a process of its own, an empty database on the run's
+ * Postgres, a folder for the configuration, and the `tributary` command.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -20,7 +20,7 @@ export interface World {
   readonly reference: ReferenceProcess
   readonly folder: string
   readonly databaseUrl: string
-  /** Starts a command; `token` is that of the company, unless told otherwise. */
+  /** Starts a command. Its token is that of the company, unless `env` has another one. */
   readonly command: (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) => CommandRun
   /** Runs a command to its end. */
   readonly run: (
@@ -29,11 +29,11 @@ export interface World {
   ) => Effect.Effect<Awaited<CommandRun["done"]>>
   /** Writes `config/tributary.yaml`. */
   readonly configure: (yaml: string) => void
-  /** Asks the warehouse. */
+  /** Queries the warehouse. */
   readonly query: <Row extends object>(text: string) => Effect.Effect<ReadonlyArray<Row>>
   /** Compares a resource of a company with the server's own state. */
   readonly compare: (resource: string, companyId?: number) => Effect.Effect<Comparison>
-  /** Asserts that a sync ended with this code; shows what it said otherwise. */
+  /** Calls the control plane of the reference server. */
   readonly control: (method: string, path: string, body?: unknown) => Effect.Effect<unknown>
 }
 
@@ -42,7 +42,7 @@ export interface WorldOptions {
   readonly company: number
 }
 
-/** Everything of it ends with the scope. */
+/** An installation. All of it ends with the scope. */
 export const makeWorld = Effect.fnUntraced(function* (options: WorldOptions) {
   const reference = yield* Effect.acquireRelease(
     Effect.promise(() => startReference(options.data)),
@@ -57,7 +57,7 @@ export const makeWorld = Effect.fnUntraced(function* (options: WorldOptions) {
   const sql = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(databaseUrl))))
   const control = (method: string, path: string, body?: unknown) =>
     Effect.promise(() => reference.control(method, path, body))
-  // Tests are about other things than the request limit, unless they say so.
+  // No request limit, unless a test sets one.
   yield* control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
 
   const command: World["command"] = (args, env = {}) =>

@@ -1,4 +1,6 @@
-/** `node test/support/write-config-schema.ts`: writes the JSON Schema that stands beside the example. */
+/**
+ * The program that writes the JSON Schema beside the example configuration: `node test/support/write-config-schema.ts`.
+ */
 import { writeFileSync } from "node:fs"
 import { jsonSchema } from "../../src/configuration/Settings.ts"
 

@@ -16,7 +16,7 @@ const every = (everyMs: number, more: Partial<ResourceSchedule> = {}) =>
 const at = (text: string) => Date.parse(text)
 const minute = 60_000
 
-/** The times one after another, each run beginning at its time. */
+/** Consecutive times of a schedule, with each run beginning at its time. */
 const series = (of: ResourceSchedule, from: string, count: number): ReadonlyArray<string> => {
   const times: Array<string> = []
   for (let began = at(from); times.length < count;) {
@@ -86,7 +86,7 @@ describe("the schedule calculation", () => {
     assert.isUndefined(wrongCron("0 0 29 2 *"))
     assert.match(wrongCron("61 * * * *") ?? "", /is no cron expression/)
     assert.match(wrongCron("hourly") ?? "", /is no cron expression/)
-    assert.match(wrongCron("0 0 30 2 *") ?? "", /names no time that ever comes/)
+    assert.match(wrongCron("0 0 30 2 *") ?? "", /matches no time/)
   })
 
   it("spreads resources over the jitter, identically each time", () => {
@@ -130,7 +130,7 @@ describe("the schedule calculation", () => {
         const two = next(of, now + later, "k", began)!
         assert.isAtLeast(one, now)
         assert.isAtLeast(two, one)
-        if (one >= now + later) assert.strictEqual(two, one, "the time stands until it has come")
+        if (one >= now + later) assert.strictEqual(two, one, "the time stays the same until it has come")
       }),
       { numRuns: 500 }
     )
@@ -156,7 +156,7 @@ describe("the schedule calculation", () => {
         const { timing } = of
         const jitterDefault = timing.kind === "every" ? Math.min(Duration.toMillis(timing.interval) / 10, minute) : 0
         const jitterMs = Duration.toMillis(of.jitterMax ?? jitterDefault)
-        // Without its jitter the same time may have passed by then.
+        // Without its jitter the same time may already have passed.
         assert.isBelow(time - Math.max(plain, now), jitterMs + 1)
         const before = next({ ...of, jitterMax: Duration.zero }, time - jitterMs, key, began)!
         assert.isAtMost(before, time)

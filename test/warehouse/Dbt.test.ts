@@ -30,7 +30,7 @@ const Config = Schema.Struct({
 const named = <Arguments extends Schema.Struct.Fields>(fields: Arguments) =>
   Schema.Struct({ name: Schema.optionalKey(Schema.String), arguments: Schema.Struct(fields), config: Config })
 
-/** What dbt's documents allow of a test, as far as the file uses it. */
+/** The forms of a test in dbt's documents, as far as the file uses them. */
 const Test = Schema.Union([
   Schema.Literal("not_null"),
   Schema.Struct({ unique: named({ column_name: Schema.String }) }),
@@ -83,7 +83,7 @@ const models = readModels()
 const resources = [...serviceV2.resources.values()]
 const wish = { resources, models, datasets, freshnessOf: () => Duration.seconds(90) }
 
-/** The file as dbt reads it: anything that its documents do not have is refused. */
+/** The file as dbt reads it. A property that its documents do not contain is rejected. */
 const read = (sources: ReadonlyArray<Dbt.DbtSource>) =>
   Schema.decodeUnknownSync(File)(parse(stringify({ version: 2, sources }, { aliasDuplicateObjects: false })), {
     onExcessProperty: "error"
@@ -97,7 +97,7 @@ interface Compiled {
   readonly sql: string
 }
 
-/** What dbt's own generic tests become: their rows are the failures. */
+/** The SQL of dbt's own generic tests. Its rows are the failures. */
 const compiled = (table: (typeof erp & {})["tables"][number]): ReadonlyArray<Compiled> => {
   const relation = `"${datasets.current}"."${table.identifier ?? table.name}"`
   const of = (test: Test, columnName: string, where: string): Compiled => {
@@ -150,7 +150,7 @@ const compiled = (table: (typeof erp & {})["tables"][number]): ReadonlyArray<Com
 const tests = erp!.tables.flatMap(compiled)
 const kindOf = (name: string) => / (\w+)$/.exec(name)?.[1] ?? (name.endsWith("_exists") ? "relationships" : "unique")
 
-/** Names of the tests that find something, with how much. */
+/** Names of the tests that fail, with the number of rows. */
 const failing = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found = yield* Effect.forEach(
@@ -163,7 +163,7 @@ const failing = Effect.gen(function* () {
 })
 
 describe("dbt's sources", () => {
-  plainly("are of the resources that are wished for, and refer to no other", () => {
+  plainly("contain the selected resources and refer to no other", () => {
     const some = resources.filter(({ path }) => path === "orders" || path === "customers")
     const [only, ...rest] = read(Dbt.sourcesOf({ ...wish, resources: some })).sources
     assert.deepStrictEqual(only?.tables.map(({ name }) => name).sort(), ["customers", "orders"])
@@ -184,7 +184,7 @@ describe("dbt's sources", () => {
     assert.deepStrictEqual(orders.config?.freshness.warn_after, { count: 2, period: "minute" })
   })
 
-  plainly("tell inferred columns by their names, and quote what has to be quoted", () => {
+  plainly("identify inferred columns by their names, and quote names where needed", () => {
     const base = serviceV2.resources.get("customers")!
     const inferred = withInferred(base, [
       { name: "unit price", column: "unit_price_0a1b2c3d", type: "decimal" },
@@ -220,7 +220,7 @@ describe("dbt's sources", () => {
     )
   })
 
-  plainly("give every test a name of its own that a table can have, should its failures be stored", () => {
+  plainly("give every test a unique name that is valid for a table, in case its failures are stored", () => {
     const names = erp!.tables.flatMap((table) =>
       (table.data_tests ?? []).flatMap((test) =>
         test === "not_null" ? [] : Object.values(test).map(({ name }) => name)
@@ -278,7 +278,7 @@ layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
         const kinds = Map.groupBy(tests, ({ name }) => kindOf(name))
         assert.sameMembers([...kinds.keys()], ["not_null", "unique", "accepted_values", "relationships"])
 
-        // What no read brings, done by hand: a value outside the set, a reference to nobody, a key of two.
+        // Defects that no sync produces: a value outside the set, a dangling reference, a duplicate key.
         yield* sql`update erp.orders set status = 'lost', customerid = 999999
                     where id = (select min(id) from erp.orders where _company_id = 1) and _company_id = 1`
         yield* sql`update erp.customers c set customercode = upper(o.customercode) from erp.customers o
@@ -289,12 +289,12 @@ layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
           "erp_orders_customerid_exists: 1",
           "orders.status accepted_values: 1"
         ])
-        // A deleted record owes nobody anything, and a company without customers is not asked about them.
+        // The tests ignore deleted records, and references to customers in a company without customers.
         yield* sql`update erp.orders set _deleted_at = now() where status = 'lost'`
         yield* sql`delete from erp.customers where _company_id = 2`
         assert.deepStrictEqual(yield* failing, ["erp_customers_one_row_per_customercode: 1"])
 
-        // Freshness is the last read that ended well of the company that waits longest; nothing when there was none.
+        // The freshness is the last successful read of the company with the oldest one; null if there was none.
         const asked = erp!.tables.find(({ name }) => name === "orders")!.config!.loaded_at_query
         const loadedAt = Effect.map(sql.unsafe<{ min: Date | null }>(asked), ([row]) => row?.min?.toISOString() ?? null)
         assert.isNull(yield* loadedAt)

@@ -1,7 +1,7 @@
 /**
  * Scope areas and optional modules.
  *
- * Promise: the 22 areas of SCOPE-05 and no other; the modules are those of decision C-08.
+ * Promise: exactly the 22 areas of SCOPE-05; the modules are those of decision C-08.
  */
 import type { Area } from "../../../src/catalogue/Catalogue.ts"
 

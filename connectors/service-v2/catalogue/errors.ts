@@ -1,8 +1,8 @@
 /**
  * The error codes of the service.
  *
- * Promise: the 50 documented codes (AUTH-12..17, CODE-01..33, RULE-01..11), each with its status and condition; no
- * other code is ever answered (VER-03).
+ * Promise: the 50 documented codes (AUTH-12..17, CODE-01..33, RULE-01..11), each with its status and condition. The
+ * server answers no other code (VER-03).
  */
 import type { ErrorCode } from "../../../src/catalogue/Catalogue.ts"
 

@@ -1,7 +1,7 @@
 /**
  * The events of the service (EVT-06; the full catalogue is not documented: decision H-01).
  *
- * Promise: every name that a subscription may list is derived here from the resources, and nowhere else: `created`,
+ * Promise: every name that a subscription may list is derived here from the resources, and only here: `created`,
  * `updated` and `cancelled` of each, and `posted` of each that can be posted. The five names that the documents show
  * are among them.
  */
@@ -10,7 +10,7 @@ import type { Resource } from "../../../src/catalogue/Resource.ts"
 
 export type EventVerb = "created" | "updated" | "cancelled" | "posted"
 
-/** Sent by the test call alone (LOG-01); it may be subscribed to like any other name. */
+/** Sent by the test call only (LOG-01); subscriptions may list it like any other name. */
 export const testEvent = "webhooks.test"
 
 export const isPostable = (resource: Resource): boolean =>

@@ -1,4 +1,4 @@
-/** The fields that Service API v2 has in most resources, and the words for all others. */
+/** The fields that most resources of Service API v2 have, and the functions that define all others. */
 import { boolean, type Field, type FieldOptions, string, timestamp } from "../../../src/catalogue/Field.ts"
 
 export * from "../../../src/catalogue/Field.ts"

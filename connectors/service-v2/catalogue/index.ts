@@ -1,7 +1,7 @@
 /**
  * Service API v2 as data.
  *
- * Promise: a resource is one file in `resources/`. Server, client, warehouse and documents follow from it.
+ * Promise: each resource is one file in `resources/`. Server, client, warehouse and documents are derived from it.
  */
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
@@ -13,7 +13,7 @@ import { traits } from "./traits.ts"
 export const serviceV2: Catalogue = catalogue({
   name: "Service API v2",
   version: "2.0.0",
-  // Raise it with every change of a field; test/catalogue says when.
+  // Raise it with every change of a field; test/catalogue fails when that is missing.
   generation: 1,
   areas,
   traits,

@@ -1,4 +1,4 @@
-/** The words in which a resource of Service API v2 is stated. */
+/** Functions that define a resource of Service API v2. */
 import * as Base from "../../../src/catalogue/Resource.ts"
 import { traits } from "./traits.ts"
 

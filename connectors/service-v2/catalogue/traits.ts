@@ -1,5 +1,4 @@
-/** What the engine must know of Service API v2 beside its resources. */
-import * as Duration from "effect/Duration"
+/** Traits of Service API v2 that the engine needs besides its resources. */
 import type { SourceTraits } from "../../../src/catalogue/SourceTraits.ts"
 import { limits } from "./limits.ts"
 
@@ -11,5 +10,5 @@ export const traits: SourceTraits = {
     return area === "" || ["*", `${area}:*`, scope].some((one) => scopes.includes(one)) ? null : scope
   },
   batchRecordsMax: limits.batchRecordsMax,
-  keyLifetime: Duration.hours(limits.idempotencyHours)
+  keyLifetime: `${limits.idempotencyHours} hours`
 }

@@ -1,9 +1,9 @@
 /**
- * What an answer means when it is none that was hoped for.
+ * Classification of answers that are not a success.
  *
- * Promise: the reason is given by the API's own `error.code`, then by the status, never by a message. A 401, 403 or 404
- * without this API's error body comes from elsewhere (a proxy, a wrong address) and never counts as the API's answer.
- * Nothing that is answered here carries the token, even when the source sent it back.
+ * Promise: the reason follows from the API's own `error.code`, then from the status, never from a message. A 401, 403
+ * or 404 without this API's error body comes from elsewhere (a proxy, a wrong address) and never counts as the API's
+ * answer. No text made here contains the token, even when the source sent it back.
  */
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
@@ -13,7 +13,7 @@ import { type PauseOrigin, pauseMaxMs } from "../../../src/budget/PermitPolicy.t
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 
-/** A whole answer. */
+/** A complete answer. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers.Headers
@@ -21,17 +21,17 @@ export interface Answer {
   readonly requestId: string | null
   /** When this attempt was sent, in milliseconds on the program's monotonic clock. */
   readonly beganAt: number
-  /** Requests that it took, this one included. */
+  /** Requests so far, this one included. */
   readonly attempts: number
 }
 
-/** What came of one attempt that failed. */
+/** A failed attempt and its reason. */
 export class Failed {
   readonly reason: SourceError.SourceReason
   readonly requestId: string | null
-  /** Fewer attempts than usual, for what hardly changes by asking again. */
+  /** Fewer attempts than usual, for failures that a retry rarely changes. */
   readonly attemptsMax: number
-  /** The Retry-After as it was sent; the reason has as much of it as is believed. */
+  /** The Retry-After as sent; the reason has it up to the accepted maximum. */
   readonly stated: Duration.Duration | null
   /** Whether the answer had this API's error body. */
   readonly origin: PauseOrigin
@@ -50,17 +50,17 @@ export class Failed {
   }
 }
 
-/** How often an answer is asked for that is whole and yet not this API's. */
+/** Attempts for an answer that is complete and yet not from this API. */
 export const foreignAttemptsMax = 3
 
 /** The code of a 413 that comes without this API's error body. */
-export const tooLargeCode = "request_too_large"
+const tooLargeCode = "request_too_large"
 
-/** Answers from intermediaries and databases under load that ask to come again. */
+/** Statuses of intermediaries and databases under load that request a retry. */
 export const againStatuses: ReadonlySet<number> = new Set([408, 423, 425])
 const detailLengthMax = 500
 
-/** What an error object says. */
+/** The content of an error object. */
 export interface ErrorBody {
   readonly code: string
   readonly detail: string
@@ -74,13 +74,13 @@ export const textOf = (object: JsonObject, name: string): string | null => {
   return typeof value === "string" ? value : null
 }
 
-/** What a source says, as it may be kept: without the token, of bounded length, in characters a database can hold. */
+/** A text of the source as it may be stored: without the token, bounded, without characters that a database rejects. */
 export const describe = (text: string | null, scrub: (text: string) => string): string =>
   scrub((text ?? "").replaceAll("\0", ""))
     .slice(0, detailLengthMax)
     .toWellFormed()
 
-/** Reads `error` of a body, or of one item of a batch; null when it is none of this API's error objects. */
+/** Reads `error` of a body, or of one item of a batch; null when it is not an error object of this API. */
 export const errorBodyOf = (value: unknown, scrub: (text: string) => string): ErrorBody | null => {
   const error = isObject(value) ? member(value, "error") : undefined
   if (!isObject(error)) return null
@@ -101,8 +101,8 @@ export const errorBodyOf = (value: unknown, scrub: (text: string) => string): Er
   }
 }
 
-/** One parameter of a WWW-Authenticate header, quoted or bare; null when it is not there. */
-export const authenticateParameter = (header: string | undefined, name: string): string | null => {
+/** One parameter of a WWW-Authenticate header, quoted or bare; null when it is absent. */
+const authenticateParameter = (header: string | undefined, name: string): string | null => {
   const match = new RegExp(`(?:^|[\\s,])${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,"]+))`, "i").exec(
     header ?? ""
   )
@@ -110,8 +110,8 @@ export const authenticateParameter = (header: string | undefined, name: string):
 }
 
 /**
- * How long the source asks to wait; null when it does not say. A date is measured against the
- * answer's own Date header, so that a wrong clock here does not matter.
+ * The wait that the source requests; null when it states none. A date is compared with the answer's own Date header, so
+ * that a wrong clock here does not matter.
  */
 export const retryAfter = (headers: Headers.Headers, nowMs: number): Duration.Duration | null => {
   const value = headers["retry-after"]
@@ -123,14 +123,14 @@ export const retryAfter = (headers: Headers.Headers, nowMs: number): Duration.Du
   return Headers.retryAfterDelay(parsed.success, now)
 }
 
-/** When the source answered by its own Date header, RFC 3339 in UTC; null when that is absent or unreadable. */
+/** The time of the answer by the source's Date header, RFC 3339 in UTC; null when that is absent or unreadable. */
 export const answeredAt = (headers: Headers.Headers): string | null => {
   const date = headers["date"] === undefined ? null : Headers.parseHttpDate(headers["date"])
   if (date === null || Result.isFailure(date)) return null
   return DateTime.formatIso(date.success).replace(/\.000Z$/, "Z")
 }
 
-/** The id that the source gave the request: the header of that name, or the first whose name looks like it. */
+/** The request id that the source assigned: the header of that name, or the first header with a name like it. */
 export const requestIdOf = (headers: Headers.Headers, name: string | null): string | null => {
   if (name !== null) return headers[name.toLowerCase()] ?? null
   for (const header of Object.keys(headers)) {
@@ -139,7 +139,7 @@ export const requestIdOf = (headers: Headers.Headers, name: string | null): stri
   return null
 }
 
-/** Codes of refusals that the engine treats on their own. */
+/** Codes of refusals that the engine handles specially. */
 const refusalKinds: ReadonlyMap<string, SourceError.RefusalKind> = new Map([
   ["duplicate", "duplicate"],
   ["stale_record", "outdated"],
@@ -167,16 +167,16 @@ const forbiddenKinds: ReadonlyMap<string, SourceError.Forbidden["kind"]> = new M
 const forbidden = (code: string, scope: string | null, detail: string) =>
   new SourceError.Forbidden({ kind: forbiddenKinds.get(code) ?? "other", code, scope, detail })
 
-/** What the caller knows of the request that failed. */
+/** The request that failed, as far as its classification needs it. */
 export interface RequestContext {
   /** Parameters that name the page, when the request was for a page by its token. */
   readonly pageParameters: ReadonlyArray<string> | null
-  /** Hides the token wherever the source sent it back. */
+  /** Replaces the token wherever the source sent it back. */
   readonly scrub: (text: string) => string
   readonly nowMs: number
 }
 
-/** Tells a failure from an answer whose status is no success. */
+/** Classifies an answer whose status is not a success. */
 export const failure = (answer: Answer, asking: RequestContext): Failed => {
   const { status, headers, requestId } = answer
   const stated = retryAfter(headers, asking.nowMs)
@@ -199,7 +199,7 @@ export const failure = (answer: Answer, asking: RequestContext): Failed => {
   }
 
   const { code, detail, field, problems, current } = complaint
-  // The first page was answered, so that what is refused without a field, or not found, is the way to this one.
+  // The first page succeeded. So a refusal without a field, or a 404, is about the address of this page.
   const isAboutPage =
     asking.pageParameters !== null &&
     (status === 404 ||
@@ -264,13 +264,13 @@ const foreign = (
     return [forbidden(error, scope, "the token lacks a scope")]
   }
   if (status === 429) return [new SourceError.RateLimited({ retryAfter: wait })]
-  if (status === 501) return [new SourceError.NotImplemented({ detail: "no error body came with it" })]
+  if (status === 501) return [new SourceError.NotImplemented({ detail: "the answer has no error body" })]
   if (status >= 500 || againStatuses.has(status)) {
     return [new SourceError.ServerFault({ status, code: null, retryAfter: wait })]
   }
-  // From any sender: the same bytes are too many the next time as well. A smaller request may pass.
+  // For 413 from any sender: the same bytes are too large the next time as well. A smaller request may pass.
   if (status === 413) {
-    const detail = "the request is larger than is taken on the way to the source"
+    const detail = "the request is larger than the source or an intermediary accepts"
     return [
       new SourceError.Refused({
         kind: "tooLarge",

@@ -1,7 +1,7 @@
 /**
- * One attempt of a request: a whole answer, or why there is none.
+ * One attempt of a request: a complete answer, or the reason of the failure.
  *
- * Promise: an answer counts when its last byte is there. Nothing that is said of a failure carries the token.
+ * Promise: an answer counts when its last byte has arrived. No failure text contains the token.
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import * as SourceError from "../../../src/connector/SourceError.ts"
 import { type Answer, Failed, foreignAttemptsMax, requestIdOf } from "./Answer.ts"
 
 export interface AttemptOptions {
-  /** For the whole answer of one attempt, its body included. */
+  /** Limit for the whole answer of one attempt, its body included. */
   readonly requestTimeout: Duration.Duration
   readonly answerBytesMax: number
   readonly requestIdHeader: string | null
@@ -24,7 +24,7 @@ export interface AttemptOptions {
 export interface AttemptContext {
   readonly client: HttpClient.HttpClient
   readonly options: AttemptOptions
-  /** Hides the token wherever the source sent it back. */
+  /** Replaces the token wherever the source sent it back. */
   readonly scrub: (text: string) => string
   /** Counts the bytes that arrived. */
   readonly usage: { bytes: number }
@@ -32,12 +32,12 @@ export interface AttemptContext {
 
 const detailLengthMax = 200
 
-/** The body was larger than allowed. */
+/** The body is larger than allowed. */
 class Overflow {
   readonly _tag = "Overflow"
 }
 
-/** What went wrong on the network, by its code and its words; never the request, which holds the token. */
+/** The network error by its code and message; never the request, which holds the token. */
 const networkDetail = (error: HttpClientError): { readonly code: string | null; readonly text: string } => {
   let code: string | null = null
   let text = error.reason._tag
@@ -86,12 +86,12 @@ const readBody = (
   )
 }
 
-/** An answer over the limit. A read can ask for less; what a write did is unknown, as with any unreadable answer. */
+/** An answer over the limit. A read can request less; the effect of a write is unknown, as with unreadable answers. */
 const tooLarge = (bytesMax: number, isRead: boolean, requestId: string | null): Failed =>
   isRead
     ? new Failed(new SourceError.TooLarge({ bytesMax }), requestId)
     : new Failed(
-        new SourceError.Malformed({ detail: `it is larger than ${bytesMax} bytes` }),
+        new SourceError.Malformed({ detail: `the answer is larger than ${bytesMax} bytes` }),
         requestId,
         foreignAttemptsMax
       )
@@ -109,7 +109,7 @@ const fromNetwork = (
   return new Failed(new SourceError.Unreachable({ detail }), requestId)
 }
 
-/** What is wrong with how the body came, whatever it says; null when nothing is. */
+/** A problem of the transfer, independent of the content of the body; null when there is none. */
 const transferProblem = (
   { scrub }: AttemptContext,
   status: number,
@@ -118,9 +118,9 @@ const transferProblem = (
 ): SourceError.SourceReason | null => {
   const encoding = headers["content-encoding"] ?? ""
   if (encoding !== "" && encoding.toLowerCase() !== "identity") {
-    // The status alone says what a failure is, whatever its body is.
+    // The status alone classifies a failure, whatever its body is.
     if (status >= 300) return null
-    return new SourceError.Malformed({ detail: `the body is encoded as ${scrub(encoding)}, which was not asked for` })
+    return new SourceError.Malformed({ detail: `the body is encoded as ${scrub(encoding)}, which was not requested` })
   }
   const declared = headers["content-length"]
   if (declared !== undefined && /^\d+$/.test(declared) && Number(declared) !== bytes.length) {
@@ -158,8 +158,8 @@ const execute = (
 }
 
 /**
- * Sends a request once, as a span: where it went and how it ended, and nothing that a query may carry. `attempts`
- * counts the attempts of the request, this one included.
+ * Sends a request once, as a span with its target and outcome, but without the query. `attempts` counts the attempts of
+ * the request, this one included.
  */
 export const attempt = (
   context: AttemptContext,

@@ -1,12 +1,12 @@
 /**
- * Where the API is, and where the token may therefore go.
+ * The address of the API, and the limit of where the token may be sent.
  *
- * Promise: the token is sent to the configured origin, below the configured path, over https or to this machine, and
- * nowhere else, whatever a page link says.
+ * Promise: the token is sent only to the configured origin, below the configured path, over https or to this machine. A
+ * page link cannot change that.
  */
 import * as Data from "effect/Data"
 
-/** The connector cannot be made from what was configured; says which setting and what to do. */
+/** Invalid options of the connector: names the setting and what to do. */
 export class ClientConfigError extends Data.TaggedError("ClientConfigError")<{
   /** The setting, as the options name it. */
   readonly setting: string
@@ -21,13 +21,13 @@ export class ClientConfigError extends Data.TaggedError("ClientConfigError")<{
 /** A checked base address. */
 export interface BaseAddress {
   readonly origin: string
-  /** The path without a slash at its end; empty when the API is at the root. */
+  /** The path without a trailing slash; empty when the API is at the root. */
   readonly path: string
   /** The whole address of a path below the base. */
   readonly at: (path: string) => string
   /**
-   * The path and query below the base that a link names; null when it leaves the base. A relative link is relative to
-   * the page that named it, itself given as a path below the base.
+   * The path and query below the base that a link names; null when the link leaves the base. A relative link is
+   * resolved against `page`, the page that contains it, given as a path below the base.
    */
   readonly below: (link: string, page: string) => string | null
 }
@@ -40,15 +40,18 @@ const isLoopback = (host: string): boolean =>
 export const parse = (baseUrl: string, allowHttp: boolean): BaseAddress | ClientConfigError => {
   const wrong = (problem: string, remedy: string) => new ClientConfigError({ setting: "baseUrl", problem, remedy })
   const example = "give the address up to the API's own path, for example https://erp.example.com/!/api/v2"
-  if (!URL.canParse(baseUrl)) return wrong("is no address", example)
+  if (!URL.canParse(baseUrl)) return wrong("is not an address", example)
   const url = new URL(baseUrl)
   if (url.username !== "" || url.password !== "") {
-    return wrong("carries credentials", "remove them: the token alone identifies, and it is never part of an address")
+    return wrong(
+      "carries credentials",
+      "remove them: only the token identifies the company, and it is never part of an address"
+    )
   }
-  if (url.protocol !== "https:" && url.protocol !== "http:") return wrong("is no https address", example)
+  if (url.protocol !== "https:" && url.protocol !== "http:") return wrong("is not an https address", example)
   if (url.protocol === "http:" && !allowHttp && !isLoopback(url.hostname)) {
     return wrong(
-      `is plain http, over which the token would travel to ${url.host} in clear text`,
+      `is plain http, which would send the token to ${url.host} in clear text`,
       "use https, or set allow_http if you accept that"
     )
   }

@@ -1,4 +1,4 @@
-/** What the operations of one client share, and the reading with and without custom fields. */
+/** The state that the operations of one client share, and requests with and without custom fields. */
 import * as Effect from "effect/Effect"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type * as SourceError from "../../../src/connector/SourceError.ts"
@@ -7,13 +7,13 @@ import * as Decode from "./Decode.ts"
 import type { Exchange } from "./Exchange.ts"
 import type { Listing, Parameter } from "./Listing.ts"
 
-/** Where the value of `If-Match` comes from. */
+/** Source of the value of `If-Match`. */
 export type Precondition = "auto" | "etag" | "lastchangedate" | "none"
 
 export interface ClientContext {
   readonly exchange: Exchange
   readonly listing: Listing
-  /** The member that holds the records of a list; null finds it. */
+  /** The member that holds the records of a list; null detects it. */
   readonly itemsKey: string | null
   readonly precondition: Precondition
   readonly includeCustomFields: boolean
@@ -32,14 +32,14 @@ export const decoders = (): ClientContext["decoderOf"] => {
   }
 }
 
-/** The parameter that includes custom fields, where they are read and offered. */
+/** The parameter that includes custom fields, where they are configured and offered. */
 export const includeParameters = (
   { includeCustomFields, withoutInclude }: ClientContext,
   resource: Resource
 ): ReadonlyArray<Parameter> =>
   includeCustomFields && !withoutInclude.has(resource.path) ? [["include", Decode.customFieldsName]] : []
 
-/** Requests with `include`, and once more without when the source refuses `include`. */
+/** Sends a request with `include`, and once more without it when the source refuses `include`. */
 export const withOrWithoutInclude = <A>(
   { includeCustomFields, withoutInclude }: ClientContext,
   resource: Resource,
@@ -58,7 +58,7 @@ export const withOrWithoutInclude = <A>(
     })
   )
 
-/** Length of the request as it is kept beside records, for people. */
+/** Characters of a request that are stored beside records, for people. */
 const sourceLengthMax = 160
 
 /** The request that an answer came from, for people. */

@@ -1,9 +1,9 @@
 /**
- * From the bytes of an answer to records, by the catalogue.
+ * Decoding of an answer's bytes to records, by the catalogue.
  *
- * Promise: every record of a page comes out, as exact text or as a {@link Rejected} with its bytes and the reason;
- * none is skipped, none is altered. A page takes one `JSON.parse` and one look at each value. A record in which
- * anything is not in the plainest form is read again from its own text, where numbers are still the digits sent.
+ * Promise: every record of a page becomes exact text, or a {@link Rejected} with its bytes and the reason. None is
+ * skipped, none is altered. A page takes one `JSON.parse` and one pass over the values. A record with any value that is
+ * not in plain form is read again from its own text, where numbers still have the digits sent.
  */
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -13,7 +13,7 @@ import { eachMember, elements, kindAt } from "./JsonText.ts"
 import { type PlainReader, plainReader } from "./PlainRecord.ts"
 import { Beyond, InvalidValue, isStorable, type Read, reader, unkeepable } from "./Values.ts"
 
-/** The member that carries the install's own fields. */
+/** The member that contains the install's own fields. */
 export const customFieldsName = "custom_fields"
 
 /** The records of one array. */
@@ -22,19 +22,19 @@ export interface Decoded {
   readonly rejected: ReadonlyArray<Rejected>
 }
 
-/** The compiled reading of one resource's records. */
+/** The compiled decoder of one resource's records. */
 export interface Decoder {
-  /** `items` is what `JSON.parse` made of the array that begins at `start()` of `text`. */
+  /** `items` is the `JSON.parse` result of the array that begins at `start()` of `text`. */
   readonly list: (text: string, items: ReadonlyArray<unknown>, start: () => number) => Decoded
-  /** The record that stands between `from` and `to` of `text`; members named in `beside` are no part of it. */
+  /** The record between `from` and `to` of `text`; members named in `beside` are not part of it. */
   readonly one: (text: string, from: number, to: number, beside?: ReadonlySet<string>) => SourceRecord | Rejected
-  /** A whole answer without `JSON.parse`; null when it must be read by the other way. */
+  /** Decodes a whole answer without `JSON.parse`; null when only `list` can decode it. */
   readonly bytes: (bytes: Uint8Array) => DecodeBytes.BytesPage | null
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** The text of an answer; null when it is no UTF-8. */
+/** The text of an answer; null when it is not UTF-8. */
 export const decodeText = (bytes: Uint8Array): string | null => {
   try {
     return utf8.decode(bytes)
@@ -45,10 +45,10 @@ export const decodeText = (bytes: Uint8Array): string | null => {
 
 export const isRejected = (outcome: SourceRecord | Rejected): outcome is Rejected => "reason" in outcome
 
-/** A number token with a fraction or an exponent as the value of a member: its digits are lost in a float. */
-const hasFraction = (text: string): boolean => /"\s*:\s*-?\d+[.eE]/.test(text)
+/** Whether a member's value is a number with a fraction or an exponent, whose digits a float would lose. */
+export const hasFraction = (text: string): boolean => /"\s*:\s*-?\d+[.eE]/.test(text)
 
-/** The fields of a resource as their records are read. */
+/** The fields of a resource, prepared for decoding. */
 interface Layout {
   readonly names: ReadonlyArray<string>
   readonly places: ReadonlyMap<string, number>
@@ -80,7 +80,7 @@ const reject = (id: string | null, field: string | null, reason: string, bytes: 
   bytes
 })
 
-/** The record with what the catalogue does not know: `extra` begins with the members that are there already. */
+/** The record with the members that the catalogue does not know; `extra` begins with the given members. */
 const withOthers = (
   { id, columns, partial }: SourceRecord,
   bytes: string,
@@ -92,7 +92,7 @@ const withOthers = (
   for (let at = 0; at < others.length; at += 2) {
     const name = others[at]!
     const raw = others[at + 1]!
-    if (!isStorable(name)) return reject(id, null, "has a member whose name no database can hold", bytes)
+    if (!isStorable(name)) return reject(id, null, "has a member with a name that a database rejects", bytes)
     const reason = unkeepable(raw)
     if (reason !== null) return reject(id, name, reason, bytes)
     extra += `${extra === "" ? "" : ","}${JSON.stringify(name)}:${raw}`
@@ -104,7 +104,7 @@ const withOthers = (
   return { id, columns, partial, customFields, extra: extra === "" ? null : `{${extra}}` }
 }
 
-/** A record whose fields are read, with its other members. */
+/** A record whose fields are decoded, completed by its other members. */
 const withMembers = (
   { places }: Layout,
   record: SourceRecord,
@@ -123,7 +123,7 @@ const withMembers = (
   return withOthers(record, text.slice(from, to), others, customFields, "")
 }
 
-/** The record that stands in the text, each value read from what was sent. */
+/** The record in the text, each value read from the bytes that were sent. */
 const readStrictly = (
   { names, places, readers, blank, idPlace }: Layout,
   text: string,
@@ -133,7 +133,7 @@ const readStrictly = (
 ): SourceRecord | Rejected => {
   const count = names.length
   const bytes = text.slice(from, to)
-  if (kindAt(text, from) !== "object") return reject(null, null, "is no object", bytes)
+  if (kindAt(text, from) !== "object") return reject(null, null, "is not an object", bytes)
   const raws: Array<string | undefined> = Array.from({ length: count })
   const others: Array<string> = []
   let customFields: string | null = null
@@ -186,7 +186,7 @@ const readList = (
 ): Decoded => {
   const records: Array<SourceRecord> = []
   const rejected: Array<Rejected> = []
-  // Only an escape can bring in what is no text: bytes are checked, and raw control characters are no JSON.
+  // Only an escape can bring in invalid text: the bytes are checked UTF-8, and JSON has no raw control characters.
   const escaped = text.includes("\\u")
   const close = layout.isEscaped || hasFraction(text)
   let ranges: ReadonlyArray<number> | null = null
@@ -206,10 +206,10 @@ const readList = (
   return { records, rejected }
 }
 
-/** Stands for a record whose columns are elsewhere. */
+/** A placeholder for a record whose columns are elsewhere. */
 const bare: SourceRecord = { id: "", columns: [], partial: false, customFields: null, extra: null }
 
-/** Members beside the fields, for a record whose columns are read elsewhere; null when one cannot be kept. */
+/** Members beside the fields, for a record whose columns are decoded elsewhere; null when one cannot be stored. */
 const keepOthers = (names: ReadonlyArray<string>, texts: ReadonlyArray<string>): DecodeBytes.Others | null => {
   const others: Array<string> = []
   let customFields: string | null = null

@@ -26,15 +26,15 @@ export interface BytesPage {
   readonly rejected: ReadonlyArray<Rejected>
 }
 
-/** What the close reading does for the records that are not plain. */
+/** The strict decoder, for the records that are not plain. */
 export interface StrictDecode {
   /** The record that is this text. */
   readonly one: (text: string) => SourceRecord | Rejected
-  /** Gives a record the members that its fields do not know, as name, text, name, text; null when it must be looked at. */
+  /** The stored form of the other members, given as name, text, name, text; null requests strict decoding. */
   readonly others: (names: ReadonlyArray<string>, texts: ReadonlyArray<string>) => Others | null
 }
 
-/** What stands beside the fields of a record. */
+/** The members of a record that are not fields. */
 export interface Others {
   readonly customFields: string | null
   readonly extra: string | null
@@ -55,44 +55,44 @@ const openBrace = 123
 const closeBrace = 125
 const tab = 9
 
-/** Forms of values, as the fields have them. */
+/** Forms of values, by field type. */
 const forms = { integer: 0, decimal: 1, boolean: 2, string: 3, date: 4, timestamp: 5, list: 6 } as const
-/** A member that is no field. */
+/** A member that is not a field. */
 const formOther = 7
-/** A field whose values are always looked at closely. */
+/** A field whose values always need strict decoding. */
 const formClose = 8
 
 const formOf = ({ type, inferred }: Field): number => (inferred?.type === "json" ? formClose : forms[type._tag])
 
-/** Whether a decimal must come in quotes (1) or must not (2); a stated one may come either way. */
+/** Whether a decimal must be quoted (1) or must not be (2); a field that the catalogue states accepts both. */
 const quotesOf = ({ inferred }: Field): number =>
   inferred?.type === "decimal" ? 1 : inferred?.type === "number" ? 2 : 0
 
-/** Digits of a whole number that is surely below 2^53. */
+/** Digits of an integer that is certainly below 2^53. */
 const integerDigitsMax = 15
-/** What may stand before the list of an answer. */
+/** Bytes that may precede the list of an answer. */
 const headLengthMax = 64 * 1024
-/** One of so many records of another form becomes the new form. */
+/** One of this many records of another layout replaces the learned layout. */
 const learnEvery = 8
 
-/** How the records of a resource look. */
+/** The byte layout of a resource's records. */
 interface Look {
-  /** The bytes before each value and behind the last one, one after the other. */
+  /** The bytes before each value and after the last one, concatenated. */
   readonly glue: Uint8Array
-  /** Where the glue before value `n` begins; one more for what stands behind the last, and one for the end. */
+  /** Start of the glue before value `n`; one more entry for the bytes after the last value, and one for the end. */
   readonly glueAt: Int32Array
   readonly forms: Uint8Array
-  /** Of a decimal: digits before the point, digits behind it, and whether it comes in quotes. */
+  /** Of a decimal: digits before the point, digits after it, and whether it is quoted. */
   readonly wholes: Uint8Array
   readonly scales: Uint8Array
   readonly quotes: Uint8Array
-  /** The field of each value; -1 for a member that is none. */
+  /** The field of each value; -1 for a member that is not a field. */
   readonly places: Int32Array
   /** Whether the fields come in the order of the catalogue. */
   readonly isInOrder: boolean
-  /** Names of the members that are no fields. */
+  /** Names of the members that are not fields. */
   readonly others: ReadonlyArray<string>
-  /** Which value is the record's number. */
+  /** The index of the value that is the record's number. */
   readonly idValue: number
 }
 
@@ -104,7 +104,7 @@ const skipSpace = (bytes: Uint8Array, at: number): number => {
   return place
 }
 
-/** The place behind the string that begins at `at`; -1 when it has no end. */
+/** The position after the string that begins at `at`; -1 when the string has no end. */
 const stringEnd = (bytes: Uint8Array, at: number): number => {
   let end = at + 1
   while (end < bytes.length) {
@@ -115,7 +115,7 @@ const stringEnd = (bytes: Uint8Array, at: number): number => {
   return -1
 }
 
-/** The place behind the value that begins at `at`, if it is JSON; -1 when it has no end. */
+/** The position after the value that begins at `at`, if it is JSON; -1 when the value has no end. */
 const valueEnd = (bytes: Uint8Array, at: number): number => {
   let depth = 0
   let place = at
@@ -144,7 +144,7 @@ const two = (bytes: Uint8Array, at: number): number => {
   return tens >= 0 && tens <= 9 && units >= 0 && units <= 9 ? tens * 10 + units : -1
 }
 
-/** Whether a day of the calendar stands at `at`. A day past the 28th that needs a look at the year is left alone. */
+/** Whether a calendar day is at `at`. A day past the 28th that depends on the year is left to the strict decoder. */
 const isDay = (bytes: Uint8Array, at: number): boolean => {
   const century = two(bytes, at)
   const year = two(bytes, at + 2)
@@ -189,22 +189,22 @@ const hexAt = (bytes: Uint8Array, at: number): number => {
   return value
 }
 
-/** Compiles the reading of a resource's pages from their bytes. */
+/** Compiles the decoder of a resource's pages from their bytes. */
 export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Array) => BytesPage | null) => {
   const { fields } = resource
   const places = new Map(fields.map((field, place) => [field.name, place]))
   const idPlace = places.get("id")
   let look: Look | null = null
   let strangers = 0
-  /** Holds the text of one page while it is written; what is kept is copied out of it. */
+  /** Buffer for the text of one page; the result is copied out of it. */
   let scratch = Buffer.allocUnsafeSlow(0)
 
-  // What `take` says of the record that it took last, beside the place behind it.
+  // Results of the last `take`, besides the position after the record.
   let written = 0
   let takenId = ""
   const otherRanges: Array<number> = []
 
-  /** Learns from a record that was read closely, carries every field and each name once. */
+  /** Learns the layout from a record that was decoded strictly and has every field and each name once. */
   const learn = (bytes: Buffer, from: number, to: number): Look | null => {
     const text = bytes.toString("latin1", from, to)
     const seen = new Set<string>()
@@ -214,7 +214,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
     let before = 0
     let isOdd = false
     eachMember(text, 0, (name, start, end) => {
-      // A name with an escape or beyond ASCII is left to the close reading.
+      // A name with an escape or beyond ASCII is left to the strict decoder.
       if (seen.has(name) || !/^[\x20-\x7e]*$/.test(name) || !text.slice(before, start).includes(`"${name}"`))
         isOdd = true
       seen.add(name)
@@ -242,13 +242,13 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
     }
   }
 
-  /** Where the text of each value begins and ends in the scratch, for records in another order than the catalogue's. */
+  /** Start and end of each value's text in the scratch, for records in another order than the catalogue's. */
   const starts = new Int32Array(fields.length)
   const ends = new Int32Array(fields.length)
 
   /**
-   * Takes the record that begins at `from` and writes its columns to `out` from `begin` on. Answers the place behind the
-   * record; -1 when it has another form, -2 when a value is not plain.
+   * Decodes the record that begins at `from` and writes its columns to `out` from `begin` on. Returns the position
+   * after the record; -1 when the record has another layout, -2 when a value is not plain.
    */
   const take = (bytes: Buffer, from: number, like: Look, out: Buffer, begin: number): number => {
     const { glue, glueAt, forms: valueForms, wholes, scales, quotes, places: valuePlaces, idValue } = like
@@ -285,7 +285,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
           byte = bytes[at++]!
           if (byte === quote) break
           if (byte !== backslash) {
-            // A raw control character is no JSON; at the end of the bytes there is none to read.
+            // JSON has no raw control characters; past the end of the bytes the value is undefined.
             if (!(byte >= 32)) return -2
             out[to++] = byte
             continue
@@ -310,7 +310,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
               out[to++] = 0x80 | ((unit >> 6) & 63)
               out[to++] = 0x80 | (unit & 63)
             } else {
-              // One half of a pair: only the first half followed by the second is a character.
+              // A surrogate: only a first half followed by a second half is a character.
               if (unit > 0xdbff || bytes[at] !== backslash || bytes[at + 1] !== 117) return -2
               const low = hexAt(bytes, at + 2)
               at += 6
@@ -356,7 +356,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
         const digits = at - first
         const scale = scales[value]!
         if (digits === 0 || digits > wholes[value]!) return -2
-        // A superfluous zero, and minus zero, have another canonical text.
+        // A superfluous zero and minus zero have another canonical text.
         if (bytes[first] === zero && (digits > 1 || isNegative)) return -2
         if (byte === point) {
           out[to++] = byte
@@ -402,7 +402,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
         }
         for (; at < end; at++) {
           const inside = bytes[at]!
-          // White space that COPY would take for an end, and escapes: for the close reading.
+          // White space that would end a COPY field, and escapes, are left to the strict decoder.
           if (inside < 32 || inside === backslash) return -2
           out[to++] = inside
         }
@@ -415,7 +415,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
     return at
   }
 
-  /** Puts the columns that stand from `begin` to `end` into the order of the catalogue. */
+  /** Reorders the columns between `begin` and `end` into the order of the catalogue. */
   const ordered = (out: Buffer, begin: number, end: number): number => {
     const copy = Buffer.from(out.subarray(begin, end))
     let to = begin
@@ -436,7 +436,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
     return unkeepable(text) === null
   }
 
-  /** The members beside the fields of the record that `take` took last; null when it must be read closely. */
+  /** The members beside the fields of the last record of `take`; null when it needs strict decoding. */
   const othersOf = (bytes: Buffer, like: Look): Others | null => {
     const texts: Array<string> = []
     for (let at = 0; at < otherRanges.length; at += 2) {
@@ -456,11 +456,11 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
     const bytes = Buffer.isBuffer(given) ? given : Buffer.from(given.buffer, given.byteOffset, given.byteLength)
     const list = findList(bytes)
     if (list === null || !isUtf8(bytes)) return null
-    // Whatever is written is shorter than what it was read from: every value has a name, except `\N` in a list.
+    // The written text is shorter than its source: every value has a name, except `\N` in a list.
     if (scratch.length < bytes.length + 16) scratch = Buffer.allocUnsafeSlow(Math.ceil(bytes.length * 1.25) + 16)
     const records: Array<SourceRecord | null> = []
     const rejected: Array<Rejected> = []
-    /** Records whose text stands in the scratch, in their order: where among all, and from where to where. */
+    /** Records whose text is in the scratch, as triples: index among all records, start, end. */
     const ready: Array<number> = []
     const readyIds: Array<string> = []
     const readyOthers: Array<Others> = []
@@ -514,7 +514,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
     }
     const place: unknown = list.name === null ? envelope : (envelope as Readonly<Record<string, unknown>>)[list.name]
     if (!Array.isArray(place) || place.length > 0) return null
-    // Two members of the name: the last one counts, which this one need not be.
+    // With two members of this name the last one counts, and this one may be the first.
     if (list.name !== null && (bytes.includes(`"${list.name}"`, at) || bytes.includes("\\u", at))) return null
     const text = Buffer.allocUnsafeSlow(to)
     scratch.copy(text, 0, 0, to)
@@ -529,7 +529,7 @@ export const make = (resource: Resource, close: StrictDecode): ((bytes: Uint8Arr
 
 const none: Others = { customFields: null, extra: null }
 
-/** The first list that stands in the answer or is the answer; null when it does not stand near the beginning. */
+/** The list in the answer, or the answer itself if it is a list; null when none begins near the start. */
 const findList = (bytes: Buffer): { readonly from: number; readonly name: string | null } | null => {
   let at = skipSpace(bytes, 0)
   if (bytes[at] === openBracket) return { from: at, name: null }
@@ -542,7 +542,7 @@ const findList = (bytes: Buffer): { readonly from: number; readonly name: string
     at = skipSpace(bytes, nameEnd)
     if (bytes[at] !== 58) return null
     at = skipSpace(bytes, at + 1)
-    // The name is judged by `JSON.parse` later on; one with an escape is not looked up.
+    // `JSON.parse` checks the name later; a name with an escape is not looked up.
     if (bytes[at] === openBracket) return /^[\w-]+$/.test(name) ? { from: at, name } : null
     at = valueEnd(bytes, at)
     if (at < 0) return null

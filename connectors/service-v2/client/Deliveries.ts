@@ -1,25 +1,26 @@
 /**
- * What a delivery of the service says: EVT-06 to EVT-11.
+ * Reader of the service's deliveries: EVT-06 to EVT-11.
  *
- * Promise: `read` answers an event or why there is none, whatever the bytes are; it never throws. Nothing here is taken
- * for true but what to look at: the id by which an event is known again, what it is about, and the plain fields that
- * say which record to read. Numerals are the digits that were sent. A delivery is checked by {@link verify} first.
+ * Promise: `read` returns an event or the reason why the body is not one, for any bytes; it never throws. An event only
+ * says what to read: its id for deduplication, its type, and the plain fields that name the record. Numerals keep the
+ * digits that were sent. {@link verify} checks a delivery first.
  */
 import { timestamp } from "../../../src/catalogue/Field.ts"
 import type { DeliveryReader, Event, InvalidEvent } from "../../../src/connector/Delivery.ts"
 import { type EventVerb, testEvent } from "../catalogue/events.ts"
+import { hasFraction } from "./Decode.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
 import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
 import { verify } from "./Signature.ts"
 import { Beyond, isPlainInstant, isStorable, reader, InvalidValue } from "./Values.ts"
 
-/** The names that the documents show (EVT-06, H-01), without the test's. */
+/** The names that the documents show (EVT-06, H-01), without that of the test. */
 const eventsDefault = ["orders.created", "orders.updated", "shipments.created", "invoices.posted"] as const
 
-/** A record that is removed keeps its time of change: a row of that time does not show that it is gone. */
+/** A removed record keeps its time of change, so a row of that time does not show the removal. */
 export const mayBeRemoval = (type: string): boolean => type.endsWith(`.${"cancelled" satisfies EventVerb}`)
 
-/** Verbs of events whose `data` is the record that they are about (EVT-11, H-01). */
+/** Verbs of events whose `data` is the record itself (EVT-11, H-01). */
 const verbs: Readonly<Record<EventVerb, true>> = { created: true, updated: true, cancelled: true, posted: true }
 
 const typeLengthMax = 200
@@ -30,7 +31,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 const noEvent = (detail: string): InvalidEvent => ({ _tag: "NoEvent", detail })
 
-/** What a type is about: the path of a resource; null when it is about none. */
+/** The path of the resource that a type names; null when it names none. */
 export const resourceOf = (type: string): string | null => {
   const dot = type.lastIndexOf(".")
   return dot < 1 || type === testEvent ? null : type.slice(0, dot)
@@ -40,7 +41,7 @@ const isOfRecord = (type: string): boolean => Object.hasOwn(verbs, type.slice(ty
 
 const readCreated = reader(timestamp("createdate"))
 
-/** The instant in UTC; null when it is none. */
+/** The instant in UTC; null when the value is not an instant. */
 const instantOf = (value: unknown): string | null => {
   if (typeof value !== "string") return null
   if (isPlainInstant(value)) return value
@@ -49,10 +50,7 @@ const instantOf = (value: unknown): string | null => {
   return read instanceof Beyond ? read.text : read
 }
 
-/** A number with a fraction or an exponent as the value of a member: what `JSON.parse` makes of it may look whole. */
-const hasFraction = (text: string): boolean => /"\s*:\s*-?\d+[.eE]/.test(text)
-
-/** The digits of a number of the object that begins at `at()`, as sent; null when it is no whole number. */
+/** The digits of a number of the object that begins at `at()`, as sent; null when it is not an integer. */
 const wholeOf = (parsed: number, text: string, at: () => number, name: string): bigint | null => {
   if (Number.isSafeInteger(parsed) && !hasFraction(text)) return BigInt(parsed)
   const from = memberStart(text, at(), name)
@@ -67,7 +65,7 @@ const companyOf = (text: string, envelope: JsonObject): bigint | null => {
   return company === null || company > idMax || company < -idMax ? null : company
 }
 
-/** Reads the body of a genuine delivery. */
+/** Reads the body of a delivery whose signature is valid. */
 const read = (body: Uint8Array): Event | InvalidEvent => {
   if (body.length === 0) return noEvent("the body is empty")
   if (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) return noEvent("the body begins with a byte order mark")
@@ -75,27 +73,27 @@ const read = (body: Uint8Array): Event | InvalidEvent => {
   try {
     text = utf8.decode(body)
   } catch {
-    return noEvent("the body is no UTF-8")
+    return noEvent("the body is not UTF-8")
   }
   let envelope: unknown
   try {
     envelope = JSON.parse(text)
   } catch {
-    return noEvent("the body is no JSON")
+    return noEvent("the body is not JSON")
   }
-  if (!isObject(envelope)) return noEvent("the body is no JSON object")
+  if (!isObject(envelope)) return noEvent("the body is not a JSON object")
   const id = member(envelope, "id")
   if (typeof id !== "string") return noEvent("the event has no id")
   if (!eventIdShape.test(id)) return noEvent("the event's id is not 1 to 200 printable ASCII characters")
   const type = member(envelope, "type")
   if (typeof type !== "string" || type === "") return noEvent("the event has no type")
   if (type.length > typeLengthMax) return noEvent(`the event's type is longer than ${typeLengthMax} characters`)
-  if (!isStorable(type)) return noEvent("the event's type holds characters that no text can hold")
+  if (!isStorable(type)) return noEvent("the event's type contains characters that a database text cannot hold")
 
   const given = member(envelope, "data")
   const data = isObject(given) ? given : null
   let start: number | null = null
-  /** Where `data` begins in the text; asked for only when it is an object. */
+  /** Start of `data` in the text; used only when it is an object. */
   const dataStart = () => (start ??= memberStart(text, skipSpace(text, 0), "data") ?? 0)
 
   const recordIdOf = (): string | null => {
@@ -127,7 +125,7 @@ const read = (body: Uint8Array): Event | InvalidEvent => {
   }
 
   const resource = resourceOf(type)
-  // Cancelling a record changes it (FIELD-13); one that was removed is shown as it was, of the time of its last change.
+  // Cancelling a record changes it (FIELD-13). A removed record is sent as it was, with the time of its last change.
   const isChange = data !== null && (!mayBeRemoval(type) || member(data, "cancel") === true)
   const changed = isChange ? member(data, "lastchangedate") : undefined
   return {
@@ -142,9 +140,9 @@ const read = (body: Uint8Array): Event | InvalidEvent => {
   }
 }
 
-/** How the service's deliveries are checked and read. */
+/** Verification and reading of the service's deliveries. */
 export const deliveryReader: DeliveryReader = {
-  // SIG-01; names of headers are of no case.
+  // SIG-01; header names are case-insensitive.
   signatureHeader: "svc-signature",
   eventsDefault,
   verify,

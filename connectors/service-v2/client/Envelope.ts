@@ -1,15 +1,15 @@
 /**
- * Where the records stand in an answer.
+ * The position of the records in an answer.
  *
- * Promise: an answer in which no list is recognised is an error that says so. It is never an empty list.
+ * Promise: an answer without a recognised list is an error that says so. It is never an empty list.
  */
 import { decodeText } from "./Decode.ts"
 import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
 
-/** The answer is none of this API's. */
+/** The answer is not one of this API. */
 export class Unreadable {
   readonly detail: string
-  /** The text is whole and is JSON, so that asking again will hardly change it. */
+  /** The text is complete JSON, so that a retry hardly changes it. */
   readonly settled: boolean
   constructor(detail: string, settled: boolean) {
     this.detail = detail
@@ -17,7 +17,7 @@ export class Unreadable {
   }
 }
 
-/** An answer's text and what `JSON.parse` made of it. */
+/** An answer's text and its `JSON.parse` result. */
 export interface Parsed {
   readonly text: string
   readonly value: unknown
@@ -28,20 +28,20 @@ export type JsonObject = Readonly<Record<string, unknown>>
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** A member of the object itself, never one that every object inherits. */
+/** An own member of the object, never an inherited one. */
 export const member = (object: JsonObject, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined
 
-/** What the bytes of an answer say. */
+/** Parses the bytes of an answer. */
 export const parse = (bytes: Uint8Array): Parsed | Unreadable => {
   if (bytes.length === 0) return new Unreadable("the body is empty", false)
   const text = decodeText(bytes)
-  if (text === null) return new Unreadable("the body is no UTF-8", false)
+  if (text === null) return new Unreadable("the body is not UTF-8", false)
   try {
     return { text, value: JSON.parse(text) as unknown }
   } catch {
     const what =
-      text.trim() === "" ? "white space" : text.trimStart().startsWith("<") ? "HTML" : "no JSON, or half of it"
+      text.trim() === "" ? "white space" : text.trimStart().startsWith("<") ? "HTML" : "not JSON, or incomplete"
     return new Unreadable(`the body is ${what}, ${bytes.length} bytes`, false)
   }
 }
@@ -49,15 +49,15 @@ export const parse = (bytes: Uint8Array): Parsed | Unreadable => {
 /** A list answer. */
 export interface List {
   readonly items: ReadonlyArray<unknown>
-  /** Where the array begins in the text. */
+  /** Start of the array in the text. */
   readonly start: () => number
-  /** What the answer says about itself; the members beside the list when it has no `_meta`. */
+  /** Metadata of the answer; the members beside the list when it has no `_meta`. */
   readonly meta: JsonObject
 }
 
 const listKeys = ["data", "results", "items", "records"]
 
-/** Finds the records: under `itemsKey`, or with null where lists of such services have them. */
+/** Finds the records: under `itemsKey`; with null, under the usual names of lists. */
 export const findList = (parsed: Parsed, itemsKey: string | null, path: string): List | Unreadable => {
   const { text, value } = parsed
   if (Array.isArray(value)) return { items: value as Array<unknown>, start: () => skipSpace(text, 0), meta: {} }
@@ -81,12 +81,12 @@ export const findRecord = (
   parsed: Parsed
 ): { readonly value: JsonObject; readonly from: number; readonly to: number } | Unreadable => {
   const { text, value } = parsed
-  if (!isObject(value)) return new Unreadable("the body is no record", true)
+  if (!isObject(value)) return new Unreadable("the body is not a record", true)
   const root = skipSpace(text, 0)
   const names = Object.keys(value).filter((name) => name !== "_meta")
   if (names.length === 1) {
     const only = member(value, names[0]!)
-    if (names[0] === "error") return new Unreadable("the body is an error under a status of success", true)
+    if (names[0] === "error") return new Unreadable("the body is an error, but the status is a success", true)
     if (names[0] === "data" && isObject(only)) {
       const from = memberStart(text, root, "data") ?? root
       return { value: only, from, to: valueEnd(text, from) }

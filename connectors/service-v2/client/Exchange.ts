@@ -1,9 +1,9 @@
 /**
  * One request to the API, with its retries.
  *
- * Promise: every attempt takes a permit of the budget first. A request that may be repeated is sent again, the identical
- * bytes with growing pauses, within bounds. Nothing is sent before the time that the source asked to wait for, as far as
- * the budget believes it; the other processes of the token wait too.
+ * Promise: every attempt takes a permit of the rate budget first. A request that may be repeated is sent again, with
+ * identical bytes, growing pauses and a bound on attempts. No request is sent before the Retry-After of the source, up
+ * to the maximum that the budget accepts; the other processes of the token wait too.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -24,9 +24,9 @@ import type { BaseAddress } from "./BaseAddress.ts"
 import * as MonotonicClock from "../../../src/time/MonotonicClock.ts"
 import * as Backoff from "../../../src/time/Backoff.ts"
 
-/** When to try again, and when to give up. */
+/** Bounds of the retries. */
 export interface RetrySettings {
-  /** Attempts of one request, the first included; a 429 is none. */
+  /** Attempts of one request, the first included; a 429 does not count. */
   readonly attemptsMax: number
   readonly backoffBase: Duration.Duration
   readonly backoffMax: Duration.Duration
@@ -36,13 +36,13 @@ export interface ExchangeOptions extends AttemptOptions {
   readonly base: BaseAddress
   readonly token: Redacted.Redacted
   readonly retry: RetrySettings
-  /** The longest Retry-After that is waited for. */
+  /** The longest Retry-After that a request waits for. */
   readonly retryAfterMax: Duration.Duration
-  /** How long one request waits for its 429s altogether. */
+  /** Total wait of one request for its 429s. */
   readonly rateLimitedWaitMax: Duration.Duration
 }
 
-/** A request, before its token. */
+/** A request without its token. */
 export interface Call {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE"
   /** Path and query below the base address. */
@@ -51,14 +51,14 @@ export interface Call {
   readonly body: Uint8Array | null
   /** Parameters that name the page, when the call is for a page by its token. */
   readonly pageParameters: ReadonlyArray<string> | null
-  /** The source counts such calls by themselves: a 429 is about them alone, and no other request waits for it. */
+  /** The source limits such calls separately: a 429 concerns only them, and no other request waits for it. */
   readonly isCountedApart?: boolean
-  /** Read before each attempt, after all waits. */
+  /** Evaluated before each attempt, after all waits; false cancels the request. */
   readonly mayBeSent?: Effect.Effect<boolean>
 }
 
 export interface Exchange {
-  /** Sends the call; `read` makes the result of an answer, or says how it failed. */
+  /** Sends the call; `read` converts an answer to the result or to a failure. */
   readonly send: <A>(
     call: Call,
     read: (answer: Answer, asking: RequestContext) => A | Failed
@@ -66,11 +66,11 @@ export interface Exchange {
   readonly usage: Effect.Effect<ConnectorUsage>
 }
 
-/** The first pause after an answer that asks to wait and names no time. */
+/** The first pause after an answer that requests a wait without a time. */
 const unstatedWait = Duration.seconds(1)
 const secretLengthMin = 6
 
-/** Why there is no permit, as the failure of a request that was not sent. */
+/** The reason of a request that was not sent because it got no permit. */
 const withoutPermit = (error: BudgetError): SourceError.SourceReason =>
   error._tag === "BudgetPaused"
     ? new SourceError.SourcePaused({
@@ -79,7 +79,7 @@ const withoutPermit = (error: BudgetError): SourceError.SourceReason =>
       })
     : new SourceError.Unreachable({ detail: error.message })
 
-/** Whether an answer of this API came, whatever it said. */
+/** Whether the failure is an answer of this API. */
 const isAnswer = (reason: SourceError.SourceReason): boolean => {
   switch (reason._tag) {
     case "Unreachable":
@@ -93,7 +93,7 @@ const isAnswer = (reason: SourceError.SourceReason): boolean => {
   }
 }
 
-/** What all requests of a token share. */
+/** State that all requests of a token share. */
 interface ExchangeContext {
   readonly attempts: AttemptContext
   readonly budget: BudgetShape
@@ -102,24 +102,24 @@ interface ExchangeContext {
   readonly usage: { requests: number; retries: number; rateLimited: number; bytes: number }
 }
 
-/** What the attempts of one request came to so far. */
+/** Progress of the attempts of one request. */
 interface RetryState {
   sent: number
   /** Failures other than a 429. */
   failures: number
-  /** Answers 429, and the time that was waited for them. */
+  /** Answers 429, and the time spent waiting for them. */
   limited: number
   limitedWait: Duration.Duration
 }
 
-/** A pause that doubles with each failure, half of it drawn, so that many clients do not come back at once. */
+/** A pause that doubles with each failure; half of it is random, so that clients do not retry together. */
 const backoff = (base: Duration.Duration, failures: number, max: Duration.Duration) =>
   Effect.map(Random.next, (drawn) => {
     const ceiling = Backoff.delayMs(failures, Duration.toMillis(base), Duration.toMillis(max))
     return Duration.millis(Math.ceil(ceiling / 2 + (drawn * ceiling) / 2))
   })
 
-/** Reports a failed attempt to the budget; answers the pause before the next attempt, null when there is none. */
+/** Reports a failed attempt to the budget; returns the pause before the next attempt, null when there is none. */
 const retryDelay = Effect.fnUntraced(function* (
   { budget, options, usage }: ExchangeContext,
   call: Call,
@@ -131,7 +131,7 @@ const retryDelay = Effect.fnUntraced(function* (
   const { attemptsMax, backoffBase, backoffMax } = options.retry
   const name = requestName(call)
   const stated = "retryAfter" in reason ? reason.retryAfter : null
-  // Retry-After is for the whole token, except where it is about one idempotency key or calls of one kind.
+  // Retry-After concerns the whole token, except where it is about one idempotency key or calls of one kind.
   const isLimit = reason._tag === "RateLimited" && call.isCountedApart !== true
   const isForAll = isLimit || (reason._tag === "ServerFault" && stated !== null && Duration.isPositive(stated))
   const hold = (pause: Duration.Duration) =>
@@ -149,7 +149,7 @@ const retryDelay = Effect.fnUntraced(function* (
   }
   if (reason._tag === "RateLimited") {
     state.limited++
-    // An answer that names no time, or none at all, must not make a loop without a pause.
+    // An answer without a time, or with zero, must not cause a loop without a pause.
     const isStated = stated !== null && !Duration.isZero(stated)
     const wait = isStated ? stated : yield* backoff(unstatedWait, state.limited, backoffMax)
     state.limitedWait = Duration.sum(state.limitedWait, wait)
@@ -212,7 +212,7 @@ const send = Effect.fnUntraced(function* <A>(
 export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options: ExchangeOptions): Exchange => {
   const secret = Redacted.value(options.token)
   const usage = { requests: 0, retries: 0, rateLimited: 0, bytes: 0 }
-  // A token shorter than any real one would stand in half of all words.
+  // A token shorter than any real one would match inside ordinary words.
   const scrub = (text: string) => (secret.length < secretLengthMin ? text : text.replaceAll(secret, "[token]"))
   const headers = { authorization: `Bearer ${secret}`, accept: "application/json", "accept-encoding": "identity" }
   const context: ExchangeContext = { attempts: { client, options, scrub, usage }, budget, options, headers, usage }

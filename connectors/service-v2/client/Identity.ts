@@ -19,7 +19,7 @@ const companyOf = (value: unknown): bigint | null =>
       ? BigInt(value)
       : null
 
-/** Reads `/me`, whose fields the documents do not show: by name where they are, else by what the values look like. */
+/** Reads `/me`. The documents do not show all its fields: they are found by name, else by the form of their values. */
 const readIdentity = ({ value }: Parsed, configuredId: bigint | null): Identity | Unreadable => {
   const inner = isObject(value) ? member(value, "data") : undefined
   const me = isObject(inner) ? inner : value
@@ -47,7 +47,7 @@ const readIdentity = ({ value }: Parsed, configuredId: bigint | null): Identity 
 
 const call: Call = { method: "GET", path: "/me", headers: {}, body: null, pageParameters: null }
 
-/** The identity of the token; the configured company is taken where `/me` is not available. */
+/** The identity of the token; the configured company where `/me` is not available. */
 export const identify = (
   exchange: Exchange,
   configuredId: bigint | null
@@ -66,7 +66,7 @@ export const identify = (
       Effect.tap(({ companyId }) =>
         configuredId === null || configuredId === companyId
           ? Effect.void
-          : Effect.logWarning(`the token is of company ${companyId}, not of company ${configuredId} as configured`)
+          : Effect.logWarning(`the token belongs to company ${companyId}, but company ${configuredId} is configured`)
       ),
       Effect.catch((error) => {
         const isUnavailable =

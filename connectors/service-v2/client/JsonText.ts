@@ -1,8 +1,8 @@
 /**
- * Where things stand in a JSON text, so that a value can be kept exactly as it was sent.
+ * Positions of values in a JSON text, so that a value can be kept exactly as it was sent.
  *
- * Promise: for a text that `JSON.parse` accepts, every answer is the exact range of a value. Nothing is copied, parsed
- * or normalised here: `1.10` stays `1.10`, an escape stays an escape, a twentieth digit stays.
+ * Promise: for a text that `JSON.parse` accepts, every result is the exact range of a value. Nothing is copied, parsed
+ * or normalised here: `1.10` stays `1.10`, and an escape or a twentieth digit stays.
  */
 
 const quote = 34
@@ -35,7 +35,7 @@ export const kindAt = (text: string, at: number): Kind => {
   }
 }
 
-/** The first place at or after `at` that is no white space. */
+/** The first position at or after `at` that is not white space. */
 export const skipSpace = (text: string, at: number): number => {
   let place = at
   for (;;) {
@@ -45,12 +45,12 @@ export const skipSpace = (text: string, at: number): number => {
   }
 }
 
-/** The place behind the string that begins at `at`. */
+/** The position after the string that begins at `at`. */
 const stringEnd = (text: string, at: number): number => {
   let end = at + 1
   for (;;) {
     end = text.indexOf('"', end)
-    if (end < 0) throw new Error("a text that is no JSON was searched for the end of a string")
+    if (end < 0) throw new Error("the text is not JSON: a string has no end")
     let back = end - 1
     while (text.charCodeAt(back) === backslash) back--
     // An even number of backslashes before it: the quote is not escaped.
@@ -59,7 +59,7 @@ const stringEnd = (text: string, at: number): number => {
   }
 }
 
-/** The place behind the value that begins at `at`. */
+/** The position after the value that begins at `at`. */
 export const valueEnd = (text: string, at: number): number => {
   const first = text.charCodeAt(at)
   if (first === quote) return stringEnd(text, at)
@@ -74,7 +74,7 @@ export const valueEnd = (text: string, at: number): number => {
   }
   let depth = 0
   for (;;) {
-    if (place >= text.length) throw new Error("a text that is no JSON was searched for the end of a value")
+    if (place >= text.length) throw new Error("the text is not JSON: a value has no end")
     const code = text.charCodeAt(place)
     if (code === quote) {
       place = stringEnd(text, place)
@@ -86,7 +86,7 @@ export const valueEnd = (text: string, at: number): number => {
   }
 }
 
-/** The string that stands between `from` and `to`, quotes included. */
+/** The value of the string between `from` and `to`, quotes included. */
 export const stringValue = (text: string, from: number, to: number): string => {
   const inner = text.slice(from + 1, to - 1)
   return inner.includes("\\") ? (JSON.parse(text.slice(from, to)) as string) : inner
@@ -99,7 +99,7 @@ export const eachMember = (text: string, at: number, visit: (name: string, from:
     const nameEnd = stringEnd(text, place)
     const name = stringValue(text, place, nameEnd)
     place = skipSpace(text, nameEnd)
-    if (text.charCodeAt(place) !== colon) throw new Error("a text that is no JSON was searched for members")
+    if (text.charCodeAt(place) !== colon) throw new Error("the text is not JSON: a member has no colon")
     const from = skipSpace(text, place + 1)
     const to = valueEnd(text, from)
     visit(name, from, to)
@@ -113,7 +113,7 @@ export const elements = (text: string, at: number): Array<number> => {
   const ranges: Array<number> = []
   let place = skipSpace(text, at + 1)
   while (text.charCodeAt(place) !== closeBracket) {
-    if (place >= text.length) throw new Error("a text that is no JSON was searched for elements")
+    if (place >= text.length) throw new Error("the text is not JSON: an array has no end")
     const to = valueEnd(text, place)
     ranges.push(place, to)
     place = skipSpace(text, to)
@@ -122,7 +122,7 @@ export const elements = (text: string, at: number): Array<number> => {
   return ranges
 }
 
-/** Where the member `name` of the object that begins at `at` begins; of two with the name the last, as JSON.parse. */
+/** Start of the member `name` of the object that begins at `at`; the last one of equal names, as JSON.parse. */
 export const memberStart = (text: string, at: number, name: string): number | null => {
   let found: number | null = null
   eachMember(text, at, (member, from) => {

@@ -1,8 +1,8 @@
 /**
- * The pages of any list of the API, one request after the other.
+ * Paging through any list of the API, one request after the other.
  *
- * Promise: a page joins the one before, or it is no page ({@link Paging}); the mark of the next page is opaque text
- * that never carries the token and leads nowhere but below the base address.
+ * Promise: a page joins the one before, or the result is an error ({@link Paging}). The token of the next page is
+ * opaque text that never contains the token of the company and leads only below the base address.
  */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -17,7 +17,7 @@ import * as Paging from "./Paging.ts"
 
 export type Read<A> = (answer: Answer, asking: RequestContext) => A | Failed
 
-/** Reads answers of success; the others are failures. */
+/** Reads answers with a success status; the others become failures. */
 export const whenOk =
   <A>(read: (answer: Answer) => A | Failed): Read<A> =>
   (answer, asking) =>
@@ -38,7 +38,7 @@ export const once = <A extends object>(make: () => A): (() => A) => {
   return () => (known ??= make())
 }
 
-/** The records of a list as they stand in the text. */
+/** The JSON text of each record of a list. */
 const recordTexts = (text: string, list: List): ReadonlyArray<string> => {
   const ranges = elements(text, list.start())
   return list.items.map((_, at) => text.slice(ranges[2 * at], ranges[2 * at + 1]))
@@ -52,37 +52,37 @@ export interface Listed {
   readonly facts: Paging.PageFacts
 }
 
-/** A list read by way of its text. */
+/** A list that was read from its text. */
 export interface Plain extends Listed {
   readonly text: string
   readonly list: List
 }
 
-/** A page of a list, and how it goes on. */
+/** A page of a list, and the token of the next one. */
 export interface LinkedPage<L extends Listed> extends Paging.Joint {
   readonly listed: L
   readonly path: string
   readonly next: string | null
-  /** Requests and bytes that it took, those to look at the page before once more included. */
+  /** Requests and bytes of this page, including those to read the page before once more. */
   readonly attempts: number
   readonly bytes: number
 }
 
-/** Which list, and how it is read. */
+/** A list and how it is read. */
 export interface ListCall<L extends Listed> {
   /** Below the base address, without a query. */
   readonly path: string
-  /** Its filters, asked for when a request is sent. */
+  /** Its filters, evaluated when a request is sent. */
   readonly parameters: () => ReadonlyArray<Parameter>
-  /** What the list may be called in its answer, where installations name it after what it holds. */
+  /** Another possible name of the list in its answer: some installations name it after its content. */
   readonly name: string
   readonly read: (answer: Answer) => L | Failed
 }
 
 export interface Listing {
-  /** The list in an answer by the plainest way of reading. */
+  /** Reads the list of an answer from its text. */
   readonly texts: (name: string) => (answer: Answer) => Plain | Failed
-  /** The page of a mark; null is the first page. */
+  /** Requests the page of a token; null is the first page. */
   readonly turn: <L extends Listed>(
     call: ListCall<L>,
     token: string | null
@@ -94,17 +94,17 @@ export interface ListingOptions {
   readonly token: Redacted.Redacted
   readonly pageSize: number | null
   readonly paging: Paging.PagingSettings
-  /** The member that holds the records of a list; null finds it. */
+  /** The member that holds the records of a list; null detects it. */
   readonly itemsKey: string | null
 }
 
-/** Parameters of our own that are no way to a page. */
+/** The connector's own parameters that do not select a page. */
 const filters = ["modifiedsince", "cancel", "include", "delivered", "abandoned", "eventtype"]
 
 export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsKey }: ListingOptions): Listing => {
   const pageParameters = [paging.cursorParameter, paging.pageParameter, paging.offsetParameter]
   const ownParameters: ReadonlySet<string> = new Set([paging.limitParameter, ...filters])
-  /** Parameters of a page's address by which it may be refused: the known ones, and what the source put into a link. */
+  /** Parameters that a refusal of the page may name: the known ones, and those that the source put into a link. */
   const pageParametersOf = (path: string): ReadonlyArray<string> => {
     const given = new URLSearchParams(path.includes("?") ? path.slice(path.indexOf("?") + 1) : "")
     return [...pageParameters, ...[...given.keys()].filter((name) => !ownParameters.has(name))]
@@ -118,7 +118,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
 
   const addressOf = ({ path, parameters }: ListCall<Listed>, mark: PageToken.PageToken | null): string => {
     if (mark !== null && "url" in mark.place) return mark.place.url
-    // A numbered page means what it meant when its number was made, whatever is configured since.
+    // A page number counts in the page size of its time, whatever is configured now.
     const size = mark !== null && "page" in mark.place ? mark.place.size : pageSize
     const place = mark === null ? null : Paging.parameter(mark.place, paging)
     const limit: ReadonlyArray<Parameter> = size === null ? [] : [[paging.limitParameter, String(size)]]
@@ -140,7 +140,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
     return { answer, text: parsed.text, list, texts: each, facts }
   }
 
-  /** A page, what continues it, and whether the page before has to be looked at again. */
+  /** A page, its continuation, and whether the page before must be read once more. */
   const readPage =
     <L extends Listed>({ read }: ListCall<L>, mark: PageToken.PageToken | null, path: string) =>
     (answer: Answer): LinkedPage<L> | Failed => {
@@ -152,13 +152,13 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
       if (next instanceof SourceError.PagingBroken) return new Failed(next, answer.requestId)
       const nextText = next === null ? null : PageToken.encode(next)
       if (nextText !== null && nextText.includes(Redacted.value(token))) {
-        const detail = "the link to the next page carries the token, which belongs in no address"
+        const detail = "the link to the next page carries the token, which must not be part of an address"
         return new Failed(new SourceError.PagingBroken({ detail }), answer.requestId)
       }
       return { ...joint, listed, path, next: nextText, attempts: answer.attempts, bytes: answer.bytes.length }
     }
 
-  /** Reads the page before once more: whether it still ends as it did when it was read. */
+  /** Reads the page before once more and checks that its last record is still the same. */
   const confirm = (name: string, path: string, last: string) =>
     get(
       path,
@@ -180,7 +180,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
         ("url" in mark.place && !isOurs(mark.place.url)) ||
         (typeof mark.edge?.before === "string" && !isOurs(mark.edge.before))
       if (token !== null && isForeign) {
-        const reason = new SourceError.PageTokenRefused({ detail: "it is none of this connector's" })
+        const reason = new SourceError.PageTokenRefused({ detail: "the page token was not made by this connector" })
         const request = { method: "GET", path: call.path, requestId: null }
         return Effect.fail(new SourceError.SourceError({ reason, request }))
       }

@@ -1,51 +1,50 @@
 /**
- * The token of a page: all that is needed to read the page in another process, and enough of the way behind it to notice
- * a circle.
+ * The token of a page: the position of the page for any process, and enough of the path to it to detect a cycle.
  */
 import { isObject, type JsonObject, member } from "./Envelope.ts"
 
-/** Where a page is. */
+/** The position of a page. */
 export type Place =
   | { readonly cursor: string }
   /**
-   * `size` is the limit that the number counts in; null when none is sent. `most` is the limit that may be asked for
-   * when pages are made to overlap; null when the source's pages are not cut where the limit says.
+   * `size` is the page size that the number counts in; null when no limit is sent. `most` is the largest limit that may
+   * be requested to make pages overlap; null when the source does not cut pages at the limit.
    */
   | { readonly page: number; readonly size: number | null; readonly most: number | null }
   | { readonly offset: number }
   /** Path and query below the base address. */
   | { readonly url: string }
 
-/** What the token of a page says. */
+/** The content of a page token. */
 export interface PageToken {
   readonly place: Place
-  /** How many pages came before this one. */
+  /** Number of pages before this one. */
   readonly step: number
   /**
-   * The place of the last page whose step was a power of two, so that a circle of any length is noticed (Brent); empty
-   * for counted pages.
+   * The position of the last page whose step was a power of two, to detect a cycle of any length (Brent); empty for
+   * counted pages.
    */
   readonly mark: string
-  /** How the page joins the one before; null where the source's own mark says it. */
+  /** How the page joins the one before; null where the source's own token ensures it. */
   readonly edge: PageBoundary | null
 }
 
-/** Where the pages read so far end. */
+/** The end of the pages read so far. */
 export interface PageBoundary {
-  /** Identity of the first record of the page before, to notice a page that comes again. */
+  /** Identity of the first record of the page before, to detect a repeated page. */
   readonly first: string
   /** Identity of the last record that was read. */
   readonly last: string
-  /** Path of the page before, which must still end with `last`; null when the page asked for must hold it. */
+  /** Path of the page before, which must still end with `last`; null when the requested page must contain `last`. */
   readonly before: string | null
-  /** How many records of the page asked for were read already when nothing moves, `last` being the last of them. */
+  /** Number of records of the requested page that were read already if nothing moved; `last` is the last of them. */
   readonly overlap: number
 }
 
 export const encode = ({ place, step, mark, edge }: PageToken): string =>
   JSON.stringify({ ...place, step, mark, ...(edge === null ? {} : { edge }) })
 
-/** Reads a page token; null when it is none of this connector's. */
+/** Reads a page token; null when it was not made by this connector. */
 export const decode = (text: string): PageToken | null => {
   let value: unknown
   try {
@@ -59,13 +58,13 @@ export const decode = (text: string): PageToken | null => {
   const place = placeOf(value)
   const edge = edgeOf(member(value, "edge"))
   if (place === null || edge === undefined || typeof mark !== "string") return null
-  // A counted page that does not say what it joins could pass records by.
+  // A counted page without the record that it joins could skip records.
   if (edge === null && ("page" in place || "offset" in place)) return null
   if (typeof step !== "number" || !Number.isSafeInteger(step) || step < 1) return null
   return { place, step, mark, edge }
 }
 
-/** Undefined when it is no edge. */
+/** Undefined when the value is not a boundary. */
 const edgeOf = (value: unknown): PageBoundary | null | undefined => {
   if (value === undefined) return null
   if (!isObject(value)) return undefined

@@ -1,8 +1,8 @@
 /**
- * The pages of a resource's records.
+ * Paging through the records of a resource.
  *
- * Promise: the records come from the bytes of the answer where that is enough, and from its text otherwise; both give
- * the same records.
+ * Promise: the records come from the bytes of the answer where possible, and from its text otherwise. Both give the
+ * same records.
  */
 import * as Effect from "effect/Effect"
 import { isCancellable, type Resource } from "../../../src/catalogue/Resource.ts"
@@ -17,12 +17,12 @@ import { once } from "./Listing.ts"
 import type * as Paging from "./Paging.ts"
 import { isStorable } from "./Values.ts"
 
-/** A page's records, read when they are asked for. */
+/** The records of a page, decoded on first use. */
 interface Records extends Listing.Listed {
   readonly decoded: () => Decode.Decoded
 }
 
-/** Whether lists can be asked for exactly one value of the field. */
+/** Whether lists can be filtered by exactly one value of the field. */
 const isExactFilter = (resource: Resource, field: string): boolean =>
   resource.filters.some((filter) => filter.field === field && filter.match === "exact") ||
   (field === "externalid" && resource.field.has("externalid"))
@@ -33,24 +33,24 @@ const filtersOf = (
 ): ReadonlyArray<Listing.Parameter> => {
   const parameters: Array<Listing.Parameter> = []
   if (where !== null) parameters.push([where.field, where.value])
-  // With modifiedsince the source shows cancelled records by itself.
+  // With modifiedsince the source includes cancelled records by default.
   if (since !== null && resource.modifiedSince) parameters.push(["modifiedsince", since])
   else if (isCancellable(resource)) parameters.push(["cancel", "any"])
   parameters.push(...includeParameters(context, resource))
   return parameters
 }
 
-/** The records straight from the bytes; null when they must be read by way of the text. */
+/** The records decoded from the bytes; null when they must be decoded from the text. */
 const readBytes = ({ decoderOf, itemsKey }: ClientContext, resource: Resource, answer: Answer) => {
   const read = decoderOf(resource).bytes(answer.bytes)
   const list = read === null ? null : findList({ text: "", value: read.envelope }, itemsKey, resource.path)
-  // The list that was read must be the one that the answer is about.
+  // The list that was decoded must be the one that `findList` selects.
   return read === null || list === null || list instanceof Unreadable || list.items !== read.place
     ? null
     : { read, meta: list.meta }
 }
 
-/** The records of an answer, by way of the bytes where that is enough. */
+/** The records of an answer, decoded from the bytes where possible. */
 const readRecords =
   (context: ClientContext, resource: Resource) =>
   (answer: Answer): Records | Failed => {
@@ -64,7 +64,7 @@ const readRecords =
     }
     const plain = (): Listing.Plain => {
       const listed = whole()
-      if (listed instanceof Failed) throw new Error("the bytes of a list are a list, and its text is none")
+      if (listed instanceof Failed) throw new Error("the bytes of an answer contain a list, but its text does not")
       return listed
     }
     const { read, meta } = page
@@ -86,20 +86,20 @@ const fetchPage = <L extends Listing.Listed>(
   Effect.suspend(() => {
     const { resource, token, where = null } = request
     if (where !== null && !isExactFilter(resource, where.field)) {
-      return Effect.die(new Error(`${resource.path} offers no exact filter by "${where.field}"`))
+      return Effect.die(new Error(`${resource.path} has no exact filter by "${where.field}"`))
     }
     const call = { path: `/${resource.path}`, parameters: () => filtersOf(context, request), name: resource.path, read }
     return withOrWithoutInclude(context, resource, context.listing.turn(call, token))
   })
 
-/** The records of a page. */
+/** Reads a page and decodes its records. */
 export const readPage = (context: ClientContext, request: PageRequest): Effect.Effect<Page, SourceError.SourceError> =>
   Effect.map(fetchPage(context, request, readRecords(context, request.resource)), (page): Page => {
     const { listed } = page
     const { answer, texts, facts } = listed
     const decoder = context.decoderOf(request.resource)
     const { records, rejected } = listed.decoded()
-    // What the page before ended with comes again on purpose.
+    // The last records of the page before are repeated on purpose.
     const { repeated } = page
     const isRejectedAgain = (at: number) => Decode.isRejected(decoder.one(texts()[at]!, 0, texts()[at]!.length))
     const rejectedAgain = Array.from({ length: repeated }, (_, at) => at).filter(isRejectedAgain).length
@@ -118,7 +118,7 @@ export const readPage = (context: ClientContext, request: PageRequest): Effect.E
     }
   })
 
-/** The records of a page as text. */
+/** Reads a page and keeps its records as text. */
 export const readRawPage = (
   context: ClientContext,
   request: PageRequest

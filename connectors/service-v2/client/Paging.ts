@@ -1,21 +1,20 @@
 /**
- * From one page to the next.
+ * Continuation from one page to the next, and detection of lost or repeated pages.
  *
- * Promise: a scan ends only where the source says so. A page that announces more without saying where, a full page
- * that says nothing, and a page that comes again are errors, never ends.
+ * Promise: a scan ends only where the source says so. A page that announces more records without a continuation, a full
+ * page without any statement, and a repeated page are errors, never the end.
  *
- * Pages that are counted off move when a record before them goes: the first record of the next page slides into the
- * page that was read already, and is not read. So each counted page is joined to the one before by the last record
- * read, the edge: what stands behind the edge in one answer is what was not read yet, as long as the source keeps the
- * order of records that do not change. Offsets are asked with an overlap of one record, so that the answer shows the
- * edge itself. Page numbers overlap when the limit varies: page 3 of 249 records holds the last two of page 2 of 250.
- * Where no overlap can be asked for (no limit is sent, pages of one record, links that count), the page before is read
- * once more afterwards and must still end with the edge, unless the page happens to show it. Where none of this is so,
- * the answer is a {@link SourceError.PageDrift}. Cursors, and links that do not count, are the source's own marks and
- * trusted.
+ * Counted pages move when a record before them is removed: the first record of the next page slides into the page that
+ * was read already, and would be lost. So each counted page is joined to the one before by the last record read, the
+ * edge. The records after the edge in one answer are those not read yet, as long as the source keeps the order of
+ * unchanged records. Offsets are requested with an overlap of one record, so that the answer contains the edge. Page
+ * numbers overlap when the limit varies: page 3 of 249 records contains the last two of page 2 of 250. An overlap is
+ * impossible where no limit is sent, for pages of one record and for links that count. There the page before is read
+ * once more afterwards and must still end with the edge, unless the page itself contains it. Where none of this holds,
+ * the result is a {@link SourceError.PageDrift}. Cursors, and links that do not count, are trusted.
  *
- * What this cannot see: a source that gives records of one rank in another order each time; and without an overlap, a
- * record that goes and one that comes before the edge, both while the two requests are made.
+ * Not detected: a source that sorts records of equal rank differently each time. Without an overlap also: one record
+ * removed and one added before the edge, both between the two requests.
  */
 import { createHash } from "node:crypto"
 import * as SourceError from "../../../src/connector/SourceError.ts"
@@ -23,11 +22,11 @@ import type { BaseAddress } from "./BaseAddress.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
 import type { PageBoundary, PageToken, Place } from "./PageToken.ts"
 
-/** How an installation pages. */
+/** The paging mode of an installation. */
 export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
 
 export interface PagingSettings {
-  /** `auto` follows `_meta.next_cursor`, `_meta.next` and `Link: rel=next`, whichever comes. */
+  /** `auto` follows `_meta.next_cursor`, `_meta.next` or `Link: rel=next`, whichever is present. */
   readonly mode: PagingMode
   readonly limitParameter: string
   readonly cursorParameter: string
@@ -46,24 +45,24 @@ export const defaults: PagingSettings = {
   offsetParameter: "offset"
 }
 
-/** What a page said of itself. */
+/** The paging metadata of a page. */
 export interface PageFacts {
   readonly meta: JsonObject
   readonly link: string | undefined
   readonly records: number
-  /** Of each record, in the order sent; asked for only where pages are counted. */
+  /** Identities of the records, in the order sent; used only where pages are counted. */
   readonly identities: () => ReadonlyArray<string>
 }
 
 /** How a page joins the one before. */
 export interface Joint {
-  /** How many of the first records are those that the page before ended with. */
+  /** Number of first records that are the last ones of the page before. */
   readonly repeated: number
-  /** The page before that must be read once more, and the record that it must end with; null when all is proven. */
+  /** The page before, to be read once more, and the record that it must end with; null when the join is proven. */
   readonly again: { readonly path: string; readonly last: string } | null
 }
 
-/** What a page was asked for. */
+/** The request of a page. */
 export interface RequestedPage {
   readonly token: PageToken | null
   /** Path and query below the base address. */
@@ -71,7 +70,7 @@ export interface RequestedPage {
   readonly pageSize: number | null
 }
 
-/** Lengths at which services usually cut a page: a list as long as that may have been cut. */
+/** Usual page sizes of services: a list of such a length may have been cut. */
 const usualPageSizes: ReadonlySet<number> = new Set([100, 200, 250, 500, 1000, 2000, 5000, 10_000])
 
 /** The paging parameter that a token adds to a request; null when the token is a whole address. */
@@ -86,8 +85,8 @@ const broken = (detail: string) => new SourceError.PagingBroken({ detail })
 const drifted = (detail: string) => new SourceError.PageDrift({ detail })
 
 /**
- * What tells a record from all others and from itself after a change, as far as a list may be ordered by it: its number
- * and the time of its last change, or everything when that time is not there or whole seconds only.
+ * The identity of one state of a record, as far as a list may be sorted by it: its number and the time of its last
+ * change. Without that time, or with whole seconds only, a hash of the whole record.
  */
 export const identity = (item: unknown, text: () => string): string => {
   const id = isObject(item) ? member(item, "id") : undefined
@@ -108,36 +107,36 @@ export const join = (
   const { place } = token
   const seen = identities()
   if ("page" in place && place.size !== null && records > place.size) {
-    return broken(`${records} records came where at most ${place.size} were asked for; leave page_size out`)
+    return broken(`the page has ${records} records, but at most ${place.size} were requested; remove page_size`)
   }
   if (isSame(seen, token, edge)) {
-    // So short a page by offset also comes again when one record came before it.
+    // By offset, a page this short is also repeated when one record was added before it.
     return records <= 2 && "offset" in place
-      ? drifted("the same records come again, at another offset")
-      : broken("the same page comes again: the source does not heed the parameter that names the page")
+      ? drifted("the same records come again at another offset")
+      : broken("the same page comes again: the source ignores the parameter that names the page")
   }
   const at = seen.indexOf(last)
   if (at >= 0) return { repeated: at + 1 === overlap ? overlap : 0, again: null }
   if (before !== null) return { repeated: 0, again: { path: before, last } }
   return "page" in place && place.size !== null && records < place.size && member(meta, "has_more") === true
-    ? broken(`${records} of more records came where ${place.size} were asked for; leave page_size out`)
-    : drifted("the page does not hold the last record of the page before")
+    ? broken(`the page has ${records} of more records, but ${place.size} were requested; remove page_size`)
+    : drifted("the page does not contain the last record of the page before")
 }
 
-/** Whether a page is the one before. */
+/** Whether a page is a repetition of the page before. */
 const isSame = (
   seen: ReadonlyArray<string>,
   { place, step }: PageToken,
   { first, last, before }: PageBoundary
 ): boolean => {
   if (seen.length === 0 || seen[0] !== first) return false
-  // Asked with another limit, the same page ends elsewhere; who does not heed the number shows it at once.
+  // With another limit the same page ends elsewhere. A source that ignores the number shows this at the second page.
   if (before === null && "page" in place) return step === 1
-  // A page with the edge alone is what the end of a list looks like when it is asked for with an overlap.
+  // At the end of a list, a page requested with an overlap contains the edge alone.
   return seen.at(-1) === last && (before !== null || seen.length > 1)
 }
 
-/** Whether the page before still ends as it did; the drift when it does not. */
+/** Checks that the page before still ends with the same record; the drift when it does not. */
 export const confirm = ({ identities }: PageFacts, last: string): SourceError.PageDrift | null =>
   identities().at(-1) === last ? null : drifted("the page before, read once more, ends with another record")
 
@@ -151,7 +150,7 @@ export const next = (
   const hasMore = member(facts.meta, "has_more")
   switch (settings.mode) {
     case "none":
-      return hasMore === true ? broken("more records are announced, and paging.mode is none") : null
+      return hasMore === true ? broken("more records are announced, but paging.mode is none") : null
     case "page":
     case "offset":
       return nextNumbered(facts, asked, settings, hasMore, settings.mode)
@@ -160,18 +159,18 @@ export const next = (
   if (hasMore === false) return null
   const found = continuation(facts, settings.mode)
   if (found !== null) return follow(found, facts, asked, settings, base)
-  if (hasMore === true) return broken("more records are announced, but not where they are")
-  // The way that led here, or the way that is configured, is known to say so when there is more.
+  if (hasMore === true) return broken("more records are announced without a link or cursor to them")
+  // A continuation that was used before, or that is configured, is present whenever there is more.
   if (settings.mode !== "auto" || asked.token !== null || saysEnd(facts.meta)) return null
   const limit = member(facts.meta, "limit")
   const sizes = [typeof limit === "number" ? limit : null, asked.pageSize].filter((size) => size !== null)
   const isFull = sizes.length === 0 ? usualPageSizes.has(facts.records) : sizes.some((size) => facts.records >= size)
   return isFull && facts.records > 0
-    ? broken(`the page is full (${facts.records} records) and says neither that it is the last nor what comes next`)
+    ? broken(`the page is full (${facts.records} records) and has neither an end mark nor a link to the next page`)
     : null
 }
 
-/** A continuation that is there and empty. */
+/** Whether a continuation is present and empty. */
 const saysEnd = (meta: JsonObject): boolean =>
   ["next_cursor", "next"].some((name) => {
     const value = member(meta, name)
@@ -197,7 +196,7 @@ const continuation = ({ meta, link }: PageFacts, mode: PagingMode): Continuation
 
 const countingParameters = ["page", "page_number", "offset", "skip", "start"]
 
-/** Whether an address names its page by counting. */
+/** Whether an address selects its page by counting. */
 const isCounted = (url: string, { pageParameter, offsetParameter }: PagingSettings): boolean => {
   const parameters = new URLSearchParams(url.slice(url.indexOf("?") + 1))
   return [pageParameter, offsetParameter, ...countingParameters].some((name) =>
@@ -205,7 +204,7 @@ const isCounted = (url: string, { pageParameter, offsetParameter }: PagingSettin
   )
 }
 
-/** Where a page without overlap ends; an empty one changes nothing. */
+/** The boundary after a page without overlap; an empty page leaves it unchanged. */
 const edgeBehind = ({ identities }: PageFacts, asked: RequestedPage): PageBoundary | null => {
   const seen = identities()
   const first = seen[0]
@@ -235,11 +234,11 @@ const follow = (
   const mark = "cursor" in place ? place.cursor : place.url
   const { token } = asked
   if (token === null) {
-    return mark === asked.path ? broken("the page names itself as the next one") : { place, step: 1, mark, edge }
+    return mark === asked.path ? broken("the page links to itself as the next page") : { place, step: 1, mark, edge }
   }
   const self = "cursor" in token.place ? token.place.cursor : "url" in token.place ? token.place.url : null
   if (mark === token.mark || mark === self) {
-    return broken(`a page names one that was read before as the next one, after ${token.step + 1} pages`)
+    return broken(`a page links to one that was read already, after ${token.step + 1} pages`)
   }
   const step = token.step + 1
   return { place, step, mark: Number.isInteger(Math.log2(step)) ? mark : token.mark, edge }
@@ -255,8 +254,8 @@ const nextNumbered = (
   const { records } = facts
   const { token } = asked
   if (hasMore === false) return null
-  // A short page proves nothing: a source may give less than it could and not say so. Without its word, the scan ends
-  // at the first page that is empty.
+  // A short page proves nothing: a source may return fewer records than requested. Without an end mark, the scan ends
+  // at the first empty page.
   if (records === 0) return hasMore === true ? broken("an empty page announces more records") : null
   const edge = edgeBehind(facts, asked)
   const step = (token?.step ?? 0) + 1
@@ -265,14 +264,14 @@ const nextNumbered = (
     return { place, step, mark: "", edge: edge !== null && overlap > 0 ? { ...edge, before: null, overlap } : edge }
   }
   const end = (token !== null && "offset" in token.place ? token.place.offset : 0) + records
-  // A page that held nothing but the overlap: the list ends here, or its pages are of one record.
+  // A page with nothing but the overlap: the list ends here, or its pages have one record.
   const isOverlapAlone = token?.edge?.before === null && records === 1
   return isOverlapAlone || edge === null
     ? { place: { offset: end }, step, mark: "", edge }
     : { place: { offset: end - 1 }, step, mark: "", edge: { ...edge, before: null, overlap: 1 } }
 }
 
-/** The numbered page that goes on, and how many records of this one it holds. */
+/** The next numbered page, and how many records of this one it contains. */
 const nextPage = (
   records: number,
   { pageSize, token }: RequestedPage,
@@ -280,7 +279,7 @@ const nextPage = (
 ): { readonly place: Place; readonly overlap: number } => {
   const { page, size, most } =
     token !== null && "page" in token.place ? token.place : { page: pageFirst, size: pageSize, most: pageSize }
-  // A page that is not full tells that its number and limit do not say where it ends.
+  // A page that is not full shows that number and limit do not determine where it ends.
   if (size === null || most === null || records !== size) {
     return { place: { page: page + 1, size, most: null }, overlap: 0 }
   }
@@ -293,8 +292,8 @@ const nextPage = (
 }
 
 /**
- * The limit by which some page holds the record before `end` and goes on behind it as far as possible; null when all
- * limits cut there, which from 20 records a page on never happens (before 232,792,560 records).
+ * The limit at which a page contains the record before `end` and reaches as far as possible beyond it; null when all
+ * limits cut at `end`. From 20 records a page on, this does not happen before record 232,792,560.
  */
 const overlappingLimit = (start: number, end: number, most: number): number | null => {
   let best: number | null = null
@@ -309,7 +308,7 @@ const overlappingLimit = (start: number, end: number, most: number): number | nu
 }
 
 /** The target of `rel=next` in a Link header; null when there is none. */
-export const nextLink = (header: string | undefined): string | null => {
+const nextLink = (header: string | undefined): string | null => {
   if (header === undefined) return null
   for (const match of header.matchAll(/<([^>]*)>((?:\s*;\s*[^\s=;,]+\s*(?:=\s*(?:"[^"]*"|[^\s;,]*))?)*)/g)) {
     const [, target, parameters] = match

@@ -1,7 +1,7 @@
 /**
- * From a value of `JSON.parse` to a record, where every member has its plainest form.
+ * Decoding of a `JSON.parse` value to a record, if every member has its plain form.
  *
- * Promise: any other record is left to the strict reading of `Decode.ts`, which reads it from its own text.
+ * Promise: any other record is left to the strict decoder of `Decode.ts`, which reads it from its own text.
  */
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { SourceRecord } from "../../../src/connector/Connector.ts"
@@ -9,7 +9,7 @@ import { decimalDigitsMax, inferredDigitsMax, isPlainInstant, isStorable, starts
 
 const kinds = { integer: 0, decimal: 1, boolean: 2, string: 3, date: 4, timestamp: 5, list: 6, close: 7 } as const
 
-/** How a value is looked at first. A inferred number or JSON needs the text that was sent. */
+/** The first check of a value. An inferred number or JSON needs the text that was sent. */
 const kindOf = ({ type, inferred }: Field): number =>
   inferred?.type === "number" || inferred?.type === "json" ? kinds.close : kinds[type._tag]
 
@@ -19,10 +19,10 @@ export const scaleOf = ({ type }: Field): number => (type._tag === "decimal" ? t
 export const wholeOf = (field: Field): number =>
   field.inferred === null ? decimalDigitsMax - scaleOf(field) : inferredDigitsMax
 
-/** Text of the small integers, which flags, codes and line numbers are made of. */
+/** Texts of the small integers, the usual values of flags, codes and line numbers. */
 const smallIntegers = Array.from({ length: 1024 }, (_, value) => String(value))
 
-/** Whether the text is a decimal that a column of `numeric(20, scale)` takes as it is. */
+/** Whether a column of `numeric(20, scale)` accepts the text unchanged. */
 const isPlainDecimal = (text: string, wholeMax: number, scale: number): boolean => {
   const { length } = text
   const negative = text.charCodeAt(0) === 45
@@ -31,7 +31,7 @@ const isPlainDecimal = (text: string, wholeMax: number, scale: number): boolean 
   while (at < length && isDigit(text.charCodeAt(at))) at++
   const digits = at - from
   if (digits === 0 || digits > wholeMax) return false
-  // A superfluous zero, and minus zero, have another canonical text.
+  // A superfluous zero and minus zero have another canonical text.
   if (text.charCodeAt(from) === 48 && (digits > 1 || negative)) return false
   if (at === length) return true
   if (text.charCodeAt(at) !== 46) return false
@@ -46,11 +46,11 @@ const isDigit = (code: number): boolean => code >= 48 && code <= 57
 export interface PlainReader {
   /** The record; null when a value must be read from its text. `escaped`: the page has escapes of characters. */
   readonly read: (value: unknown, escaped: boolean) => SourceRecord | null
-  /** Whether the record that was read last has members that the catalogue does not know. */
+  /** Whether the last record read has members that the catalogue does not know. */
   hasOthers: boolean
 }
 
-/** Compiles the plain reading of a resource's fields. */
+/** Compiles the plain decoder of a resource's fields. */
 export const plainReader = (fields: ReadonlyArray<Field>): PlainReader => {
   const count = fields.length
   const names = fields.map((field) => field.name)

@@ -1,4 +1,4 @@
-/** One record by its number, with the version that a write may be conditional on. */
+/** Reading of one record by its number, with the version for a conditional write. */
 import * as Effect from "effect/Effect"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { FetchedRecord } from "../../../src/connector/Connector.ts"
@@ -45,7 +45,7 @@ export const getRecord = (
       const found = findRecord(parsed)
       if (found instanceof Unreadable) return malformed(answer, found)
       const outcome = context.decoderOf(resource).one(parsed.text, found.from, found.to)
-      // A record with another number, or with none, says nothing of the one that was requested.
+      // A record with another number, or with none, does not answer the request.
       if (/^[1-9]\d*$/.test(id) && outcome.id !== id) {
         return malformed(answer, new Unreadable(`the answer is ${named(outcome.id)}, not the record ${id}`, true))
       }

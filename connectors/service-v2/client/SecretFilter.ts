@@ -1,7 +1,7 @@
-/** The signing secrets that passed through the connector, so that no text that leaves it shows one. */
+/** The signing secrets that the connector has seen, to remove them from all text it returns. */
 import * as Redacted from "effect/Redacted"
 
-/** Shorter texts stand in half of all words. */
+/** A shorter text would match inside ordinary words. */
 const secretLengthMin = 8
 
 export class SecretFilter {

@@ -1,19 +1,18 @@
 /**
  * The connector to Service API v2, for one token and therefore one company.
  *
- * Promise: it asks only for what the documents offer, sends the token only to the configured address, and answers
- * what `src/connector` promises: exact records, no lost page, and failures that say what to do. A write carries its
- * key each time, so that sending it again has no second effect.
+ * Promise: it requests only what the documents offer, sends the token only to the configured address, and keeps the
+ * promises of `src/connector`: exact records, no lost page, and failures that say what to do. All attempts of a write
+ * carry its key, so that a repetition has no second effect.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { Budget } from "../../../src/budget/Budget.ts"
 import { fingerprintOf } from "../../../src/budget/PostgresPermitStore.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
-import { Connector, type ConnectorShape } from "../../../src/connector/Connector.ts"
+import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import * as BaseAddress from "./BaseAddress.ts"
 import { type ClientContext, decoders, type Precondition } from "./ClientContext.ts"
 import * as Exchange from "./Exchange.ts"
@@ -25,31 +24,31 @@ import { getRecord } from "./Records.ts"
 import * as Subscriptions from "./Subscriptions.ts"
 import { write } from "./Writes.ts"
 
-/** What `make` needs to know; everything but the first three has a default. */
+/** Options of `make`; all but the first three have a default. */
 export interface ServiceClientOptions {
   /** Up to the API's own path: `https://erp.example.com/!/api/v2`. */
   readonly baseUrl: string
   readonly token: Redacted.Redacted
   readonly catalogue: Catalogue
-  /** The company of the token, for installations whose `/me` does not tell. */
+  /** The company of the token, for installations whose `/me` does not name it. */
   readonly companyId?: bigint | null | undefined
-  /** Records per page; null asks for none and takes what comes. */
+  /** Records per page; null sends no limit and accepts any length. */
   readonly pageSize?: number | null | undefined
   readonly paging?: Partial<Paging.PagingSettings> | undefined
-  /** The member that holds the records of a list; null or `auto` finds it. */
+  /** The member that holds the records of a list; null or `auto` detects it. */
   readonly itemsKey?: string | null | undefined
   readonly includeCustomFields?: boolean | undefined
   /** For one attempt, its whole body included. */
   readonly requestTimeout?: Duration.Duration | undefined
   readonly retry?: Partial<Exchange.RetrySettings> | undefined
-  /** The longest Retry-After that is waited for; beyond it the request fails. */
+  /** The longest Retry-After that a request waits for; beyond it the request fails. */
   readonly retryAfterMax?: Duration.Duration | undefined
-  /** How long one request waits for its 429s altogether. */
+  /** Total wait of one request for its 429s. */
   readonly rateLimitedWaitMax?: Duration.Duration | undefined
   readonly answerBytesMax?: number | undefined
-  /** Accept plain http to other machines. */
+  /** Accepts plain http to other machines. */
   readonly allowHttp?: boolean | undefined
-  /** The header with the id of a request; null finds it. */
+  /** The header with the id of a request; null detects it. */
   readonly requestIdHeader?: string | null | undefined
   readonly precondition?: Precondition | undefined
   /** The field of a webhook subscription that takes a new secret. */
@@ -70,7 +69,7 @@ const checkedToken = (token: Redacted.Redacted): BaseAddress.ClientConfigError |
     ? null
     : new BaseAddress.ClientConfigError({
         setting: "token",
-        problem: "is empty or holds white space or characters that no token has",
+        problem: "is empty, or contains white space or characters that tokens do not have",
         remedy: "copy the token again, without quotes or line ends"
       })
 
@@ -85,7 +84,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     return yield* new BaseAddress.ClientConfigError({
       setting: "pageSize",
       problem: `is ${pageSize}`,
-      remedy: "give the number of records a page should hold, or leave it out"
+      remedy: "give the number of records per page, or remove the setting"
     })
   }
   const rotateField = options.rotateField ?? Subscriptions.rotateFieldDefault
@@ -135,6 +134,3 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   }
   return connector
 })
-
-/** The connector as a service. */
-export const layer = (options: ServiceClientOptions) => Layer.effect(Connector, make(options))

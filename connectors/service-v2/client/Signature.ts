@@ -1,46 +1,43 @@
 /**
- * Checking that a delivery comes from the service: SIG-01 to SIG-06, H-08 to H-10.
+ * Verification that a delivery comes from the service: SIG-01 to SIG-06, H-08 to H-10.
  *
- * Promise: a delivery is genuine only when any v1 of its header is the HMAC-SHA256 of `<t>.<raw body>` under any of the
- * held secrets, and t lies within the window on both sides. Comparison takes the same time whatever differs, and every
- * candidate is tried. Nothing is read from the body.
+ * Promise: a delivery is genuine only when any v1 of its header is the HMAC-SHA256 of `<t>.<raw body>` under one of the
+ * secrets, and t is inside the window on both sides. The comparison takes constant time and tries every candidate.
+ * Nothing is read from the body.
  *
- * This is written apart from the sender of the reference server, on purpose: a shared mistake would cancel itself.
+ * The code is separate from the sender of the reference server on purpose: a shared mistake would not show.
  */
 import { createHmac, timingSafeEqual } from "node:crypto"
 import * as Duration from "effect/Duration"
 import * as Redacted from "effect/Redacted"
 import type { Delivery, Verification, VerifySettings } from "../../../src/connector/Delivery.ts"
 
-/** Five minutes (overview, Signature); the sender's clock may be a minute ahead (H-10). */
-export const settingsDefault = { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) } as const
-
-/** More signatures than a rotation can need are no rotation. */
+/** More signatures than any rotation needs are rejected. */
 const signaturesMax = 8
 
-/** The moment and the signatures of a header, or what is wrong with it. Other schemes than v1 are ignored. */
+/** The time and the signatures of a header, or its fault. Schemes other than v1 are ignored. */
 const read = (header: string): { readonly t: string; readonly signatures: ReadonlyArray<Buffer> } | string => {
   const times: Array<string> = []
   const signatures: Array<Buffer> = []
   for (const part of header.split(",")) {
     const equals = part.indexOf("=")
-    if (equals < 1) return "has a part that is no name=value"
+    if (equals < 1) return "has a part that is not name=value"
     const [name, value] = [part.slice(0, equals), part.slice(equals + 1)]
     if (name === "t") times.push(value)
     if (name === "v1") {
-      if (!/^[0-9a-f]{64}$/.test(value)) return "has a v1 that is no lower-case hex of 32 bytes"
+      if (!/^[0-9a-f]{64}$/.test(value)) return "has a v1 that is not 32 bytes in lower-case hex"
       signatures.push(Buffer.from(value, "hex"))
     }
   }
   const [t] = times
   if (t === undefined || times.length > 1) return "does not have exactly one t"
-  if (!/^\d{1,12}$/.test(t)) return "has a t that is no number of seconds"
+  if (!/^\d{1,12}$/.test(t)) return "has a t that is not a number of seconds"
   if (signatures.length === 0) return "has no v1"
   if (signatures.length > signaturesMax) return `has more than ${signaturesMax} v1`
   return { t, signatures }
 }
 
-/** Judges a delivery. */
+/** Verifies the signature and the age of a delivery. */
 export const verify = (delivery: Delivery, settings: VerifySettings): Verification => {
   if (delivery.signature === undefined) return { _tag: "Malformed", detail: "there is no signature" }
   const header = read(delivery.signature)
@@ -49,17 +46,17 @@ export const verify = (delivery: Delivery, settings: VerifySettings): Verificati
   let genuine = false
   for (const secret of settings.secrets) {
     const key = Redacted.value(secret)
-    // An empty key is known to everyone.
+    // Everyone knows an empty key.
     if (key === "") continue
     const expected = createHmac("sha256", key).update(`${t}.`).update(delivery.body).digest()
     for (const signature of signatures) {
-      // Not ended early: how long it takes must not tell which candidate was right.
+      // No early exit: the duration must not reveal which candidate matched.
       if (timingSafeEqual(signature, expected)) genuine = true
     }
   }
   if (!genuine) return { _tag: "Forged" }
   const ageSeconds = Math.floor(delivery.receivedAt / 1000) - Number(t)
-  // What cannot be compared is no recent delivery either.
+  // A time that cannot be compared (NaN) is not recent.
   const isRecent =
     ageSeconds <= Duration.toSeconds(settings.tolerance) && -ageSeconds <= Duration.toSeconds(settings.aheadMax)
   if (!isRecent) return { _tag: "Stale", ageSeconds }

@@ -1,8 +1,8 @@
 /**
- * Subscriptions, delivery attempts and test results, read from answers.
+ * Decoding of subscriptions, delivery attempts and test results.
  *
- * Promise: a member that is not known is passed over; a member that is needed and missing makes the answer
- * {@link Unreadable}. Times stay the text that was sent.
+ * Promise: unknown members are ignored; a missing member that is needed makes the answer {@link Unreadable}. Times stay
+ * the text that was sent.
  */
 import type { Attempt, Subscription, TestResult } from "../../../src/connector/Subscriptions.ts"
 import { resourceOf } from "./Deliveries.ts"
@@ -10,7 +10,7 @@ import { isObject, type JsonObject, member, Unreadable } from "./Envelope.ts"
 import { memberStart, valueEnd } from "./JsonText.ts"
 import { isStorable } from "./Values.ts"
 
-/** A record of an answer, and where it begins in the text. */
+/** A record of an answer, and its start in the text. */
 export interface RecordText {
   readonly text: string
   readonly from: number
@@ -19,7 +19,7 @@ export interface RecordText {
 
 export const without = (what: string, name: string) => new Unreadable(`${what} has no readable ${name}`, true)
 
-/** The text of a member; null when it is absent or null, undefined when it is no text. */
+/** The text of a member; null when it is absent or null, undefined when it is not text. */
 const textOf = (value: JsonObject, name: string): string | null | undefined => {
   const found = member(value, name) ?? null
   return found === null || (typeof found === "string" && isStorable(found)) ? found : undefined
@@ -73,14 +73,14 @@ export const subscriptionOf = (found: RecordText): Subscription | Unreadable => 
   }
 }
 
-/** What a receiver answered may be any bytes: what no text can hold is replaced. */
+/** A receiver's answer may be any bytes: characters that a database text cannot hold are replaced. */
 export const readable = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD")
 
 /** The status of an answer; null when none arrived (H-18). */
 const statusOf = (value: unknown): number | null =>
   typeof value === "number" && Number.isInteger(value) && value >= 100 && value <= 599 ? value : null
 
-/** The receiver is gone: the source disables the subscription at once (DLV-03). */
+/** The status of a receiver that no longer exists: the source disables the subscription at once (DLV-03). */
 const goneStatus = 410
 
 /** An entry of the delivery log (LOG-05). */
@@ -115,7 +115,7 @@ export const attemptOf = ({ value }: RecordText): Attempt | Unreadable => {
   }
 }
 
-/** The members of the answer, those of its members included: how they are called is not documented. */
+/** The members of the answer and of its nested objects: their names are not documented. */
 const flat = (value: JsonObject): ReadonlyArray<readonly [name: string, value: unknown]> =>
   Object.entries(value).flatMap(([name, given]) =>
     isObject(given)
@@ -123,7 +123,7 @@ const flat = (value: JsonObject): ReadonlyArray<readonly [name: string, value: u
       : [[name, given] as const]
   )
 
-/** The result of a test, by what the values are and how they are called (LOG-02, H-14). */
+/** The result of a test, recognised by its values and names (LOG-02, H-14). */
 export const testOf = (value: JsonObject, raw: string): TestResult => {
   const members = flat(value)
   const named = <A>(shape: RegExp, read: (given: unknown) => A | null): A | null =>

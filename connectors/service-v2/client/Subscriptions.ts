@@ -2,9 +2,8 @@
  * The webhook subscriptions of a token: WEBHOOK-12 to WEBHOOK-19, LOG-01 to LOG-07.
  *
  * Promise: every attempt of one call carries the same Idempotency-Key (EP-01, EP-02), so that a retry makes no second
- * subscription, rotates nothing twice and sends no second test. A secret is `Redacted` from the moment it is read, and
- * stands in no failure and no answer of this connector. An answer without a member that is needed is a
- * {@link SourceError.Malformed}.
+ * subscription, no second rotation and no second test. A secret is `Redacted` from the moment it is read, and no
+ * failure or result of this connector shows it. An answer without a needed member is a {@link SourceError.Malformed}.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -31,9 +30,9 @@ import { SecretFilter } from "./SecretFilter.ts"
 import { attemptOf, readable, type RecordText, subscriptionOf, testOf, without } from "./SubscriptionAnswers.ts"
 
 export interface SubscriptionsOptions {
-  /** The field by which a new secret is sent; the documents do not name it (SIG-12, H-07). */
+  /** The field that takes a new secret; the documents do not name it (SIG-12, H-07). */
   readonly rotateField: string
-  /** Says which resources lose records without trace (K-06). */
+  /** Tells which resources lose records without a trace (K-06). */
   readonly catalogue: Catalogue
 }
 
@@ -42,20 +41,20 @@ export const rotateFieldDefault = "secret"
 const path = "/webhooks"
 const pathOf = (id: string) => `${path}/${encodeURIComponent(id)}`
 
-/** Fields of a subscription that no secret may be sent in: they are shown again. */
+/** Fields of a subscription that answers show, and that therefore must not receive a secret. */
 const shownFields: ReadonlySet<string> = new Set(["id", "url", "events", "description", "paused", "enabled", "cancel"])
 
-/** What is wrong with the name of the field; null when nothing is. */
+/** The fault of the field name; null when it has none. */
 export const rotateFieldProblem = (name: string): ClientConfigError | null =>
   /^[A-Za-z_]\w{0,99}$/.test(name) && !shownFields.has(name)
     ? null
     : new ClientConfigError({
         setting: "rotateField",
-        problem: `is "${name}", which no secret can be sent in`,
-        remedy: "give the name of the field that takes a new secret, or leave it out"
+        problem: `is "${name}", which cannot carry a secret`,
+        remedy: "give the name of the field that takes a new secret, or remove the setting"
       })
 
-/** A key that no other call has. */
+/** A random key for one call. */
 const newKey = Effect.map(Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 0xffff_ffff))), (parts) =>
   parts.map((part) => part.toString(16).padStart(8, "0")).join("")
 )
@@ -68,7 +67,7 @@ interface Entries<A> extends Listing.Listed {
   readonly entries: ReadonlyArray<A>
 }
 
-/** How often a list is begun again when its pages moved. */
+/** Restarts of a list whose pages moved. */
 const restartsMax = 3
 /** Answers of success that have no body. */
 const withoutBody: ReadonlySet<number> = new Set([202, 204, 205])
@@ -80,7 +79,7 @@ interface SubscriptionsContext {
   readonly secrets: SecretFilter
 }
 
-/** A failure without secrets, also when the source sent one back. */
+/** A failure without secrets, even when the source sent one back. */
 const failureWithoutSecrets = ({ secrets }: SubscriptionsContext, answer: Answer, asking: RequestContext): Failed => {
   const failed = failure(answer, { ...asking, scrub: (text) => secrets.hide(asking.scrub(text)) })
   const { reason } = failed
@@ -91,8 +90,8 @@ const failureWithoutSecrets = ({ secrets }: SubscriptionsContext, answer: Answer
 }
 
 /**
- * Why nothing was done, for all that is known; null for a success. Under a status of success, a body that is none of
- * this API's comes from an intermediary: the request may not have arrived.
+ * The failure of a request that had no effect as far as known; null for a success. A success status with a body that is
+ * not of this API comes from an intermediary: the request may not have arrived.
  */
 const problemOf = (context: SubscriptionsContext, answer: Answer, asking: RequestContext): Failed | null => {
   const { status, bytes } = answer
@@ -101,7 +100,7 @@ const problemOf = (context: SubscriptionsContext, answer: Answer, asking: Reques
   const parsed = parse(bytes)
   if (parsed instanceof Unreadable) return malformed(answer, parsed)
   return isObject(parsed.value) && isObject(member(parsed.value, "error"))
-    ? malformed(answer, new Unreadable("the answer carries an error under a status of success", true))
+    ? malformed(answer, new Unreadable("the answer carries an error, but its status is a success", true))
     : null
 }
 
@@ -113,7 +112,7 @@ const recordOf = (answer: Answer): RecordText | Unreadable => {
   return record instanceof Unreadable ? record : { text: parsed.text, from: record.from, value: record.value }
 }
 
-/** Reads the subscription of that number. */
+/** Reads the subscription with that number. */
 const readSubscription =
   (id: string) =>
   (answer: Answer): Subscription | Failed => {
@@ -123,7 +122,7 @@ const readSubscription =
     return read.id === id ? read : malformed(answer, new Unreadable(`the answer is the subscription ${read.id}`, true))
   }
 
-/** Sends a change under an idempotency key of its own. */
+/** Sends a change under its own idempotency key. */
 const write = <A>(
   { exchange }: SubscriptionsContext,
   call: Pick<Call, "method" | "path" | "isCountedApart">,
@@ -157,7 +156,7 @@ const listOf = <A>(
     if (listed instanceof Failed) return listed
     const entries: Array<A> = []
     for (const [place, value] of listed.list.items.entries()) {
-      if (!isObject(value)) return malformed(answer, new Unreadable(`an entry of ${name} is no object`, true))
+      if (!isObject(value)) return malformed(answer, new Unreadable(`an entry of ${name} is not an object`, true))
       const read = one({ text: listed.texts()[place]!, from: 0, value })
       if (read instanceof Unreadable) return malformed(answer, read)
       entries.push(read)
@@ -193,7 +192,7 @@ const get = (context: SubscriptionsContext, id: string): ReturnType<Subscription
     }
   )
 
-/** The subscription that was created, from the list: the answer may name neither its number nor its events. */
+/** Finds the new subscription in the list: the answer may lack its number or its events. */
 const findCreated = (
   context: SubscriptionsContext,
   given: {
@@ -210,7 +209,7 @@ const findCreated = (
       .sort((one, other) => (BigInt(one.id) < BigInt(other.id) ? 1 : -1))
     return alike[0] === undefined
       ? new SourceError.SourceError({
-          reason: new SourceError.Malformed({ detail: "a subscription was made, and the list does not show it" }),
+          reason: new SourceError.Malformed({ detail: "the subscription was created, but the list does not show it" }),
           request: { method: "POST", path, requestId: null }
         })
       : Effect.succeed(alike[0])
@@ -250,9 +249,9 @@ const gone = (id: string, method: Call["method"]) =>
   })
 
 /**
- * Changes a subscription. A success that does not show the subscription counts, and it is read again. A new secret is
- * never shown, so that reading again proves nothing: a body that does not show the subscription may come from an
- * intermediary, and is a failure.
+ * Changes a subscription. After a success that does not show the subscription, the subscription is read. A new secret
+ * is never shown, so reading cannot prove that it was stored. So with a secret, a body that does not show the
+ * subscription is a failure: it may come from an intermediary.
  */
 const patch = (context: SubscriptionsContext, id: string, body: JsonObject, { isSecret = false } = {}) =>
   write(context, { method: "PATCH", path: pathOf(id) }, body, (answer, asking) => {
@@ -273,7 +272,7 @@ const update = (context: SubscriptionsContext, id: string, { secret, ...change }
     return patch(context, id, { ...change, [context.rotateField]: Redacted.value(secret) }, { isSecret: true })
   })
 
-/** The answer to a DELETE is not documented: any success is one (H-13). Null when the source has no DELETE. */
+/** The answer to a DELETE is not documented: any success counts (H-13). Null when the source has no DELETE. */
 const sendCancel = (context: SubscriptionsContext, before: Subscription) =>
   write(context, { method: "DELETE", path: pathOf(before.id) }, null, (answer, asking) => {
     const problem = problemOf(context, answer, asking)
@@ -281,7 +280,7 @@ const sendCancel = (context: SubscriptionsContext, before: Subscription) =>
       const after = readSubscription(before.id)(answer)
       return { ...(after instanceof Failed ? before : after), cancelled: true }
     }
-    // The subscription was there a moment ago: then it is the method that is not.
+    // The subscription existed a moment ago, so the method is what is missing.
     const { _tag } = problem.reason
     return answer.status === 405 || _tag === "NotImplemented" || _tag === "NotFound" ? null : problem
   })
@@ -294,7 +293,7 @@ const cancel = Effect.fnUntraced(function* (context: SubscriptionsContext, id: s
   return before.paused ? before : yield* patch(context, id, { paused: true })
 })
 
-// Counted apart from all other requests, ten a minute (LOG-03): its 429 tells nothing about the others.
+// Limited separately, ten a minute (LOG-03): its 429 does not concern other requests.
 const test = (context: SubscriptionsContext, id: string) =>
   write(context, { method: "POST", path: `${pathOf(id)}/test`, isCountedApart: true }, null, (answer, asking) => {
     const problem = problemOf(context, answer, asking)
@@ -318,7 +317,7 @@ const deliveries = (
   )
 }
 
-/** The sent events that the error names as unknown (H-01). */
+/** The sent event names that the error reports as unknown (H-01). */
 const unknownEvents = ({ reason }: SourceError.SourceError, sent: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (reason._tag !== "Refused") return []
   const problems = [
@@ -342,7 +341,7 @@ export const make = (
     resourceOf,
     unknownEvents,
     logRetention: Duration.days(limits.webhookDeliveredDays),
-    // Attempts follow one another within five minutes (DLV-08); the rest is for a source that is late.
+    // The source retries within five minutes (DLV-08); the rest is a margin for a slow source.
     attemptDelayMax: Duration.hours(1),
     secretOverlap: Duration.hours(24),
     mayRemove: (eventType) => {

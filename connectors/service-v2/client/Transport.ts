@@ -1,8 +1,8 @@
 /**
- * The network under the connector: undici.
+ * The HTTP transport of the connector: undici.
  *
- * Promise: certificates are verified whatever the environment says, redirects are not followed, nothing is read past
- * the allowed size, and an address that does not answer is given up in time. Timeouts of a request are the caller's.
+ * Promise: certificates are verified whatever the environment says, redirects are not followed, no more than the
+ * allowed bytes are read, and connecting has a timeout. The caller sets the timeout of a request.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Duration from "effect/Duration"
@@ -14,11 +14,11 @@ export interface TransportOptions {
   readonly connections?: number
   readonly connectTimeout?: Duration.Duration
   /**
-   * How long an idle socket is kept where the server does not say. Shorter than what servers usually keep, so that a
-   * request rarely meets a socket that is just being closed.
+   * Lifetime of an idle socket where the server does not state one. Shorter than usual for servers, so that a request
+   * rarely meets a socket that is being closed.
    */
   readonly keepAliveTimeout?: Duration.Duration
-  /** Bytes of one answer. */
+  /** Maximum bytes of one answer. */
   readonly answerBytesMax?: number
   /** Certificates to trust instead of the usual ones, PEM. */
   readonly ca?: string

@@ -1,13 +1,14 @@
 /**
- * What one JSON value means as a value of a field, judged on the text as it was sent.
+ * Decoding of one JSON value to the text of a field, from the text as it was sent.
  *
- * Promise: a value is read as exactly what was sent, or not at all. No number is ever a float here; a value that the
- * field cannot hold is {@link InvalidValue} with the reason, and what a column would cut off is answered {@link Beyond} it.
+ * Promise: a value is read exactly as it was sent, or not at all. No number is ever a float here. A value that the
+ * field cannot hold is an {@link InvalidValue} with the reason; a value that the column would truncate is {@link
+ * Beyond}.
  */
 import type { Field, FieldType, InferredType } from "../../../src/catalogue/Field.ts"
 import { kindAt, stringValue } from "./JsonText.ts"
 
-/** The value cannot be kept in the field. */
+/** The field cannot hold the value. */
 export class InvalidValue {
   readonly reason: string
   constructor(reason: string) {
@@ -15,7 +16,7 @@ export class InvalidValue {
   }
 }
 
-/** The column can hold `text` (null is nothing of it); the value sent says more and is to be kept beside it. */
+/** The column holds `text` (null: nothing of the value); the value sent has more and is stored beside it. */
 export class Beyond {
   readonly text: string | null
   constructor(text: string | null) {
@@ -25,25 +26,25 @@ export class Beyond {
 
 export type Read = string | null | InvalidValue | Beyond
 
-/** Significant digits of `numeric(20, scale)`, which is what a decimal column is. */
+/** Significant digits of a decimal column, `numeric(20, scale)`. */
 export const decimalDigitsMax = 20
 /** Digits after the second that a timestamp column holds. */
 export const fractionDigitsMax = 6
 
 const int64Min = -(2n ** 63n)
 const int64Max = 2n ** 63n - 1n
-/** Digits of the longest int64, sign included; a longer text is not worth turning into a number. */
+/** Digits of the longest int64, sign included; a longer text is not converted. */
 const integerLengthMax = 20
-/** Nesting of a value kept as JSON; deeper ones exhaust the stack of their reader. */
+/** Maximum nesting of a value stored as JSON; deeper ones exhaust the stack of a reader. */
 const nestingMax = 200
-/** A number kept as JSON: the database's decimals reach neither further nor finer. */
+/** Bounds of a number stored as JSON: the range of the database's decimals. */
 const exponentMax = 1000
 const numberLengthMax = 1000
 const shownMax = 60
 
 const shown = (raw: string): string => (raw.length <= shownMax ? raw : `${raw.slice(0, shownMax)}…`)
 
-/** Whether the text is well formed and free of NUL, which no database text can hold. */
+/** Whether the text is well formed and free of NUL, which a database text cannot hold. */
 export const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes("\0")
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ export const startsWithDay = (text: string): boolean => {
 }
 
 /** Whether the text holds a time of day, `HH:MM:SS`, at `at`; a leap second is none. */
-export const hasTimeAt = (text: string, at: number): boolean => {
+const hasTimeAt = (text: string, at: number): boolean => {
   const hour = digitsAt(text, at)
   const minute = digitsAt(text, at + 3)
   const second = digitsAt(text, at + 6)
@@ -160,10 +161,10 @@ const readInteger = (raw: string, typed: boolean): Read => {
         const value = BigInt(sign + digits)
         if (value >= int64Min && value <= int64Max) return value.toString()
       }
-      return new InvalidValue(`is outside what an integer of 64 bits can hold: ${shown(raw)}`)
+      return new InvalidValue(`is outside the range of a 64-bit integer: ${shown(raw)}`)
     }
   }
-  return new InvalidValue(`is no integer: ${shown(raw)}`)
+  return new InvalidValue(`is not an integer: ${shown(raw)}`)
 }
 
 const decimalShape = /^(-?)0*(\d+)(?:\.(\d+))?$/
@@ -172,7 +173,7 @@ const readDecimal = (raw: string, scale: number): Read => {
   const kind = kindAt(raw, 0)
   const text = kind === "number" ? raw : kind === "string" ? stringValue(raw, 0, raw.length) : ""
   const match = decimalShape.exec(text)
-  if (match === null) return new InvalidValue(`is no plain decimal: ${shown(raw)}`)
+  if (match === null) return new InvalidValue(`is not a plain decimal: ${shown(raw)}`)
   const [, sign = "", whole = "", fraction = ""] = match
   if (!isZeros(fraction.slice(scale))) {
     return new InvalidValue(`has more than the ${scale} decimals of the field: ${shown(raw)}`)
@@ -196,16 +197,16 @@ const readString = (raw: string, typed: boolean): Read => {
   switch (kindAt(raw, 0)) {
     case "string": {
       const text = stringValue(raw, 0, raw.length)
-      if (!text.isWellFormed()) return new InvalidValue("holds half a surrogate pair, which is no text")
-      return text.includes("\0") ? new InvalidValue("holds the character NUL, which a text column cannot") : text
+      if (!text.isWellFormed()) return new InvalidValue("contains half a surrogate pair")
+      return text.includes("\0") ? new InvalidValue("contains the character NUL") : text
     }
-    // A code that is sent as a number stays the code it is.
+    // A code sent as a number keeps its digits.
     case "number":
       return raw
     case "boolean":
-      return typed ? new InvalidValue(`is no text: ${shown(raw)}`) : raw
+      return typed ? new InvalidValue(`is not text: ${shown(raw)}`) : raw
     default:
-      return new InvalidValue(`is no text: ${shown(raw)}`)
+      return new InvalidValue(`is not text: ${shown(raw)}`)
   }
 }
 
@@ -219,7 +220,7 @@ const readDate = (raw: string): Read => {
       return instant.second.endsWith("T00:00:00") && isZeros(instant.fraction) ? day : new Beyond(day)
     }
   }
-  return new InvalidValue(`is no day of the calendar: ${shown(raw)}`)
+  return new InvalidValue(`is not a calendar day: ${shown(raw)}`)
 }
 
 const readTimestamp = (raw: string): Read => {
@@ -233,10 +234,10 @@ const readTimestamp = (raw: string): Read => {
       return isZeros(instant.fraction.slice(fractionDigitsMax)) ? column : new Beyond(column)
     }
   }
-  return new InvalidValue(`is no instant with an offset (RFC 3339): ${shown(raw)}`)
+  return new InvalidValue(`is not an instant with an offset (RFC 3339): ${shown(raw)}`)
 }
 
-/** Why the JSON text cannot be kept as JSON in a database; null when it can. */
+/** The reason why the JSON text cannot be stored as JSON in a database; null when it can. */
 export const unkeepable = (raw: string): string | null => {
   const kind = kindAt(raw, 0)
   if (kind === "boolean" || kind === "null") return null
@@ -251,7 +252,7 @@ export const unkeepable = (raw: string): string | null => {
     const code = raw.charCodeAt(at)
     if (code === 34) at = afterString(raw, at) - 1
     else if (code === 123 || code === 91) {
-      if (++depth > nestingMax) return `is nested more than ${nestingMax} deep`
+      if (++depth > nestingMax) return `is nested deeper than ${nestingMax} levels`
     } else if (code === 125 || code === 93) depth--
     else if (code === 45 || (code >= 48 && code <= 57)) {
       const from = at
@@ -272,17 +273,17 @@ const afterString = (raw: string, at: number): number => {
 const unkeepableNumber = (raw: string): string | null => {
   const exponent = raw.search(/[eE]/)
   const tooFar = exponent >= 0 && Math.abs(Number(raw.slice(exponent + 1))) > exponentMax
-  return tooFar || raw.length > numberLengthMax ? `holds a number that cannot be kept: ${shown(raw)}` : null
+  return tooFar || raw.length > numberLengthMax ? `contains a number that cannot be stored: ${shown(raw)}` : null
 }
 
 const unkeepableString = (value: unknown): string | null => {
-  // A list of what is left to look at, not recursion: the nesting is the sender's choice.
+  // An explicit stack instead of recursion: the sender determines the nesting.
   const left: Array<unknown> = [value]
   while (left.length > 0) {
     const next = left.pop()
     if (typeof next === "string") {
-      if (!next.isWellFormed()) return "holds half a surrogate pair, which is no text"
-      if (next.includes("\0")) return "holds the character NUL, which a text column cannot"
+      if (!next.isWellFormed()) return "contains half a surrogate pair"
+      if (next.includes("\0")) return "contains the character NUL"
     } else if (Array.isArray(next)) {
       for (const item of next) left.push(item)
     } else if (typeof next === "object" && next !== null) {
@@ -293,12 +294,12 @@ const unkeepableString = (value: unknown): string | null => {
 }
 
 const readList = (raw: string): Read => {
-  if (kindAt(raw, 0) !== "array") return new InvalidValue(`is no list: ${shown(raw)}`)
+  if (kindAt(raw, 0) !== "array") return new InvalidValue(`is not a list: ${shown(raw)}`)
   const reason = unkeepable(raw)
   return reason === null ? raw : new InvalidValue(reason)
 }
 
-/** Digits on each side of the point of a number that an inferred column takes. */
+/** Digits on each side of the point that an inferred column accepts. */
 export const inferredDigitsMax = 18
 
 const inferredInteger = /^-?(?:0|[1-9]\d{0,17})$/
@@ -330,7 +331,7 @@ const inferredText = (type: InferredType, raw: string): string | undefined => {
   }
 }
 
-/** A value of a field that no catalogue states: what does not fit the guess stays beside the columns as it was sent. */
+/** Decodes a value of an inferred field; a value that does not fit the type stays beside the columns as sent. */
 const readInferred = (type: InferredType, raw: string): Read => {
   const reason = unkeepable(raw)
   if (reason !== null) return new InvalidValue(reason)
@@ -342,7 +343,7 @@ const readInferred = (type: InferredType, raw: string): Read => {
   return new Beyond(type === "text" && isReadable ? raw : null)
 }
 
-/** How a field reads the JSON text of one value. */
+/** Compiles the reader of one value's JSON text. */
 export const reader = (field: Field): ((raw: string) => Read) => {
   const { inferred } = field
   const read = inferred === null ? readerOf(field.type, field.typed) : (raw: string) => readInferred(inferred.type, raw)

@@ -1,10 +1,10 @@
 /**
- * What the answer of success to a write says of each record that was sent.
+ * Decoding of a successful answer to a write: the result of each record that was sent.
  *
  * Promise: a record counts as written, or as refused, only where the answer says so without contradiction, and only
- * under the number that it was sent with; everything else is {@link Uncertain}, or not named. The documents give a batch
- * item `index` and `status` and leave open what the status is (EP-07, EP-11): every likely form is read (G-01, G-03).
- * Values are read from the text of the answer, as exactly as those of a list.
+ * under the index that it was sent with. Everything else is `WriteUncertain`, or has no result. The documents give a
+ * batch item `index` and `status`, but not the form of the status (EP-07, EP-11): every likely form is read (G-01,
+ * G-03). Values are read from the text of the answer, as exactly as those of a list.
  */
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import type { Rejected, SourceRecord, WriteRequest } from "../../../src/connector/Connector.ts"
@@ -15,23 +15,23 @@ import { findRecord, isObject, type JsonObject, member, parse, type Parsed, Unre
 import { eachMember, elements, memberStart, skipSpace } from "./JsonText.ts"
 import { reader } from "./Values.ts"
 
-/** What reads the records of an answer. */
+/** The decoder for the records of an answer. */
 export interface Reader {
   readonly decoder: Decoder
-  /** Hides the token wherever the source sent it back. */
+  /** Replaces the token wherever the source sent it back. */
   readonly scrub: (text: string) => string
 }
 
-/** The code of a refusal that names none. */
-export const unstatedCode = "unstated"
+/** The code of a refusal without a code. */
+const unstatedCode = "unstated"
 
-/** Failures of one item that may pass, by their code. */
+/** Codes of failures of one item that a retry may resolve. */
 const passing: ReadonlySet<string> = new Set(["request_in_progress", "rate_limited", "server_error"])
 
 const successWords: ReadonlySet<string> = new Set(["ok", "created", "success"])
 const failureWords: ReadonlySet<string> = new Set(["error", "failed"])
 
-/** What stands beside the values where a batch item is itself the record. */
+/** Members of a batch item that is itself the record, beside the values. */
 const itemMembers = ["index", "status", "error"]
 
 const unclear = (index: number, detail: string): WriteResult => ({ _tag: "WriteUncertain", index, detail })
@@ -40,16 +40,16 @@ const unclear = (index: number, detail: string): WriteResult => ({ _tag: "WriteU
 // The record
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Where a record stands in an answer. */
+/** The position of a record in an answer. */
 interface Place {
   readonly value: JsonObject
   readonly from: number
   readonly to: number
-  /** Members that are no part of the record. */
+  /** Members that are not part of the record. */
   readonly beside: ReadonlySet<string>
 }
 
-/** What an answer shows of a record. */
+/** The content of a record in an answer. */
 interface Shown {
   readonly id: string | null
   readonly record: SourceRecord | null
@@ -58,7 +58,7 @@ interface Shown {
 
 const nothing: Shown = { id: null, record: null, rejected: null }
 
-/** Answers may show some fields only (WRITE-04, WRITE-09, WRITE-12, WRITE-19): that is no record, and no misfit. */
+/** Answers may show some fields only (WRITE-04, WRITE-09, WRITE-12, WRITE-19): neither a record nor an error. */
 const show = (text: string, { value, from, to, beside }: Place, { decoder }: Reader): Shown => {
   const id = member(value, "id")
   if (id === undefined || id === null) return nothing
@@ -80,7 +80,7 @@ const written = (index: number, { id, record, rejected }: Shown): WriteSucceeded
 // One record
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** An answer of success without a body. */
+/** The result of a success without a body. */
 export const withoutBody = ({ id }: WriteRequest): WriteSucceeded => written(0, { ...nothing, id })
 
 /** The answer to create, update or cancel: the record, bare or under `data`. */
@@ -88,7 +88,7 @@ export const readOne = (parsed: Parsed, { resource, id }: WriteRequest, reading:
   const found = findRecord(parsed)
   if (found instanceof Unreadable) return found
   if (isObject(member(found.value, "error"))) {
-    return unclear(0, "the answer carries an error under a status of success")
+    return unclear(0, "the answer carries an error, but its status is a success")
   }
   const shown = show(parsed.text, { ...found, beside: new Set(resource.answers) }, reading)
   if (id === null || shown.id === null) return written(0, { ...shown, id: shown.id ?? id })
@@ -99,12 +99,12 @@ export const readOne = (parsed: Parsed, { resource, id }: WriteRequest, reading:
 // A batch
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** What an item's status says. */
+/** The meaning of an item's status. */
 type Status = "success" | "failure" | "none" | "other"
 
 const numeral = /^(?:0|[1-9]\d{0,8})$/
 
-/** A number, or a text of digits; null is none. */
+/** A number, or a text of digits; null for anything else. */
 const wholeOf = (value: unknown): number | null =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0
     ? value
@@ -112,7 +112,7 @@ const wholeOf = (value: unknown): number | null =>
       ? Number(value)
       : null
 
-/** `number` is the status of a single call that the item's status is; null when it is none. */
+/** `number` is the HTTP status of the item; null when the item's status is not one. */
 const statusOf = (value: unknown): { readonly status: Status; readonly number: number | null } => {
   if (value === undefined || value === null) return { status: "none", number: null }
   const number = wholeOf(value)
@@ -128,13 +128,13 @@ const isPassing = (code: string, status: number | null): boolean =>
   passing.has(code) ||
   (status !== null && (status === 429 || againStatuses.has(status) || (status >= 500 && status !== 501)))
 
-/** What stands under `error`; null when that says that there is none. */
+/** The value of `error`; null when it means that there is no error. */
 const errorOf = (item: JsonObject): unknown => {
   const error = member(item, "error")
   return error === undefined || error === false || error === "" ? null : error
 }
 
-/** Where the value of a member stands; of two with the name the last, as `JSON.parse` has it. */
+/** The range of a member's value; the last one of equal names, as in `JSON.parse`. */
 const rangeOf = (text: string, at: number, name: string): { readonly from: number; readonly to: number } | null => {
   let range: { readonly from: number; readonly to: number } | null = null
   eachMember(text, at, (member, from, to) => {
@@ -143,7 +143,7 @@ const rangeOf = (text: string, at: number, name: string): { readonly from: numbe
   return range
 }
 
-/** The record of an item: under `record` or `data`, or the item itself when it carries values beside its number. */
+/** The record of an item: under `record` or `data`, or the item itself when it has values beside its number. */
 const placeOf = (text: string, item: JsonObject, from: number, to: number, resource: Resource): Place | null => {
   const beside = new Set(resource.answers)
   for (const name of ["record", "data"]) {
@@ -152,13 +152,13 @@ const placeOf = (text: string, item: JsonObject, from: number, to: number, resou
     const range = rangeOf(text, from, name)
     return range === null ? null : { value, ...range, beside }
   }
-  // Where the record has such a field itself, the origin of the value is unknown.
+  // If the record has such a field itself, the origin of the value is unknown.
   if (itemMembers.some((name) => resource.field.has(name))) return null
   const hasValues = Object.keys(item).some((name) => name !== "id" && resource.field.has(name))
   return hasValues ? { value: item, from, to, beside: new Set([...beside, ...itemMembers]) } : null
 }
 
-/** The record's number as the item itself names it. */
+/** The record's number that the item itself states. */
 const idOf = (text: string, item: JsonObject, from: number, resource: Resource): string | null => {
   const field = resource.field.get("id")
   if (field === undefined || !Object.hasOwn(item, "id")) return null
@@ -180,12 +180,12 @@ const readItem = (
   const { status, number } = statusOf(member(item, "status"))
   const error = errorOf(item)
   if (error !== null && status === "success") {
-    return unclear(index, "the item carries an error under a status of success")
+    return unclear(index, "the item carries an error, but its status is a success")
   }
   if (error !== null && status === "none" && isObject(member(item, "record"))) {
-    return unclear(index, "the item carries an error and a record, and no status")
+    return unclear(index, "the item carries an error and a record, but no status")
   }
-  // A refusal may come as `error`, wrapped once more, or beside the status.
+  // A refusal may be under `error`, nested once more, or beside the status.
   const complaint: ErrorBody | null =
     errorBodyOf(item, scrub) ??
     errorBodyOf(error, scrub) ??
@@ -200,7 +200,7 @@ const readItem = (
       status: number,
       code,
       field: complaint?.field ?? null,
-      detail: complaint?.detail ?? describe(message ?? "the item names no reason", scrub),
+      detail: complaint?.detail ?? describe(message ?? "the item gives no reason", scrub),
       problems: complaint?.problems ?? [],
       isRetryable: isPassing(code, number)
     }
@@ -221,7 +221,7 @@ const readItem = (
   return written(index, { ...shown, id })
 }
 
-/** The results of an answer: under `results`, bare or below `data` when that is all there is. */
+/** The results of an answer: under `results`, at the top or below `data` when that is the only member. */
 const resultsOf = ({ text, value }: Parsed): { readonly items: ReadonlyArray<unknown>; readonly at: number } | null => {
   if (!isObject(value)) return null
   const root = skipSpace(text, 0)
@@ -237,20 +237,21 @@ const resultsOf = ({ text, value }: Parsed): { readonly items: ReadonlyArray<unk
   return isObject(data) && isAll ? within(data, memberStart(text, root, "data") ?? root) : null
 }
 
-/** The records that were sent, as far as answers are held against them; null when the body is no list. */
+/** The records that were sent, for comparison with the answer; null when the body is not a list. */
 const sentOf = (body: string | null): ReadonlyArray<unknown> | null => {
   const sent = body === null ? null : parse(new TextEncoder().encode(body))
   return sent === null || sent instanceof Unreadable || !Array.isArray(sent.value) ? null : sent.value
 }
 
-/** The record of an item as far as it tells whose it is. */
+/** The part of an item that identifies its record. */
 const shownIn = (item: JsonObject): unknown => [member(item, "record"), member(item, "data")].find(isObject) ?? item
 
 const externalidOf = (record: unknown): string | null => (isObject(record) ? textOf(record, "externalid") : null)
 
 /**
- * The answer to a batch, whether 200, 201 or 207 (G-03). Items count by their `index` (G-02); by their place only when
- * none has one and there are as many as were sent. An item that cannot be placed is left out.
+ * Reads the answer to a batch, whether 200, 201 or 207 (G-03). Items are matched by their `index` (G-02). They are
+ * matched by position only when no item has an index and there are as many items as records sent. An item that cannot
+ * be matched is left out.
  */
 export const readBatch = (
   parsed: Parsed,
@@ -263,7 +264,7 @@ export const readBatch = (
   const indexes = results.items.map((item) => (isObject(item) ? wholeOf(member(item, "index")) : null))
   const isUnnumbered = results.items.every((item) => !isObject(item) || (member(item, "index") ?? null) === null)
   const isByPlace = isUnnumbered && (sent === null || results.items.length === sent.length)
-  // A number that was not sent is a numbering of another kind, under which no item is where it says.
+  // An index that was not sent shows another kind of numbering; then no index can be trusted.
   const isForeign = sent !== null && indexes.some((index) => index !== null && index >= sent.length)
   const ours = new Set((sent ?? []).map(externalidOf).filter((externalid) => externalid !== null))
 
@@ -273,16 +274,16 @@ export const readBatch = (
     const index = isByPlace ? place : indexes[place]!
     if (index === null) continue
     if (isForeign) {
-      if (index < sent.length) items.push(unclear(index, "the answer numbers records that were not sent"))
+      if (index < sent.length) items.push(unclear(index, "the answer has an index that was not sent"))
       continue
     }
     if (!isObject(item)) {
-      items.push(unclear(index, "the item is no object"))
+      items.push(unclear(index, "the item is not an object"))
       continue
     }
     const externalid = externalidOf(shownIn(item))
     if (sent !== null && externalid !== null && ours.has(externalid) && externalidOf(sent[index]) !== externalid) {
-      items.push(unclear(index, "the item shows the record that was sent at another place"))
+      items.push(unclear(index, "the item shows a record that was sent under another index"))
       continue
     }
     items.push(readItem(parsed.text, item, ranges[2 * place]!, ranges[2 * place + 1]!, index, resource, reading))

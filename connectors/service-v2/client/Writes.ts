@@ -12,11 +12,11 @@ import * as WriteAnswers from "./WriteAnswers.ts"
 const writeTarget = ({ resource, operation, id }: WriteRequest) => {
   if (operation === "create") return { method: "POST", path: `/${resource.path}` } as const
   if (operation === "batch") return { method: "POST", path: `/${resource.path}/batch` } as const
-  if (id === null) throw new Error(`${operation} of ${resource.path} was asked for without the record's number`)
+  if (id === null) throw new Error(`${operation} of ${resource.path} needs the record's number`)
   return { method: operation === "update" ? "PATCH" : "DELETE", path: recordPath(resource, id) } as const
 }
 
-/** Sends a write under its idempotency key, and reads what became of each record. */
+/** Sends a write under its idempotency key, and reads the result of each record. */
 export const write = (
   context: ClientContext,
   request: WriteRequest
@@ -41,10 +41,9 @@ export const write = (
         const { status } = answer
         if (status < 200 || status >= 300) return failure(answer, asking)
         const source = sourceOf(method, path, answer)
-        const replayed = answer.headers["idempotent-replayed"]?.toLowerCase() === "true"
         const isBatch = request.operation === "batch"
         if ((status === 204 || status === 205) && answer.bytes.length === 0 && !isBatch) {
-          return { status, body: "", items: [WriteAnswers.withoutBody(request)], replayed, source }
+          return { status, body: "", items: [WriteAnswers.withoutBody(request)], source }
         }
         const parsed = parse(answer.bytes)
         if (parsed instanceof Unreadable) return malformed(answer, parsed)
@@ -53,7 +52,7 @@ export const write = (
           ? WriteAnswers.readBatch(parsed, request, reading)
           : WriteAnswers.readOne(parsed, request, reading)
         if (read instanceof Unreadable) return malformed(answer, read)
-        return { status, body: parsed.text, items: "_tag" in read ? [read] : read, replayed, source }
+        return { status, body: parsed.text, items: "_tag" in read ? [read] : read, source }
       }
     )
   })

@@ -1,8 +1,8 @@
 /**
- * The story that the demo tells of this API: who syncs, what changes at the source, and what people ask of the result.
+ * The demo of this API: the companies, the changes at the source, and the queries over the result.
  *
- * Promise: changes go through the API, like a person's at the screen; only tokens and the truth to compare with come
- * from the reference server's control plane, which a real installation does not have.
+ * Promise: changes go through the API, like those of a user. Only tokens and the state to compare with come from the
+ * reference server's control plane, which a real installation does not have.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -58,7 +58,7 @@ const resourceOf = (path: string): Resource => {
 const valueOf = (resource: Resource, record: SourceRecord, field: string): string | null =>
   record.columns[resource.fields.findIndex((one) => one.name === field)] ?? null
 
-/** The first record of the first page that fits. */
+/** The first record of the first page that matches. */
 const find = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   path: string,
@@ -67,7 +67,7 @@ const find = Effect.fnUntraced(function* (
   const resource = resourceOf(path)
   const { records } = yield* connector.page({ resource, since: null, token: null })
   const found = records.find((record) => fits((field) => valueOf(resource, record, field)))
-  if (found === undefined) return yield* new ReferenceFailed({ message: `the demo data has no ${path} that fits` })
+  if (found === undefined) return yield* new ReferenceFailed({ message: `the demo data has no ${path} that matches` })
   return { id: found.id, value: (field: string) => valueOf(resource, found, field) ?? "" }
 })
 

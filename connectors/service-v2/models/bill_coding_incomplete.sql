@@ -2,8 +2,8 @@
 --
 -- One row for each bill whose coding lines do not add up to its total, or have no ledger account.
 -- Counts: bills with or without a ledger voucher; on a posted one (is_posted) no line can be added any more.
--- Leaves out: cancelled and deleted bills, deleted lines (lines have no cancel flag); bills coded to the last digit.
--- Lines offer no modifiedsince and are read in full scans: undistributed, the bill's own figure, may be ahead of them.
+-- Leaves out: cancelled and deleted bills, deleted lines (lines have no cancel flag); bills coded in full.
+-- Lines offer no modifiedsince and are read in full scans: the bill's own undistributed may be newer than they are.
 -- Amounts are in the company's own currency, since bills carry none.
 -- Facts: STATE-11, STATE-12, APBILLLINES-04 to APBILLLINES-06, APBILLLINES-16, WRITE-17, WRITE-19.
 --
@@ -16,10 +16,10 @@
 --   billdate date: accounting date of the bill
 --   age_days integer: days from billdate to today (as_of())
 --   is_posted boolean: whether the bill has a ledger voucher
---   billtotal numeric: what the bill is about
+--   billtotal numeric: total amount of the bill
 --   coded numeric: sum of its lines
 --   uncoded numeric: billtotal minus coded; negative when more is coded than the bill holds
---   undistributed numeric: what is not coded, as the bill itself says
+--   undistributed numeric: amount that is not coded, as the bill states it
 --   lines bigint: number of lines
 --   lines_without_account bigint: lines without a ledger account
 select

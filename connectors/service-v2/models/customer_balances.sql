@@ -17,7 +17,7 @@
 --   terms text: payment terms
 --   is_cancelled boolean: whether the customer is cancelled
 --   open_invoices bigint: posted invoices that are not settled
---   balance numeric: what of them is not paid
+--   balance numeric: unpaid amount of them
 --   drafts numeric: total of the invoices that are not posted
 --   credit_limit numeric: credit limit; empty when there is none
 --   credit_available numeric: credit limit minus balance

@@ -5,9 +5,9 @@
 -- day and location as their sum.
 -- Leaves out: cancelled and deleted payments and closes; deposits on orders, which have neither an accounting date nor
 -- a location that could be compared.
--- Cash is method 1, checks 2, cards 3 and 5; everything else is other and in no drawer. The point of sale writes 2 for
--- credit cards too: compare checks and cards together, as checks_and_cards_difference does.
--- A payment and a close are put together only when day, location and currency are the same, or both empty.
+-- Cash is method 1, checks 2, cards 3 and 5; all other methods are other and not in a drawer. The point of sale writes
+-- 2 for credit cards too: compare checks and cards together, as checks_and_cards_difference does.
+-- A payment and a close are matched only when day, location and currency are the same, or both empty.
 -- Facts: PAYMENTS-07, PAYMENTS-08, PAYMENTS-10, PAYMENTS-21, PAYMENTS-33, ARDAILYCLOSES-04 to ARDAILYCLOSES-21,
 -- ARDAILYCLOSES-23.
 --
@@ -34,7 +34,7 @@
 --   actual_checks numeric: checks that were counted
 --   actual_cc numeric: cards that were counted
 --   overshort numeric: over or short as the close says
---   deposited numeric: what the close says was deposited
+--   deposited numeric: amount deposited, as the close states it
 --   cash_difference numeric: sys_cash minus cash; empty without a close
 --   checks_and_cards_difference numeric: sys_checks and sys_cc minus checks and cards; empty without a close
 with both_sides as (

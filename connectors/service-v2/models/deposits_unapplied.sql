@@ -1,12 +1,12 @@
 -- Which deposits on orders are not applied to an invoice yet?
 --
--- One row for each deposit of which the payments made from it do not take all.
+-- One row for each deposit that its payments do not use in full.
 -- Counts: deposits that are neither cancelled nor returned by the bank, those of cancelled orders too (order_cancelled):
--- that money is to be given back. A deposit from which more was paid than it holds has a negative amount.
--- Leaves out: cancelled, returned and deleted deposits; what is applied in full.
+-- that money must be returned. A deposit whose payments exceed it has a negative amount.
+-- Leaves out: cancelled, returned and deleted deposits; deposits applied in full.
 -- Applied is the sum of the payments, neither cancelled nor deleted, that name the deposit in orderdepositid. The
 -- documents do not say what creditorderdepositid means: it is not counted. An invoice for the deposit itself names no
--- deposit: look at order_open, what is open on the order's posted invoices.
+-- deposit: see order_open, the open amount of the order's posted invoices.
 -- Facts: ORDERDEPOSITS-04 to ORDERDEPOSITS-12, ORDERDEPOSITS-20, ORDERDEPOSITS-21, ORDERDEPOSITS-30, PAYMENTS-30,
 -- PAYMENTS-31, STATE-06, STATE-10, STATE-12.
 --
@@ -28,7 +28,7 @@
 --   applied numeric: payments made from it
 --   unapplied numeric: amount minus applied
 --   order_invoiced numeric: total of the order's posted invoices
---   order_open numeric: what of them is not paid
+--   order_open numeric: unpaid amount of them
 select
   d._company_id as company_id,
   d.id as deposit_id,

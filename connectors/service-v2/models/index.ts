@@ -1,14 +1,14 @@
 /**
- * The views that people ask of this API's records, read from the SQL files beside this one.
+ * The business views over this API's records, read from the SQL files in this folder.
  *
- * Promise: a file here is a view in the warehouse, under the file's name; nothing else has to be written down.
+ * Promise: each file is a view in the warehouse, with the file's name; no other registration is needed.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { type Model, modelOf } from "../../../src/warehouse/Model.ts"
 
 const folder = new URL("./", import.meta.url)
 
-/** Every view, by name. Throws on a mistake in a file. */
+/** All views, by name. Throws on an invalid file. */
 export const readModels = (): ReadonlyArray<Model> =>
   readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))

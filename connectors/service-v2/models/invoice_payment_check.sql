@@ -1,11 +1,11 @@
--- Where do an invoice and its payments not agree, or was a payment returned?
+-- Which invoices disagree with their payments, or have a returned payment?
 --
 -- One row for each invoice whose paid amount is not the sum of its payments, or that has a payment which the bank
--- returned. Empty rows are good news.
--- Counts: invoices that are not deleted, drafts and cancelled ones too, since no payment belongs on them.
+-- returned. No row means that all of them agree.
+-- Counts: invoices that are not deleted, drafts and cancelled ones too, since these should have no payments.
 -- Leaves out: cancelled and deleted payments.
--- Payments offer no modifiedsince: a difference may be payments that were not read since the invoice changed; it is gone
--- after the next full scan of payments. A returned check counts as paid until a person cancels its payment.
+-- Payments offer no modifiedsince: a difference may come from payments that were not read since the invoice changed; it
+-- disappears after the next full scan of payments. A returned check counts as paid until a person cancels its payment.
 -- Facts: PAYMENTS-04, PAYMENTS-05, PAYMENTS-10, PAYMENTS-48, PAYMENTS-49, STATE-10, STATE-16.
 --
 -- Indexes: payments (invoiceid)
@@ -18,11 +18,11 @@
 --   is_posted boolean: whether the invoice has a ledger voucher
 --   is_cancelled boolean: whether the invoice is cancelled
 --   invoicetotal numeric: sum of the lines
---   invoicepaid numeric: what is paid, as the invoice says
+--   invoicepaid numeric: paid amount, as the invoice states it
 --   payments bigint: number of payments
 --   payments_total numeric: sum of the payments
 --   difference numeric: invoicepaid minus payments_total
---   returned_total numeric: what of the payments the bank returned
+--   returned_total numeric: sum of the payments that the bank returned
 select
   i._company_id as company_id,
   i.id as invoice_id,

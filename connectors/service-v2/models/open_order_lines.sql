@@ -1,10 +1,10 @@
--- Which orders are open, and what of them remains to ship?
+-- Which orders are open, and what remains to ship?
 --
--- One row for each order line of which less was shipped than ordered.
+-- One row for each order line that shipped less than ordered.
 -- Counts: orders in every status except quote and billed, of every ordertype; unconfirmed ones too (see status).
--- Leaves out: quotes, which are no orders yet; billed orders, which are done; cancelled and deleted orders and lines;
--- lines that shipped in full or beyond.
--- qtyship is the service's own count of what shipments that are not cancelled took from the line. Amounts are in the
+-- Leaves out: quotes, which are not orders yet; billed orders, which are complete; cancelled and deleted orders and
+-- lines; lines that shipped in full or more.
+-- qtyship is the service's own sum of the line's shipments that are not cancelled. Amounts are in the
 -- company's own currency, since orders carry none.
 -- Today is as_of(): the session's current date, or tributary.as_of where that is set.
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-04, STATE-12, RES-09, RES-10, WRITE-02, GEN-09.

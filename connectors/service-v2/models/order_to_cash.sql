@@ -1,10 +1,10 @@
--- How long does it take from an order to its money?
+-- How long does it take from an order to its payment?
 --
 -- One row for each order.
 -- Counts: orders in every status but quote; their shipments and posted invoices that are neither cancelled nor deleted,
 -- and the payments on those invoices that are neither cancelled nor returned.
 -- Leaves out: quotes, cancelled and deleted orders; invoices that name no order.
--- paid_on is set only when the order is billed in full, something was invoiced, and nothing of it is open. Orders have
+-- paid_on is set only when the order is billed in full, something was invoiced, and nothing is open. Orders have
 -- no date of confirmation: days are counted from orderdate. Amounts are in the company's own currency.
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-10, STATE-12, STATE-16, SHIPMENTS-06, PAYMENTS-07.
 --
@@ -16,7 +16,7 @@
 --   status text: unconfirmed, open, partial or billed; what else the service may say
 --   customer_id bigint: id of the customer
 --   customer text: customercode
---   ordertotal numeric: what the order is worth
+--   ordertotal numeric: total amount of the order
 --   orderdate date: date of the order
 --   first_shipped date: date of the first shipment
 --   last_shipped date: date of the last shipment
@@ -24,7 +24,7 @@
 --   last_invoiced date: date of the last posted invoice
 --   last_paid date: accounting date of the last payment
 --   invoiced numeric: total of the posted invoices
---   paid numeric: what of it is paid
+--   paid numeric: the paid part of it
 --   paid_on date: when the order was paid in full; empty while it is not
 --   days_to_ship integer: days from orderdate to first_shipped
 --   days_to_invoice integer: days from orderdate to first_invoiced

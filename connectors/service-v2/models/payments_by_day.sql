@@ -1,10 +1,10 @@
 -- What was paid on which day, and how?
 --
 -- One row for each day, method, currency and location.
--- Counts: payments on the accounting date that they post under; those that the bank returned, counted apart; write-offs
--- (method 99), which bring no money; portal convenience fees.
+-- Counts: payments on the accounting date that they post under; those that the bank returned, counted separately;
+-- write-offs (method 99), which bring no money; portal convenience fees.
 -- Leaves out: cancelled and deleted payments; deposits on orders, which are orderdeposits.
--- The point of sale writes method 2 (check) for credit cards too, so that 2 may hold both.
+-- The point of sale writes method 2 (check) for credit cards too, so that 2 may include both.
 -- Facts: PAYMENTS-05, PAYMENTS-07, PAYMENTS-08, PAYMENTS-10, PAYMENTS-21, PAYMENTS-33, STATE-12, STATE-16.
 --
 -- Columns:

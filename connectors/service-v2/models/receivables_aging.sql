@@ -2,7 +2,7 @@
 --
 -- One row for each customer with posted invoices that are not settled; the amounts of receivables_open by bucket.
 -- Counts: invoices with a ledger voucher; overpaid ones and credits in the column credit, as negative amounts.
--- Leaves out: drafts, cancelled and deleted invoices, what is settled, deposits (deposits_unapplied) and returns.
+-- Leaves out: drafts, cancelled and deleted invoices, settled invoices, deposits (deposits_unapplied) and returns.
 -- The due date is the invoice's date plus the net days of the terms that the customer has now; the date itself where
 -- there are no terms. Amounts are in the company's own currency, since invoices carry none.
 -- Today is as_of(): the session's current date, or tributary.as_of where that is set; it moves the day, not the payments.
@@ -24,7 +24,7 @@
 --   over_90 numeric: more than 90 days overdue
 --   undated numeric: invoices without a date
 --   credit numeric: overpaid invoices and credits, negative
---   total numeric: sum of all buckets: what the customer owes
+--   total numeric: sum of all buckets: the amount that the customer owes
 --   oldest_due_date date: earliest due date of an invoice with something to pay
 with open as (
   select

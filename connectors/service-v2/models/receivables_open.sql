@@ -2,9 +2,9 @@
 --
 -- One row for each posted invoice whose total and paid amount differ.
 -- Counts: invoices with a ledger voucher; overpaid ones and credits, with a negative amount in the bucket credit.
--- Leaves out: drafts, cancelled and deleted invoices, and what is settled to the last digit.
--- Paid is what the invoice itself says (invoicepaid: the payments that are not cancelled); invoice_payment_check holds
--- it against the payments. A returned check counts as paid until a person cancels its payment.
+-- Leaves out: drafts, cancelled and deleted invoices, and invoices settled in full.
+-- Paid is the invoice's own invoicepaid (the payments that are not cancelled); invoice_payment_check compares it with
+-- the payments. A returned check counts as paid until a person cancels its payment.
 -- Invoices carry no terms: the due date is the invoice's date plus the net days of the terms that its customer has now;
 -- without terms it is the date of the invoice. Invoices carry no currency: amounts are in the company's own.
 -- Today is as_of(): the session's current date, or tributary.as_of where that is set; it moves the day, not the payments.

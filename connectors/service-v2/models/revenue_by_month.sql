@@ -2,10 +2,10 @@
 --
 -- One row for each month, item, unit and type of line.
 -- Counts: lines of invoices with a ledger voucher, in the month of the invoice's accounting date; credits as negative.
--- Leaves out: lines of drafts and of cancelled or deleted invoices; product-type tax lines (linetype 1), which are no
+-- Leaves out: lines of drafts and of cancelled or deleted invoices; product-type tax lines (linetype 1), which are not
 -- revenue. Lines have no cancel flag of their own.
--- Delivery, fuel and restock charges and billed expenses are counted, each as its linetype. Lines without an item stand
--- together in one row for each linetype. Amounts are in the company's own currency, since invoices carry none.
+-- Delivery, fuel and restock charges and billed expenses are counted, each as its linetype. Lines without an item share
+-- one row for each linetype. Amounts are in the company's own currency, since invoices carry none.
 -- Facts: STATE-09, STATE-10, STATE-12, INVOICELINES-04, INVOICELINES-06, INVOICELINES-08, INVOICELINES-09,
 -- INVOICELINES-20, INVOICELINES-43, INVOICELINES-57.
 --

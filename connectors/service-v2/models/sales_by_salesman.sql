@@ -18,7 +18,7 @@
 --   customers bigint: number of customers invoiced
 --   invoices bigint: number of invoices
 --   invoiced numeric: sum of invoicetotal
---   paid numeric: what of it is paid
+--   paid numeric: the paid part of it
 --   open_amount numeric: invoiced minus paid
 select
   i._company_id as company_id,

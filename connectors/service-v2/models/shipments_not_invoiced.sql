@@ -1,10 +1,10 @@
--- What went out and was not invoiced?
+-- Which shipments were not invoiced?
 --
 -- One row for each shipment without an invoice.
 -- Counts: shipments whose invoiceid is empty; the service empties it again when the invoice is cancelled.
 -- Leaves out: cancelled and deleted shipments and shipment lines. A shipment on a draft invoice is invoiced.
--- The amount is at the prices of the order lines; lines_without_price counts those whose order line is gone or has no
--- price, which the amount does not hold. It is in the company's own currency, since orders carry none.
+-- The amount is at the prices of the order lines; lines_without_price counts those whose order line is missing or has
+-- no price, which the amount does not include. It is in the company's own currency, since orders carry none.
 -- Today is as_of(): the session's current date, or tributary.as_of where that is set.
 -- Facts: SHIPMENTS-04 to SHIPMENTS-07, SHIPMENTS-12, SHIPMENTS-13, SHIPMENTS-15, STATE-12, STATE-13, RES-11, RES-12.
 --
@@ -23,7 +23,7 @@
 --   location text: locationcode
 --   carrierservice text: code of the carrier service
 --   lines bigint: number of shipment lines
---   lines_without_price bigint: lines that the amount does not hold
+--   lines_without_price bigint: lines that the amount does not include
 --   quantity numeric: sum of the quantities
 --   amount numeric: quantities at the prices of the order lines, each rounded to 4 decimals, half away from zero
 select

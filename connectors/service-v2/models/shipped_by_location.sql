@@ -1,10 +1,10 @@
--- What left which location, month by month?
+-- Which items left each location, month by month?
 --
 -- One row for each month, location and item.
 -- Counts: shipment lines, by the month of the shipment's date.
 -- Leaves out: cancelled and deleted shipments and shipment lines.
--- The item is that of the order line; empty when the line is gone or names none. The documents call the location of a
--- shipment the one "to receive into"; it is read as the one that it ships from.
+-- The item is that of the order line; empty when the line is missing or has no item. The documents call the location of
+-- a shipment the one "to receive into"; it is read as the one that it ships from.
 -- Facts: SHIPMENTS-06, SHIPMENTS-07, SHIPMENTS-12, SHIPMENTS-18, RES-11, RES-12, WRITE-01, STATE-12.
 --
 -- Indexes: shipmentlines (shipmentid)

@@ -1,14 +1,14 @@
 /**
- * A refusal of the service, in one shape.
+ * Errors of the service, all in one form.
  *
- * Promise: the status of a code stands in the catalogue and is never written a second time; throwing an ApiError inside
- * a write undoes everything that the write did.
+ * Promise: the status of a code is stated in the catalogue only. An ApiError thrown inside a write undoes the whole
+ * write.
  */
 import { serviceV2 } from "../catalogue/index.ts"
 
 const statuses: ReadonlyMap<string, number> = new Map(serviceV2.errorCodes.map(({ code, status }) => [code, status]))
 
-/** One problem of a body with several. */
+/** One problem of a body that may have several. */
 export interface Problem {
   readonly field: string
   readonly code: string
@@ -19,7 +19,7 @@ export interface ApiErrorOptions {
   readonly field?: string | undefined
   readonly errors?: ReadonlyArray<Problem>
   readonly headers?: Readonly<Record<string, string>>
-  /** JSON text of the record as it stands (B-03). */
+  /** JSON text of the current record (B-03). */
   readonly current?: string
 }
 

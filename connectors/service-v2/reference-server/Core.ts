@@ -2,7 +2,7 @@
  * The whole server without sockets.
  *
  * Promise: synchronous and deterministic: the same seed, clock and requests give the same answers byte by byte. Faults
- * are drawn here; those of the wire are written on the answer ({@link Answer.wire}) for whoever carries it.
+ * are drawn here. Faults of the wire are attached to the answer ({@link Answer.wire}) for the code that sends it.
  */
 import { ApiError, printEnvelope } from "./ApiError.ts"
 import { control } from "./control/control.ts"
@@ -20,31 +20,31 @@ import { printHttpDate, printInstant } from "./time.ts"
 import { World } from "./World.ts"
 
 export interface CoreOptions extends Partial<SeedOptions> {
-  /** Microseconds since 1970, from whoever runs the server. */
+  /** Microseconds since 1970, from the caller's clock. */
   readonly now: () => number
   /** The absolute base address, for Link headers. */
   readonly baseUrl?: string
-  /** The way to webhook receivers; none when not said. */
+  /** The connection to webhook receivers; without it no delivery arrives. */
   readonly network?: Network
-  /** Told about defects of the server. */
+  /** Called with each defect of the server. */
   readonly onDefect?: (error: unknown) => void
 }
 
 export interface Core {
   readonly world: World
-  /** A request of the API, with whatever fault hits it. */
+  /** Answers a request of the API, including a fault that hits it. */
   readonly handle: (request: Request) => Answer
-  /** A request of the control plane. */
+  /** Answers a request of the control plane. */
   readonly control: (request: Request) => Answer
-  /** The fault that hits a request; asked once per request. */
+  /** Draws the fault that hits a request; to be called once per request. */
   readonly draw: (request: Request) => Fault | null
-  /** The answer to a request under a fault that was drawn. */
+  /** Answers a request under a fault that was drawn. */
   readonly answer: (request: Request, fault: Fault | null) => Answer
-  /** Marks the request's Idempotency-Key as running while it waits; answers how to give it up. */
+  /** Marks the request's Idempotency-Key as running while the request waits; returns the release function. */
   readonly hold: (request: Request) => () => void
-  /** Runs what is due by a clock that runs by itself; to be called now and then. */
+  /** Runs what is due by the running clock; to be called regularly. */
   readonly tick: () => Promise<void>
-  /** Gives up the deliveries that are on their way. */
+  /** Cancels the deliveries in flight. */
   readonly close: () => void
   setBaseUrl: (baseUrl: string) => void
 }
@@ -63,7 +63,7 @@ const codeOf: Readonly<Record<number, string>> = {
   501: "not_implemented"
 }
 
-/** The body of a `status` fault that says none. */
+/** The body of a `status` fault without a body. */
 const faultBody = ({ status, code }: Fault): string => {
   const told = code ?? codeOf[status ?? 500] ?? "server_error"
   try {
@@ -73,7 +73,7 @@ const faultBody = ({ status, code }: Fault): string => {
   }
 }
 
-/** An entry of the journal of requests. */
+/** Adds an entry to the journal of requests. */
 const addToJournal = (
   world: World,
   request: Request,
@@ -94,7 +94,7 @@ const addToJournal = (
   })
 }
 
-/** The answer that a fault gives in place of the service's own. */
+/** The answer of a fault in place of the service's own. */
 const faultAnswer = (world: World, fault: Fault, requestId: string): Answer => {
   const headers = { Date: printHttpDate(world.clock.now()), ...requestIdHeaders(world, requestId) }
   switch (fault.kind) {
@@ -121,7 +121,7 @@ const faultAnswer = (world: World, fault: Fault, requestId: string): Answer => {
   }
 }
 
-/** The answer to a request under a fault that was drawn. */
+/** Answers a request under a fault that was drawn. */
 const answerUnder = (world: World, baseUrl: string, request: Request, fault: Fault | null): Answer => {
   const requestId = world.nextRequestId()
   const kind = fault?.kind ?? null
@@ -143,7 +143,7 @@ const answerUnder = (world: World, baseUrl: string, request: Request, fault: Fau
   return served.pending === undefined ? sent(served) : { ...served, pending: served.pending.then(sent) }
 }
 
-/** Marks the request's Idempotency-Key as running; answers how to release it. */
+/** Marks the request's Idempotency-Key as running; returns the release function. */
 const holdKey = (world: World, request: Request): (() => void) => {
   try {
     const now = world.clock.now()
@@ -152,7 +152,7 @@ const holdKey = (world: World, request: Request): (() => void) => {
     const { idempotency } = world
     if (key !== null && idempotency.claim(key, fingerprint(request), now)) return () => idempotency.release(key)
   } catch {
-    // The request is refused when its turn comes.
+    // The request is refused later, when it is handled.
   }
   return () => {}
 }

@@ -1,8 +1,8 @@
-/** The limits of the service, as the control plane may change them. */
+/** The limits of the service, which the control plane may change. */
 import { limits } from "../catalogue/limits.ts"
 
 export interface Limits {
-  /** Null is no limit. */
+  /** Null means no limit. */
   readonly requestsPerMinute: number | null
   readonly rateScope: "token" | "user" | "install"
   readonly testCallsPerMinute: number
@@ -10,9 +10,9 @@ export interface Limits {
   readonly attemptsPerEvent: number
   /** Seconds between two delivery cycles (H-24). */
   readonly cycleSeconds: number
-  /** How long a secret still signs after its rotation (H-08). */
+  /** Hours for which the old secret still signs after a rotation (H-08). */
   readonly rotationHours: number
-  /** Whether deliveries may go to addresses that are not public (H-22). */
+  /** Whether deliveries may be sent to addresses that are not public (H-22). */
   readonly allowPrivateReceivers: boolean
 }
 

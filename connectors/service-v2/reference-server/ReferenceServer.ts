@@ -1,8 +1,8 @@
 /**
  * The reference server: the API on one loopback port, its control plane on another.
  *
- * Promise: when {@link start} answers, both ports accept requests; when its scope closes, both are closed and no
- * connection is left.
+ * Promise: when {@link start} returns, both ports accept requests. When its scope closes, both ports and all
+ * connections are closed.
  */
 import type { Server } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -18,17 +18,17 @@ import { basePath, bodyBytesMax } from "./http/serve.ts"
 import type { DataKind } from "./seed/seed.ts"
 
 export interface ReferenceServerOptions {
-  /** 0 picks a free one. */
+  /** 0 selects a free port. */
   readonly port: number
   readonly controlPort: number
   readonly data: DataKind
-  /** Invoice lines of `scale`; 200,000 when not said. */
+  /** Invoice lines of `scale`; default 200,000. */
   readonly rows?: number | undefined
-  /** Of everything that is drawn; 1 when not said. */
+  /** Seed of all random values; default 1. */
   readonly seed?: number | undefined
 }
 
-/** The server could not be started. */
+/** The server cannot start. */
 export class ReferenceServerError extends Data.TaggedError("ReferenceServerError")<{
   readonly port: number
   readonly detail: string
@@ -43,10 +43,10 @@ export interface RunningServer {
   readonly controlUrl: string
 }
 
-/** How often the server looks whether a delivery cycle is due. */
+/** Interval at which the server checks whether a delivery cycle is due. */
 const tickEvery = Duration.seconds(1)
 
-/** Records that a control call may put in at once. */
+/** Maximum body of a control call, which may insert many records. */
 const controlBodyBytesMax = 256 * 1024 * 1024
 
 const listen = (server: Server, port: number): Effect.Effect<number, ReferenceServerError, Scope.Scope> =>

@@ -1,29 +1,29 @@
 /**
  * The server's own clock.
  *
- * Promise: everything that the server dates, expires or counts asks this clock, and this clock asks only the source it
- * was given. Running, it never goes back by itself; standing still (`manual`), it moves when told to and not otherwise.
+ * Promise: every time, expiry and count of the server uses this clock, and this clock uses only the given source. A
+ * running clock never goes back by itself. A stopped clock (`manual`) moves only by `set` and `advance`.
  */
 
 export interface ServerClock {
   /** Microseconds since 1970. */
   readonly now: () => number
   readonly isManual: () => boolean
-  /** Stands still at the present instant, or runs on from it. */
+  /** Stops the clock at the present instant, or lets it run from there. */
   readonly setManual: (manual: boolean) => void
   readonly set: (micros: number) => void
   readonly advance: (micros: number) => void
-  /** Runs again with the source, as at the start. */
+  /** Follows the source again, as at the start. */
   readonly reset: () => void
-  /** Runs `work` with the clock standing where `work` puts it, and puts it back afterwards. */
+  /** Runs `work`, which may set the clock, and restores the clock afterwards. */
   readonly elsewhen: <A>(work: () => A) => A
 }
 
-/** `source` tells microseconds since 1970. */
+/** `source` returns microseconds since 1970. */
 export const serverClock = (source: () => number): ServerClock => {
   let offset = 0
   let standing: number | null = null
-  /** The latest instant that was told: a source that steps back does not take the server with it. */
+  /** The latest instant returned, so that a source that steps back does not move the server's clock back. */
   let latest = 0
   const now = () => {
     if (standing !== null) return standing

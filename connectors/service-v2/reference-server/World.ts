@@ -1,8 +1,8 @@
 /**
- * Everything that the server knows at one moment.
+ * The whole state of the server.
  *
- * Promise: {@link World.reset} leaves nothing of before; what happens afterwards depends on the seed, the clock and the
- * requests alone.
+ * Promise: {@link World.reset} removes all earlier state; later answers depend only on the seed, the clock and the
+ * requests.
  */
 import { serviceV2 } from "../catalogue/index.ts"
 import { Events } from "./events/Events.ts"
@@ -98,7 +98,7 @@ export class World {
     this.settings.set(company, settings)
   }
 
-  /** Writes in the name of a user with these scopes. */
+  /** A context for writes by a user with these scopes. */
   context(company: number, userId: number, scopes: ReadonlySet<string>): Context {
     const { store, present: readings } = this
     return { store, company, settings: this.settingsOf(company), readings, rules, userId, scopes }

@@ -1,13 +1,13 @@
 /**
- * Decimals of the server, exact.
+ * Exact decimals of the server.
  *
- * Promise: a decimal is a bigint counting units of `10^-scale` from the moment it is read until it is written; nothing
- * here is ever a float. Written for the server alone: the client has its own.
+ * Promise: a decimal is a bigint that counts units of `10^-scale` from reading to writing; it is never a float. This
+ * code is for the server alone: the client has its own.
  */
 
 const grammar = /^(-?)(\d+)(?:\.(\d+))?$/
 
-/** The parts of a decimal as it stands on the wire; null when it is none (D-04). */
+/** The parts of a decimal as sent; null when the text is not a decimal (D-04). */
 export interface DecimalText {
   readonly negative: boolean
   /** Digits before the point, without leading zeros. */
@@ -22,7 +22,7 @@ export const readDecimal = (text: string): DecimalText | null => {
   return { negative: match[1] === "-", whole: match[2]!.replace(/^0+(?=\d)/, ""), fraction: match[3] ?? "" }
 }
 
-/** Units of `10^-scale`. Digits beyond the scale are cut: callers refuse them before. */
+/** Units of `10^-scale`. Digits beyond the scale are cut: callers refuse them first. */
 export const unitsOf = (decimal: DecimalText, scale: number): bigint => {
   const units = BigInt(decimal.whole + decimal.fraction.slice(0, scale).padEnd(scale, "0"))
   return decimal.negative ? -units : units
@@ -34,7 +34,7 @@ export const units = (text: unknown, scale: number): bigint => {
   return decimal === null ? 0n : unitsOf(decimal, scale)
 }
 
-/** Always padded to the scale (F-02); zero has no sign. */
+/** The text, always padded to the scale (F-02); zero has no sign. */
 export const format = (value: bigint, scale: number): string => {
   const negative = value < 0n
   const digits = (negative ? -value : value).toString().padStart(scale + 1, "0")
@@ -42,7 +42,7 @@ export const format = (value: bigint, scale: number): string => {
   return negative ? `-${text}` : text
 }
 
-/** Moves units from one scale to another; what does not fit is rounded half away from zero. */
+/** Converts units from one scale to another, rounding half away from zero. */
 export const rescale = (value: bigint, from: number, to: number): bigint => {
   if (to >= from) return value * 10n ** BigInt(to - from)
   const divisor = 10n ** BigInt(from - to)
@@ -50,5 +50,5 @@ export const rescale = (value: bigint, from: number, to: number): bigint => {
   return value < 0n ? -((-value + half) / divisor) : (value + half) / divisor
 }
 
-/** quantity (6 decimals) times price (6 decimals) as money (4 decimals). */
+/** Quantity (6 decimals) times price (6 decimals) as money (4 decimals). */
 export const lineTotal = (quantity: bigint, price: bigint): bigint => rescale(quantity * price, 12, 4)

@@ -1,11 +1,11 @@
 /**
  * JSON values as the store keeps them.
  *
- * Promise: a value that is no plain text, boolean or safe integer is kept as the JSON text it arrived as, so that a
+ * Promise: a value that is not plain text, boolean or a safe integer is stored as the JSON text that arrived. So a
  * number such as 1.10 or 9007199254740993 leaves the server digit by digit as it came.
  */
 
-/** JSON text that is put on the wire as it is. */
+/** JSON text that is sent unchanged. */
 export class Raw {
   readonly text: string
   constructor(text: string) {
@@ -16,7 +16,7 @@ export class Raw {
   }
 }
 
-/** What a field holds; absent or null is empty. */
+/** The value of a field; absent or null is empty. */
 export type Value = string | number | boolean | Raw | null
 
 interface SourceContext {
@@ -24,7 +24,7 @@ interface SourceContext {
 }
 type ExactParse = (text: string, reviver: (key: string, value: unknown, context: SourceContext) => unknown) => unknown
 
-/** `JSON.parse` with every number that a safe integer does not carry exactly kept as {@link Raw}. Throws as it does. */
+/** `JSON.parse`, but numbers that are not exact as safe integers become {@link Raw}. Throws as `JSON.parse` does. */
 export const parseExactly = (text: string): unknown =>
   (JSON.parse as ExactParse)(text, (_key, value, context) =>
     typeof value === "number" && !(Number.isSafeInteger(value) && String(value) === context.source)
@@ -32,7 +32,7 @@ export const parseExactly = (text: string): unknown =>
       : value
   )
 
-/** JSON text of a parsed value, number tokens as they came; NUL and lone surrogates leave as `\u` escapes. */
+/** JSON text of a parsed value, number tokens as they came; NUL and lone surrogates become `\u` escapes. */
 export const print = (value: unknown): string => {
   if (value instanceof Raw) return value.text
   if (Array.isArray(value)) return `[${value.map(print).join(",")}]`
@@ -43,7 +43,7 @@ export const print = (value: unknown): string => {
   return value === undefined ? "null" : JSON.stringify(value)
 }
 
-/** A parsed value as a field holds it. */
+/** A parsed value as a field stores it. */
 export const valueOf = (parsed: unknown): Value => {
   if (parsed === null || parsed === undefined) return null
   if (typeof parsed === "object") return parsed instanceof Raw ? parsed : new Raw(print(parsed))

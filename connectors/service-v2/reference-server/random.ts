@@ -1,7 +1,7 @@
 /**
- * Chance, from a seed.
+ * Random numbers from a seed.
  *
- * Promise: the same seed gives the same sequence on every machine; nothing of the server draws from anywhere else.
+ * Promise: the same seed gives the same sequence on every machine; the server has no other source of random values.
  */
 
 export interface Random {
@@ -11,7 +11,7 @@ export interface Random {
   readonly integer: (least: number, most: number) => number
   readonly pick: <A>(items: ReadonlyArray<A>) => A
   readonly chance: (probability: number) => boolean
-  /** So many hexadecimal digits. */
+  /** A text of this many hexadecimal digits. */
   readonly hex: (digits: number) => string
 }
 

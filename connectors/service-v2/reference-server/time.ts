@@ -1,8 +1,8 @@
 /**
  * Instants as whole microseconds since 1970, and days as `YYYY-MM-DD`.
  *
- * Promise: what is printed is read back to the same instant, to the year 2255 exactly and beyond it to within a few
- * microseconds; only UTC is accepted.
+ * Promise: a printed instant is read back exactly up to the year 2255, and to within a few microseconds beyond it. Only
+ * UTC is accepted.
  */
 
 export const microsPerSecond = 1_000_000
@@ -24,7 +24,7 @@ export const printHttpDate = (micros: number): string => new Date(Math.floor(mic
 
 const dayGrammar = /^(\d{4})-(\d{2})-(\d{2})$/
 
-/** Microseconds at the beginning of a day of the calendar; null when it is none. */
+/** Microseconds at the beginning of a calendar day; null when the text is not one. */
 export const readDay = (text: string): number | null => {
   const match = dayGrammar.exec(text)
   if (match === null || match[1] === "0000") return null
@@ -35,7 +35,7 @@ export const readDay = (text: string): number | null => {
 
 const instantGrammar = /^(\d{4}-\d{2}-\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|[+-]00:00)$/
 
-/** RFC 3339 in UTC; digits beyond microseconds are cut. Null when it is none. */
+/** Reads RFC 3339 in UTC; digits beyond microseconds are cut. Null when the text is not an instant. */
 export const readInstant = (text: string): number | null => {
   const match = instantGrammar.exec(text)
   if (match === null) return null
@@ -43,10 +43,10 @@ export const readInstant = (text: string): number | null => {
   const start = readDay(day!)
   if (start === null || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return null
   const seconds = Number(hour) * 3600 + Number(minute) * 60 + Number(second)
-  // A leap second stands at the end of a day only, and not of the last that four digits can name.
+  // A leap second is possible only at the end of a day, and not after the last day with a four-digit year.
   if (second === "60" && (seconds !== 86_400 || day === "9999-12-31")) return null
   return start + seconds * microsPerSecond + Number((fraction ?? "").slice(0, 6).padEnd(6, "0"))
 }
 
-/** `2026-11-21` moved by whole days. */
+/** The day `days` after a day such as `2026-11-21`. */
 export const addDays = (day: string, days: number): string => printDay((readDay(day) ?? 0) + days * microsPerDay)

@@ -40,7 +40,7 @@ export const token = Effect.fnUntraced(function* (
       error.reason._tag === "SourcePaused"
         ? warning(error.message, error.remedy)
         : error.reason._tag === "RateLimited"
-          ? warning(error.message, "wait for that time; if it comes back, another program uses the token too")
+          ? warning(error.message, "wait for that time; if it happens again, another program uses the token too")
           : failed(failureKindOf(error), error.message, error.remedy)
     return { findings: [finding], identity: null }
   }
@@ -84,7 +84,7 @@ export interface ReadableResources {
 
 const describeBlocked = ({ reason, resources }: BlockedResources): string => `${reason}: ${resources.join(", ")}`
 
-/** Whether the token may read what is configured. */
+/** Whether the token may read the configured resources. */
 export const scopes = (company: CompanyConfiguration, catalogue: Catalogue, identity: Identity): ReadableResources => {
   const named = company.resources
   const wanted = (named ?? [...catalogue.resources.keys()])
@@ -157,12 +157,12 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
     ]).pipe(Effect.provideService(SqlClient.SqlClient, sql.value))
     const pausedBy = state?.heldBy ?? null
     if (row !== undefined && row.pausedms > 0) {
-      const why = pausedBy === null ? "an answer asked to wait (Retry-After)" : describePause(pausedBy)
+      const why = pausedBy === null ? "an answer requested a pause (Retry-After)" : describePause(pausedBy)
       findings.push(
         warning(
-          `nothing is sent for another ${Output.elapsed(row.pausedms)}: ${why}`,
+          `no request is sent for another ${Output.elapsed(row.pausedms)}: ${why}`,
           pausedBy === null || pausedBy.status === 429
-            ? "wait; if it comes back, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: npx tributary budget release"
+            ? "wait; if it happens again, another program uses the token, or budget.requests_per_minute is too high; when the fault is gone: npx tributary budget release"
             : "wait; when the fault is gone: npx tributary budget release"
         )
       )
@@ -227,7 +227,7 @@ export const freshness = Effect.fnUntraced(function* (
         ...(late.length === 0 ? [] : [`${ofAll} late: ${Output.firstOf(lateNames, shownMax)}`]),
         ...(never.length === 0 ? [] : [`never read: ${Output.firstOf(never, shownMax)}`])
       ].join("; "),
-      "npx tributary sync brings them up to date, npx tributary serve keeps them so"
+      "npx tributary sync brings them up to date, npx tributary serve keeps them up to date"
     )
   ]
 })

@@ -24,9 +24,9 @@ import * as Warehouse from "./Warehouse.ts"
 import * as Webhooks from "./Webhooks.ts"
 
 export interface DoctorOptions {
-  /** Null is the usual place. */
+  /** Null is the default file. */
   readonly config: string | null
-  /** All of them when there are none. */
+  /** Empty means all companies. */
   readonly companies: ReadonlyArray<string>
   readonly sendTest: boolean
 }
@@ -97,7 +97,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
     bounded(about(".env"), Machine.environmentFile)
   ])
   const first: Findings = [...machine, ...configuration]
-  if (loaded === null) return [...first, about("everything else").skipped("the configuration must be right first")]
+  if (loaded === null) return [...first, about("everything else").skipped("the configuration must be valid first")]
   const companies = yield* Configuration.chooseCompanies(loaded.settings, options.companies)
   const settings = { ...loaded.settings, companies }
   return yield* Effect.gen(function* () {

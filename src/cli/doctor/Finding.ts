@@ -17,7 +17,7 @@ export interface Finding {
   readonly subject: string | null
   readonly status: "ok" | "warning" | "failed" | "skipped"
   readonly message: string
-  /** Null where there is nothing to do. */
+  /** Null where no action is needed. */
   readonly remedy: string | null
   /** Null unless it failed. */
   readonly kind: FailureKind | null
@@ -76,7 +76,7 @@ export const within = <A, R>(
           broken(
             failed(
               "unreachable",
-              `the check itself broke: ${Cause.prettyErrors(cause)[0]?.message ?? "unknown"}`,
+              `the check itself failed: ${Cause.prettyErrors(cause)[0]?.message ?? "unknown"}`,
               "please report this"
             )
           )

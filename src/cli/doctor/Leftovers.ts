@@ -6,7 +6,7 @@ import * as Output from "../Output.ts"
 import { about, counted } from "./Finding.ts"
 import * as Statement from "../../postgres/Statement.ts"
 
-/** `behindms` says how far the warehouse's clock is behind the last landing. */
+/** `behindms` is the time by which the warehouse's clock is behind the last landing. */
 export const leftoversStatement = Statement.make({
   name: "count unfinished work",
   columns: {
@@ -72,7 +72,7 @@ const checks: ReadonlyArray<LeftoverCheck> = [
   }
 ]
 
-/** What remains for a person, and the runs of lost processes. */
+/** The work that a person resolves, and the runs of lost processes. */
 export const leftovers = Effect.gen(function* () {
   const [row] = yield* Statement.run(leftoversStatement)
   if (row === undefined) return []

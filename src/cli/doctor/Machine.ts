@@ -1,4 +1,4 @@
-/** The machine and the folder that this runs in: Node, time zones, files with secrets, disk. */
+/** The checks of the machine and the working directory: Node, time zones, `.env`, disk. */
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname } from "node:path"
@@ -18,7 +18,7 @@ export const node: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
   return [isOld ? failed("configuration", text, `install Node ${nodeMin.join(".")} or later`) : ok(text)]
 })
 
-/** Cron expressions are meant in a time zone, whose rules come with Node. */
+/** Whether Node has the rules of the time zones, which cron expressions need. */
 export const timeZones: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
   const { ok, failed } = about("time zones")
   const inJuly = new Intl.DateTimeFormat("en-GB", { timeZone: "Europe/Berlin", hour: "2-digit", hourCycle: "h23" })
@@ -35,7 +35,7 @@ export const timeZones: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() =
   ]
 })
 
-/** Whether the file with the tokens is closed to others. */
+/** Whether other users cannot read `.env`, and Git ignores it. */
 export const environmentFile: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
   const { ok, warning, skipped } = about(".env")
   if (!existsSync(".env")) return [skipped("there is none: secrets come from the environment")]
@@ -65,14 +65,14 @@ export const size = (bytes: number): string =>
 const freeMinBytes = 0.2 * gigabyte
 const freeLowBytes = 2 * gigabyte
 
-/** How much is free where this folder is, or will be. */
+/** The free space of the disk of this folder, which need not exist yet. */
 export const space = Effect.fnUntraced(function* (check: string, folder: string, whose: string) {
   const { ok, warning, failed, skipped } = about(check)
   const found = yield* Effect.option(Effect.tryPromise(() => statfs(existing(folder))))
-  if (found._tag === "None") return skipped(`how much is free at ${folder} cannot be asked`)
+  if (found._tag === "None") return skipped(`the free space at ${folder} cannot be read`)
   const free = found.value.bavail * found.value.bsize
   const text = `${size(free)} free for ${whose} (${folder})`
-  const remedy = "make room there, or move it to another disk; a full disk stops Postgres"
+  const remedy = "free space there, or move it to another disk; a full disk stops Postgres"
   return free < freeMinBytes
     ? failed("configuration", text, remedy)
     : free < freeLowBytes
@@ -80,6 +80,8 @@ export const space = Effect.fnUntraced(function* (check: string, folder: string,
       : ok(text)
 })
 
-/** Where the embedded Postgres and other local files live. */
-export const disk = ({ databaseUrl, home }: Configuration): Effect.Effect<ReadonlyArray<Finding>> =>
-  databaseUrl === null ? Effect.map(space("disk", home, "the embedded Postgres"), (one) => [one]) : Effect.succeed([])
+/** The disk of the embedded Postgres and other local files. */
+export const disk = ({ databaseUrl, dataDirectory }: Configuration): Effect.Effect<ReadonlyArray<Finding>> =>
+  databaseUrl === null
+    ? Effect.map(space("disk", dataDirectory, "the embedded Postgres"), (one) => [one])
+    : Effect.succeed([])

@@ -85,7 +85,7 @@ const open = Effect.fnUntraced(function* (
     context: null,
     reason
   })
-  const root = join(settings.home, "postgres")
+  const root = join(settings.dataDirectory, "postgres")
   if (settings.databaseUrl === null) {
     const found = yield* Effect.result(binaries)
     if (found._tag === "Failure") {
@@ -166,7 +166,7 @@ export const directoryStatement = Statement.make({
 const serverDisk = Effect.fnUntraced(function* (embedded: boolean, host: string, bytes: number) {
   const used = about("size").ok(`the database takes ${size(bytes)}`)
   if (embedded) return [used]
-  const unknown = about("disk").skipped("SQL cannot tell how much of the server's disk is free")
+  const unknown = about("disk").skipped("SQL does not show the free space of the server's disk")
   if (!isThisMachine(host)) return [used, unknown]
   // Only an administrator may read this setting.
   const [row] = yield* Effect.orElseSucceed(Statement.run(directoryStatement), () => [])
@@ -204,7 +204,7 @@ const migrations: Effect.Effect<MigrationState, never, Database> = Effect.gen(fu
             )
           : warning(
               `${open} of ${all} are not applied yet (${pending.success.map(({ file }) => file).join(", ")})`,
-              "the next command that uses the warehouse applies them; stop older versions first, since they refuse it then"
+              "the next command that uses the warehouse applies them; stop older versions of the program first: they refuse a migrated warehouse"
             )
     ]
   }

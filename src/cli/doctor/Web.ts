@@ -1,8 +1,8 @@
 /**
- * An address as this machine reaches it: its name, its certificate, its clock.
+ * One request to an address from this machine: its name, its certificate, its clock.
  *
- * Promise: one request without a token, no redirect followed; nothing is believed of a certificate that is not trusted
- * but the reason why.
+ * Promise: the request has no token, and no redirect is followed. Of an untrusted certificate only the reason for the
+ * distrust is used.
  */
 import { lookup } from "node:dns/promises"
 import * as http from "node:http"
@@ -21,7 +21,7 @@ export interface Certificate {
 export interface Reachable {
   readonly status: number
   readonly location: string | null
-  /** The server's clock minus ours, in milliseconds, give or take `uncertainMs`; null when it does not tell. */
+  /** The server's clock minus ours, in milliseconds, give or take `uncertainMs`; null when it sends no time. */
   readonly aheadMs: number | null
   readonly uncertainMs: number
   readonly tookMs: number
@@ -29,7 +29,7 @@ export interface Reachable {
   readonly certificate: Certificate | null
 }
 
-/** It could not be reached, by what is to be done about it. */
+/** A failure to reach the address. The reason decides the remedy. */
 export class Unreachable extends Data.TaggedError("Unreachable")<{
   readonly reason: "name" | "certificate" | "protocol" | "connection"
   readonly detail: string
@@ -54,7 +54,7 @@ const failureOf = (url: URL, error: NodeJS.ErrnoException): Unreachable => {
     return new Unreachable({
       reason: "name",
       detail: `the name ${url.hostname} is not known (${code})`,
-      remedy: "check how the address is spelt, and the name server of this machine"
+      remedy: "check the spelling of the address, and the name server of this machine"
     })
   }
   if (certificateCodes.test(code)) {
@@ -65,7 +65,7 @@ const failureOf = (url: URL, error: NodeJS.ErrnoException): Unreachable => {
         ? "renew the certificate there, or set this machine's clock right"
         : code === "ERR_TLS_CERT_ALTNAME_INVALID"
           ? "use the name that the certificate is for"
-          : "name the authority that signed it in a file: NODE_EXTRA_CA_CERTS=<file.pem>; or have one that is known sign it"
+          : "trust its authority by a file: NODE_EXTRA_CA_CERTS=<file.pem>; or use a certificate of a known authority"
     })
   }
   if (code === "EPROTO" || code.startsWith("ERR_SSL") || code.startsWith("HPE_")) {
@@ -94,7 +94,7 @@ const certificateOf = (response: http.IncomingMessage): Certificate | null => {
 export const reach = Effect.fn("Web.reach")(function* (address: string): Effect.fn.Return<Reachable, Unreachable> {
   const url = new URL(address)
   const clock = yield* Clock.Clock
-  // Looked up before, so that the clock is compared over the shortest time.
+  // The name is looked up first, so that the request that compares the clocks is as short as possible.
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1")
   yield* Effect.tryPromise({
     try: () => lookup(host),
@@ -113,7 +113,7 @@ export const reach = Effect.fn("Web.reach")(function* (address: string): Effect.
           Effect.succeed({
             status: response.statusCode ?? 0,
             location: response.headers.location ?? null,
-            // The header is cut to the second: half of one is added.
+            // The header is cut to whole seconds, so half a second is added.
             aheadMs: Number.isNaN(date) ? null : date + 500 - (beganAt + endedAt) / 2,
             uncertainMs: 500 + tookMs / 2,
             tookMs,

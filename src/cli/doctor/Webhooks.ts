@@ -39,7 +39,7 @@ export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, com
       status >= 500
         ? `a proxy answers ${status} there: it does not reach tributary serve`
         : `the answer there is ${status}, which is not that of tributary serve`,
-      "start tributary serve, and let the proxy pass /hooks/ on to it with unchanged bodies"
+      "start tributary serve, and let the proxy forward /hooks/ to it with unchanged bodies"
     ),
     ...certified
   ]
@@ -82,13 +82,13 @@ const testFinding = Effect.fnUntraced(function* (name: string, source: Subscript
   if (delivered) return ok(`arrived${responseCode === null ? "" : `, answered ${responseCode}`}`)
   return warning(
     isSilent
-      ? "no answer came"
+      ? "no answer arrived"
       : responseCode === null
         ? `it did not arrive: ${Output.shown(describeAnswer(sent.success))}`
         : `the answer was ${responseCode}: ${Output.shown((responseBody ?? "").slice(0, 200))}`,
     responseCode === 401
-      ? `the secret is wrong, or a clock is; npx tributary webhooks rotate --company ${name} makes a new secret`
-      : "check that tributary serve runs, and that the proxy passes /hooks/ on to it"
+      ? `the secret or a clock is wrong; npx tributary webhooks rotate --company ${name} creates a new secret`
+      : "check that tributary serve runs, and that the proxy forwards /hooks/ to it"
   )
 })
 
@@ -156,7 +156,7 @@ export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguratio
       failed(
         "configuration",
         `${unreadable.length} of ${rows.length} cannot be decrypted with this token: deliveries are refused`,
-        `${remedy} makes another; or configure the token that encrypted them`
+        `${remedy} creates another; or configure the token that encrypted them`
       )
     ]
   }
@@ -192,7 +192,7 @@ export const gaps = Effect.fnUntraced(function* (company: string) {
     warning(
       `events of ${counted(rows.length, "resource", "resources")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
         (first.reason === null ? "" : `: ${first.reason}`),
-      "tributary serve reads them again; npx tributary status shows what each waits for"
+      "tributary serve reads them again; npx tributary status shows why each is open"
     )
   ]
 })
@@ -239,7 +239,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
           .slice(0, 5)
           .map((task) => `${task.company} ${task.resource}`)
           .join(", ")}${paused.length > 5 ? " and more" : ""}`,
-        "resume them on the page that tributary serve shows"
+        "resume them on the dashboard of tributary serve"
       )
     )
   }

@@ -21,7 +21,7 @@ export interface ConfigurationValues {
   readonly freshnessMinutes: number
   /** Null receives no webhooks. */
   readonly publicUrl: string | null
-  /** The variable of the page's password; null without one. */
+  /** The variable of the dashboard's password; null without one. */
   readonly passwordVariable: string | null
 }
 
@@ -31,7 +31,7 @@ export const schemaName = "tributary.schema.json"
 const scalar = (value: string): string =>
   /^[A-Za-z_][\w/.-]*$/.test(value) && !isWord(value) ? value : JSON.stringify(value)
 
-/** Words that a version of YAML does not read as text. */
+/** Words that some version of YAML does not read as text. */
 const isWord = (value: string): boolean => /^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value)
 
 const webAddress = (value: string): string => (/^https?:\/\/[\w!/.:[\]-]+$/.test(value) ? value : JSON.stringify(value))
@@ -39,7 +39,7 @@ const webAddress = (value: string): string => (/^https?:\/\/[\w!/.:[\]-]+$/.test
 const companyLines = ({ name, url, tokenVariable, resources }: CompanyText): ReadonlyArray<string> => [
   `  - name: ${scalar(name)}`,
   `    url: ${webAddress(url)}`,
-  `    token_env: ${scalar(tokenVariable)} # the token itself stands in .env`,
+  `    token_env: ${scalar(tokenVariable)} # the token itself is in .env`,
   ...(resources === null
     ? ["    # resources: [...] # default: every resource that the token may read"]
     : ["    resources:", ...resources.map((resource) => `      - ${scalar(resource)}`)])
@@ -49,7 +49,7 @@ const companyLines = ({ name, url, tokenVariable, resources }: CompanyText): Rea
 export const configurationText = (chosen: ConfigurationValues): string =>
   [
     `# yaml-language-server: $schema=./${schemaName}`,
-    "# Written by tributary init. What is left out has its default; an editor that knows the schema shows every setting.",
+    "# Written by tributary init. A setting that is left out has its default; an editor shows every setting by the schema.",
     "# After a change: npx tributary doctor",
     "",
     "companies:",
@@ -64,8 +64,8 @@ export const configurationText = (chosen: ConfigurationValues): string =>
     "#   history: erp_history # default; dataset of all versions",
     "",
     "freshness:",
-    `  default_minutes: ${chosen.freshnessMinutes} # how old any resource may be at most; tributary serve syncs often enough for it`,
-    "  # resources: {} # other promises for single resources, in minutes",
+    `  default_minutes: ${chosen.freshnessMinutes} # the maximum age of a resource; tributary serve syncs often enough for it`,
+    "  # resources: {} # other targets for single resources, in minutes",
     "",
     "budget:",
     "  requests_per_minute: 500 # for one token; the service allows 600, the rest is left to other programs",
@@ -74,24 +74,24 @@ export const configurationText = (chosen: ConfigurationValues): string =>
       ? [
           "# webhooks: # a change arrives within seconds (tributary serve, then tributary webhooks ensure)",
           "#   public_url: https://hooks.example.com # the service delivers to <public_url>/hooks/<company>",
-          "#   listen: 127.0.0.1:8085 # default; a proxy with TLS passes /hooks/ on to it"
+          "#   listen: 127.0.0.1:8085 # default; a TLS proxy forwards /hooks/ to it"
         ]
       : [
           "webhooks: # a change arrives within seconds (tributary serve, then tributary webhooks ensure)",
           `  public_url: ${webAddress(chosen.publicUrl)} # the service delivers to <public_url>/hooks/<company>`,
-          "  listen: 127.0.0.1:8085 # default; a proxy with TLS passes /hooks/ on to it"
+          "  listen: 127.0.0.1:8085 # default; a TLS proxy forwards /hooks/ to it"
         ]),
     "",
     ...(chosen.passwordVariable === null
       ? [
-          "# dashboard: # the page for people that tributary serve shows; without a password on this machine only",
-          "#   listen: 127.0.0.1:8086 # default; off for no page",
+          "# dashboard: # the pages of tributary serve for people; without a password on this machine only",
+          "#   listen: 127.0.0.1:8086 # default; off for no dashboard",
           "#   password_env: TRIBUTARY_DASHBOARD_PASSWORD"
         ]
       : [
-          "dashboard: # the page for people that tributary serve shows",
+          "dashboard: # the pages of tributary serve for people",
           "  listen: 127.0.0.1:8086 # default; another address needs a certificate",
-          `  password_env: ${scalar(chosen.passwordVariable)} # the password itself stands in .env`
+          `  password_env: ${scalar(chosen.passwordVariable)} # the password itself is in .env`
         ]),
     ""
   ].join("\n")
@@ -116,8 +116,8 @@ const quoted = (value: string): string | undefined => {
 const nameOf = (line: string): string | undefined => /^\s*(?:export\s+)?([\w.-]+)\s*[=:]/.exec(line)?.[1]
 
 /**
- * The file with these variables. An equal value stays, another one is replaced in its place, a new one is appended. Answers
- * the name of a variable whose value cannot be written.
+ * The file with these variables. An equal value stays, a different one is replaced in its line, a new one is appended.
+ * Returns the name of a variable whose value cannot be written.
  */
 export const mergedEnvironment = (
   before: string,
@@ -130,7 +130,7 @@ export const mergedEnvironment = (
     if (present[name] === value) continue
     const form = quoted(value)
     if (form === undefined) return { unwritable: name }
-    // The last one counts.
+    // The last line of a name counts.
     const at = lines.findLastIndex((line) => nameOf(line) === name)
     if (at < 0) added.push(`${name}=${form}`)
     else lines[at] = `${/^\s*export\s/.test(lines[at]!) ? "export " : ""}${name}=${form}`
@@ -138,7 +138,7 @@ export const mergedEnvironment = (
   if (added.length > 0 && lines.length > 0 && lines.at(-1)?.trim() !== "") lines.push("")
   const text = [...lines, ...added, ""].join("\n")
   const read = parseDotEnv(text)
-  // A value over several lines or in an unknown form was not understood.
+  // A value over several lines or in an unknown form is not replaced correctly.
   for (const [name, value] of variables) if (read[name] !== value) return { unwritable: name }
   for (const name of Object.keys(present))
     if (!variables.has(name) && read[name] !== present[name]) return { unwritable: name }

@@ -68,7 +68,7 @@ export const failWith = (code: ExitCode, message: string) =>
 
 /** The failure of a question that no flag or variable answers. */
 export const failUnanswered = (message: string) =>
-  failWith(exitCode.usage, `${message}, and there is no terminal to ask on`)
+  failWith(exitCode.usage, `${message}, and there is no terminal for a prompt`)
 
 /** A line for the person at the terminal. */
 export const say = ({ options }: InitContext, line: string): Effect.Effect<void> =>
@@ -83,7 +83,7 @@ export const answerOf = <A>(
 ): Effect.Effect<A, Terminal.QuitError, Prompt.Environment> =>
   flag !== null ? Effect.succeed(flag) : options.isInteractive ? prompt : Effect.succeed(otherwise)
 
-/** A secret typed at the terminal, without an echo. `problemOf` answers null for a valid one. */
+/** A secret typed at the terminal, without an echo. `problemOf` returns null for a valid one. */
 export const askSecret = (message: string, label: string, problemOf: (text: string) => string | null) =>
   Effect.map(
     Prompt.Hidden({

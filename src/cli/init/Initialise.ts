@@ -37,7 +37,7 @@ const mayWrite = Effect.fnUntraced(function* ({ file, options }: InitContext) {
   })
 })
 
-/** Checks what can be checked of the command line without a request. */
+/** Checks the parts of the command line that need no request. */
 const checkFlags = Effect.fnUntraced(function* ({ catalogue, options }: InitContext) {
   for (const name of [...options.tokenVariables, options.databaseUrlVariable, options.passwordVariable]) {
     if (name !== null && !/^[A-Za-z_]\w*$/.test(name)) {
@@ -70,7 +70,7 @@ const mergeSecrets = Effect.fnUntraced(function* (context: InitContext, secrets:
   if ("unwritable" in merged) {
     return yield* failWith(
       exitCode.configuration,
-      `${merged.unwritable} does not fit into ${environmentFile} as that file is: set it in the environment, or write it there by hand`
+      `${merged.unwritable} cannot be written to ${environmentFile} so that it is read back: set it in the environment, or edit the file by hand`
     )
   }
   return merged.text

@@ -60,7 +60,7 @@ export const nextCommands = ({ options, file }: InitContext, publicUrl: string |
     { command: `npx tributary sync${suffix}`, does: "fill the warehouse" },
     {
       command: `npx tributary serve${suffix}`,
-      does: "keep it fresh, receive webhooks, show the page at http://127.0.0.1:8086"
+      does: "keep it fresh, receive webhooks, serve the dashboard at http://127.0.0.1:8086"
     },
     ...(publicUrl === null
       ? []

@@ -1,4 +1,4 @@
-/** The settings of `tributary init`: areas, freshness, the webhook address and the password of the page. */
+/** The settings of `tributary init`: areas, freshness, the webhook address and the password of the dashboard. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/cli/Prompt"
@@ -30,7 +30,7 @@ export const chooseAreas = (context: InitContext, companies: ReadonlyArray<Compa
     })
     if (!isPart) return []
     return yield* Prompt.MultiSelect({
-      message: "Which areas? (space selects, return goes on)",
+      message: "Which areas? (space selects, return continues)",
       choices: readable.map(({ name, covers }) => ({ title: name, value: name, description: covers })),
       min: 1
     })
@@ -61,13 +61,13 @@ export const limitToAreas = Effect.fnUntraced(function* (
   return limited
 })
 
-/** The age that a resource may reach. */
+/** The maximum age of a resource. */
 export const chooseFreshness = Effect.fnUntraced(function* (context: InitContext) {
   const minutes = yield* answerOf(
     context,
     context.options.freshnessMinutes,
     Prompt.Int({
-      message: "How old may a resource be at most, in minutes?",
+      message: "Maximum age of a resource, in minutes:",
       default: freshnessMinutesDefault,
       min: 1,
       max: freshnessMinutesMax
@@ -97,18 +97,18 @@ export const choosePublicUrl = (context: InitContext, companies: ReadonlyArray<C
   return answerOf<string | null>(context, context.options.publicUrl, answer, null)
 }
 
-/** The password of the page and its variable; null without a password. */
+/** The password of the dashboard and its variable; null without a password. */
 export const choosePassword = Effect.fnUntraced(function* (context: InitContext) {
   const { isInteractive, passwordVariable } = context.options
   const name = passwordVariable ?? passwordVariableDefault
-  const label = "password of the page"
+  const label = "password of the dashboard"
   const value = variableOf(context, name)
   if (value !== undefined) return { name, value: Redacted.make(value, { label }) }
   if (passwordVariable !== null) {
     return yield* failWith(exitCode.usage, `--page-password-env: the variable ${name} is not set`)
   }
   if (!isInteractive) return null
-  const typed = yield* askSecret("Password for the page (empty: none, for this machine only)", label, (text) =>
+  const typed = yield* askSecret("Password for the dashboard (empty: none, for this machine only)", label, (text) =>
     text === "" || text.length >= passwordLengthMin ? null : `at least ${passwordLengthMin} characters, or none at all`
   )
   return Redacted.value(typed) === "" ? null : { name, value: typed }

@@ -64,13 +64,13 @@ const isSameJson = (path: string, value: object): boolean => {
 
 export interface WrittenFiles {
   readonly schema: string
-  /** Where the configuration before is kept; null when there was none. */
+  /** The copy of the previous configuration; null when there was none. */
   readonly backup: string | null
-  /** Whether others could read the environment's file before. */
+  /** Whether other users could read `.env` before. */
   readonly wasOpen: boolean
 }
 
-/** Writes the configuration to `file` and the environment beside it; fails with the file system's own words. */
+/** Writes the configuration to `file`, and `.env`. Fails with the message of the file system. */
 export const write = (file: string, text: string, environment: string): Effect.Effect<WrittenFiles, string> =>
   Effect.try({
     try: () => {

@@ -3,8 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Output from "../Output.ts"
 import type { SchemaReport } from "./SchemaChanges.ts"
 
-export const plural = (count: number, one: string, many = `${one}s`): string =>
-  `${Output.count(count)} ${count === 1 ? one : many}`
+export const plural = (count: number, one: string): string => `${Output.count(count)} ${one}${count === 1 ? "" : "s"}`
 
 const isComment = (statement: string): boolean => statement.startsWith("comment on ")
 

@@ -56,8 +56,8 @@ export const dbtCommand = Command.make(
     const written = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
-        // The embedded Postgres is not created for this.
-        const exists = settings.databaseUrl !== null || existsSync(join(settings.home, "postgres"))
+        // This command does not create the embedded Postgres.
+        const exists = settings.databaseUrl !== null || existsSync(join(settings.dataDirectory, "postgres"))
         return yield* dbtSources(settings, exists && !flags.catalogueOnly)
       })
     )

@@ -92,7 +92,7 @@ export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): Read
     return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
   })
 
-/** Names beyond this number are only counted. */
+/** Names that are listed; further ones are only counted. */
 const namesMax = 8
 
 const named = (tasks: ReadonlyArray<Schedule.TaskStatus>): string =>
@@ -143,7 +143,7 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
 
 const pauseLines = (pauses: ReadonlyArray<CompanyPause>): ReadonlyArray<string> =>
   pauses.flatMap(({ by, company, until }) => [
-    `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer asked to wait" : describePause(by)}`,
+    `  requests of ${company} are paused until ${at(until.toISOString())}: ${by === null ? "an answer requested a pause" : describePause(by)}`,
     "    what to do: wait, or when the fault is gone: npx tributary budget release"
   ])
 
@@ -180,7 +180,7 @@ const remarkLines = ({ companyId, resource, note, fullWanted, overlapMs, finding
       ? []
       : [
           `${place}: rows were late: scans begin ${Output.elapsed(overlapMs)} before the cursor, ` +
-            `half of it after each week without late rows; to reset it: npx tributary sync ${resource} --reset-overlap`
+            `halved after each week without late rows; to reset it: npx tributary sync ${resource} --reset-overlap`
         ]),
     ...findings.map((finding) => `\n  company ${companyId}, ${FieldFinding.describeFinding(resource, finding)}`),
     ...(note === null ? [] : [`${place}: ${note}`]),

@@ -82,14 +82,9 @@ export const usageError = (message: string) => new CommandFailed({ code: exitCod
 export const companiesFor = (subscription: Option.Option<string>) =>
   Option.isSome(subscription) ? "one" : "any number"
 
-const optionsFor = (companies: ReadonlyArray<string>): Sync.SyncCommandOptions => ({
-  resources: [],
-  companies,
-  full: false,
-  acceptDeletions: false
-})
+const optionsFor = (companies: ReadonlyArray<string>): Sync.TargetOptions => ({ resources: [], companies })
 
-/** The names of the chosen companies. Errors of the configuration surface before anything is started. */
+/** The names of the chosen companies. A mistake in the configuration fails before anything starts. */
 const namesOf = (settings: Configuration, flags: CommonFlags) =>
   Effect.map(Effect.scoped(Sync.targets(settings, optionsFor(flags.company))), (targets) =>
     targets.map(({ name }) => name)

@@ -61,7 +61,7 @@ const deliveriesCommand = Command.make(
     for (const result of results) {
       if ("answer" in result && !result.answer.isWhole) {
         yield* Output.note(
-          `tributary: company ${result.company}: the log is longer than what was read; narrow it with --type NAME`
+          `tributary: company ${result.company}: the log is longer than the part that was read; narrow it with --type NAME`
         )
       }
     }
@@ -82,7 +82,7 @@ const replayCommand = Command.make(
   "replay",
   {
     dead: switchFlag("dead", "Dead letters (the default without --event)"),
-    ignored: switchFlag("ignored", "Events about nothing that is synced"),
+    ignored: switchFlag("ignored", "Events about resources that are not synced"),
     event: Flag.String("event").pipe(
       Flag.withDescription("Only this event, in any state but pending (may be repeated)"),
       Flag.withMetavar("ID"),

@@ -1,14 +1,13 @@
 /**
- * Keeps the main part of a page as it stands now: asks for it every two seconds while somebody can see it, every six where
- * nothing has changed for a while and nobody does anything, and morphs what changed into place. Focus, selection, scroll,
- * open details and forms that are being filled in stay as they are. While nobody answers, the page says so, and goes on
- * by itself.
+ * Refreshes the main part of a page: every two seconds while the page is visible, every six seconds after ten answers
+ * without a change and without input. Changes are morphed into place. Focus, selection, scroll position, open details
+ * and forms with input stay. While Tributary does not answer, the page reports that and continues automatically.
  */
 ;(() => {
   "use strict"
   const everyMs = 2000
   const restingMs = 6000
-  /** After so many answers that brought nothing new. */
+  /** The longer interval begins after this many answers without a change. */
   const restsAfter = 10
   let unchanged = 0
   let askedAt = 0
@@ -22,7 +21,7 @@
     if (place !== null && place.textContent !== text) place.textContent = text
   }
 
-  // A form with a search in it is somebody's hand at work; what details are open is for who reads to say.
+  // A form may have input, and open details are the reader's choice: neither is replaced.
   Object.assign(Idiomorph.defaults, { ignoreActiveValue: true })
   Object.assign(Idiomorph.defaults.callbacks, {
     beforeNodeMorphed: (node) => !(node instanceof HTMLFormElement),
@@ -41,7 +40,7 @@
   document.addEventListener("htmx:configRequest", ({ detail }) => {
     if (etag !== null) detail.headers["If-None-Match"] = etag
   })
-  // What was seen last says more than that nothing can be said now.
+  // The last state is more useful than an error page.
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (detail.xhr.status >= 500) detail.shouldSwap = false
   })
@@ -51,14 +50,14 @@
     if (xhr.status === 0) {
       etag = null
       notice(
-        `Tributary does not answer. What you see is as of ${answeredAt.toLocaleTimeString()}; this page goes on by itself.`
+        `Tributary does not answer. This page shows the state of ${answeredAt.toLocaleTimeString()} and refreshes automatically.`
       )
       return
     }
     if (xhr.status >= 500) {
       etag = null
       notice(
-        `This page cannot be brought up to date now. What you see is as of ${answeredAt.toLocaleTimeString()}; it goes on by itself.`
+        `This page cannot be refreshed now. It shows the state of ${answeredAt.toLocaleTimeString()} and refreshes automatically.`
       )
       return
     }

@@ -31,7 +31,7 @@ interface Action {
   readonly consequences: (target: Target) => ReadonlyArray<string>
   readonly inputs?: Html
   readonly button: string
-  /** Answers the sentence that the next page shows. */
+  /** Answers the notice that the next page shows. */
   readonly do: (target: Target, request: PageRequest) => Done
 }
 
@@ -80,7 +80,7 @@ export const rangeOf = (
   const wrong = (message: string) => Effect.fail(new PageError({ status: 400, message }))
   if (range.since === undefined || range.until === undefined) {
     return wrong(
-      `“${visible((range.since === undefined ? since : until).slice(0, 60))}” is no time: expected a day like 2026-01-31 or an instant like 2026-01-31T08:00:00Z. Nothing was done.`
+      `“${visible((range.since === undefined ? since : until).slice(0, 60))}” is not a time: expected a day like 2026-01-31 or an instant like 2026-01-31T08:00:00Z. Nothing was done.`
     )
   }
   const { since: from, until: to } = range
@@ -90,7 +90,7 @@ export const rangeOf = (
 }
 
 const backfillInputs = html`<fieldset>
-  <legend>Only what changed in this time; both may be left empty</legend>
+  <legend>Only records that changed in this time; both may be empty</legend>
   <p>
     <label for="since">From</label>
     <input id="since" name="since" maxlength="40" autocomplete="off" aria-describedby="times" />
@@ -100,8 +100,8 @@ const backfillInputs = html`<fieldset>
     <input id="until" name="until" maxlength="40" autocomplete="off" aria-describedby="times" />
   </p>
   <p class="hint" id="times">
-    A day like 2026-01-31, or a time with its zone like 2026-01-31T08:00:00Z. Days begin and end in UTC, and the last
-    one belongs to it.
+    A day like 2026-01-31, or a time with its zone like 2026-01-31T08:00:00Z. Days are in UTC, and the last day is
+    included.
   </p>
 </fieldset>`
 
@@ -111,8 +111,8 @@ const actions: ReadonlyArray<Action> = [
     of: "either",
     title: (target) => `Sync ${target} now?`,
     consequences: ({ states, resource }) => [
-      "What changed at the source since the last run is read, as soon as a process is free.",
-      ...(states.some(({ health }) => health.isRunning) ? ["A run is active; another one follows it."] : []),
+      "Records that changed at the source since the last run are read as soon as a process is free.",
+      ...(states.some(({ health }) => health.isRunning) ? ["A run is active; another run follows it."] : []),
       ...(states.some(isPaused)
         ? [resource === null ? "Paused resources are left out." : "It is paused: it runs once and stays paused."]
         : [])
@@ -126,7 +126,7 @@ const actions: ReadonlyArray<Action> = [
     title: (target) => `Read all of ${target}?`,
     consequences: () => [
       "Every record is read again, and rows whose record is gone at the source are marked as deleted.",
-      "That takes as many requests as there are pages. Nothing is removed from the history."
+      "This takes one request for each page. Nothing is removed from the history."
     ],
     button: "Read everything",
     do: asked(true)
@@ -136,8 +136,8 @@ const actions: ReadonlyArray<Action> = [
     of: "resource",
     title: (target) => `Backfill ${target}?`,
     consequences: () => [
-      "A past range, or everything, is read again. Live syncing goes on and has priority.",
-      "No row returns to an older version. An interrupted backfill goes on where it stopped."
+      "A past range, or everything, is read again. Live syncing continues and has priority.",
+      "No row returns to an older version. An interrupted backfill resumes where it stopped."
     ],
     inputs: backfillInputs,
     button: "Backfill",
@@ -161,7 +161,7 @@ const actions: ReadonlyArray<Action> = [
     of: "resource",
     title: (target) => `Pause ${target}?`,
     consequences: () => [
-      "It is not run by its schedule until a person resumes it; a current run goes on to its end.",
+      "It is not run by its schedule until a person resumes it; a current run continues to its end.",
       "Events are still received and processed."
     ],
     button: "Pause",
@@ -180,7 +180,7 @@ const actions: ReadonlyArray<Action> = [
     of: "company",
     title: (target) => `Pause ${target}?`,
     consequences: ({ states }) => [
-      `${plural(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until a person resumes them; current runs go on to their end.`,
+      `${plural(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until a person resumes them; current runs continue to their end.`,
       "Events are still received and processed."
     ],
     button: "Pause all",

@@ -96,10 +96,7 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
   return html`<figure class="chart">
       ${
         points.length === 0
-          ? html`<p>
-              Nothing was measured within the last hour. tributary serve measures every 15 seconds for as long as it
-              runs.
-            </p>`
+          ? html`<p>There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.</p>`
           : html`${budgetChart(points, options)}
               <figcaption>
                 Requests of the minute before each time, over the last hour, in UTC. A gap has no samples. ${legend}
@@ -182,7 +179,8 @@ export const routes: ReadonlyArray<Route> = [
         section: "budget",
         body: html`<h1>Request budget</h1>
           <p>
-            How many requests a minute each token may make of its source, by all processes of this warehouse together.
+            The requests per minute that each token may send to its source, for all processes of this warehouse
+            together.
           </p>
           ${sections.length === 0 ? html`<p>No company is configured.</p>` : sections}`
       })

@@ -1,4 +1,4 @@
-/** `/outbox`: what is to be written to the source, and what became of it. */
+/** `/outbox`: pushes, rows inserted by SQL, and open push requests. */
 import * as Effect from "effect/Effect"
 import { outcomes } from "../../outbox/Push.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
@@ -12,7 +12,7 @@ import * as RejectedRows from "./RejectedRows.ts"
 
 const pushesShown = 50
 const requestsShown = 50
-/** Characters of what others have written, in a table. */
+/** Characters of foreign text, in a table. */
 const textMax = 240
 
 const back = "/outbox"
@@ -41,8 +41,8 @@ const outcomesOf = (one: Outbox.InsertedSummary): string =>
 const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): Html =>
   rows.length === 0
     ? html`<p>
-        No row that was inserted by SQL waits or was refused, and none was resolved within a day. tributary serve writes
-        the rows that are inserted into <code>tributary.outbox</code>.
+        No row that was inserted by SQL waits or is refused, and none was resolved within a day. tributary serve pushes
+        rows that are inserted into <code>tributary.outbox</code>.
       </p>`
     : table(
         "Rows that were inserted by SQL, by company and resource",
@@ -88,13 +88,13 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
 
 const requestTable = (requests: ReadonlyArray<Outbox.OpenRequest>, now: Date): Html =>
   requests.length === 0
-    ? html`<p>There is none: what was sent was answered.</p>`
+    ? html`<p>There is none: every request was answered.</p>`
     : html`<p>
-          They may have arrived or not. Each is sent again with the same idempotency key and bytes until an answer
-          resolves it, so that nothing is done twice.
+          These requests may have arrived or not. Each is sent again with the same idempotency key and bytes until an
+          answer resolves it, so that nothing is applied twice.
         </p>
         ${table(
-          `Requests of which the outcome is not known, oldest first${requests.length === requestsShown ? `, at most ${requestsShown}` : ""}`,
+          `Requests without a known outcome, oldest first${requests.length === requestsShown ? `, at most ${requestsShown}` : ""}`,
           "Request, Company, #Records, Open since, #Failures, Why",
           requests.map((one) => [
             html`${visible(one.operation)} ${visible(one.resource)}`,
@@ -115,13 +115,13 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
     title: "Outbox",
     section: "outbox",
     body: html`<h1>Outbox</h1>
-      <p>Records that are to be written to the source, and what became of them.</p>
+      <p>Records to be written to the source, and their outcomes.</p>
       ${
         pause === null
           ? html``
           : html`<p role="status">
-              ${badge("bad", "paused")} ${visible(PushPause.sentence(pause))}. What to do: compare what waits with the
-              source, then run <code>${PushPause.releaseCommand}</code>.
+              ${badge("bad", "paused")} ${visible(PushPause.sentence(pause))}. What to do: compare the waiting rows with
+              the source, then run <code>${PushPause.releaseCommand}</code>.
             </p>`
       }
       <section aria-labelledby="calls">
@@ -143,7 +143,7 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
 
 const countsTable = ({ counts }: Outbox.OutboxState): Html =>
   table(
-    "What became of its records",
+    "Records by outcome",
     "Outcome, #Records",
     [
       ["waiting", counts.waiting] as const,
@@ -186,14 +186,14 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
         counts.different === 0
           ? ""
           : html`<p>
-              Of ${plural(counts.different, "record")} the source holds other values than were given:
+              ${plural(counts.different, "record")} with other values at the source than were given:
               <code>npx tributary push status ${id}</code> shows them.
             </p>`
       }
       ${
         counts.waiting + counts.sending === 0
           ? ""
-          : html`<p>What waits goes on with <code>npx tributary push retry ${id}</code>.</p>`
+          : html`<p>To send the waiting rows: <code>npx tributary push retry ${id}</code></p>`
       }
       ${
         counts.refused === 0

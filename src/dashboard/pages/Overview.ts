@@ -101,8 +101,8 @@ const summary = (
     >.`
   if (all.length === 0) {
     return html`<p class="summary">
-      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are made as soon as the service has asked the
-      source.${receiving}
+      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has
+      answered.${receiving}
     </p>`
   }
   const where = `${plural(all.length, "resource")} of ${plural(companies, "company", "companies")}`

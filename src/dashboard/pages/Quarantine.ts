@@ -27,7 +27,7 @@ const reasonMax = 200
 /** Characters of a record that are shown at first. */
 const bytesShown = 20_000
 const bytesMost = 2_147_483_647
-/** A longer record is not laid out. */
+/** A longer record is not indented. */
 const prettyMost = 200_000
 
 const path = "/quarantine"
@@ -89,7 +89,7 @@ const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, 
   open.length === 0
     ? html`<p>${badge("good", "empty")} Every record that was read has been landed.</p>`
     : table(
-        "How many are open, by company and resource",
+        "Open entries by company and resource",
         "Resource, Company, #Open",
         open.map((one) => {
           const company = nameOf(one.companyId)
@@ -125,8 +125,7 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
     section: "quarantine",
     body: html`<h1>Quarantine</h1>
       <p>
-        Records that could not be landed, with the reason and the bytes as they were sent. Everything else is landed
-        without them.
+        Records that could not be landed, with the reason and the bytes as they were sent. All other records are landed.
       </p>
       ${openTable(open, nameOf)}
       <nav class="filters" aria-label="State">
@@ -201,7 +200,7 @@ const bytes = (entry: Quarantine.Entry, wholeAddress: string): Html => {
           }
         </p>`
     )}
-    ${laidOut === null ? "" : section("laid-out", "Laid out", html`<pre class="laid-out" tabindex="0" aria-labelledby="laid-out">${laidOut}</pre>`)}
+    ${laidOut === null ? "" : section("laid-out", "Indented", html`<pre class="laid-out" tabindex="0" aria-labelledby="laid-out">${laidOut}</pre>`)}
   </div>`
 }
 
@@ -263,7 +262,7 @@ const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageReq
       entry.recordId === null
         ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free."
         : "It is requested from the source now, before everything else that waits for the rate budget. If the source offers no single records, every record of the resource is read again.",
-      "If it fits now, it is landed and leaves quarantine. If not, only the time when it was last seen changes.",
+      "If it is valid now, it is landed and leaves quarantine. Otherwise only the time when it was last seen changes.",
       "This helps after the record was fixed at the source."
     ],
     action: "/do/retry",
@@ -273,7 +272,8 @@ const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageReq
   })
 })
 
-const stillReading = "It is still being read, and goes on by itself; this page shows when it has left quarantine."
+const stillReading =
+  "It is still being read, which continues in the background; this page shows when it has left quarantine."
 
 const doRetry = Effect.fn("page.do.retry")(function* (request: PageRequest) {
   const entry = yield* entryOf(ofForm(request, "id"))

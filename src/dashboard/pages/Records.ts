@@ -110,14 +110,14 @@ const lastScan = ({ fullScan, state }: Explanation, now: Date): Html =>
           ? ""
           : fullScan.confirmed
             ? "; it confirmed this version"
-            : "; it ended before this version came"
+            : "; it ended before this version was landed"
       }`
 
 const refetches = (rereads: Explanation["rereads"], now: Date): Html =>
   html`${rereads.map(
     ({ field, value, askedAt }) =>
       html`<span class="line"
-        >because of <code>${visible(field)} ${visible(value)}</code>, asked ${ago(askedAt, now)}</span
+        >because of <code>${visible(field)} ${visible(value)}</code>, requested ${ago(askedAt, now)}</span
       >`
   )}`
 
@@ -175,7 +175,7 @@ const history = (one: Explanation, company: string, index: number, now: Date): H
         checkpoints.length === 0
           ? html`<p>There is none.</p>`
           : table(
-              "How far the resource has been read",
+              "Checkpoints by lane",
               "Lane, Cursor, Last full scan, Scan in progress, Changed",
               checkpoints.map((checkpoint) => [
                 checkpoint.lane,
@@ -208,15 +208,15 @@ const look = Effect.fnUntraced(function* (
   { resources }: Choices
 ) {
   if (resource === null && id === null) return html``
-  if (resource === null) return problem("Which resource? Choose one that the warehouse has a history of.")
-  if (id === null) return problem("Which record? Its number is needed.")
-  if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is no number of a record: digits are expected.`)
+  if (resource === null) return problem("Choose a resource that has a history in the warehouse.")
+  if (id === null) return problem("Enter the number of the record.")
+  if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is not the number of a record: digits are expected.`)
   const ids = yield* TaskQueue.companyIds
   const companyId = company === null ? null : (ids.get(company) ?? (isNumber(company) ? BigInt(company) : undefined))
   if (companyId === undefined) {
     return problem(
       request.companies.some(({ name }) => name === company)
-        ? `Nothing of company ${visible(company ?? "")} was landed yet.`
+        ? `No record of company ${visible(company ?? "")} was landed yet.`
         : `No company “${truncated(company ?? "", 40)}” is known.`
     )
   }
@@ -230,7 +230,7 @@ const look = Effect.fnUntraced(function* (
   const found = yield* explain(request.datasets, named, id, companyId)
   if (found.length === 0) {
     return problem(
-      `Nothing is known of ${visible(named.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
+      `The warehouse has nothing about ${visible(named.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
         "it was never landed, in quarantine, or requested."
     )
   }

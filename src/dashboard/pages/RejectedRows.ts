@@ -1,7 +1,7 @@
 /** `/outbox/refused`: rows that the source, or the validation before it, rejected, and their retry. */
 import * as Effect from "effect/Effect"
 import type { RejectedRow, Rows } from "../../outbox/Push.ts"
-import { retryRejected } from "../../outbox/RetryRejected.ts"
+import { correctSql, retryRejected } from "../../outbox/RetryRejected.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import { companyNamed, numberOf, ofForm, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
@@ -41,7 +41,7 @@ interface RowSelection {
   readonly description: string
 }
 
-/** Whose refused rows: a push's, or those of a company and resource that belong to none. */
+/** The selected rows: of a push, or those of a company and resource that belong to no push. */
 const selectionOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Return<RowSelection, PageError> {
   const push = ofQuery(request, "push")
   if (push !== null) {
@@ -55,7 +55,7 @@ const selectionOf = Effect.fnUntraced(function* (request: PageRequest): Effect.f
   return {
     rows: { company, resource },
     query: { company, resource },
-    description: `what was inserted by SQL into ${visible(resource)} of company ${visible(company)}`
+    description: `rows inserted by SQL into ${visible(resource)} of company ${visible(company)}`
   }
 })
 
@@ -77,8 +77,8 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
         shown.length === 0
           ? html`<p>There is ${after === null ? "none" : "no further one"}.</p>`
           : table(
-              "Refused records in the order in which they were given",
-              "Row, Record, Code, Field, Why, As it was given",
+              "Refused records in the order of the input",
+              "Row, Record, Code, Field, Why, As given",
               shown.map((one) => [
                 html`${one.id}${one.line === null ? "" : html`<span class="detail">line ${count(one.line)}</span>`}`,
                 html`${one.operation} ${one.externalid === null ? "" : visible(one.externalid)}
@@ -124,8 +124,8 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
             </ul>`
           : html`<ul>
               <li>
-                Correct a record where it stands:
-                <code>update tributary.outbox set record = '…' where id = …</code>
+                Correct a record in the outbox:
+                <code>${correctSql}</code>
               </li>
               <li>
                 After they are corrected, or the cause is fixed at the source, send them again:
@@ -151,7 +151,7 @@ const confirmRetry = Effect.fn("page.confirm.push-retry")(function* (request: Pa
   return confirmation(request, "outbox", "Try again", {
     title: `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
     consequences: [
-      "Every row of this resource that was inserted by SQL and refused is checked again and sent as it stands now.",
+      "Every row of this resource that was inserted by SQL and refused is checked again and sent with its current values.",
       "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
       "A record that the source has by now is found there, and not created twice."
     ],

@@ -99,7 +99,7 @@ const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Htm
     ],
     ...(scanKind === null
       ? []
-      : ([["Open scan", `${scanKind}, ${count(scanPages ?? 0)} pages so far; the next run goes on there`]] as const))
+      : ([["Open scan", `${scanKind}, ${count(scanPages ?? 0)} pages so far; the next run resumes there`]] as const))
   ])
 }
 

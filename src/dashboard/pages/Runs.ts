@@ -13,7 +13,7 @@ const shownMax = 50
 const entriesMax = 50
 const errorMax = 160
 
-/** Its duration, so far where it runs. */
+/** The duration of a run; while it runs, the duration so far. */
 const took = ({ beganAt, endedAt, status }: Runs.Run, now: Date): Html =>
   endedAt !== null
     ? html`${duration(endedAt.getTime() - beganAt.getTime())}`
@@ -51,10 +51,10 @@ export const runTable = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Da
               : html`<a href="${resourceAddress(run.company, run.resource)}">${visible(run.resource)}</a>`
           ]),
       run.lane,
-      html`${run.kind}${run.resumed ? html`<span class="detail">went on</span>` : ""}`,
+      html`${run.kind}${run.resumed ? html`<span class="detail">resumed</span>` : ""}`,
       ago(run.beganAt, now),
       took(run, now),
-      html`${count(run.requests)}${run.retries > 0 ? html`<span class="detail">${count(run.retries)} again</span>` : ""}`,
+      html`${count(run.requests)}${run.retries > 0 ? html`<span class="detail">retries: ${count(run.retries)}</span>` : ""}`,
       count(run.records),
       changes(run)
     ])
@@ -169,7 +169,7 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
   if (run === null) {
     return yield* new PageError({
       status: 404,
-      message: "There is no run of this number; old runs are removed."
+      message: "There is no run with this number; old runs are removed."
     })
   }
   const name = visible(run.resource)
@@ -197,7 +197,7 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
       </h1>
       <p class="summary">
         ${runBadge(run.status)} ${companyOf(run)}, ${run.lane} lane,
-        ${run.kind}${run.resumed ? ", went on where an earlier one was interrupted" : ""}
+        ${run.kind}${run.resumed ? ", resumed where an earlier run was interrupted" : ""}
       </p>
       ${run.error === null ? "" : problem(run.errorKind === null ? run.error : `${run.error} (${run.errorKind})`, run.remedy)}
       ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
@@ -213,7 +213,7 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
         ["Cursor from", cursor(run.cursorFrom)],
         ["Cursor to", cursor(run.cursorTo)]
       ])}
-      ${section("figures", "What it did", facts(figures))} ${entries}`
+      ${section("figures", "Counts", facts(figures))} ${entries}`
   })
 })
 

@@ -1,7 +1,7 @@
 /**
- * What asks the source about a subscription: its delivery log, and the actions pause, resume and test.
+ * The delivery log of a subscription, and the actions pause, resume and test.
  *
- * Promise: the source is asked only when a person follows the link to the log, or confirms an action.
+ * Promise: requests are sent to the source only when a person opens the log or confirms an action.
  */
 import * as Effect from "effect/Effect"
 import type { SourceError } from "../../connector/SourceError.ts"
@@ -47,7 +47,7 @@ const problemOf = (error: Subscriptions.SubscriptionError | SourceError): string
   `${visible(error.message)}. What to do: ${visible(error.remedy)}.`
 
 const timedOut =
-  "The source has not answered within 10 seconds. Nothing is lost: reload in a moment, or repeat it, which is safe."
+  "The source has not answered within 10 seconds. Reload the page in a moment, or repeat the action, which is safe."
 
 /** The company, and the subscription that the configuration wants for it. */
 const subscriberOf = (request: PageRequest, name: string | null) =>
@@ -58,7 +58,7 @@ const subscriberOf = (request: PageRequest, name: string | null) =>
 
 type SourceAnswer<A> = { readonly answer: A } | { readonly problem: string }
 
-/** Asks the source; where that fails or takes too long, answers a sentence. */
+/** Sends requests to the source; answers a sentence where they fail or take too long. */
 const askSource = <A, R>(work: Effect.Effect<A, Subscriptions.SubscribeError, R>) =>
   withPagePriority(work).pipe(
     Effect.map((answer): SourceAnswer<A> => ({ answer })),
@@ -79,7 +79,7 @@ const deliveryLog = Effect.fn("page.deliveries")(function* (request: PageRequest
   return page({
     title: "Delivery log",
     section: "webhooks",
-    // Every look costs requests.
+    // Every view costs requests.
     isLive: false,
     body: html`<p><a href="${back}">Webhooks</a></p>
       <h1>Delivery log of subscription ${visible(id)}, company ${visible(company.name)}</h1>
@@ -98,7 +98,7 @@ interface SubscriptionAction {
   readonly title: (id: string, company: string) => string
   readonly consequences: ReadonlyArray<string>
   readonly button: string
-  /** Does it, and answers a sentence on what came of it. */
+  /** Performs the action, and answers a sentence about the result. */
   readonly act: (
     company: ShownCompany,
     wanted: Subscriptions.DesiredSubscription,
@@ -112,7 +112,7 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
     title: (id, company) => `Pause subscription ${id} of company ${company}?`,
     consequences: [
       "The source delivers nothing to it until it is resumed, and drops the events that fire meanwhile.",
-      "Nothing is lost: syncing by schedule goes on, and the resources are read again once it is resumed."
+      "Nothing is lost: syncing by schedule continues, and the resources are read again once it is resumed."
     ],
     button: "Pause",
     act: (company, wanted, id) =>

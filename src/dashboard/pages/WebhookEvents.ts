@@ -85,7 +85,7 @@ const eventIdMax = 255
 const eventsOf = Effect.fnUntraced(function* (request: PageRequest, name: string | null, event: string | null) {
   const company = yield* companyNamed(request, name)
   if (event !== null && event.length > eventIdMax) {
-    return yield* new PageError({ status: 400, message: "That is no number of an event." })
+    return yield* new PageError({ status: 400, message: "That is not the number of an event." })
   }
   return { company, event }
 })
@@ -121,7 +121,7 @@ const doReplay = Effect.fn("page.do.replay")(function* (request: PageRequest) {
       ? `${plural(events, "event")} of company ${visible(company.name)} ${events === 1 ? "waits" : "wait"} to be processed again.`
       : event === null
         ? `Company ${visible(company.name)} has no dead letter.`
-        : "That event is no dead letter any more, so nothing was changed."
+        : "That event is no longer a dead letter, so nothing was changed."
   )
 })
 

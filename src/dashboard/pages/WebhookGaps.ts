@@ -7,16 +7,15 @@ import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
 /** Characters of a reason in a table. */
 const reasonMax = 240
 
-const before = (now: Date, ms: number): Date => new Date(now.getTime() - ms)
 const causes: Readonly<Record<Webhooks.GapStatus["cause"], string>> = {
   abandoned: "The source abandoned an event after its last attempt failed.",
-  acknowledged_not_stored: "The source says that it delivered an event which is not in the inbox.",
-  disabled: "The source disabled the subscription, and dropped what fired meanwhile.",
-  paused: "The subscription was paused, and the source dropped what fired meanwhile.",
-  missing: "No subscription asked for the events of this resource.",
+  acknowledged_not_stored: "The source reports an event as delivered which is not in the inbox.",
+  disabled: "The source disabled the subscription, and dropped the events that fired meanwhile.",
+  paused: "The subscription was paused, and the source dropped the events that fired meanwhile.",
+  missing: "No subscription included the events of this resource.",
   unobserved: "The subscription could not be read for so long that events may have been dropped unseen.",
-  dropped: "The source’s log shows that what waited for delivery was dropped.",
-  overflow: "The source delivered more between two checks than its log was searched for."
+  dropped: "The source’s log shows that events waiting for delivery were dropped.",
+  overflow: "The source delivered more events between two checks than a check reads from its log."
 }
 
 const gapNext = ({ cause, endedAt }: Webhooks.GapStatus): string =>
@@ -25,7 +24,7 @@ const gapNext = ({ cause, endedAt }: Webhooks.GapStatus): string =>
     : cause === "paused"
       ? "It lasts until the subscription is resumed; then the resource is read again."
       : cause === "missing"
-        ? "It lasts until a subscription asks for them (npx tributary webhooks ensure); then the resource is read again."
+        ? "It lasts until a subscription includes them (npx tributary webhooks ensure); then the resource is read again."
         : cause === "unobserved"
           ? "It lasts until the subscription can be read again; then the resource is read again."
           : "It lasts until the subscription delivers again, which is retried automatically; then the resource is read again."
@@ -64,7 +63,7 @@ export const gapTables = (
             closed.map((gap) => [
               visible(gap.resource),
               causes[gap.cause],
-              ago(before(now, gap.closedMs), now),
+              ago(new Date(now.getTime() - gap.closedMs), now),
               truncated(gap.closedBy, reasonMax)
             ])
           )}

@@ -1,4 +1,4 @@
-/** Subscriptions on the page of the webhooks, as the warehouse saw them last. */
+/** Subscriptions on the page of the webhooks, as last stored in the warehouse. */
 import type * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import { html, type Html } from "../Page.ts"
 import { ago, badge, count, type Tone } from "../Components.ts"
@@ -18,7 +18,7 @@ const subscriptionTones: Readonly<Record<SubscriptionStore.SubscriptionState, To
 const logAddress = (company: string, id: string): string =>
   `/webhooks/${encodeURIComponent(company)}/${encodeURIComponent(id)}/deliveries`
 
-/** A card for each subscription, or how to make the first. */
+/** A card for each subscription, or how to create the first one. */
 export const subscriptionCards = (
   company: string,
   rows: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
@@ -29,7 +29,7 @@ export const subscriptionCards = (
   if (existing.length === 0) {
     return html`<p>
       No subscription is known${rows.length === 0 ? "" : html`: the last one was deleted`}, so that no event is
-      delivered. Make one with <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
+      delivered. Create one with <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
     </p>`
   }
   return html`${existing.map((one, index) => {
@@ -48,7 +48,7 @@ export const subscriptionCards = (
         one.missingEvents.length === 0
           ? ""
           : html`<p class="problem">
-              It lacks ${one.missingEvents.map(visible).join(", ")}. Add what is missing with
+              It lacks ${one.missingEvents.map(visible).join(", ")}. Add them with
               <code>npx tributary webhooks ensure --company ${visible(company)}</code>.
             </p>`
       }
@@ -56,7 +56,7 @@ export const subscriptionCards = (
         one.problem === null
           ? ""
           : html`<p class="problem">
-              The last check of it failed: ${truncated(one.problem, problemMax)}.
+              The last check failed: ${truncated(one.problem, problemMax)}.
               ${one.remedy === null ? "" : html`What to do: ${visible(one.remedy)}.`}
             </p>`
       }

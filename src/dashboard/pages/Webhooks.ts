@@ -1,4 +1,4 @@
-/** `/webhooks`: whether events come in, what became of them, and what may have been missed, as the warehouse knows it. */
+/** `/webhooks`: receivers, subscriptions, events, dead letters and delivery gaps, from the warehouse. */
 import * as Effect from "effect/Effect"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import * as Statement from "../../postgres/Statement.ts"
@@ -17,14 +17,12 @@ import { subscriptionCards } from "./WebhookSubscriptions.ts"
 const eventsShown = 50
 const deadShown = 20
 
-const before = (now: Date, ms: number): Date => new Date(now.getTime() - ms)
-
 const receiversOf = ({ receivers: alive, receiverSeenMs }: Webhooks.CompanyStatus, now: Date): Html =>
   alive > 0
     ? html`${badge("good", `${alive} alive`)}`
     : html`${badge("bad", "none alive")}
-        ${receiverSeenMs === null ? "" : html`the last one was seen ${ago(before(now, receiverSeenMs), now)}.`} Start
-        one with <code>npx tributary serve</code>.`
+        ${receiverSeenMs === null ? "" : html`the last one was seen ${ago(new Date(now.getTime() - receiverSeenMs), now)}.`}
+        Start one with <code>npx tributary serve</code>.`
 
 const companySection = (
   company: ShownCompany,
@@ -41,7 +39,7 @@ const companySection = (
   if (company.connector.subscriptions === undefined) {
     return html`<section aria-labelledby="${key}">
       ${heading}
-      <p>This source has no webhooks; what changes is brought over by its schedule.</p>
+      <p>This source has no webhooks; changes are synced by schedule.</p>
     </section>`
   }
   return html`<section aria-labelledby="${key}">

@@ -22,7 +22,7 @@ const describeError = (error: unknown): string => {
     case "INVALID_OPENING_QUOTE":
       return "has a quote inside a cell that is not quoted; quote the cell and write its quotes twice"
     case "CSV_MAX_RECORD_SIZE":
-      return `is longer than ${recordBytesMax} bytes; no record is, perhaps a quote is never closed`
+      return `is longer than ${recordBytesMax} bytes, the maximum of a record; perhaps a quote is never closed`
     default:
       return `cannot be read as CSV (${error.message})`
   }
@@ -101,7 +101,7 @@ export const read = async function* (
   }
   const stop = (line: number, message: string): ReadonlyArray<InputRecord> => [
     ...piece,
-    { _tag: "Unreadable", line, message: `${message}; nothing behind it was read` }
+    { _tag: "Unreadable", line, message: `${message}; the rest was not read` }
   ]
   const notText = () => stop(fedBreaks + 1, "is not UTF-8")
   const notCsv = () => stop(passed + 1, describeError(failure))

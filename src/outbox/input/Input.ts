@@ -17,11 +17,11 @@ import * as QueryInput from "./QueryInput.ts"
 export type Format = "ndjson" | "csv"
 
 export interface InputOptions {
-  /** Null is the format that the name of the file says; the standard input is NDJSON. */
+  /** Null: by the extension of the file; the standard input is NDJSON. */
   readonly format?: Format | null
-  /** What separates cells; null is a comma, or a tab in a `.tsv` file. */
+  /** The separator of cells; null is a comma, or a tab in a `.tsv` file. */
   readonly delimiter?: Csv.Delimiter | null
-  /** What `-` reads. */
+  /** The standard input, which `-` names. */
   readonly stdin: () => AsyncIterable<Uint8Array>
 }
 
@@ -71,9 +71,9 @@ export const openInput = (text: string, options: InputOptions): Effect.Effect<In
   if (format === undefined) {
     return Effect.fail(
       new InputError({
-        message: `${text} does not say how its records are written`,
+        message: `the format of ${text} is not known`,
         remedy:
-          'name it .ndjson, .jsonl, .csv or .tsv, say --format ndjson or csv, or give a query: --from "select ..."'
+          'rename it to .ndjson, .jsonl, .csv or .tsv, set --format ndjson or csv, or give a query: --from "select ..."'
       })
     )
   }

@@ -1,7 +1,7 @@
 /**
  * Records of an input, before they are validated.
  *
- * Promise: every part of an input is handed on with its line, also a part that cannot be read.
+ * Promise: every part of an input is passed on with its line, also a part that cannot be read.
  */
 import * as Data from "effect/Data"
 

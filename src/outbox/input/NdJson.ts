@@ -1,20 +1,20 @@
 /**
  * Records from lines of JSON.
  *
- * Promise: every line that is not blank is handed on, as a record or as invalid. An invalid line hides no other.
+ * Promise: every line that is not blank is passed on, as a record or as invalid. An invalid line hides no other.
  * UTF-8, with or without a byte order mark; lines end with LF or CRLF. Memory does not grow with the file.
  */
 import { isUtf8 } from "node:buffer"
 import type { InputRecord } from "./InputRecord.ts"
 import { recordBytesMax } from "./InputRecord.ts"
 
-const tooLong = `is longer than ${recordBytesMax} bytes; no record is`
+const tooLong = `is longer than ${recordBytesMax} bytes, the maximum of a record`
 
 /** Reads the lines, in pieces of about the size of the chunks. */
 export const read = async function* (bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ReadonlyArray<InputRecord>> {
   let line = 0
   let rest = Buffer.alloc(0)
-  /** Inside a line that is too long, and was handed on as invalid. */
+  /** Inside a line that is too long, and was passed on as invalid. */
   let skipping = false
 
   const parseLine = (content: Buffer): InputRecord | null => {

@@ -26,7 +26,7 @@ const inputErrorOf = (error: DatabaseError): DatabaseError | InputError =>
     ? error
     : new InputError({
         message: `the query failed: ${error.message}${error.code === undefined ? "" : ` (${error.code})`}`,
-        remedy: "correct it; it must be one statement that only reads: try it with tributary query first"
+        remedy: "correct the query: it must be one statement that only reads; try it with npx tributary query first"
       })
 
 /** Declares the cursor. A statement with a name is prepared, and only one statement can be prepared. */
@@ -38,7 +38,7 @@ const declare = (client: pg.Client, statement: string) => {
         name: "given",
         text: `declare given no scroll cursor for select row_to_json(q)::text as record from (${text}\n) q`
       }),
-    catch: DatabaseError.from("read what is to be pushed")
+    catch: DatabaseError.from("read the records to push")
   })
 }
 

@@ -1,11 +1,11 @@
 /**
- * Where the embedded server lives: its folder, its binaries, its password, and the user it runs as.
+ * The data directory of the embedded server: its folder, its binaries, its password, and the user it runs as.
  *
- * Promise: the folder is closed to other users of the machine, whichever user starts first. A checkout that works for the
- * user who made it works for root too, also under a private home.
+ * Promise: the folder is closed to other users of the machine, whichever user starts first. A checkout that works for
+ * the user who made it works for root too, also under a private home.
  */
 import { execFileSync } from "node:child_process"
-// Randomness by rule comes from a service; a password that keeps other users of this machine out is the one exception.
+// Randomness comes from a service; the only exception is this password, which excludes other users of this machine.
 import { randomBytes } from "node:crypto"
 import {
   chmodSync,
@@ -91,7 +91,7 @@ export const privateHomeHint = (
         )
       }
     } catch {
-      // A folder we cannot look at ourselves: no hint.
+      // This process cannot read the folder either: no hint.
     }
   }
   return undefined
@@ -132,7 +132,10 @@ export const own = (path: string, identity: Identity | undefined) => {
   if (identity !== undefined) chownSync(path, identity.uid, identity.gid)
 }
 
-/** Folders on the way are made so that the unprivileged user can pass, whatever the umask; the root itself is private. */
+/**
+ * Parent folders are created so that the unprivileged user can enter them, whatever the umask; the root itself is
+ * private.
+ */
 const makeRoot = (root: string, identity: Identity | undefined) => {
   const first = mkdirSync(root, { recursive: true })
   if (first !== undefined && identity !== undefined) {
@@ -146,7 +149,7 @@ const makeRoot = (root: string, identity: Identity | undefined) => {
   if (process.platform !== "win32") chmodSync(root, 0o700)
 }
 
-/** Written beside and linked into place, so that another process never reads half a password. */
+/** Written to a draft and linked into place, so that another process never reads half a password. */
 const makePassword = (path: string, identity: Identity | undefined) => {
   if (existsSync(path)) return
   const draft = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`
@@ -155,7 +158,7 @@ const makePassword = (path: string, identity: Identity | undefined) => {
   try {
     linkSync(draft, path)
   } catch (error) {
-    // Not every file system has hard links; there, the last of two that start at once for the first time wins.
+    // Not every file system has hard links; without them, the last of two concurrent first starts wins.
     if (errnoOf(error) !== "EEXIST") renameSync(draft, path)
   } finally {
     rmSync(draft, { force: true })
@@ -184,7 +187,7 @@ const makeLink = (source: string, target: string) => {
   }
 }
 
-/** After `npm ci --ignore-scripts`: the links are made beside our data. */
+/** After `npm ci --ignore-scripts`: the links are created in the data directory. */
 const libraryPath = (native: string, root: string, identity: Identity | undefined): NodeJS.ProcessEnv => {
   const links = missingLinks(native)
   if (links.length === 0) return {}
@@ -233,10 +236,10 @@ const copyBinaries = (native: string, copy: string) => {
 }
 
 export const initPrefix = "init-"
-/** Folders that starts in this very process are filling right now. */
+/** Folders that this process is initialising now. */
 export const initialising = new Set<string>()
 
-/** Removes what starts that were killed left behind; a folder names its process in its name. */
+/** Removes the folders of killed starts; the name of a folder contains its process. */
 const sweep = (root: string) => {
   for (const name of readdirSync(root)) {
     const path = join(root, name)
@@ -250,7 +253,7 @@ const sweep = (root: string) => {
   }
 }
 
-/** Makes what is missing and cleans up; throws what the file system has against it. */
+/** Creates missing folders and files and cleans up; throws the errors of the file system. */
 export const prepare = (rootGiven: string, found: Binaries): DataDirectory => {
   const root = resolve(rootGiven)
   const dataDir = join(root, "pg18")
@@ -273,7 +276,7 @@ export const prepare = (rootGiven: string, found: Binaries): DataDirectory => {
   }
 }
 
-/** How to run a program in a folder: as the right user, with nothing of our environment. */
+/** The options to run a program in a folder: as the right user, with the environment of the server. */
 export const spawnOptions = (place: DataDirectory, folder: string) => ({
   ...(place.identity === undefined ? {} : { uid: place.identity.uid, gid: place.identity.gid }),
   env: place.env,
@@ -282,9 +285,9 @@ export const spawnOptions = (place: DataDirectory, folder: string) => ({
 })
 
 /**
- * The name of the folder it runs in, for a program run with {@link spawnOptions}. As root we enter that folder before
- * the program becomes another user; by this name it needs no permission on the folders above, which may be a private
- * home. Postgres never leaves its data folder, nor does what it starts.
+ * The name of its working folder, for a program that runs with {@link spawnOptions}. As root, the folder is entered
+ * before the program becomes another user. By this name the program needs no permission on the folders above, which may
+ * be a private home. Postgres and its child processes never leave the data folder.
  */
 export const ownFolder = (place: DataDirectory, folder: string): string =>
   place.identity !== undefined && process.platform === "linux" ? "/proc/self/cwd" : folder

@@ -1,11 +1,9 @@
-/**
- * How the embedded server fails: at which step, and what to do about it.
- */
+/** The errors of the embedded server, with the step that failed and a hint. */
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{
-  /** What was being done: binaries, folder, initdb, start, wait, enter. */
+  /** The step that failed: binaries, folder, initdb, start, wait, enter. */
   readonly step: string
   readonly message: string
   /** What to do about it. */
@@ -31,7 +29,7 @@ export const folderHint = (error: unknown, root: string): string | undefined => 
       return "make room on the disk"
     case "ENOTDIR":
     case "EEXIST":
-      return `a file stands where a folder should be: rename it, or set TRIBUTARY_HOME`
+      return `there is a file where a folder is needed: rename it, or set TRIBUTARY_HOME`
     default:
       return undefined
   }

@@ -1,7 +1,7 @@
 /**
- * The server process: made, started, stopped.
+ * The server process: its initialisation, start and stop.
  *
- * Promise: a start or a stop that is interrupted or killed leaves nothing that the next one would trip over.
+ * Promise: a start or a stop that is interrupted or killed does not prevent the next one.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import {
@@ -50,7 +50,7 @@ const settings = (durable: boolean): ReadonlyArray<string> => [
   "log_checkpoints=off",
   "shared_buffers=256MB",
   "max_wal_size=4GB",
-  // Filling a new segment of the log with zeros holds every commit up, by some 80 ms for each 16 MB that are written.
+  // Filling a new WAL segment with zeros delays every commit, by about 80 ms for each 16 MB that are written.
   "wal_init_zero=off",
   "idle_in_transaction_session_timeout=10min",
   "synchronous_commit=on",
@@ -59,7 +59,7 @@ const settings = (durable: boolean): ReadonlyArray<string> => [
 
 const isInitialised = (place: DataDirectory) => existsSync(join(place.dataDir, "PG_VERSION"))
 
-/** Into a folder of its own, then one rename: a crash half-way leaves nothing behind but a folder to sweep. */
+/** Initialises a draft, then renames it: a crash half-way leaves only a folder that the next start removes. */
 export const initialise = (place: DataDirectory, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.suspend(() => {
     if (isInitialised(place)) return Effect.void
@@ -74,7 +74,7 @@ export const initialise = (place: DataDirectory, durable: boolean): Effect.Effec
           catch: (error) => fail("initdb", textOf(error), folderHint(error, place.root))
         })
       ),
-      // Another process was faster: its cluster is as good as ours.
+      // Another process was faster: its cluster is used.
       Effect.catchIf(
         () => isInitialised(place),
         () => Effect.void
@@ -129,13 +129,13 @@ const runInitdb = (
     })
   })
 
-/** Roots that this very process is starting. */
+/** Roots that this process is starting. */
 const starting = new Set<string>()
 const turnFile = (place: DataDirectory) => join(place.root, "starting")
 
 /**
- * One start at a time: Postgres itself lets only one win, but on a laptop a dozen losers would keep the winner from
- * getting anywhere. A turn of a process that died, or that is older than the longest start, is void.
+ * One start at a time. Postgres itself allows only one, but a dozen failing starts would slow the successful one down.
+ * A lock of a process that died, or that is older than the longest start, is ignored.
  */
 export const withLock = <A>(
   place: DataDirectory,
@@ -193,9 +193,9 @@ export interface Postmaster {
   readonly status: string
 }
 
-export const postmasterFile = (place: DataDirectory) => join(place.dataDir, "postmaster.pid")
+const postmasterFile = (place: DataDirectory) => join(place.dataDir, "postmaster.pid")
 
-export const readPostmaster = (path: string): Postmaster | undefined => {
+const readPostmaster = (path: string): Postmaster | undefined => {
   try {
     const lines = readFileSync(path, "utf8").split("\n")
     return {
@@ -209,7 +209,7 @@ export const readPostmaster = (path: string): Postmaster | undefined => {
   }
 }
 
-/** Whether the process that stands there lives and serves this folder, and no other one has got its id. */
+/** Whether this process is alive and serves this folder, and its id has not passed to another process. */
 export const isOurs = (place: DataDirectory, { pid, startedAtMs }: Postmaster): boolean =>
   isServerOf(place.dataDir, pid, startedAtMs)
 
@@ -220,9 +220,9 @@ export const runningPostmaster = (place: DataDirectory): Postmaster | undefined 
 }
 
 /**
- * Postgres refuses to start while the process in `postmaster.pid` exists, also when that is an uncollected zombie or
- * a stranger that got the id after a restart of the machine or container. Where we can tell, the file goes.
- * Moved first and looked at again, because another process may have replaced it in between.
+ * Postgres refuses to start while the process in `postmaster.pid` exists, also when that is a zombie or another program
+ * that got the id after a restart of the machine or container. Where that is known, the file is removed. The file is
+ * moved first and read again, because another process may have replaced it in between.
  */
 const removeStaleLock = (place: DataDirectory) => {
   const path = postmasterFile(place)
@@ -235,11 +235,11 @@ const removeStaleLock = (place: DataDirectory) => {
     if (found !== undefined && isOurs(place, found)) renameSync(moved, path)
     rmSync(moved, { force: true })
   } catch {
-    // Someone else removed it.
+    // Another process removed it.
   }
 }
 
-/** The port that is wanted, and how long it is waited for, while it is in use; then any other port is used. */
+/** The preferred port, and the maximum wait while it is in use; after that any other port is used. */
 export interface WantedPort {
   readonly port: number
   readonly waitMax: Duration.Duration
@@ -261,7 +261,7 @@ export const freePort = ({ port, waitMax }: WantedPort): Effect.Effect<number, E
   )
 }
 
-/** What a start answers when another start won the race: look again. */
+/** The messages of a start when another start was faster; then the running server is used. */
 const lostRace = /lock file|another|bind|Address already in use|pre-existing shared memory/
 
 export const launch = (
@@ -270,7 +270,7 @@ export const launch = (
   durable: boolean
 ): Effect.Effect<Postmaster, EmbeddedPostgresError> =>
   Effect.flatMap(freePort(wanted), (port) =>
-    // From the spawn on, an interruption must find what it has to end.
+    // From the spawn on, an interruption must end the process.
     Effect.uninterruptibleMask((restore) => launchAt(place, port, durable, restore))
   )
 
@@ -286,7 +286,7 @@ const launchAt = Effect.fnUntraced(function* (
     catch: (error) => fail("start", textOf(error), folderHint(error, place.root))
   })
   let ended: string | undefined
-  // It was ready before we looked, another user came, left last, and stopped it.
+  // Another process used the server before this process checked, and stopped it as its last user.
   let wasStopped = false
   child.once("error", (error) => {
     ended = error.message
@@ -326,7 +326,7 @@ const launchAt = Effect.fnUntraced(function* (
   )
 })
 
-/** What this server said. Servers of other processes that lost or won the race write to the same file. */
+/** The log lines of this server. Servers that other processes start at the same time write to the same file. */
 const linesOf = (place: DataDirectory, offset: number, pid: number | undefined): string => {
   const lines = readFileSync(place.logFile).subarray(offset).toString().trim().split("\n")
   const its = lines.filter((line) => line.includes(`[${pid}]`))
@@ -334,8 +334,8 @@ const linesOf = (place: DataDirectory, offset: number, pid: number | undefined):
 }
 
 /**
- * Keeps the log of a server that may run for months within bounds. It is copied and cut, since the server never opens it
- * anew; it appends, so what it writes next stands at the beginning. A line in between may be lost.
+ * Bounds the log of a server that may run for months. The log is copied and truncated, since the server never opens it
+ * again. The server appends, so its next line is at the beginning. A line in between may be lost.
  */
 export const rotateLog = (place: DataDirectory): void => {
   try {
@@ -343,7 +343,7 @@ export const rotateLog = (place: DataDirectory): void => {
     copyFileSync(place.logFile, `${place.logFile}.1`)
     truncateSync(place.logFile)
   } catch {
-    // There is none yet, or the disk is full: the next look tries again.
+    // There is no log yet, or the disk is full: the next check tries again.
   }
 }
 
@@ -386,7 +386,7 @@ export const stop = (place: DataDirectory, pid: number): Effect.Effect<void> =>
     yield* gone(pid, stopTimeout)
   })
 
-/** Windows has no signals between processes; pg_ctl speaks to the server by a named pipe. */
+/** Windows has no signals between processes; pg_ctl sends its request to the server by a named pipe. */
 const pgCtlStop = (place: DataDirectory): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const seconds = String(Duration.toSeconds(stopTimeout))

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { errnoOf } from "./Failure.ts"
 
-/** How often a process or a file is looked at while waiting for it. */
+/** The polling interval of a wait for a process or a file. */
 export const pollMs = 25
 
 export const signal = (pid: number, name: NodeJS.Signals | 0): "sent" | "gone" | "refused" => {
@@ -34,12 +34,12 @@ const startOf = (pid: number): string => {
   }
 }
 
-/** Whether this process is a Postgres that lives: not a zombie, not a stranger that got the id later. */
-export const isPostgres = (pid: number): boolean => {
+/** Whether this process is a running Postgres: not a zombie, and not another program that got the id later. */
+const isPostgres = (pid: number): boolean => {
   if (!Number.isInteger(pid) || pid <= 0 || signal(pid, 0) === "gone") return false
   if (process.platform !== "linux") return true
   try {
-    // The name stays to the very end of a process; its command line is empty already while it ends.
+    // A process keeps its name until its end; its command line is already empty while it ends.
     const status = readFileSync(`/proc/${pid}/status`, "latin1")
     return /^Name:\s+postgres$/m.test(status) && !/^State:\s+[ZX]/m.test(status)
   } catch {
@@ -47,12 +47,12 @@ export const isPostgres = (pid: number): boolean => {
   }
 }
 
-/** What a program of the system prints; undefined where it cannot be asked. */
+/** The output of a program of the system; undefined where it cannot run. */
 const printed = (file: string, args: ReadonlyArray<string>): string | undefined => {
   try {
     return execFileSync(file, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], windowsHide: true })
   } catch (error) {
-    // `ps` answers nothing and ends with 1 where there is no such process.
+    // `ps` prints nothing and exits with 1 where there is no such process.
     return errnoOf(error) === undefined ? "" : undefined
   }
 }
@@ -68,8 +68,9 @@ const beganAtMs = (pid: number): number => {
 
 /**
  * Whether this process is the server of a data folder: Postgres enters its folder when it starts and never leaves it.
- * `startedAtMs` is what the server wrote down; it decides where the folder of a process cannot be seen. Another cluster's
- * server is not, although it may have got the id that is written down here, after a restart of the machine or container.
+ * `startedAtMs` is the start time in `postmaster.pid`; it decides where the folder of a process cannot be seen. The
+ * server of another cluster does not count, although it may have got the same id after a restart of the machine or
+ * container.
  */
 export const isServerOf = (folder: string, pid: number, startedAtMs: number): boolean => {
   if (!isPostgres(pid)) return false
@@ -102,7 +103,7 @@ export const gone = (pid: number, timeout: Duration.Duration): Effect.Effect<boo
 /** A process in a name: its id, and its start to tell it from a later one with the same id. */
 export const nameOf = (pid: number) => `${pid}.${startOf(pid)}`
 
-/** Whether another process with this name lives. What bears our own name we know better. */
+/** Whether another process with this name is alive; never true for the id of this process. */
 export const isOther = (name: string | undefined): boolean => {
   const pid = Number(name?.split(".")[0])
   return Number.isInteger(pid) && pid > 0 && pid !== process.pid && signal(pid, 0) !== "gone" && nameOf(pid) === name

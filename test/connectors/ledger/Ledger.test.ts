@@ -1,11 +1,11 @@
-/** A second source through the same engine: it is synced, compared, repaired and written to. */
+/** A second source with the same engine: sync, verify, repair and push. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as SqlClient from "effect/sql/SqlClient"
 import { enqueue } from "../../../src/outbox/Enqueue.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
-import { settingsDefault } from "../../../src/outbox/PushSession.ts"
+import { settingsDefault } from "../../support/pushSettings.ts"
 import type { Operation } from "../../../src/outbox/Push.ts"
 import { engineDefault } from "../../../src/sync/SyncResource.ts"
 import { sync } from "../../../src/sync/Sync.ts"
@@ -38,10 +38,9 @@ const makeWorld = Effect.gen(function* () {
         sync({
           companies: [{ name: company.name, connector, resources: [entries] }],
           datasets: datasetsDefault,
-          full,
-          acceptDeletions: false,
           concurrency: 1,
-          batchRecordsMax: 100
+          batchRecordsMax: 100,
+          mode: { full }
         }),
         ({ companies }) => companies[0]!.outcomes[0]!
       ),
@@ -91,7 +90,7 @@ describe("a second connector", () => {
         const world = yield* makeWorld
         const { server } = world
 
-        // A full scan by numbered pages, over a fault and a removal that moves the pages meanwhile.
+        // A full scan by page number, with a fault and a removal that moves records between pages.
         let faults = 1
         server.intercept = (request) => {
           if (request.includes("page=2") && server.entries.has(1)) server.remove(1)
@@ -104,13 +103,13 @@ describe("a second connector", () => {
           ...[2, 3, 4, 5, 6, 7].map((id) => `${id} ${id}.5000 v1`)
         ])
 
-        // A change comes by the time of change, without the rest.
+        // An incremental sync reads only the changed record.
         server.put({ entryno: 2, reference: "r2", amount: "20.0000" })
         assert.deepInclude(yield* world.sync(), { status: "done", kind: "incremental" })
         assert.isTrue(server.requests.at(-1)!.includes("since="))
         assert.strictEqual((yield* briefly(world.rows))[1], "2 20.0000 v2")
 
-        // A removal shows in a comparison and in a full scan.
+        // Verify and a full scan detect a removed record.
         server.remove(3)
         assert.deepInclude(yield* world.verify, { status: "unequal", surplus: 1 })
         yield* world.sync(true)
@@ -133,7 +132,7 @@ describe("a second connector", () => {
         const world = yield* makeWorld
         const { server } = world
         yield* world.sync()
-        // The answer to the first send is lost: the key keeps the second one from writing again.
+        // The response to the first request is lost. The idempotency key prevents a second write.
         server.answersToLose = 1
         const created = yield* world.push(
           "create",

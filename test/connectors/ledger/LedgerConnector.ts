@@ -1,8 +1,8 @@
 /**
- * A connector to a small ledger: the least that the engine needs.
+ * A connector to a small ledger: the minimum that the engine needs.
  *
- * Field names, paging and the header of the token differ from Service API v2. There are no webhooks, batches or cancels.
- * `src/connector/README.md` explains it step by step.
+ * Field names, paging and the header of the token differ from Service API v2. There are no webhooks, batches or
+ * cancels. `src/connector/README.md` explains it step by step.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -45,7 +45,7 @@ const reasonOf = (status: number, detail: string): SourceError.SourceReason => {
 const failed = ({ method, path }: Call, reason: SourceError.SourceReason) =>
   new SourceError.SourceError({ reason, request: { method, path, requestId: null } })
 
-// Step 3: a record is exact text in the order of the fields; one that does not fit is rejected with its bytes.
+// Step 3: a record is exact text in the order of the fields. A record that does not fit is rejected with its bytes.
 const fits: Readonly<Record<string, (value: unknown) => boolean>> = {
   integer: Number.isSafeInteger,
   decimal: (value) => typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value),
@@ -71,7 +71,7 @@ const isRejected = (read: SourceRecord | Rejected): read is Rejected => "bytes" 
 export const makeLedger = (address: string, token: string): ConnectorShape => {
   const once = (call: Call): Effect.Effect<Answer, SourceError.SourceError> =>
     Effect.gen(function* () {
-      // The engine compares readings by when they began.
+      // The engine compares reads by their start times.
       const beganAt = Number(yield* Clock.monotonicTimeNanos) / 1e6
       const { method, path, headers, body = null } = call
       const [status, text] = yield* Effect.tryPromise({
@@ -91,7 +91,7 @@ export const makeLedger = (address: string, token: string): ConnectorShape => {
       schedule: Schedule.exponential("20 millis").pipe(Schedule.upTo({ times: 3 }))
     })
 
-  // Step 4: the token of a page is its number and the edition of the list that it belongs to.
+  // Step 4: a page token contains the page number and the edition of the list.
   const list = Effect.fnUntraced(function* ({ resource, since, token, where }: PageRequest) {
     const [page = 1, edition = null] = token === null ? [] : token.split("@").map(Number)
     const query = new URLSearchParams({ page: String(page) })
@@ -145,7 +145,7 @@ export const makeLedger = (address: string, token: string): ConnectorShape => {
       }),
     rawPage: (request) => Effect.map(list(request), ({ lines, next }) => ({ records: lines, next, attempts: 1 })),
     get,
-    // Step 5: a write has its key each time, and is not sent any more when the engine says so.
+    // Step 5: every attempt of a write has the same key, and the engine can prevent further attempts.
     write: ({ resource, operation, id, body, idempotencyKey, mayBeSent = Effect.succeed(true) }) => {
       const method = operation === "create" ? "POST" : "PUT"
       const call = { method, path: `/${resource.path}${id === null ? "" : `/${id}`}`, body }
@@ -157,7 +157,7 @@ export const makeLedger = (address: string, token: string): ConnectorShape => {
           const read = decode(resource, answer.body)
           const [record, rejected] = isRejected(read) ? [null, read] : [read, null]
           const item: WriteResult = { _tag: "WriteSucceeded", index: 0, id: read.id, record, rejected }
-          return { status: 200, body: answer.body, items: [item], replayed: false, source: `${method} ${call.path}` }
+          return { status: 200, body: answer.body, items: [item], source: `${method} ${call.path}` }
         }
       )
     },

@@ -20,13 +20,13 @@ const pageSize = 3
 export class LedgerServer {
   readonly entries = new Map<number, Entry>()
   readonly token = "Bearer open-sesame"
-  /** Requests as `GET /entries?page=1`. */
+  /** Requests in the form `GET /entries?page=1`. */
   readonly requests: Array<string> = []
-  /** Writes whose answer is still to be lost. */
+  /** The number of writes whose response is still to be lost. */
   answersToLose = 0
-  /** A reply in place of the right one; null for none. */
+  /** A reply that replaces the regular one, or null. */
   intercept: (request: string) => Reply | null = () => null
-  /** Rises with every removal, which moves entries from page to page. */
+  /** Rises with every removal, because a removal moves entries between pages. */
   private edition = 1
   private readonly replies = new Map<string, Reply>()
   private readonly server = createServer((request, response) => {
@@ -70,7 +70,7 @@ export class LedgerServer {
     return this.answersToLose-- > 0 ? { status: 502, body: "lost" } : reply
   }
 
-  /** The number of pages and the edition, then an entry a line. */
+  /** The number of pages and the edition, then one entry per line. */
   private list({ searchParams }: URL): Reply {
     const [since, reference] = [searchParams.get("since"), searchParams.get("reference")]
     const found = [...this.entries.values()]

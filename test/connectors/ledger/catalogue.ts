@@ -1,5 +1,4 @@
 /** The API of the ledger as data: one resource, with other field names than Service API v2. */
-import * as Duration from "effect/Duration"
 import { catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { integer, money, string, timestamp } from "../../../src/catalogue/Field.ts"
 import { resource } from "../../../src/catalogue/Resource.ts"
@@ -10,7 +9,7 @@ const traits: SourceTraits = {
   parameters: ["since", "page"],
   missingScope: () => null,
   batchRecordsMax: 1,
-  keyLifetime: Duration.hours(1)
+  keyLifetime: "1 hours"
 }
 
 export const entries = resource({

@@ -17,7 +17,7 @@ import { most } from "../../budget/Servers.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let tokens = 0
-/** A token of its own for each test, so that tests share a database and no row. */
+/** A new token for each test, so that tests share a database and no row. */
 const fingerprint = () =>
   PostgresPermitStore.fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
 
@@ -32,7 +32,7 @@ const draws = (seed: number) => {
   }
 }
 
-/** The database's time, in the hands of the test from here to the end of the scope. */
+/** Makes the test control the database's clock until the end of the scope. */
 const ownTime = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const define = (body: string) =>
@@ -49,7 +49,7 @@ const ownTime = Effect.gen(function* () {
     Effect.orDie(Effect.asVoid(sql`update public.test_clock set at = to_timestamp(${ms}::float8 / 1000)`))
 })
 
-/** Takes as fast as it may, and writes down when, by the time of this process. */
+/** Requests permits as fast as possible, and records the time of each by the clock of this process. */
 const insatiable = (budget: Budget.BudgetShape, taken: Array<number>, pauseMs: number) =>
   Effect.forever(
     Effect.gen(function* () {
@@ -69,7 +69,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         let held = 0
         const limits: ReadonlyArray<number | null> = [7, 60, 500, 6_000, 7, 60, 500, null]
         for (const [seed, perMinute] of limits.entries()) {
-          // The first ones are about permits; the others about answers that ask for any time.
+          // The first four histories vary permits. The others also contain pauses of any length.
           const isPatient = seed >= 4
           const draw = draws(seed + 1)
           const name = fingerprint()
@@ -158,7 +158,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           assert.strictEqual(
             rows[0]!.sum,
             BigInt(standing.leases.reduce((sum, { permits }) => sum + permits, 0)),
-            "what counts"
+            "every counter"
           )
         }
       }).pipe(Effect.scoped)
@@ -189,7 +189,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 0)
         yield* set(now - 7_200_000 + 61_000)
         assert.strictEqual((yield* ledger.lease(ask)).granted.urgent, 10)
-        // A pause of five minutes stays one of five minutes.
+        // A pause of five minutes stays a pause of five minutes.
         const pause = {
           statedMs: 300_000,
           limited: false,
@@ -213,7 +213,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const name = fingerprint()
-        // A minute of 1.2 seconds, so that the test is short.
+        // A minute is shortened to 1.2 s, so that the test is short.
         const perMinute = 90
         const spanMs = 1_200
         const taken: Array<number> = []
@@ -232,7 +232,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         )
         const ended = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
         const times = taken.toSorted((a, b) => a - b)
-        // The permit was counted at some time before it was written down: 100 ms are granted to a busy machine.
+        // The store counts a permit before the test records it: 100 ms of tolerance for a busy machine.
         assert.isAtMost(most(times, spanMs - 100), perMinute)
         assert.isAtLeast(times.length, 0.85 * perMinute * ((ended - began) / spanMs))
         const rows = yield* sql<{ n: bigint }>`
@@ -259,7 +259,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           const first = yield* Effect.forkChild(one.takePermit)
           yield* Effect.sleep(650)
           assert.isUndefined(first.pollUnsafe())
-          // What was leased ahead is used up or void a quarter of a second later.
+          // After a quarter of a second, permits that were leased ahead are used or void.
           assert.deepStrictEqual(
             taken.filter((at) => at > heldAt + 260 && at < heldAt + 780),
             []
@@ -313,7 +313,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         assert.strictEqual((yield* ask(9)).granted.urgent, 3)
         now += 61_400
         yield* set(now)
-        // 60.5 s after its use: the one permit of the orderly lease; the killed one's lease ran for a second more.
+        // 60.5 s after its use, the one permit of the settled lease is free again. The lease of the killed process is
+        // valid for 1 s more.
         assert.strictEqual((yield* ask(9)).granted.urgent, 1)
         now += 200
         yield* set(now)
@@ -379,7 +380,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
       const [row] = yield* sql<{ ends: boolean }>`
         select retry_after_at < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
-      assert.isTrue(row!.ends, "it must come to an end, not be cut anew by each look")
+      assert.isTrue(row!.ends, "the pause must end, and not be limited again at each check")
     })
   )
 
@@ -400,7 +401,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       const [row] = yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`
       assert.isTrue(row!.was)
       assert.isUndefined(waiting.pollUnsafe())
-      // Both check again after five seconds of their own clocks, whichever of them noticed the pause first.
+      // Both processes check again after five seconds of their own clocks, in any order.
       yield* TestClock.adjust("5 seconds")
       yield* Fiber.join(waiting)
       yield* impatient.takePermit
@@ -432,7 +433,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         const budget = yield* Budget.fromPermitStore(ledger, { unavailableMax: Duration.millis(300) })
         return yield* Effect.flip(budget.takePermit)
       }).pipe(Effect.provide(Layer.provideMerge(sqlLayer, readOnly), { local: true }))
-      assert.match(error.message, /takes no writes.*default_transaction_read_only.*tributary doctor/)
+      assert.match(error.message, /accepts no writes.*default_transaction_read_only.*tributary doctor/)
     }).pipe(Effect.scoped)
   )
 })

@@ -37,7 +37,7 @@ interface Sleeper {
   readonly wake: () => void
 }
 
-/** A clock that stands still until it is set. */
+/** A clock that stops between the settings of its time. */
 const virtualTime = () => {
   const sleepers = new Set<Sleeper>()
   let now = beganAt
@@ -59,7 +59,7 @@ const virtualTime = () => {
   return {
     clock,
     now: () => now,
-    /** When the next one wakes up. */
+    /** The time of the next timer. */
     next: () => Math.min(...[...sleepers].map(({ at }) => at)),
     set: (at: number) => {
       now = at
@@ -75,7 +75,7 @@ const virtualTime = () => {
 const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two connectors with one token", (it) => {
-  /** What came to the server in so many minutes, with another program beside that sends so often. */
+  /** The requests that reach the server in a number of minutes. Another program sends one every `otherEveryMs`. */
   const observe = Effect.fnUntraced(function* (options: {
     readonly limit: number
     readonly minutes: number
@@ -102,7 +102,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     let requests = 0
     const http = HttpClient.make((request, url) =>
       Effect.gen(function* () {
-        // On its way, and back, for different times.
+        // The way to the server takes 10 to 309 ms, the way back 20 ms.
         requests += 1
         yield* Effect.sleep(10 + ((requests * 137) % 300))
         const answer = handle("ours", url.pathname + url.search)
@@ -198,7 +198,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
       assert.isBelow(row.effective_per_minute, limit)
       assert.isAtLeast(Number(row.rate_limited_count), 1)
       for (const { at } of refused) {
-        // What was on its way already (at most 310 ms) and the answer's way back excepted, a second's silence at least.
+        // No request arrives for at least a second, except requests in flight (at most 310 ms) and the time of the
+        // response's way back.
         assert.deepStrictEqual(
           ours.filter((one) => one.at > at + 340 && one.at < at + 1_000),
           [],

@@ -22,7 +22,7 @@ describe("a killed backfill", () => {
           world.configure(
             "budget: { requests_per_minute: unlimited }\npaging: { page_size: 25 }\nsync: { batch_records: 50 }\n"
           )
-          // Slow enough that most kills meet a scan at work.
+          // Slow enough that most kills interrupt a scan.
           yield* world.control("POST", "/faults", { rules: [{ path: "/invoicelines", kind: "delay", ms: 40 }] })
           const chance = random(seed)
           const change = (round: number) =>
@@ -34,7 +34,7 @@ describe("a killed backfill", () => {
                 description: `round ${round}`
               }))
             })
-          /** Pages that backfills have landed in this round's run; null when none is at work. */
+          /** Pages that the running backfill has landed; null when none runs. */
           const pagesLanded = Effect.map(
             world.query<{ pages: number }>(
               `select pages::int as pages from tributary.runs
@@ -50,7 +50,7 @@ describe("a killed backfill", () => {
             const sync = world.command(["sync", "invoicelines", "--json"])
             const command = world.command(["backfill", "invoicelines"])
             const until = 1 + Math.floor(chance() * 8)
-            // The run that the last kill left open is closed by the new one, which begins at no page.
+            // The next run closes the run that the last kill left open. It begins with no landed page.
             let isNew = had === 0
             for (let pages: number | null = null; pages === null || !isNew || pages < until;) {
               if (command.child.exitCode !== null) break
@@ -66,7 +66,7 @@ describe("a killed backfill", () => {
           yield* world.control("DELETE", "/faults")
           const last = yield* world.run(["backfill", "invoicelines"])
           assert.strictEqual(last.code, 0, last.stderr)
-          assert.match(last.stderr, /invoicelines: goes on at page \d+/)
+          assert.match(last.stderr, /invoicelines: resumes at page \d+/)
           const synced = yield* world.run(["sync", "invoicelines", "--json"])
           assert.strictEqual(synced.code, 0, synced.stderr)
           const comparison = yield* world.compare("invoicelines")

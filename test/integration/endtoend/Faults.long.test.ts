@@ -1,6 +1,6 @@
 /**
  * Syncs from a faulty source. Transient faults only delay a sync. A refusal stops the resources that it concerns, with
- * a message that says what to fix.
+ * a message that states the remedy.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -43,7 +43,7 @@ describe("a sync from a faulty source", () => {
           const { code, stderr, stdout } = yield* world.run(["sync", "invoicelines", "--json"])
           assert.strictEqual(code, 0, stderr)
           const took = Number(process.hrtime.bigint() - began) / 1e9
-          assert.isAbove(took, 3, "two Retry-After and two timeouts of a second must have been waited for")
+          assert.isAbove(took, 3, "the sync must wait for two Retry-After and two timeouts of a second")
           const { totals } = (
             JSON.parse(stdout) as {
               companies: Array<{ outcomes: Array<{ totals: { requests: number; pages: number; inserted: number } }> }>
@@ -87,7 +87,7 @@ describe("a sync from a faulty source", () => {
   )
 
   it.live(
-    "ends with code 3 for a refused token or scope and reports what to fix",
+    "ends with code 3 for a refused token or scope and reports the remedy",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -135,7 +135,7 @@ describe("a sync from a faulty source", () => {
                 }
               ]
             })
-          /** How long after each 429 the server was left alone, by the server's own clock, in seconds. */
+          /** The seconds without requests after each 429, by the server's clock. */
           const pauses = Effect.map(world.control("GET", "/requests"), (journal) => {
             const { requests } = journal as {
               readonly requests: ReadonlyArray<{ readonly time: string; readonly status: number | null }>
@@ -154,7 +154,7 @@ describe("a sync from a faulty source", () => {
 
           yield* refuseOnce(0)
           const told = world.command(["sync", "invoicelines", "--full", "--json"])
-          // Until the budget that all processes share knows of it.
+          // Waits until the shared rate budget contains both refusals.
           yield* world
             .query("select 1 from tributary.budgets where rate_limited_count >= 2")
             .pipe(Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") }))

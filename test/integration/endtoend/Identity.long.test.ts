@@ -1,6 +1,6 @@
 /**
  * A warehouse whose tables, settings or source change between two commands. The next sync makes it equal to the source,
- * or ends with code 2 and says what to do.
+ * or ends with code 2 and a remedy.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -48,7 +48,7 @@ describe("a restored, copied or replaced warehouse", () => {
           )
           const future = yield* world.run(["sync", "--full"])
           assert.strictEqual(future.code, 4, future.stderr)
-          assert.match(future.stderr, /older version than the warehouse holds.*--accept-restored/)
+          assert.match(future.stderr, /older than the warehouse's version.*--accept-restored/)
           assert.strictEqual((yield* world.run(["verify"])).code, 4)
           yield* ok(["sync", "--accept-restored"])
           yield* ok(["verify"])
@@ -63,7 +63,7 @@ describe("a restored, copied or replaced warehouse", () => {
           const [moved] = yield* world.query<{ rows: number }>("select count(*)::int as rows from erp_prod.orders")
           assert.isAbove(moved!.rows, 10)
 
-          // Another installation under another address, with the same number of company.
+          // Another installation at another address, with the same company number.
           const other = yield* Effect.acquireRelease(
             Effect.promise(() => startReference(["--data", "demo", "--seed", "77"])),
             (server) => Effect.promise(() => server.stop())
@@ -86,9 +86,9 @@ describe("a restored, copied or replaced warehouse", () => {
           yield* ok(["verify"], there)
           yield* syncAndVerify(there)
           const back = yield* world.run(["sync"])
-          assert.strictEqual(back.code, 2, "the earlier source is the other one now")
+          assert.strictEqual(back.code, 2, "the former source is the foreign one now")
 
-          // The same address, and a token of another company.
+          // The same address with a token of another company.
           const second = yield* Effect.promise(() => other.token(2))
           const number = yield* world.run(["sync"], { ...there, SERVICE_API_TOKEN: second })
           assert.strictEqual(number.code, 2, number.stdout)
@@ -96,7 +96,7 @@ describe("a restored, copied or replaced warehouse", () => {
           const numbers = yield* world.query<{ id: string }>("select company_id::text as id from tributary.companies")
           assert.deepStrictEqual([...numbers], [{ id: "1" }])
 
-          // The control plane comes back from a dump: its outbox may have forgotten what was sent.
+          // The control plane is restored from a dump: its outbox may lack records that were sent.
           yield* world.query("create table public.copied (like tributary.installation including all)")
           yield* world.query("insert into public.copied select * from tributary.installation")
           yield* world.query("drop table tributary.installation")
@@ -112,7 +112,7 @@ describe("a restored, copied or replaced warehouse", () => {
           assert.match(yield* ok(["status"], there), /Pushes are paused/)
           const [waiting] = yield* world.query<{ state: string }>("select state from tributary.outbox")
           assert.strictEqual(waiting!.state, "pending")
-          assert.match(yield* ok(["push", "release"], there), /Pushes go on/)
+          assert.match(yield* ok(["push", "release"], there), /Pushes continue/)
           yield* ok(["push", "retry", "salesmen"], there)
           const [sent] = yield* world.query<{ state: string }>("select state from tributary.outbox")
           assert.strictEqual(sent!.state, "done")

@@ -1,6 +1,6 @@
 /**
- * `sync` killed with -9 at random places while records change at the source. The warehouse ends equal, and no page of
- * the first load is landed twice. A place is a request or a landing, never a time, so that every machine tests the
+ * `sync` killed with -9 at random points while records change at the source. The warehouse ends equal, and no page of
+ * the first load is landed twice. A point is a request or a landing, never a time, so that every machine tests the
  * same.
  */
 import { assert, describe, it } from "@effect/vitest"
@@ -13,7 +13,7 @@ const kills = 12
 const rows = 4_000
 const seed = 7
 
-/** A place at which a process is killed. */
+/** A point at which a process is killed. */
 const draw = (chance: Chance) => {
   const request = { kind: "request", number: chance.between(2, 9) } as const
   const landing = { kind: "landing", number: chance.between(1, 4) } as const
@@ -51,7 +51,7 @@ describe("a killed sync", () => {
           const chance = new Chance(seed)
           for (let killed = 0, round = 0; killed < kills; round += 1) {
             assert.isBelow(round, kills * 3, "the sync ends before it can be killed")
-            // Something changes at the source each time, so that there is always work to be interrupted.
+            // Records change at the source each time, so that every sync has work to interrupt.
             const ids = Array.from({ length: 300 }, () => chance.between(1, rows))
             yield* world.control("POST", "/records", {
               company: 1,
@@ -75,7 +75,7 @@ describe("a killed sync", () => {
             killed += 1
           }
           tap.watch(() => undefined)
-          // At the same address: another one would be another source.
+          // At the same address. Another address would be another source.
           const last = yield* world.run(["sync", "invoicelines", "--json"], env)
           assert.strictEqual(last.code, 0, last.stderr)
           const comparison = yield* world.compare("invoicelines")
@@ -87,14 +87,14 @@ describe("a killed sync", () => {
                     (count(*) filter (where status in ('done', 'abandoned')))::int as ended
                from tributary.runs where resource = 'invoicelines' and kind = 'full'`
           )
-          // Nothing of the first load was landed twice, however often it was interrupted.
+          // No page of the first load was landed twice, despite the interruptions.
           assert.strictEqual(full!.records, rows)
           assert.strictEqual(full!.ended, full!.runs)
           assert.isAtLeast(full!.runs, 4)
           const [abandoned] = yield* world.query<{ n: number }>(
             `select count(*)::int as n from tributary.runs where status = 'abandoned'`
           )
-          // The first request identifies the company; the run is opened before the second one.
+          // The first request identifies the company. The run is opened before the second one.
           assert.strictEqual(abandoned!.n, kills)
         })
       ),

@@ -81,7 +81,7 @@ describe("a sync of unusual values", () => {
             { id: "11", kind: "missing", fields: [] }
           ])
 
-          // Mended at the source, they come in and the quarantine is empty.
+          // After a repair at the source the records land, and the quarantine is empty.
           yield* world.control("POST", "/records", {
             company: 5,
             resource: "invoicelines",

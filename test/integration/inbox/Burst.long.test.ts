@@ -15,12 +15,13 @@ import { Database } from "../../../src/postgres/Database.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { makeGate } from "../../support/gate.ts"
+import { store } from "../../support/storing.ts"
 import { until } from "../../support/until.ts"
 import { makeStand, one, stand } from "./working.ts"
 
 const many = 10_000
 const pageRecords = 100
-/** Requests beside the pages of a scan: what was read by number before it began or is left behind. */
+/** Requests besides the pages of a scan: reads by number before the scan, and of records that it did not return. */
 const besides = 50
 
 const table = tableOf(serviceV2.resources.get("salesmen")!)
@@ -42,7 +43,7 @@ const accepted = (company: string, companyId: number, number: number, data: obje
   return { company, eventId, eventType, resource, recordId, stamp, occurredAt, sentAt: 1_800_000_000, body }
 }
 
-/** How long it takes, in seconds. */
+/** The duration of an effect in seconds. */
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const began = yield* Clock.monotonicTimeNanos
@@ -56,7 +57,7 @@ describe("a burst of events", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const inbox = yield* InboxWriter.make()
-          const outcomes = yield* Effect.forEach(events, inbox.store, { concurrency: "unbounded" })
+          const outcomes = yield* Effect.forEach(events, (event) => store(inbox, event), { concurrency: "unbounded" })
           assert.isTrue(outcomes.every((outcome) => outcome === "stored"))
         })
       )
@@ -131,24 +132,24 @@ describe("a burst of events", () => {
             const word = typeof outcome === "string" ? outcome : outcome.reason
             told.set(number, [...(told.get(number) ?? []), word])
           })
-        const nobodyWaits = until("the writers", Effect.sync(inbox.stats), ({ waiting }) => waiting === 0)
-        yield* until("both connections", Effect.sync(inbox.stats), ({ writersUp }) => writersUp === 2)
+        const nobodyWaits = until("no event waits", Effect.sync(inbox.stats), ({ waiting }) => waiting === 0)
+        yield* until("both connections are open", Effect.sync(inbox.stats), ({ writersUp }) => writersUp === 2)
         yield* gate.hang
-        // Each writer takes one, and waits for its answer.
+        // Each writer takes one event and waits for the response.
         const busy = [-1, -2]
         for (const number of busy) {
           offer(number)
           yield* nobodyWaits
         }
         for (let number = 1; number <= offered; number += 1) offer(number)
-        // At once: nothing else has run since.
+        // The rejections are immediate: no other fiber has run since.
         assert.strictEqual(inbox.stats().waiting, waitingMax)
         assert.strictEqual(told.size, offered - waitingMax)
         assert.isTrue([...told].every(([number, words]) => number > waitingMax && words.join() === "full"))
         yield* gate.open
         const { seconds } = yield* timed(
           until(
-            "everybody",
+            "every event has its outcome",
             Effect.sync(() => told.size),
             (size) => size === offered + busy.length,
             120

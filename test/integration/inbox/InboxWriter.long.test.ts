@@ -6,13 +6,14 @@ import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { type Gate, makeGate } from "../../support/gate.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
+import { store } from "../../support/storing.ts"
 
-/** With the time that a request takes on its way there and back. */
+/** The sender's timeout, less the time of the request on the network. */
 const patienceMs = 14_000
 
 const monotonicMs = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** An inbox behind a gate of its own, and how long each event that is offered waits for its outcome. */
+/** An inbox behind its own gate, and the time that each offered event waits for its outcome. */
 const behind = Effect.fnUntraced(function* (company: string) {
   const { host, port, user, password, database } = (yield* Database).endpoint
   const gate = yield* makeGate(
@@ -20,7 +21,7 @@ const behind = Effect.fnUntraced(function* (company: string) {
   )
   const inbox = yield* InboxWriter.make().pipe(Effect.provide(Database.layerUrl(gate.url)))
   yield* until(
-    "both connections",
+    "both connections are open",
     Effect.sync(() => inbox.stats().writersUp),
     (up) => up === 2
   )
@@ -31,7 +32,7 @@ const behind = Effect.fnUntraced(function* (company: string) {
     const began = yield* monotonicMs
     const id = `evt_${offered}`
     yield* Effect.exit(
-      inbox.store({
+      store(inbox, {
         company,
         eventId: id,
         eventType: "orders.updated",
@@ -45,14 +46,14 @@ const behind = Effect.fnUntraced(function* (company: string) {
     )
     waits.push((yield* monotonicMs) - began)
   }).pipe(Effect.forkChild)
-  /** One event every quarter of a second. */
+  /** Offers one event every quarter of a second. */
   const offerFor = (seconds: number) =>
     Effect.forEach(Array.from({ length: 4 * seconds }), () => Effect.andThen(offer, Effect.sleep(250)), {
       discard: true
     })
   const longest = Effect.gen(function* () {
     yield* until(
-      "every outcome",
+      "every event has its outcome",
       Effect.sync(() => waits.length),
       (count) => count === offered
     )
@@ -61,7 +62,7 @@ const behind = Effect.fnUntraced(function* (company: string) {
   return { gate, inbox, offer, offerFor, longest }
 })
 
-/** What was cut may come again, and hangs once more. */
+/** Cuts the connections. New ones may be opened, and hang again. */
 const lose = (gate: Gate) => Effect.andThen(Effect.andThen(gate.shut, gate.open), gate.hang)
 
 layer(warehouse, { excludeTestServices: true, timeout: "2 minutes" })("InboxWriter", (it) => {
@@ -78,7 +79,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "2 minutes" })("InboxWrit
             yield* offerFor(18)
             const ms = yield* longest
             yield* gate.open
-            yield* until("the warehouse", Effect.isSuccess(inbox.probe), (is) => is)
+            yield* until("the warehouse is reachable", Effect.isSuccess(inbox.probe), (is) => is)
             return ms
           })
           const lostLate = (afterMs: number) =>
@@ -97,7 +98,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "2 minutes" })("InboxWrit
             })
           const longest = yield* Effect.all([outOfStep, lostLate(4_500), lostLate(7_500)], { concurrency: "unbounded" })
           for (const ms of longest) assert.isBelow(ms, patienceMs)
-          // They did hang.
+          // The events did hang.
           for (const ms of longest) assert.isAbove(ms, 4_000)
         }),
       60_000

@@ -6,9 +6,10 @@ import { Database } from "../../../src/postgres/Database.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { makeGate } from "../../support/gate.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { store } from "../../support/storing.ts"
 
 let companies = 0
-/** A company of its own for each test, so that tests share a database and no row. */
+/** A new company for each test, so that tests share a database and no row. */
 const newCompany = () => `company_${(companies += 1)}`
 
 const event = (company: string, eventId: string, more: Partial<InboxWriter.NewEvent> = {}): InboxWriter.NewEvent => ({
@@ -34,11 +35,11 @@ const countOf = Effect.fnUntraced(function* (company: string) {
 const until = <R>(what: string, check: Effect.Effect<boolean, unknown, R>) =>
   check.pipe(
     Effect.orDie,
-    Effect.flatMap((is) => (is ? Effect.void : Effect.fail(`waited in vain for ${what}`))),
+    Effect.flatMap((is) => (is ? Effect.void : Effect.fail(`timed out: ${what}`))),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 1_000 })
   )
 
-/** How long an effect takes, and whether it succeeded. */
+/** The duration of an effect, and whether it succeeded. */
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const began = yield* Clock.monotonicTimeNanos
@@ -56,13 +57,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         const body = Uint8Array.from({ length: 300 }, (_, index) => index % 256)
         const odd = `Zürich 'quoted' "twice" \\ {1,2} NULL 🚢`
         assert.strictEqual(
-          yield* inbox.store(
+          yield* store(
+            inbox,
             event(company, odd, { body, stamp: odd, eventType: odd, recordId: "9223372036854775807" })
           ),
           "stored"
         )
         const nothing = { resource: null, recordId: null, stamp: null, occurredAt: null, body: new Uint8Array() }
-        assert.strictEqual(yield* inbox.store(event(company, "NULL", nothing)), "stored")
+        assert.strictEqual(yield* store(inbox, event(company, "NULL", nothing)), "stored")
         const rows = yield* sql<Record<string, unknown>>`
           select event_id, event_type, resource, record_id, record_modified_at as stamp, occurred_at::text, sent_at::text, body, state, attempts,
                  next_attempt_at <= tributary.now() as is_due
@@ -105,14 +107,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
           inbox: index % 3 === 0 ? other : inbox,
           event: event(index % 2 === 0 ? company : second, `evt_${index % 40}`)
         }))
-        const outcomes = yield* Effect.forEach(offered, (one) => one.inbox.store(one.event), {
+        const outcomes = yield* Effect.forEach(offered, (one) => store(one.inbox, one.event), {
           concurrency: "unbounded"
         })
         assert.lengthOf(
           outcomes.filter((one) => one === "stored"),
           40
         )
-        assert.strictEqual(yield* inbox.store(event(company, "evt_0")), "known")
+        assert.strictEqual(yield* store(inbox, event(company, "evt_0")), "known")
         assert.strictEqual((yield* countOf(company)) + (yield* countOf(second)), 40)
       })
     )
@@ -125,7 +127,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         yield* inbox.probe
         const before = inbox.stats().batches
         const ids = Array.from({ length: 900 }, (_, index) => `evt_${index}`)
-        yield* Effect.forEach(ids, (id) => inbox.store(event(company, id)), { concurrency: "unbounded" })
+        yield* Effect.forEach(ids, (id) => store(inbox, event(company, id)), { concurrency: "unbounded" })
         assert.isAtMost(inbox.stats().batches - before, 2)
         const rows = yield* sql<{ readonly event_id: string }>`
           select event_id from tributary.inbox where company = ${company} order by id`
@@ -141,10 +143,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         const inbox = yield* InboxWriter.make()
         const company = newCompany()
         const woken = yield* Effect.forkChild(inbox.arrived.await)
-        yield* inbox.store(event(company, "evt_1"))
+        yield* store(inbox, event(company, "evt_1"))
         yield* Fiber.join(woken)
         yield* inbox.arrived.close
-        yield* inbox.store(event(company, "evt_1"))
+        yield* store(inbox, event(company, "evt_1"))
         assert.isTrue(yield* inbox.arrived.close.pipe(Effect.map((closed) => !closed)))
       })
     )
@@ -160,7 +162,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         ]
         const good = Array.from({ length: 60 }, (_, index) => event(company, `evt_${index}`))
         const offered = [...good.slice(0, 20), bad[0]!, ...good.slice(20, 40), bad[1]!, bad[2]!, ...good.slice(40)]
-        const outcomes = yield* Effect.forEach(offered, (one) => Effect.result(inbox.store(one)), {
+        const outcomes = yield* Effect.forEach(offered, (one) => Effect.result(store(inbox, one)), {
           concurrency: "unbounded"
         })
         for (const [index, outcome] of outcomes.entries()) {
@@ -188,7 +190,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
           ["remote_apply", "remote_apply"]
         ] as const) {
           yield* sql.unsafe(`alter database ${name} set synchronous_commit = ${given}`)
-          yield* Effect.scoped(Effect.flatMap(InboxWriter.make(), (inbox) => inbox.store(event(company, given))))
+          yield* Effect.scoped(Effect.flatMap(InboxWriter.make(), (inbox) => store(inbox, event(company, given))))
           const [row] = yield* sql<{ readonly setting: string }>`select setting from public.seen`
           assert.strictEqual(row?.setting, expected)
           yield* sql`truncate public.seen`
@@ -201,7 +203,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
 })
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWriter with a faulty warehouse", (it) => {
-  /** The database behind a gate; the test itself goes around it. */
+  /** The database behind a gate. The queries of the test itself bypass it. */
   const guarded = Effect.gen(function* () {
     const { endpoint } = yield* Database
     const { host, port, user, password, database } = endpoint
@@ -217,24 +219,25 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       yield* gate.shut
       const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
       const company = newCompany()
-      const early = yield* timed(inbox.store(event(company, "early")))
+      const early = yield* timed(store(inbox, event(company, "early")))
       assert.strictEqual(early.exit._tag, "Failure")
       assert.isBelow(early.ms, 4_500)
       yield* gate.open
-      yield* until("the first event", Effect.isSuccess(inbox.store(event(company, "first"))))
+      yield* until("the first event is stored", Effect.isSuccess(store(inbox, event(company, "first"))))
       yield* until(
-        "both connections",
+        "both connections are open",
         Effect.sync(() => inbox.stats().writersUp === 2)
       )
 
       yield* gate.shut
-      const alone = yield* timed(inbox.store(event(company, "alone")))
+      const alone = yield* timed(store(inbox, event(company, "alone")))
       assert.strictEqual(alone.exit._tag, "Failure")
       assert.isBelow(alone.ms, 4_500)
-      // Offered without a pause over the whole outage: each is answered, none is lost, and none counts as stored.
+      // Events are offered continuously during the outage. Each gets an outcome, none is lost, and none counts as
+      // stored.
       const during = yield* Effect.forEach(
         Array.from({ length: 50 }, (_, index) => `down_${index}`),
-        (id) => timed(inbox.store(event(company, id))),
+        (id) => timed(store(inbox, event(company, id))),
         { concurrency: 5 }
       )
       for (const { exit, ms } of during) {
@@ -244,8 +247,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       assert.strictEqual((yield* Effect.flip(inbox.probe)).reason, "away")
       assert.isNotNull(inbox.stats().failing)
       yield* gate.open
-      yield* until("the warehouse", Effect.isSuccess(inbox.probe))
-      assert.strictEqual(yield* inbox.store(event(company, "after")), "stored")
+      yield* until("the warehouse is reachable", Effect.isSuccess(inbox.probe))
+      assert.strictEqual(yield* store(inbox, event(company, "after")), "stored")
       assert.isNull(inbox.stats().failing)
       assert.strictEqual(yield* countOf(company), 2)
     })
@@ -257,21 +260,21 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
       const company = newCompany()
       const bothConnected = until(
-        "both connections",
+        "both connections are open",
         Effect.sync(() => inbox.stats().writersUp === 2)
       )
-      yield* inbox.store(event(company, "evt_0"))
+      yield* store(inbox, event(company, "evt_0"))
       yield* bothConnected
       yield* gate.shut
       yield* gate.open
-      assert.strictEqual(yield* inbox.store(event(company, "alone")), "stored")
-      // A connection that is just being opened would not be an idle one.
+      assert.strictEqual(yield* store(inbox, event(company, "alone")), "stored")
+      // A connection that is still being opened would not be idle.
       yield* bothConnected
       yield* gate.shut
       yield* gate.open
       const outcomes = yield* Effect.forEach(
         Array.from({ length: 20 }, (_, index) => `evt_${index}`),
-        (id) => inbox.store(event(company, id)),
+        (id) => store(inbox, event(company, id)),
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(
@@ -287,11 +290,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       const { gate, database } = yield* guarded
       const inbox = yield* InboxWriter.make({ answerTimeout: Duration.millis(300) }).pipe(Effect.provide(database))
       const company = newCompany()
-      yield* inbox.store(event(company, "evt_0"))
+      yield* store(inbox, event(company, "evt_0"))
       yield* gate.hang
       const hung = yield* Effect.forEach(
         Array.from({ length: 30 }, (_, index) => `hung_${index}`),
-        (id) => timed(inbox.store(event(company, id))),
+        (id) => timed(store(inbox, event(company, id))),
         { concurrency: "unbounded" }
       )
       for (const { exit, ms } of hung) {
@@ -299,7 +302,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         assert.isBelow(ms, 5_000)
       }
       yield* gate.open
-      yield* until("the warehouse", Effect.isSuccess(inbox.store(event(company, "after"))))
+      yield* until("the warehouse is reachable", Effect.isSuccess(store(inbox, event(company, "after"))))
       assert.isAtLeast(yield* countOf(company), 2)
     })
   )
@@ -312,17 +315,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         answerTimeout: Duration.millis(300)
       }).pipe(Effect.provide(database))
       const company = newCompany()
-      yield* inbox.store(event(company, "evt_0"))
+      yield* store(inbox, event(company, "evt_0"))
       yield* until(
-        "both connections",
+        "both connections are open",
         Effect.sync(() => inbox.stats().writersUp === 2)
       )
       yield* gate.hang
-      // The writers fall out of step: one of them begins later.
+      // The writers are not synchronised: one of them begins later.
       const told: Array<number> = []
       for (let number = 0; number < 48; number++) {
         yield* Effect.forkChild(
-          Effect.map(timed(inbox.store(event(company, `hung_${number}`))), ({ exit, ms }) => {
+          Effect.map(timed(store(inbox, event(company, `hung_${number}`))), ({ exit, ms }) => {
             assert.strictEqual(exit._tag, "Failure")
             told.push(ms)
           })
@@ -330,14 +333,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         yield* Effect.sleep(25)
       }
       yield* until(
-        "the last",
+        "every event has its outcome",
         Effect.sync(() => told.length === 48)
       )
       for (const ms of told) assert.isBelow(ms, 600)
       // By then the connection is known to have failed, so no event waits for it.
       for (const ms of told.slice(-10)) assert.isBelow(ms, 100)
       yield* gate.open
-      yield* until("the warehouse", Effect.isSuccess(inbox.store(event(company, "after"))))
+      yield* until("the warehouse is reachable", Effect.isSuccess(store(inbox, event(company, "after"))))
     })
   )
 
@@ -348,14 +351,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         Effect.provide(database)
       )
       const company = newCompany()
-      yield* inbox.store(event(company, "evt_0"))
+      yield* store(inbox, event(company, "evt_0"))
       const outcomes: Record<string, string> = {}
       const offer = (id: string) =>
         inbox.put(event(company, id), (outcome) => {
           outcomes[id] = typeof outcome === "string" ? outcome : outcome.reason
         })
       const taken = until(
-        "the writer",
+        "the writer takes the event",
         Effect.sync(() => inbox.stats().waiting === 0)
       )
       yield* gate.hang
@@ -367,7 +370,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       assert.deepStrictEqual(outcomes, {})
       yield* gate.open
       yield* until(
-        "the outcomes",
+        "the events have their outcomes",
         Effect.sync(() => Object.keys(outcomes).length === 3)
       )
       assert.deepStrictEqual(outcomes, { "in hand": "stored", "waits for long": "away", "waits a little": "stored" })
@@ -379,7 +382,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       yield* gate.shut
       yield* gate.open
       yield* until(
-        "the outcome",
+        "the event has its outcome",
         Effect.sync(() => outcomes["lost late"] !== undefined)
       )
       assert.strictEqual(outcomes["lost late"], "away")
@@ -399,9 +402,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         )
       )
       const isAsked = Effect.sync(() => inbox.stats().waiting > 0)
-      yield* until("those who ask", isAsked)
+      yield* until("the probes are waiting", isAsked)
       assert.strictEqual(inbox.stats().waiting, 1)
-      const beside = yield* Effect.forkChild(inbox.store(event(newCompany(), "beside")))
+      const beside = yield* Effect.forkChild(store(inbox, event(newCompany(), "beside")))
       yield* gate.open
       yield* Fiber.join(asking)
       assert.strictEqual(yield* Fiber.join(beside), "stored")
@@ -414,17 +417,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       const { database } = yield* guarded
       const inbox = yield* InboxWriter.make({ answerTimeout: Duration.millis(400) }).pipe(Effect.provide(database))
       const company = newCompany()
-      yield* inbox.store(event(company, "evt_0"))
+      yield* store(inbox, event(company, "evt_0"))
       const sql = yield* SqlClient.SqlClient
       yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table tributary.inbox in access exclusive mode`
-          const { exit, ms } = yield* timed(inbox.store(event(company, "evt_1")))
+          const { exit, ms } = yield* timed(store(inbox, event(company, "evt_1")))
           assert.strictEqual(exit._tag, "Failure")
           assert.isBelow(ms, 5_000)
         })
       )
-      yield* until("the table", Effect.isSuccess(inbox.store(event(company, "evt_1"))))
+      yield* until("the table is unlocked", Effect.isSuccess(store(inbox, event(company, "evt_1"))))
       assert.strictEqual(yield* countOf(company), 2)
     })
   )
@@ -436,7 +439,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         Effect.provide(database)
       )
       const company = newCompany()
-      yield* inbox.store(event(company, "evt_0"))
+      yield* store(inbox, event(company, "evt_0"))
       yield* gate.hang
       const full: Array<string> = []
       const stored: Array<string> = []
@@ -445,30 +448,30 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
           if (typeof outcome === "string") stored.push(id)
           else full.push(outcome.reason)
         })
-      // The writer takes one, and waits for its answer.
+      // The writer takes one event and waits for the response.
       offer("w1")
       yield* until(
-        "the writer",
+        "the writer takes the event",
         Effect.sync(() => inbox.stats().waiting === 0)
       )
       for (let number = 0; number < 15; number++) offer(`many_${number}`)
       assert.deepStrictEqual(full, ["full", "full", "full", "full", "full"])
       yield* gate.open
       yield* until(
-        "those who wait",
+        "the waiting events are stored",
         Effect.sync(() => stored.length === 11)
       )
       yield* gate.hang
       offer("w2")
       yield* until(
-        "the writer",
+        "the writer takes the event",
         Effect.sync(() => inbox.stats().waiting === 0)
       )
       for (let number = 0; number < 3; number++) offer(`large_${number}`, { body: new Uint8Array(600_000) })
       assert.lengthOf(full, 7)
       yield* gate.open
       yield* until(
-        "those who wait",
+        "the waiting events are stored",
         Effect.sync(() => stored.length === 13)
       )
       assert.strictEqual(yield* countOf(company), 14)
@@ -488,7 +491,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
           yield* gate.hang
           for (let number = 0; number < 5; number++) one.put(event("x", `evt_${number}`), note)
           yield* until(
-            "a writer",
+            "a writer takes the event",
             Effect.sync(() => one.stats().waiting === 0)
           )
           one.put(event("x", "evt_6"), note)

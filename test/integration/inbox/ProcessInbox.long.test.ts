@@ -1,4 +1,4 @@
-/** The inbox worker over several seconds: fair shares of resources, and work that it does not repeat. */
+/** The inbox worker over several seconds: fair shares between resources, and work that is not repeated. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -79,15 +79,16 @@ describe("the inbox worker over several seconds", () => {
         )
         yield* put("vendororderfroms", children)
         yield* sync("vendororderfroms")
-        // Read in full so long ago that it may be read in full again.
+        // The last full scan is made old enough for another one.
         yield* sql`update tributary.checkpoints set full_scan_at = full_scan_at - interval '1 hour' where company_id = ${id}`
         const ask = Effect.forEach(children.slice(0, 60), (child) => accept("vendororderfroms.updated", child))
-        // All events are stored before the worker starts: a few at a time would be read by their parents.
+        // All events are stored before the worker starts. A few at a time would be read by their parents.
         yield* ask
         const worker = yield* Effect.forkChild(ProcessInbox.run(options))
         yield* until(inbox, (events) => events.every(({ state }) => state === "done"))
         yield* ask
-        // Each is given up by a look at the inbox: then the others have been looked at too.
+        // Each of these becomes a dead letter when the worker claims events, so the worker has considered the others
+        // too.
         for (const more of [1, 2]) {
           yield* accept("vendororderfroms.updated", children[100]!, { companyId: 7 })
           yield* until(inbox, (events) => events.filter(({ state }) => state === "dead_letter").length === more)
@@ -106,7 +107,7 @@ describe("the inbox worker over several seconds", () => {
       Effect.gen(function* () {
         const { id, put, sync, accept, drain, requests, sql, name } = yield* makeStand(["salesmen"])
         const numbers = numbersOf(700)
-        // As changed long ago, so that no scan from the cursor lists them.
+        // The change is old, so that no scan from the cursor returns the records.
         yield* put(
           "salesmen",
           numbers.map((number) => ({ ...one(number, "a"), lastchangedate: "2020-01-01T00:00:00Z" }))
@@ -133,13 +134,14 @@ describe("the inbox worker over several seconds", () => {
           numbersOf(20).map((number) => one(number, "a"))
         )
         yield* sync("salesmen")
-        // One request, of which 20 in a minute may be made, a third of them for this: nine seconds until the next.
+        // The scan is one request. Scans may use a third of the 20 requests per minute, so the next one starts after
+        // nine seconds.
         const company = { ...options.company, requestsPerMinute: 20 }
         const worker = yield* Effect.forkChild(ProcessInbox.run({ ...options, company }))
         yield* accept("salesmen.merged", { something: 1 })
         yield* until(inbox, ([first]) => first!.state === "done")
         yield* accept("salesmen.merged", { something: 2 })
-        // So few records that no scan is thought of for them.
+        // So few records at a time that the worker reads them one by one.
         for (const number of [...numbersOf(20), ...numbersOf(20)]) {
           yield* Effect.delay(accept("salesmen.updated", one(number, "x")), 50)
         }
@@ -187,7 +189,7 @@ describe("the inbox worker over several seconds", () => {
         yield* until(inbox, (events) => events[1]!.state === "done")
         yield* Fiber.interrupt(worker)
         assert.lengthOf(lines, 1)
-        assert.include(lines[0]!, "events of jobs must wait")
+        assert.include(lines[0]!, "events of jobs: waiting for the warehouse")
       })
     )
   })

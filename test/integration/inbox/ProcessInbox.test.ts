@@ -136,7 +136,7 @@ describe("the inbox worker", () => {
           "salesmen",
           numbers.map((number) => one(number, `n${number}`))
         )
-        // Everything is wanted, and the scan breaks off after its first page.
+        // A full scan is requested, and it fails after its first page.
         yield* sql`update tributary.checkpoints set full_scan_reason = 'a test' where company_id = ${id}`
         yield* control("POST", "/faults", { rules: [{ path: "/salesmen", kind: "status", status: 500, after: 1 }] })
         const broken = yield* sync("salesmen")
@@ -217,11 +217,11 @@ describe("the inbox worker", () => {
           (yield* rows("orderdeposits")).map(({ name }) => name),
           ["a", "n2", "n3"]
         )
-        // One that the source does not show yet waits.
+        // An event of a record that the source does not show yet waits.
         yield* accept("orderdeposits.created", { id: 4 })
         assert.deepStrictEqual(
           [(yield* drain).postponed, (yield* inbox)[2]!.reason],
-          [1, "the source does not show it yet"]
+          [1, "the source does not show the record yet"]
         )
       })
     )
@@ -231,7 +231,9 @@ describe("the inbox worker", () => {
         const { id, put, sync, accept, control, options, sql, name } = yield* makeStand(["orderdeposits"])
         yield* put("orderdeposits", [{ id: 1, checkid: "a" }])
         yield* sync("orderdeposits")
-        /** How long after an event one that comes while the scan for it is under way is settled, in milliseconds. */
+        /**
+         * The time in milliseconds between the resolutions of an event and of another one that arrives during its scan.
+         */
         const apart = Effect.fnUntraced(function* (requestsPerMinute: number | null, first: number) {
           const company = { ...options.company, requestsPerMinute }
           const worker = yield* Effect.forkChild(ProcessInbox.run({ ...options, company }))
@@ -254,7 +256,7 @@ describe("the inbox worker", () => {
           return settled[0]!.ms - settled[1]!.ms
         })
         assert.isBelow(yield* apart(null, 2), 1_900)
-        // One request, of which 60 in a minute may be made, a third of them for this.
+        // The scan is one request. Scans may use a third of the 60 requests per minute.
         assert.isAbove(yield* apart(60, 4), 2_200)
       })
     )
@@ -268,12 +270,12 @@ describe("the inbox worker", () => {
         yield* requests
         yield* accept("assetcategories.created", one(2, "x"))
         const worker = yield* Effect.forkChild(ProcessInbox.run(options))
-        // The event waits, and a read of another run in the meantime resolves it.
+        // The event waits, and a read of another run resolves it in the meantime.
         yield* sync("assetcategories")
         yield* until(inbox, ([first]) => first!.state === "done")
         yield* Fiber.interrupt(worker)
         assert.lengthOf(yield* requests, 1)
-        // A person who drains does not wait.
+        // A drain, which a person starts, does not wait.
         yield* InboxStore.replay(options.company.name, { state: "done" })
         yield* accept("assetcategories.updated", one(1, "x"))
         yield* drain
@@ -375,7 +377,8 @@ describe("the inbox worker", () => {
         yield* drain
         assert.strictEqual((yield* rows("salesmen"))[2]!.name, "visible")
 
-        // A row that was there just now may be missing on a copy that lags behind; one that stood for long is gone.
+        // A row that was observed recently may be missing from a replica that lags behind. A row that was observed long
+        // ago is deleted.
         yield* control("POST", "/remove", { company: id, resource: "salesmen", id: 1 })
         yield* control("POST", "/remove", { company: id, resource: "salesmen", id: 2 })
         yield* sql`update erp.salesmen set _observed_at = _observed_at - interval '1 hour' where _company_id = ${BigInt(id)} and id = 2`
@@ -387,9 +390,9 @@ describe("the inbox worker", () => {
         assert.deepStrictEqual(
           events.map(({ state, reason }) => [state, reason]),
           [
-            ["pending", "the source does not show it yet"],
-            ["done", "the source does not have it"],
-            ["done", "the source does not have it"]
+            ["pending", "the source does not show the record yet"],
+            ["done", "the source does not have the record"],
+            ["done", "the source does not have the record"]
           ]
         )
         assert.deepStrictEqual(
@@ -515,7 +518,7 @@ describe("the inbox worker", () => {
         const events = yield* inbox
         assert.isTrue(events.every(({ state, attempts }) => state === "dead_letter" && attempts === 0))
         assert.include(events[0]!.reason!, "give the token the scope")
-        assert.isAtMost((yield* requests).length, 16, "nothing more is asked once it is known")
+        assert.isAtMost((yield* requests).length, 16, "no further request once the missing scope is known")
         assert.strictEqual(yield* InboxStore.replay(name, { state: "dead_letter", eventIds: [events[0]!.event_id] }), 1)
         assert.strictEqual((yield* drain).done, 1)
       })
@@ -564,7 +567,7 @@ describe("the inbox worker", () => {
         const { put, accept, drain, inbox, rows, sql, name } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a")])
         yield* accept("salesmen.updated", one(1, "x"))
-        // The landing's own session ends itself when the events are settled: the rows went in just before.
+        // The session of the landing terminates itself when the events are resolved, right after the rows were written.
         yield* sql.unsafe(`create function public.cut() returns trigger language plpgsql as $$
           begin
             if new.company = '${name}' and new.state = 'done' and nextval('public.cuts') <= 2 then
@@ -596,7 +599,7 @@ describe("the inbox worker", () => {
         yield* put("salesmen", records)
         yield* put("vendors", records)
         yield* requests
-        /** A worker as in a process of its own, and how many records it has read. */
+        /** A worker as in its own process, and the records that it has read. */
         const makeWorker = () => {
           const arrived = Latch.makeUnsafe(false)
           const { connector } = options.company
@@ -623,13 +626,13 @@ describe("the inbox worker", () => {
         })
         const allDone = until(inbox, (events) => events.every(({ state }) => state === "done"))
 
-        // The claim of a process that was killed a moment before its lease ends.
+        // The claim of a killed process, shortly before its lease expires.
         yield* sql`insert into tributary.inbox_leases values (${name}, 'vendors', 'gone', tributary.now() + interval '700 milliseconds')`
         const firstFiber = yield* Effect.forkChild(first.run)
         const secondFiber = yield* Effect.forkChild(second.run)
         yield* acceptAll(numbers.slice(0, 10))
         yield* allDone
-        // The worker that has the resource ends, and the other one acquires it.
+        // The worker with the resource stops, and the other one acquires the resource.
         const isFirst = first.got.includes("salesmen")
         yield* Fiber.interrupt(isFirst ? firstFiber : secondFiber)
         yield* acceptAll(numbers.slice(10))

@@ -36,7 +36,7 @@ const stand = layerSource([table])
 
 let companies = 100
 
-/** A company of its own, whose source has so many records. */
+/** A new company whose source has this number of records. */
 const makeStand = Effect.fnUntraced(function* (
   records: number,
   budget?: Budget["Service"],
@@ -56,7 +56,7 @@ const makeStand = Effect.fnUntraced(function* (
     retry
   })
   const client = yield* budget === undefined ? making : Effect.provideService(making, Budget, budget)
-  /** Records that were asked for. */
+  /** The requested records. */
   const asked: Array<string> = []
   const connector: ConnectorShape = {
     ...client,
@@ -80,7 +80,7 @@ const makeStand = Effect.fnUntraced(function* (
     records: Array.from({ length: records }, (_, at) => ({ id: at + 1, name: `s${at + 1}` }))
   })
   let events = 0
-  /** Puts an event into the inbox as the receiver would. */
+  /** Inserts an event into the inbox as the receiver would. */
   const accept = (recordId: number | null, more: { readonly stamp?: string; readonly bytes?: number } = {}) =>
     sql`insert into tributary.inbox (company, event_id, event_type, resource, record_id, record_modified_at, sent_at, body)
         values (${name}, ${`evt_${id}_${(events += 1)}`}, 'salesmen.updated', ${path}, ${recordId === null ? null : String(recordId)},
@@ -91,30 +91,30 @@ const makeStand = Effect.fnUntraced(function* (
   const take = InboxStore.fetchDue({ company: name, resource: path, inFlight: [], countMax: 500 })
   const runs = sql<{ status: string; error_kind: string | null }>`
     select status, error_kind from tributary.runs where company_id = ${id} order by id`
-  /** Reads what is due, and nothing that comes later; `isOther` says that something else is to be done first. */
+  /** Reads the due events and no later ones. `isOther` means that another resource waits. */
   const read = Effect.fnUntraced(function* (
     limits: Partial<Limits>,
     more: { readonly isOther?: boolean; readonly identifyTimeout?: Duration.Duration } = {}
   ) {
     const taken = yield* take
-    return yield* fetchRecords({
-      company,
-      companyId: BigInt(id),
-      tables,
-      table,
-      breaker: yield* CircuitBreaker.make(name, connector, more.identifyTimeout ?? Duration.seconds(5)),
-      first: taken.map((event) => ({ recordId: event.recordId!, events: [event] })),
-      more: () => Effect.succeed(more.isOther === true ? null : []),
-      idleTimeout: Duration.zero,
-      limits,
-      onResolved: () => {}
-    })
+    const breaker = yield* CircuitBreaker.make(name, connector, more.identifyTimeout ?? Duration.seconds(5))
+    return yield* fetchRecords(
+      { company, breaker },
+      { companyId: BigInt(id), tables, table },
+      {
+        first: taken.map((event) => ({ recordId: event.recordId!, events: [event] })),
+        more: () => Effect.succeed(more.isOther === true ? null : []),
+        idleTimeout: Duration.zero,
+        limits,
+        onResolved: () => {}
+      }
+    )
   })
   const drain = ProcessInbox.drain({ company, reader: deliveryReader })
   return { id, name, sql, control, accept, inbox, take, runs, asked, read, drain }
 })
 
-/** Waits for a condition for some seconds. */
+/** Waits a few seconds for a condition. */
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   look.pipe(
     Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis"), times: 300 }),
@@ -245,7 +245,7 @@ describe("RecordFetcher and the inbox queue", () => {
       Effect.gen(function* () {
         const { control, accept, inbox, drain } = yield* makeStand(2)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}/2`, kind: "status", status: 500 }] })
-        // Another record shows each time that the source answers.
+        // A read of another record shows each time that the source responds.
         for (let at = 0; at < 3; at += 1) {
           yield* accept(2)
           yield* accept(1)
@@ -258,7 +258,7 @@ describe("RecordFetcher and the inbox queue", () => {
         )
         assert.isTrue(failed.every(({ wait_ms }) => wait_ms <= 10_000))
         yield* control("DELETE", "/faults")
-        // One read answers them all, those that are not due yet too.
+        // One read resolves all events of the record, including those that are not due yet.
         yield* accept(2)
         yield* drain
         assert.isTrue((yield* inbox).every(({ state }) => state === "done"))
@@ -287,7 +287,7 @@ describe("RecordFetcher and the inbox queue", () => {
           ids,
           ids.toSorted((a, b) => (a < b ? -1 : 1))
         )
-        // What is not due keeps its time, unless it is settled.
+        // An event that is not due keeps its time, unless it is resolved.
         yield* InboxStore.resolve(
           ids.map((id) => ({ id, state: "pending", reason: "again", isAttempt: true, pauseMs: 5_000 }))
         )

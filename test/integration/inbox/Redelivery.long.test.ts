@@ -9,6 +9,7 @@ import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import * as Ingest from "../../../src/ingest/Ingest.ts"
 import { bodyOf, signatureOf } from "../../support/deliveries.ts"
 import { makeStand, one, stand, states } from "./working.ts"
+import { answer } from "../../support/storing.ts"
 
 const t = 1_800_000_000
 const secret = "whsec_redelivered"
@@ -27,7 +28,7 @@ describe("a repeated delivery", () => {
         })
         const deliver = (body: string) =>
           Effect.map(
-            receiver.answer({
+            answer(receiver, {
               company: name,
               signatures: [signatureOf(secret, t, body)],
               body: new TextEncoder().encode(body)

@@ -44,7 +44,7 @@ export interface EventRow {
 
 let companies = 100
 
-/** A company of its own with what a test needs of it. */
+/** A new company, with helpers for its tests. */
 export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<string>) {
   const source = yield* Source
   const sql = yield* SqlClient.SqlClient
@@ -72,24 +72,19 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
   }
   const control = (method: string, path: string, body?: unknown) =>
     Effect.promise(() => source.control(method, path, body))
-  /** Puts records into the source; answers them as stored. */
+  /** Writes records to the source. Returns them as stored. */
   const put = (resource: string, records: ReadonlyArray<object>) =>
     Effect.map(
       control("POST", "/records", { company: id, resource, records }),
       (answer) => (answer as { records: ReadonlyArray<Record<string, unknown>> }).records
     )
   const sync = (path: string) =>
-    syncResource({
-      companyId: BigInt(id),
-      connector,
-      table: tables.get(path)!,
-      full: false,
-      acceptDeletions: false,
-      batchRecordsMax: 2_500,
-      children: childrenOf(own, path)
-    })
+    syncResource(
+      { companyId: BigInt(id), connector, table: tables.get(path)!, children: childrenOf(own, path) },
+      { batchRecordsMax: 2_500 }
+    )
   let events = 0
-  /** Puts an event into the inbox as the receiver would. */
+  /** Inserts an event into the inbox as the receiver would. */
   const accept = Effect.fnUntraced(function* (
     type: string,
     data: object,
@@ -118,7 +113,7 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
   const inbox = sql<EventRow>`
     select event_id, state, attempts, coalesce(resolution, last_error) as reason, run_id, (extract(epoch from next_attempt_at - tributary.now()) * 1000)::float8 as wait_ms
       from tributary.inbox where company = ${name} order by id`
-  /** Requests of this company about a resource since the last look, `/me` left out. */
+  /** Requests of this company for a resource since the last call, without `/me`. */
   let seen = 0
   const requests = Effect.gen(function* () {
     const { requests: all } = (yield* control("GET", "/requests")) as {
@@ -146,7 +141,7 @@ export const states = (events: ReadonlyArray<EventRow>) => events.map(({ state }
 export const one = (number: number, text: string) => ({ id: number, name: text })
 export const placed = (number: number, text: string) => ({ id: number, city: text })
 
-/** Waits for a condition for some seconds. */
+/** Waits a few seconds for a condition. */
 export const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   look.pipe(
     Effect.repeat({ until: holds, schedule: Schedule.spaced("20 millis"), times: 500 }),

@@ -28,11 +28,11 @@ const now = () => Math.floor(Date.now() / 1000)
 const until = <R>(what: string, check: Effect.Effect<boolean, unknown, R>) =>
   check.pipe(
     Effect.orDie,
-    Effect.flatMap((is) => (is ? Effect.void : Effect.fail(`waited in vain for ${what}`))),
+    Effect.flatMap((is) => (is ? Effect.void : Effect.fail(`timed out: ${what}`))),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 1_000 })
   )
 
-/** An empty inbox behind a gate; `count` goes around it. */
+/** An empty inbox behind a gate. `count` bypasses the gate. */
 const emptyInbox = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`truncate tributary.inbox`
@@ -47,7 +47,7 @@ const emptyInbox = Effect.gen(function* () {
   return { gate, count, database: Database.layerUrl(gate.url) }
 })
 
-/** The whole receiver over a real socket, on an inbox of its own behind a gate. */
+/** The whole receiver on a real socket, with its own inbox behind a gate. */
 const receiving = Effect.fnUntraced(function* (options: Partial<HttpServer.HttpServerOptions> = {}) {
   const { gate, count, database } = yield* emptyInbox
   const inbox = yield* InboxWriter.make().pipe(Effect.provide(database))
@@ -76,7 +76,10 @@ const receiving = Effect.fnUntraced(function* (options: Partial<HttpServer.HttpS
   return { gate, count, inbox, receiver, listener }
 })
 
-/** Writes bytes to a socket, in pieces as they come, and answers all that came back when the other side closed; `ca` speaks TLS. */
+/**
+ * Writes bytes to a socket in the given pieces. Returns everything that was received until the other side closed. `ca`
+ * switches to TLS.
+ */
 const exchange = (
   port: number,
   pieces: Iterable<string | Buffer>,
@@ -154,7 +157,7 @@ const get = (url: string, path: string, method = "GET") =>
     return { status: response.status, text: await response.text(), headers: response.headers }
   })
 
-/** PEM files that end with the scope, what stands in them, and how to replace it. */
+/** PEM files that are deleted with the scope, their contents, and a function that replaces them. */
 const tlsFiles = Effect.gen(function* () {
   const folder = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-tls-"))),
@@ -254,7 +257,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         const { listener, count, receiver } = yield* receiving()
         const large = bodyOf("evt_large", { memo: "x".repeat(bodyBytesMax) })
         const head = `POST /hooks/acme HTTP/1.1\r\nHost: x\r\nSvc-Signature: ${signatureOf(secret, now(), large)}\r\n`
-        // Nothing of the body is sent.
+        // No byte of the body is sent.
         const announced = yield* exchange(listener.port, [`${head}Content-Length: ${large.length}\r\n\r\n`], {
           end: true
         })
@@ -282,7 +285,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         assert.isBelow(endless.ms, 3_000)
         assert.strictEqual(receiver.stats().outcomes.tooLarge, 5)
         assert.strictEqual(yield* count, 0)
-        // To the byte.
+        // A body of exactly this size.
         const padded = (size: number) => {
           const body = bodyOf("evt_exact", { memo: "" })
           return body.replace(`"memo":""`, `"memo":"${"x".repeat(size - body.length)}"`)
@@ -305,10 +308,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         const signature = `t=${now()},v1=${signatureOf(secret, now(), zipped).split("v1=")[1]}`
         const answer = yield* send(listener.url, zipped, { "content-encoding": "gzip", "svc-signature": signature })
         assert.strictEqual(answer.status, 415)
-        // Without the header it is a body like any other, and no event.
+        // Without the header the compressed body is an ordinary body, and it is not an event.
         const plain = yield* send(listener.url, zipped, { "svc-signature": signatureOf(secret, now(), zipped) })
         assert.strictEqual(plain.status, 400)
-        // Ten megabytes that come as ten kilobytes stay ten kilobytes, however they are declared.
+        // Ten megabytes that arrive as ten kilobytes stay ten kilobytes, whatever the headers declare.
         const bomb = gzipSync(Buffer.alloc(10 * 1024 * 1024))
         assert.isBelow(bomb.length, bodyBytesMax)
         const signed = { "svc-signature": signatureOf(secret, now(), bomb) }
@@ -438,13 +441,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         const left = [yield* unended, yield* unended]
         const sendLarge = send(listener.url, large, { "svc-signature": signatureOf(secret, now(), large) })
         yield* until(
-          "no place for another large one",
+          "rejecting another large body",
           Effect.map(sendLarge, ({ status, headers }) => status === 503 && headers.get("retry-after") === "10")
         )
         assert.strictEqual((yield* sendGood(listener.url, "evt_small")).status, 204)
         for (const one of left) yield* Fiber.interrupt(one)
         yield* until(
-          "a place",
+          "accepting a large body",
           Effect.map(sendLarge, ({ status }) => status === 204)
         )
         assert.strictEqual(yield* count, 2)
@@ -482,10 +485,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         const slow = yield* Effect.forEach([1, 2, 3], (id) =>
           Effect.forkChild(exchange(listener.port, [good(`evt_slow_${id}`).slice(0, -1)]))
         )
-        // Each takes the place of one that is slow, or of the one before it.
+        // Each delivery takes the slot of a slow connection, or of the previous delivery.
         for (let id = 0; id < 6; id++) assert.strictEqual((yield* sendGood(listener.url, `evt_${id}`)).status, 204)
         yield* until(
-          "a slow one that was cut",
+          "closing a slow connection",
           Effect.sync(() => receiver.stats().outcomes.busy > 0)
         )
         for (const one of slow) yield* Fiber.interrupt(one)
@@ -518,9 +521,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         assert.strictEqual(yield* count, 3)
         const half = good("evt_4")
         yield* exchange(listener.port, [half.slice(0, -5)], { end: true })
-        // Whole, and waits for its answer with its own side ended.
+        // A complete request whose sender has ended its side and waits for the response.
         assert.deepStrictEqual(statusesOf((yield* exchange(listener.port, [good("evt_3")], { end: true })).text), [204])
-        // A complete delivery whose sender has closed the connection: it is stored all the same.
+        // A complete delivery whose sender has closed the connection is stored all the same.
         yield* Effect.callback<void>((resume) => {
           const socket = connect(listener.port, "127.0.0.1", () =>
             socket.write(good("evt_5"), () => {
@@ -566,7 +569,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         const { listener, count } = yield* receiving()
         const sql = yield* SqlClient.SqlClient
         assert.strictEqual((yield* sendGood(listener.url, "evt_1")).status, 204)
-        // What Postgres says of a full disk.
+        // The error of Postgres for a full disk.
         yield* sql.unsafe(`create function public.no_space() returns trigger language plpgsql as $$
           begin raise exception 'could not extend file "base/1/2": No space left on device' using errcode = '53100'; end $$`)
         yield* sql.unsafe(`create trigger no_space before insert on tributary.inbox
@@ -647,7 +650,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
           })
           socket.on("error", () => resume(Effect.succeed(true)))
         })
-        yield* until("the port to close", isRefused)
+        yield* until("closing the port", isRefused)
         assert.deepStrictEqual(statusesOf((yield* Fiber.join(idle)).text), [200])
         release!()
         const { text } = yield* Fiber.join(inHand)
@@ -691,7 +694,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
           })
         assert.strictEqual(yield* post(first.cert, "evt_1"), 204)
         assert.isString(yield* post(second.cert, "evt_2"))
-        // A key that does not fit: nothing changes.
+        // A key that does not fit the certificate: the old certificate stays in use.
         writeFileSync(paths.certificate, second.cert)
         yield* until(
           "the warning",

@@ -30,7 +30,7 @@ const startReceiver = async (databaseUrl: string, more: ReadonlyArray<string> = 
   const exited = once(child, "exit")
   const [line] = (await Promise.race([once(lines, "line"), exited.then(() => ["{}"])])) as [string]
   const { port } = JSON.parse(line) as { readonly port?: number }
-  if (port === undefined) throw new Error("the receiver ended before it was ready")
+  if (port === undefined) throw new Error("the receiver exited before it was ready")
   return {
     child,
     port,
@@ -42,7 +42,7 @@ const startReceiver = async (databaseUrl: string, more: ReadonlyArray<string> = 
   }
 }
 
-/** The status, or null when no answer came. */
+/** The status, or null if no response arrived. */
 const send = (port: number, id: string, agent: Agent): Promise<number | null> =>
   new Promise((resolve) => {
     const body = bodyOf(id)
@@ -91,7 +91,7 @@ describe("a killed webhook receiver", () => {
       const stored = once(gated.lines, "line")
       const first = send(gated.port, "evt_1", agent)
       yield* Effect.promise(() => stored)
-      // Stored, and not acknowledged yet.
+      // The event is stored and not acknowledged yet.
       assert.deepStrictEqual(yield* ids, ["evt_1"])
       yield* Effect.promise(gated.kill)
       assert.isNull(yield* Effect.promise(() => first))
@@ -112,13 +112,13 @@ describe("a killed webhook receiver", () => {
         const offered = new Set<string>()
         let unanswered = 0
         let fresh = 0
-        /** What was not acknowledged is sent again, as the sender does. */
+        /** Events that were not acknowledged. They are sent again, as the sender does. */
         const resend: Array<string> = []
         for (let kill = 0; kill < 50; kill++) {
           const receiver = yield* Effect.promise(() => startReceiver(url))
           const agent = new Agent({ keepAlive: true, maxSockets: 16 })
           let isKilled = false
-          // Killed after so many answers, so that every round gets somewhere, however slow the machine is.
+          // The kill follows a number of responses, so that every round makes progress, however slow the machine is.
           let answersLeft = 1 + draw(400)
           const drive = async () => {
             while (!isKilled) {
@@ -148,7 +148,7 @@ describe("a killed webhook receiver", () => {
           []
         )
         assert.isTrue(rows.every((id) => offered.has(id)))
-        // Kills did meet deliveries under way.
+        // The kills did interrupt deliveries.
         assert.isAbove(unanswered, 50)
         assert.isAbove(acknowledged.size, 1_000)
       }),

@@ -16,7 +16,7 @@ import { failing, record, scripted, things, tiny } from "../../support/tiny.ts"
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
 
-/** A source in memory: a list of what changed at or after the cursor, or of everything. */
+/** A source in memory. It lists the changes since the cursor, or everything. */
 const makeSource = (companyId: bigint) => {
   const rows = new Map<number, { readonly name: string; readonly second: number }>()
   const rejected: Array<Rejected> = []
@@ -61,13 +61,11 @@ const synced = Effect.fnUntraced(function* (first: Options = {}) {
     sync({
       companies: [{ name: "one", connector: connectorOf(options), resources: [things] }],
       datasets: options.datasets ?? erp,
-      full: options.full ?? false,
-      acceptsOlderCatalogue: options.full ?? false,
-      acceptDeletions: false,
       concurrency: 1,
-      batchRecordsMax: 100
+      batchRecordsMax: 100,
+      mode: { full: options.full ?? false, acceptsOlderCatalogue: options.full ?? false }
     })
-  /** The warehouse has exactly the source's rows. */
+  /** Asserts that the warehouse has exactly the source's rows. */
   const assertEqual = Effect.fnUntraced(function* (dataset = "erp") {
     const found = yield* execute<{ id: string; name: string }>(
       `select id::text, name from ${dataset}.things t where _company_id = ${companyId} and _deleted_at is null order by t.id`
@@ -89,13 +87,13 @@ const synced = Effect.fnUntraced(function* (first: Options = {}) {
 const execute = <Row extends object>(statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
 
-/** Sets the clock of the warehouse to this expression, with quotes doubled. */
+/** Replaces the clock of the warehouse by this expression. Quotes must be doubled. */
 const nowIs = (expression: string) =>
   execute(
     `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
   )
 
-/** Requests one of the things again. */
+/** Inserts a refetch request for a record of `things`. */
 const requestRefetch = (companyId: bigint, requestedAt: string, id = "1") =>
   execute(
     `insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
@@ -112,7 +110,7 @@ const countRefetchRequests = (companyId: bigint) =>
 
 const copyOf = (table: string, copy: string) => execute(`create table ${copy} as select * from ${table}`)
 
-/** As a restore of a dump of the table does it: dropped, created, filled. */
+/** Restores a table as from a dump: dropped, created, filled. */
 const restore = Effect.fnUntraced(function* (table: string, copy: string) {
   yield* execute(`create table ${copy}_new (like ${table} including all)`)
   yield* execute(`insert into ${copy}_new select * from ${copy}`)
@@ -239,7 +237,11 @@ describe("a checkpoint", () => {
         const [row] = yield* execute<{ fence: bigint; identity_fence: bigint }>(
           `select fence, identity_fence from tributary.checkpoints where company_id = ${companyId} and lane = 'records'`
         )
-        assert.deepStrictEqual([row!.fence, row!.identity_fence], [2n, 2n], "whoever held the lane is fenced off")
+        assert.deepStrictEqual(
+          [row!.fence, row!.identity_fence],
+          [2n, 2n],
+          "an earlier holder of the lane is fenced off"
+        )
         assert.strictEqual((yield* checked()).kind, "incremental")
         yield* execute(
           `update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId} and lane = 'live'`
@@ -295,10 +297,9 @@ describe("a checkpoint", () => {
         const report = yield* sync({
           companies: [{ name: "one", connector: truncating, resources: [things] }],
           datasets: erp,
-          full: true,
-          acceptDeletions: false,
           concurrency: 1,
-          batchRecordsMax: 1
+          batchRecordsMax: 1,
+          mode: { full: true }
         })
         assert.isTrue(isTruncated)
         assert.strictEqual(codeOf(report), 0, JSON.stringify(report.companies[0]!.failure))
@@ -311,7 +312,7 @@ describe("a checkpoint", () => {
     it.effect("fills a dropped column in every row when the first full scan was interrupted", () =>
       Effect.gen(function* () {
         const { companyId, source, run, checked } = yield* synced()
-        // As when the first scan was interrupted after a page of five.
+        // The state after a first scan that was interrupted after a page of five.
         yield* execute(`delete from erp.things where _company_id = ${companyId} and id > 5`)
         yield* execute(
           `update tributary.checkpoints set cursor = null, cursor_read_at = null, full_scan_at = null, scan_run_id = 1, scan_kind = 'full',
@@ -386,11 +387,15 @@ describe("a checkpoint", () => {
         const later = yield* synced()
         yield* Effect.gen(function* () {
           yield* nowIs("clock_timestamp() - interval ''1 hour''")
-          // Another content under the same stamp, so that the time of the reads decides.
+          // A different value under the same timestamp, so that the time of the reads decides.
           rows.set(3, { ...rows.get(3)!, name: "after the clock was set back" })
           rows.delete(4)
           put(5, "changed")
-          assert.strictEqual(codeOf(yield* run({ generation: 0 })), 2, "a run that writes nothing hides nothing")
+          assert.strictEqual(
+            codeOf(yield* run({ generation: 0 })),
+            2,
+            "a run that writes nothing does not hide the change"
+          )
           const outcome = yield* checked()
           assert.match(outcome.notes.join(), /clock is 3[56]\d\d s behind its last landing/)
           assert.strictEqual((yield* checked()).kind, "incremental")
@@ -399,7 +404,7 @@ describe("a checkpoint", () => {
           )
           assert.strictEqual(row!.future, 0)
         }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
-        // Set right again: what was read meanwhile is older than any read from now on.
+        // The clock is correct again: rows read meanwhile are older than any read from now on.
         rows.set(3, { ...rows.get(3)!, name: "after it was set right" })
         yield* checked({ full: true })
         yield* later.checked()
@@ -430,7 +435,7 @@ describe("a checkpoint", () => {
         rejected.push({ id: null, field: "id", reason: "has no number", bytes: "{}" })
         rows.delete(4)
         const [{ now }] = (yield* execute<{ now: string }>("select now()::text as now")) as [{ now: string }]
-        // Each call of the clock returns an earlier time than the one before.
+        // Each call of the clock returns an earlier time than the previous one.
         yield* nowIs(`timestamptz ''${now}'' - (clock_timestamp() - timestamptz ''${now}'')`)
         const report = yield* run({ full: true }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
         const [outcome] = report.companies[0]!.outcomes
@@ -501,10 +506,9 @@ describe("a checkpoint", () => {
         const report = yield* sync({
           companies: [{ name: "one", connector, resources: [things] }],
           datasets: erp,
-          full: true,
-          acceptDeletions: false,
           concurrency: 1,
-          batchRecordsMax: 100
+          batchRecordsMax: 100,
+          mode: { full: true }
         }).pipe(Effect.ensuring(Effect.orDie(nowIs("clock_timestamp()"))))
         assert.strictEqual(codeOf(report), 0, JSON.stringify(report.companies[0]!.outcomes[0]!.failure))
         assert.strictEqual(firstPages, 2)

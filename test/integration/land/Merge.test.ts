@@ -22,7 +22,7 @@ const warehouse = Layer.effectDiscard(TablePlan.apply([tables.things, tables.pla
   Layer.provideMerge(layerWarehouse)
 )
 
-/** Every kept row beside every sent one, each pair under an id of its own; then rows that are new, and some untouched. */
+/** Every combination of a kept and a sent row, each under its own id; then new rows, and some unchanged ones. */
 const pairs = (table: Table): string => {
   const stamped = table.resource.field.has("lastchangedate")
   const values = (list: string, alias: string) => `(values ${list}) ${alias}(v)`

@@ -17,7 +17,7 @@ import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things, tiny } from "../../support/tiny.ts"
 
-/** A catalogue with one resource of the name, so that tests share a database and no table. */
+/** A catalogue with one resource of this name, so that tests share a database and no table. */
 const catalogueOf = (path: string): Catalogue => ({
   ...tiny,
   resources: new Map([[path, { ...things, path }]])
@@ -35,7 +35,7 @@ const read = (resource: Resource, records: ReadonlyArray<string>): ReadonlyArray
   return read
 }
 
-/** Lands records as plainly as can be: each into its row, with the drift noted in the same transaction. */
+/** Lands records in the simplest way: each into its row, with the drift recorded in the same transaction. */
 const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyArray<string>, companyId = 1n) {
   const table = tableOf(resource)
   yield* TablePlan.apply([table])
@@ -93,7 +93,7 @@ const registerOf = Effect.fnUntraced(function* (path: string) {
       from tributary.unknown_fields where resource = ${path} order by field`
 })
 
-/** Adopts what can be and answers the resource as it is then. */
+/** Promotes all candidates. Returns the resource with its new columns. */
 const adoptAll = Effect.fnUntraced(function* (base: Catalogue, path: string) {
   const resource = (yield* WarehouseCatalogue.load(base)).resources.get(path)!
   const wishes = (yield* ColumnPromotion.candidates([resource])).flatMap(({ field, type }) =>
@@ -112,7 +112,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
         '{"id":1,"seen":"2024-01-01T00:00:00.123456789Z","x_flag":true,"x_amount":"12.50","x_code":"0012"}',
         '{"id":2,"x_flag":null,"x_when":"2024-02-29","x_at":"2024-02-29T10:00:00Z","x_rate":1.10,"x_more":{"a":[1]}}'
       ])
-      // `seen` stands in _extra for its digits: it is a field of the catalogue, and no news.
+      // `seen` is in _extra because of its digits. It is a field of the catalogue, so it is not reported as new.
       assert.deepStrictEqual([...first.unknown].sort(), [
         "x_amount",
         "x_at",
@@ -231,11 +231,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
         _extra: null,
         _version: 1n
       })
-      // A number among text reads as text, and stands beside it as the number that was sent.
+      // A number among texts is stored as text in the column, and as the original number in _extra.
       assert.deepStrictEqual([rows[1]!["mixed"], rows[1]!["_extra"]], ["4.20", { mixed: 4.2 }])
       const [old] = yield* sql`select count, _extra from erp_history.adopted__superseded where id = 3`
       assert.deepStrictEqual(old, { count: 3n, _extra: { gone: 1 } })
-      // Records say the same as before, but for the form of an instant and for fields that were not sent, which are null.
+      // The records are the same as before, except the format of instants and omitted fields, which are null.
       const shorn = (texts: ReadonlyArray<string>) =>
         texts.map((text) =>
           Object.fromEntries(
@@ -247,7 +247,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
       assert.deepStrictEqual(shorn(yield* recordsOf(resource)), shorn(kept))
       assert.include((yield* recordsOf(resource))[0], '"rate": 1.10')
 
-      // What is read again is what stands there: nothing would be written.
+      // A second read of the records equals the rows, so it would write nothing.
       const table = tableOf(resource)
       for (const record of read(resource, records)) {
         const values = table.columns.map(({ sql: column, sqlType }, index) =>
@@ -297,7 +297,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
           ["size", 2n]
         ]
       )
-      // A field of the catalogue is another matter: its type is known, and a value of another type is a fault of the record.
+      // A field of the catalogue has a known type. A value of another type makes the record invalid.
       const text = '[{"id":9,"price":"dear"}]'
       const { rejected } = Decode.make(resource).list(text, JSON.parse(text) as Array<unknown>, () => 0)
       assert.deepStrictEqual([rejected[0]!.id, rejected[0]!.field], ["9", "price"])
@@ -348,7 +348,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
         assert.strictEqual(first![name], `first ${name}`)
         assert.strictEqual(second![name], `second ${name}`)
       }
-      // A field that appears later and would have had one of these names gets another.
+      // A later field with the name of such a column gets another column.
       const mapped = promotions.find(({ field }) => field === "a.b")!.column
       yield* land(resource, [`{"id":3,${JSON.stringify(mapped)}:"late"}`])
       const later = yield* adoptAll(base, "named")
@@ -531,7 +531,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
       assert.deepStrictEqual(yield* sql.unsafe(`select ${WarehouseCatalogue.inferredCountSql("$1")} as n`, [path]), [
         { n: 3 }
       ])
-      // A second resource whose name differs by case only has a table of its own, whichever is named first.
+      // A second resource whose name differs only by case has its own table, whichever is named first.
       const both = yield* WarehouseCatalogue.addConfigured({ ...tiny, resources: new Map() }, [
         { path: "sales/work-orders", area: null, modifiedSince: false, cancel: false, key: null },
         { path, area: null, modifiedSince: true, cancel: false, key: "code" }
@@ -554,7 +554,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
         ])
       )
       assert.include(conflict.message, "resources.things: the catalogue knows this resource already")
-      // A field that the connector has come to state keeps the column that was made for it.
+      // A field that the connector states later keeps the column that was inferred for it.
       yield* land(base.resources.get("plain")!, ['{"id":1,"later":"x"}'])
       yield* adoptAll(base, "plain")
       const later = WarehouseCatalogue.withInferred(things, [{ name: "memo", column: "memo", type: "integer" }])

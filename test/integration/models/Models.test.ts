@@ -1,6 +1,6 @@
 /**
- * The model views against figures computed without SQL from the records of the server: for both demo companies, after
- * changes through the API, with unusual records, and on the days around every boundary.
+ * The model views, compared with figures that are computed without SQL from the records of the server: for both demo
+ * companies, after changes through the API, with unusual records, and on the days around every boundary.
  */
 import { readFileSync } from "node:fs"
 import { assert, layer } from "@effect/vitest"
@@ -33,10 +33,10 @@ const books = () =>
     )
   )
 
-/** What the warehouse holds already, by company and resource. */
+/** The landed records, by company and resource. */
 const landed = new Map<string, string>()
 
-/** Brings the warehouse to the server's state and compares every view that reads what changed, on these days. */
+/** Lands the server's state and compares every view that reads a changed resource, on these days. */
 const compared = Effect.fnUntraced(function* (title: string, days: ReadonlyArray<string> = [today]) {
   const companies = books()
   const touched = new Set<string>()
@@ -73,12 +73,12 @@ const put = (resource: string, records: ReadonlyArray<Json>, company = 1): Reado
   return told.body["records"] as ReadonlyArray<Json>
 }
 
-/** The first record of company 1 that fits. */
+/** The first record of company 1 that satisfies the condition. */
 const one = (resource: string, fits: (record: Json) => boolean): Json => {
   const found = books()[0]!
     .of(resource)
     .find((record) => record["cancel"] !== true && fits(record))
-  if (found === undefined) throw new Error(`the demo data has no ${resource} that fits`)
+  if (found === undefined) throw new Error(`the demo data has no suitable record of ${resource}`)
   return found
 }
 
@@ -97,7 +97,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
       )
       const rows = yield* compared("demo")
       for (const { name } of models) {
-        // What should not be is not in the demo.
+        // These two views list irregularities, which the demo data does not have.
         const isQuiet = name === "invoice_payment_check" || name === "bill_coding_incomplete"
         if (!isQuiet) assert.isAbove(rows[name]!, 0, name)
       }
@@ -305,7 +305,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         { ...payment, amount: "2.0000", paymeth: null },
         { ...payment, amount: "9.0000", paymeth: 1, cancel: true }
       ])
-      // Returned by the bank after everything else was paid.
+      // A payment that the bank returned after everything else was paid.
       const billed = one("orders", (record) => record["status"] === "billed" && record["customerid"] !== customer["id"])
       const paid = one("invoices", (record) => record["orderid"] === billed["id"] && openOf(record) === 0n)
       put("payments", [
@@ -366,7 +366,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
       ])
       put("customers", [{ customercode: "NOLIMIT", creditlimit: null }])
       yield* compared("odd records")
-      // Company 2 has records with the same numbers, each with amounts of its own.
+      // Company 2 gets records with the same ids and different amounts.
       const doubled = /^(amount|invoicetotal|invoicepaid|priceach|totalprice|qty\w*|quantity|billtotal|creditlimit)$/
       for (const resource of resources.filter((path) => path !== "invoiceterms" && path !== "ardailycloses")) {
         const copies = books()[0]!
@@ -482,7 +482,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         )
       }
       for (const query of queries) {
-        // Rolled back, so that a setting of the session goes with it.
+        // Rolled back, so that a setting of the session is reset too.
         const rolledBack = yield* sql
           .withTransaction(
             Effect.andThen(

@@ -27,7 +27,7 @@ const password = "not-a-secret"
 
 const as = (url: string) => sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(url))))
 
-/** Why Postgres refuses a statement. */
+/** The error code with which Postgres refuses a statement. */
 const refusalOf = (statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => Effect.flip(sql.unsafe(statement))).pipe(
     Effect.map((error) => DatabaseError.from("try")(error).code)
@@ -62,7 +62,7 @@ describe("the database roles", () => {
           yield* Effect.acquireRelease(
             Effect.gen(function* () {
               const sql = yield* SqlClient.SqlClient
-              // Twice: what is granted already can be granted again.
+              // Twice: repeated grants are harmless.
               for (const statement of [...statements(datasets, names), ...statements(datasets, names)]) {
                 yield* sql.unsafe(statement)
               }
@@ -76,7 +76,7 @@ describe("the database roles", () => {
               ).pipe(Effect.provide(owner), Effect.orDie)
           )
 
-          // The loader brings what changes; its views are up to date, so that it needs no right to make any.
+          // The loader lands a change. The views are current, so it needs no right to create them.
           const [invoice] = (yield* Effect.promise(() => world.reference.lines("/state?company=1&resource=invoices")))
             .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
             .filter((one) => one["voucherid"] !== null && one["cancel"] === false && one["invoicepaid"] === "0.0000")
@@ -107,7 +107,7 @@ describe("the database roles", () => {
             }
           }).pipe(Effect.provide(as(urlOf(names.loader))))
 
-          // What the owner makes later is granted as well.
+          // The grants cover tables that the owner creates later.
           yield* TablePlan.apply([tableOf(serviceV2.resources.get("vendors")!, datasets)]).pipe(Effect.provide(owner))
           const settings = yield* Effect.gen(function* () {
             const sql = yield* SqlClient.SqlClient
@@ -116,7 +116,7 @@ describe("the database roles", () => {
           }).pipe(Effect.provide(as(urlOf(names.loader))))
           assert.isAbove(settings.length, 0)
 
-          // The reader sees the same figures as the source's own records give.
+          // The reader sees the figures that follow from the source's own records.
           yield* Effect.gen(function* () {
             const sql = yield* SqlClient.SqlClient
             const lines = new Map<string, ReadonlyArray<string>>()
@@ -146,7 +146,7 @@ describe("the database roles", () => {
             }
             assert.strictEqual(yield* refusalOf("delete from erp.invoices"), "25006")
             assert.strictEqual(yield* refusalOf("create temp table mine (id bigint)"), "25006")
-            // Even where the reader lifts its own default.
+            // The refusal holds even if the reader overrides its read-only default.
             const lifted = (statement: string) =>
               sql.withTransaction(Effect.andThen(sql.unsafe("set transaction read write"), sql.unsafe(statement))).pipe(
                 Effect.flip,

@@ -1,6 +1,6 @@
 /**
- * A comparison of every row of every view with {@link figures}, both ways; and a loader of server records for tests of
- * the views alone.
+ * A comparison of every row of every view with {@link figures} in both directions; and a loader of server records for
+ * tests of the views alone.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -43,9 +43,9 @@ const sorted = (rows: ReadonlyArray<Row>): ReadonlyArray<string> =>
   rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1)))).sort()
 
 export interface Checked {
-  /** Rows by view, of all companies. */
+  /** The number of rows of each view, over all companies. */
   readonly rows: Readonly<Record<string, number>>
-  /** Rows that only one side has, with the view and the side. */
+  /** Rows that exist on one side only, with the view and the side. */
   readonly wrong: ReadonlyArray<string>
 }
 
@@ -63,7 +63,7 @@ export const check = Effect.fnUntraced(function* (
       const is = sorted(yield* rowsOf(dataset, model, books.company, asOf))
       const ought = sorted(figures[model.name]!(books, asOf))
       rows[model.name] = (rows[model.name] ?? 0) + is.length
-      // Both are sorted: what does not pair up is on one side only.
+      // Both lists are sorted. A row without a counterpart exists on one side only.
       let at = 0
       for (const row of ought) {
         while (at < is.length && is[at]! < row) wrong.push(`${model.name} of company ${books.company} has ${is[at++]!}`)
@@ -80,7 +80,7 @@ export const check = Effect.fnUntraced(function* (
 export const resourcesOf = (models: ReadonlyArray<Model>): ReadonlyArray<string> =>
   [...new Set(models.flatMap(({ resources }) => resources))].sort()
 
-/** Reads the books of a company with whatever answers `GET /state`, a line for each record. */
+/** Reads the books of a company from a response to `GET /state`, one record per line. */
 export const booksOf = (
   company: number,
   resources: ReadonlyArray<string>,
@@ -91,7 +91,7 @@ export const booksOf = (
   return { company, lines, of: (resource) => parsed.get(resource)! }
 }
 
-/** Makes the warehouse's tables hold these records; what is gone becomes a tombstone, as after a sync. */
+/** Makes the warehouse's tables equal to these records. Rows of missing records become tombstones, as after a sync. */
 export const land = Effect.fnUntraced(function* (
   datasets: Datasets,
   company: number,

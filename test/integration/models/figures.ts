@@ -1,13 +1,13 @@
 /**
  * The figures of every view, computed from the server's own records (`GET /state`) without the warehouse: loops instead
- * of SQL, decimals as whole numbers of 10^-12, days as numbers of days. Nothing here is shared with the product.
+ * of SQL, decimals as whole numbers of 10^-12, days as numbers of days. This module shares no code with the product.
  */
 
 export type Json = Readonly<Record<string, unknown>>
 /** A row of a view: every value as canonical text. */
 export type Row = Readonly<Record<string, string | null>>
 
-/** The records of one company, by resource, as the server holds them. */
+/** The records of one company by resource, from the server. */
 export interface Books {
   readonly company: number
   readonly of: (resource: string) => ReadonlyArray<Json>
@@ -20,12 +20,12 @@ const text = (value: unknown): string | null => {
   return typeof value === "string" ? value : JSON.stringify(value)
 }
 
-/** A decimal in units of 10^-12; nothing counts as zero. */
+/** A decimal in units of 10^-12. Null counts as zero. */
 export const exact = (value: unknown): bigint => {
   const decimal = text(value)
   if (decimal === null) return 0n
   const match = /^(-?)(\d+)(?:\.(\d{1,12}))?$/.exec(decimal)
-  if (match === null) throw new Error(`${decimal} is no decimal`)
+  if (match === null) throw new Error(`${decimal} is not a decimal`)
   const units = BigInt(match[2]! + (match[3] ?? "").padEnd(scale, "0"))
   return match[1] === "-" ? -units : units
 }
@@ -40,7 +40,7 @@ export const shown = (units: bigint): string => {
 /** A decimal of SQL in its shortest text. */
 export const plain = (text: string | null): string | null => (text === null ? null : shown(exact(text)))
 
-/** Times, at 4 decimals, half away from zero. */
+/** A product, rounded to 4 decimals, half away from zero. */
 const times = (quantity: unknown, price: unknown): bigint => {
   const product = exact(quantity) * exact(price)
   const step = 10n ** BigInt(2 * scale - 4)
@@ -61,7 +61,7 @@ const monthOf = (day: unknown): string | null => (typeof day === "string" ? `${d
 const money = (value: unknown): string | null => (value === null || value === undefined ? null : shown(exact(value)))
 const sum = (records: ReadonlyArray<Json>, field: string): bigint =>
   records.reduce((total, record) => total + exact(record[field]), 0n)
-/** A sum as SQL sees it: nothing where there is no value at all. */
+/** A sum as in SQL: null if there is no value at all. */
 const sumOrNothing = (records: ReadonlyArray<Json>, field: string): string | null =>
   records.every((record) => (record[field] ?? null) === null) ? null : shown(sum(records, field))
 const earliest = (records: ReadonlyArray<Json>, field: string): string | null =>
@@ -85,7 +85,7 @@ const grouped = (records: ReadonlyArray<Json>, key: (record: Json) => unknown): 
   return [...groups.values()]
 }
 
-/** What is asked of the same books again and again. */
+/** Cached results for the same books. */
 const memory = new WeakMap<Books, Map<string, unknown>>()
 const remembered = <A>(books: Books, name: string, compute: () => A): A => {
   const known = memory.get(books) ?? new Map<string, unknown>()
@@ -105,7 +105,7 @@ const find = (books: Books, resource: string, id: unknown): Json | undefined =>
     id
   )
 
-/** When an invoice is due, and by which terms. */
+/** The due date of an invoice, and its terms. */
 const dueOf = (books: Books, invoice: Json) => {
   const customer = find(books, "customers", invoice["customerid"])
   const terms = find(books, "invoiceterms", customer?.["invoicetermid"])
@@ -564,7 +564,7 @@ const invoice_payment_check = (books: Books): ReadonlyArray<Row> =>
     ]
   })
 
-/** Rows of every view, without the company, by the view's name. */
+/** The rows of every view by its name, without the company. */
 export const figures: Readonly<Record<string, (books: Books, asOf: string) => ReadonlyArray<Row>>> = {
   receivables_open,
   receivables_aging,

@@ -19,7 +19,7 @@ import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 const person = (externalid: string, name = externalid) => ({ externalid, name })
 const ndjson = (records: ReadonlyArray<object>) => records.map((record) => `${JSON.stringify(record)}\n`).join("")
 
-/** Everything of one company, which no other test touches. */
+/** The operations of one company that no other test uses. */
 const world = (company: string) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -58,10 +58,10 @@ const untilOne =
       })
     )
 
-/** The answer of the intake, which must have been refused. */
+/** The problems of a rejected enqueue. */
 const refusedOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.result(effect), (result) => {
-    assert.isTrue(Result.isFailure(result), "it was taken")
+    assert.isTrue(Result.isFailure(result), "the enqueue should be rejected")
     const error = (result as Result.Failure<A, E>).failure
     assert.instanceOf(error, EnqueueRejected)
     return error
@@ -108,7 +108,7 @@ describe("enqueue", () => {
         const error = yield* refusedOf(give([person("A"), { name: 1 }, person("B"), person("A", "other"), person("A")]))
         assert.strictEqual(error.problems, 4)
         assert.deepStrictEqual(problems, [
-          "2 externalid: is required: it tells whether the record was written already",
+          "2 externalid: is required: it shows whether the record was written already",
           "2 name: must be a text, not 1",
           '4 externalid: "A" is given twice: in line 1 and in line 4',
           '5 externalid: "A" is given twice: in line 1 and in line 5'
@@ -120,7 +120,7 @@ describe("enqueue", () => {
     it.effect("rejects empty input and operations that the API does not offer", () =>
       Effect.gen(function* () {
         const { give, options, problems } = yield* world("nothing")
-        assert.strictEqual((yield* refusedOf(give([]))).message, "nothing was given")
+        assert.strictEqual((yield* refusedOf(give([]))).message, "the input has no records")
         const resource = resourceOf("emailtemplates")
         const error = yield* refusedOf(enqueue({ ...options("cancel"), resource, records: ndJsonStream('{"id":1}') }))
         assert.match(error.message, /cannot be cancelled through this API/)
@@ -137,7 +137,7 @@ describe("enqueue", () => {
         const again = yield* give(records)
         assert.deepStrictEqual(again, { pushId: first.pushId, given: 3, enqueued: 3, known: 0, resumed: true })
         assert.lengthOf(yield* pushes, 1)
-        // The same in another order is another thing, with nothing new in it but what waits.
+        // The same records in another order are another push. Only its waiting record is new.
         const other = yield* give([person("C"), person("A")])
         assert.deepStrictEqual(
           { ...other, pushId: null },
@@ -274,7 +274,7 @@ describe("enqueue", () => {
             [null, "4", '{"name":"C"}', 3]
           ]
         )
-        // Which record it is belongs to what was given.
+        // The record to update is part of the content that identifies a push.
         const others = yield* give([{ id: 5, name: "A" }, ...changes.slice(1)], "update")
         assert.deepStrictEqual([others.resumed, others.enqueued], [false, 3])
         yield* sql`update tributary.pushes set finished_at = now() where company = ${company}`
@@ -310,7 +310,7 @@ describe("enqueue", () => {
         assert.strictEqual(new Set(taken.map(({ pushId }) => pushId)).size, 1)
         assert.lengthOf(yield* rows, 200)
         assert.lengthOf(yield* pushes, 1)
-        // The same records as another thing: they belong to one of the two, each of them once.
+        // Concurrently with the same records in another order: each record belongs to one of the two pushes, once.
         const reversed = [...records].reverse()
         yield* Effect.all([give(reversed), give(records), give(reversed), give(records)], { concurrency: "unbounded" })
         assert.lengthOf(yield* rows, 200)
@@ -328,11 +328,11 @@ describe("enqueue", () => {
             company,
             externalid
           ])
-        // Only the intake looks for a deadlock.
+        // Only the session of the enqueue detects a deadlock.
         yield* query(client, "begin", "begin; set local deadlock_timeout = '1h'")
         yield* lock("B")
         const run = yield* Effect.forkChild(give([person("A", "1"), person("B", "2")]))
-        // It holds A and waits for B.
+        // The enqueue holds the lock of A and waits for B.
         const waiting = yield* sql<{ count: number }>`
           select count(*)::int as count from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock' and query like '%for update%'`.pipe(

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
-import { settingsDefault } from "../../../src/outbox/PushSession.ts"
+import { settingsDefault } from "../../support/pushSettings.ts"
 import { makeStand, people, stand, tables } from "./stand.ts"
 
 layer(stand, { timeout: 60_000, excludeTestServices: true })("the outbox poller", (it) => {

@@ -18,7 +18,7 @@ const tally = (rows: ReadonlyArray<OutboxRow>) => {
   return counts
 }
 
-/** How often each externalid stands at the source. */
+/** The number of records with each externalid at the source. */
 const timesHeld = (held: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   const times = new Map<unknown, number>()
   for (const { externalid } of held) times.set(externalid, (times.get(externalid) ?? 0) + 1)
@@ -142,7 +142,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         assert.strictEqual(pushed.status, "done")
         assert.deepStrictEqual(tally(yield* one.rows), { created: 39, "rejected duplicate": 1, "rejected invalid": 2 })
         assert.deepStrictEqual(pushed.calls, { sent: 1, batches: 1 })
-        // What was refused is not sent again by itself.
+        // Rejected records are not sent again automatically.
         assert.deepStrictEqual((yield* one.push()).calls, { sent: 0, batches: 0 })
       })
     )
@@ -295,7 +295,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         yield* one.insert(people(2))
         const pushed = yield* one.push()
         yield* one.noFaults
-        // The key was given up after three rounds of two attempts.
+        // The key was abandoned after three rounds of two attempts.
         assert.strictEqual(pushed.status, "done")
         assert.deepStrictEqual(tally(yield* one.rows), { created: 2 })
         const calls = yield* one.calls

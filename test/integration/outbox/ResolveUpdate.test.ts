@@ -72,7 +72,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
         rows.map(({ outcome, code, field, conflict_retries }) => [outcome, code, field, conflict_retries]),
         [
           ["updated", null, null, 1],
-          // What the first PATCH was refused for was merged once before the conflict was seen.
+          // The record that the first PATCH conflicted with was merged once before the conflict was found.
           [null, "conflict", "commissionrate", 1]
         ]
       )

@@ -32,7 +32,7 @@ layer(stand, { timeout: 120_000, excludeTestServices: true })("a push", (it) => 
                                      where l.locktype = 'advisory' and d.datname = current_database() and l.granted`
         killed += gone.length
       }).pipe(Effect.ignore)
-      // At moments that are not those of the statements.
+      // Intervals that are independent of the statements.
       const killer = yield* Effect.forkChild(
         Effect.repeat(kill, Schedule.jittered(Schedule.spaced("170 millis")).pipe(Schedule.upTo({ times: 12 })))
       )

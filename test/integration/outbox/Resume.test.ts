@@ -6,7 +6,7 @@ import * as Latch from "effect/Latch"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { everyoneOnce, makeStand, people, type Stand, stand } from "./stand.ts"
 
-/** Pushes until so many calls came to this point, and dies there. */
+/** Pushes until this number of calls has reached the point, and dies there. */
 const dieAt = Effect.fnUntraced(function* (one: Stand, calls: number, point: "before" | "after") {
   const reached = Latch.makeUnsafe(false)
   let count = 0
@@ -72,7 +72,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", 
           yield* dieAt(one, 1, point)
           const { connector } = yield* one.connect
           const again = one.push({}, { company: { ...one.company, connector } })
-          // What is on its way with the other token may still be worked on.
+          // The source may still process requests in flight with the other token.
           const soon = yield* again
           assert.deepStrictEqual([soon.status, soon.failure?.kind, soon.calls.sent], ["stopped", "AnotherToken", 0])
           yield* one.sql`update tributary.push_requests set created_at = created_at - interval '11 minutes' where company = ${one.name}`

@@ -1,4 +1,4 @@
-/** A company of its own on a reference server and an empty warehouse, for tests of pushes. */
+/** A new company on a reference server and an empty warehouse, for tests of pushes. */
 import { assert } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,8 @@ import { ServiceClient } from "../../../connectors/service-v2/client/index.ts"
 import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import { engineDefault } from "../../../src/sync/SyncResource.ts"
 import { push } from "../../../src/outbox/OutboxWorker.ts"
-import { type PushOptions, type PushSettings, settingsDefault } from "../../../src/outbox/PushSession.ts"
+import type { PushOptions, PushSettings } from "../../../src/outbox/PushSession.ts"
+import { settingsDefault } from "../../support/pushSettings.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { layerSource, Source } from "../../support/source.ts"
 
@@ -48,7 +49,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
   const name = `company ${number}`
   const table = tables.get(path)!
   const control = (method: string, at: string, body?: unknown) => Effect.promise(() => source.control(method, at, body))
-  /** Connected with a new token of the company. */
+  /** A connector with a new token of the company. */
   const connect = Effect.gen(function* () {
     const issued = (yield* control("POST", "/tokens", { company: number, scopes: ["*"] })) as {
       readonly token: string
@@ -93,7 +94,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
                            from tributary.outbox where company = ${name} order by id`,
     calls: sql<{ operation: string; items: number; state: string; failures: number; body: string | null }>`
       select operation, record_count as items, state, failed_attempts as failures, body from tributary.push_requests where company = ${name} order by id`,
-    /** What the source holds. */
+    /** The records at the source. */
     held: Effect.map(
       Effect.promise(() => source.lines(`/state?company=${number}&resource=${path}`)),
       (lines) => lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
@@ -103,7 +104,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
       const state = yield* Effect.promise(() => source.lines(`/state?company=${number}&resource=${path}`))
       return yield* compare(table, BigInt(number), state)
     }),
-    /** Writes that the source was asked for. */
+    /** The write requests that the source received. */
     writes: Effect.map(control("GET", "/requests"), (answer) =>
       (Array.isArray(answer) ? (answer as ReadonlyArray<Asked>) : []).filter(
         (asked) => asked.tokenId === tokenid && asked.method !== "GET"
@@ -119,7 +120,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
   }
 })
 
-/** Salespeople with externalids of their own. */
+/** Salespeople with unique externalids. */
 export const people = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => ({
     name: `Person ${from + at}`,
@@ -129,7 +130,7 @@ export const people = (count: number, from = 0) =>
 
 export type Stand = Effect.Success<ReturnType<typeof makeStand>>
 
-/** Asserts that every row was created, exactly once, and that the warehouse shows it. */
+/** Asserts that every row was created exactly once, and that the warehouse is equal to the source. */
 export const everyoneOnce = Effect.fnUntraced(function* (one: Stand, count: number) {
   const rows = yield* one.rows
   assert.isTrue(rows.every(({ outcome }) => outcome === "created"))

@@ -46,11 +46,11 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
     const held = yield* Deferred.make<void>()
     const served: Array<string> = []
     const first = yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(held)))
-    yield* until("lent", Effect.sync(stats), ({ lent }) => lent === 1)
+    yield* until("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
     const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
     for (const [at, [name, of]] of comers.entries()) {
       fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => served.push(name)))))
-      yield* until("waiting", Effect.sync(stats), ({ waiting }) => waiting === at + 1)
+      yield* until("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting === at + 1)
     }
     yield* Deferred.succeed(held, undefined)
     yield* Fiber.join(first)
@@ -66,7 +66,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
         ["due", urgency("b", 10)],
         ["event", urgency("c", 99, 0)]
       ])
-      // Each fourth goes to the longest wait; the connection of the test was the first.
+      // Every fourth connection goes to the longest waiter. The test itself used the first.
       assert.deepStrictEqual(served, ["event", "due", "backfill", "late"])
     }).pipe(Effect.scoped)
   )
@@ -81,7 +81,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
         )
       )
       for (let at = 0; at < 3; at += 1) yield* Effect.forkScoped(stream)
-      yield* until("waiting", Effect.sync(stats), ({ waiting }) => waiting >= 2)
+      yield* until("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting >= 2)
       yield* use(urgency("patient", Number.POSITIVE_INFINITY, 2), () => Effect.void).pipe(Effect.timeout("5 seconds"))
       assert.isAbove(urgent, 0)
     }).pipe(Effect.scoped)
@@ -147,7 +147,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
           assert.isTrue(yield* Effect.scoped(other.tryLock("two")))
         })
       )
-      assert.isTrue(yield* Effect.scoped(other.tryLock("one")), "it was given back")
+      assert.isTrue(yield* Effect.scoped(other.tryLock("one")), "it was released")
     }).pipe(Effect.scoped)
   )
 
@@ -165,7 +165,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
           where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())`
       )
       yield* until(
-        "taken again",
+        "acquired again",
         Effect.andThen(locks.restore, Effect.exit(Effect.scoped(other.tryLock("kept")))),
         (exit) => Exit.isSuccess(exit) && !exit.value
       )

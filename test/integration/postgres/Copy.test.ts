@@ -9,7 +9,7 @@ import { layerSql } from "../../support/postgres.ts"
 
 const copyStatement = "copy t (id, name) from stdin"
 
-/** A table `t`, a dedicated connection to fill it, and the pool to look at it. */
+/** A table `t`, a dedicated connection that fills it, and the pool to read it. */
 const table = Effect.gen(function* () {
   const sql = yield* SqlClient
   yield* sql`create table t (id bigint primary key, name text)`
@@ -25,7 +25,7 @@ function* rows(count: number, name = "x") {
   for (let id = 0; id < count; id++) yield `${id}\t${name}\n`
 }
 
-/** Chunks of 64 KB for ever. */
+/** Endless chunks of 64 KB. */
 function* endless(seen: { chunks: number; ended: boolean }) {
   const text = "n".repeat(64 * 1024 - 16)
   try {
@@ -160,7 +160,7 @@ describe("copyIn", () => {
     run(
       Effect.gen(function* () {
         const { client, sql } = yield* table
-        // The copy waits for the lock of another transaction: the server takes nothing.
+        // The copy waits for the lock of another transaction, so the server accepts no data.
         const seen = { chunks: 0, ended: false }
         const chunksWhileBlocked = yield* sql.withTransaction(
           Effect.gen(function* () {
@@ -178,7 +178,7 @@ describe("copyIn", () => {
             return chunks
           })
         )
-        // Before the server answers "go on" nothing is sent: what was read is the one chunk that waits.
+        // No data is sent before the server is ready. Only the waiting chunk was read.
         assert.isAtMost(chunksWhileBlocked, 2)
         assert.isTrue(seen.ended)
       }).pipe(Effect.scoped)
@@ -236,7 +236,7 @@ describe("copyIn", () => {
         assert.isTrue(error.isRetryable, error.message)
         assert.isTrue(seen.ended)
         assert.strictEqual(yield* count, 0)
-        // A client that is gone refuses at once.
+        // A closed client fails at once.
         const again = yield* Effect.flip(copyIn(client, copyStatement, rows(10)))
         assert.isTrue(again.isRetryable, again.message)
       }).pipe(Effect.scoped)

@@ -19,7 +19,7 @@ const changed = (change: (url: URL) => void) =>
     return Redacted.make(url.href)
   })
 
-/** The error of connecting, dedicated and pooled; both must say the same. */
+/** The connection error, for dedicated and pooled connections. Both must have the same message. */
 const refused = (url: Redacted.Redacted) =>
   Effect.gen(function* () {
     const database = Database.layerUrl(url)
@@ -190,7 +190,7 @@ describe("a failed database connection", () => {
       yield* Effect.promise(() => once(asking, "listening"))
       const { port } = asking.address() as AddressInfo
       const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x`))
-      assert.match(error.message, /asks for the password in clear text.*: set sslmode=verify-full in DATABASE_URL/)
+      assert.match(error.message, /requests the password in clear text.*: set sslmode=verify-full in DATABASE_URL/)
       assert.isAbove(received.length, 1)
       assert.notInclude(received.join(""), "hunter2")
     })
@@ -267,7 +267,7 @@ describe("DATABASE_URL", () => {
 
   it.effect("sets TLS options from the sslmode parameters", () =>
     Effect.gen(function* () {
-      // What Node programs write must not be less than it says.
+      // The common settings of Node programs must not be weaker than they claim.
       assert.deepStrictEqual((yield* parse("postgres://me@db/x?ssl=true")).ssl, {})
       assert.deepStrictEqual((yield* parse("postgres://me@db/x?sslrootcert=system")).ssl, {})
       assert.deepStrictEqual(

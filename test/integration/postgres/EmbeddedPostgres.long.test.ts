@@ -137,14 +137,14 @@ describe("embedded Postgres after a kill", () => {
       const server = yield* start({ root, port: 0, durable: false })
       const before = server.pid()
       process.kill(before, "SIGKILL")
-      yield* eventually("another server", () => server.pid() !== before)
+      yield* eventually("another server process", () => server.pid() !== before)
       assert.deepStrictEqual(yield* ask(server, "select 1 as n"), [{ n: 1 }])
     })
   )
 
   it.live("waits for its configured port while another program uses it briefly", () =>
     Effect.gen(function* () {
-      // As by what a server had just begun to serve when it was killed.
+      // As by the last connections of a killed server.
       const other = createServer().listen(0, "127.0.0.1")
       yield* Effect.promise(() => once(other, "listening"))
       const { port } = other.address() as AddressInfo
@@ -166,7 +166,7 @@ describe("embedded Postgres after a kill", () => {
         "select pid from pg_stat_activity where application_name = 'tributary' and pid <> pg_backend_pid()"
       )
       process.kill(Number(row?.["pid"]), "SIGKILL")
-      // Postgres ends every session and recovers; we are a user again as soon as it answers.
+      // Postgres ends every session and recovers. The process registers again as soon as it responds.
       const places = "select count(*)::int as n from pg_locks where locktype = 'advisory' and granted"
       yield* ask(server, places).pipe(
         Effect.flatMap(([found]) => (found?.["n"] === 1 ? Effect.void : Effect.fail("not yet"))),
@@ -240,7 +240,7 @@ describe("embedded Postgres after a kill", () => {
       )
       const busy = yield* one
       yield* fill
-      // They lose their places, and find no free connection to enter again.
+      // The processes lose their locks as users, and find no free connection to register again.
       for (const { child } of users) child.kill("SIGSTOP")
       yield* query(busy, "end", "select pg_terminate_backend(pid, 5000) from pg_locks where locktype = 'advisory'")
       yield* fill
@@ -260,7 +260,7 @@ describe("embedded Postgres after a kill", () => {
       yield* ask(server, "do $$ begin for i in 1..9 loop raise log '%', repeat('x', 1024 * 1024); end loop; end $$")
       assert.isAbove(statSync(log).size, 8 * 1024 * 1024)
       yield* Effect.scoped(start({ root, port: 0, durable: false }))
-      yield* eventually("the log to be cut", () => statSync(log).size < 8 * 1024 * 1024)
+      yield* eventually("the truncated log", () => statSync(log).size < 8 * 1024 * 1024)
       yield* ask(server, "do $$ begin raise log 'still here'; end $$")
       yield* eventually("the next line", () => readFileSync(log, "utf8").includes("still here"))
       assert.isBelow(statSync(log).size, 1024 * 1024)
@@ -297,7 +297,7 @@ describe("embedded Postgres after a kill", () => {
       const child = spawn(process.execPath, [program, root, "0"], { stdio: ["pipe", "ignore", "ignore"] })
       const exited = once(child, "exit")
       const drafts = () => (existsSync(root) ? readdirSync(root) : []).filter((name) => name.startsWith("init-"))
-      yield* eventually("initdb to begin", () => drafts().length > 0)
+      yield* eventually("the start of initdb", () => drafts().length > 0)
       child.kill("SIGKILL")
       yield* Effect.promise(() => exited)
       const server = yield* start({ root, port: 0, durable: false })

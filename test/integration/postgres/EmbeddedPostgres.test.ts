@@ -94,7 +94,7 @@ describe("embedded Postgres", () => {
     Effect.gen(function* () {
       const root = yield* temporaryRoot
       const fiber = yield* Effect.forkChild(Effect.scoped(start({ root, port: 0, durable: false })))
-      yield* eventually("the server to be launched", () => serverPid(root) !== undefined)
+      yield* eventually("the start of the server", () => serverPid(root) !== undefined)
       const pid = serverPid(root)
       yield* Fiber.interrupt(fiber)
       assert.isTrue(pid === undefined || !isAlive(pid))

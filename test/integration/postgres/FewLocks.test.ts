@@ -19,7 +19,7 @@ describe("a server with max_locks_per_transaction = 10", () => {
         const path = yield* Effect.acquireRelease(
           Effect.sync(() => {
             const made = mkdtempSync(join(tmpdir(), "tributary-locks-"))
-            // As root, the server runs as another user, who has to pass.
+            // If the test runs as root, the server runs as another user, which needs access to the folder.
             chmodSync(made, 0o755)
             return made
           }),
@@ -39,7 +39,7 @@ describe("a server with max_locks_per_transaction = 10", () => {
             const [setting] = yield* sql<{
               locks: string
             }>`select current_setting('max_locks_per_transaction') as locks`
-            assert.strictEqual(setting?.locks, "10", "the server was started anew")
+            assert.strictEqual(setting?.locks, "10", "the server was restarted")
             yield* Migrations.migrate()
             const tables = [...serviceV2.resources.values()].map((resource) => tableOf(resource))
             yield* TablePlan.apply(tables)

@@ -20,7 +20,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 
-/** The migrations of this package, and one after them that changes a table which the engine uses. */
+/** The migrations of this package, and one more that changes a table of the engine. */
 const withOneMore = Effect.tap(folder, (path) =>
   Effect.sync(() => {
     cpSync(folderDefault, path, { recursive: true })
@@ -31,7 +31,7 @@ const withOneMore = Effect.tap(folder, (path) =>
   })
 )
 
-/** A session with an open transaction that has read this, as a dump has. */
+/** A session with an open transaction that has run this statement, as a dump does. */
 const reading = (statement: string) =>
   Effect.gen(function* () {
     const client = yield* connect(yield* Database)
@@ -46,7 +46,7 @@ const reading = (statement: string) =>
 
 const end = (client: pg.Client) => query(client, "end", "commit")
 
-/** What is logged while it runs. */
+/** The log lines of an effect. */
 const logging = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const lines: Array<string> = []
@@ -61,7 +61,7 @@ const blocked = (sql: SqlClient, pid: number) =>
     Effect.retry({ times: 10_000 })
   )
 
-/** Runs a statement again and again; answers the longest time one took, in ms. */
+/** Repeats a statement. Returns the longest duration of one in milliseconds. */
 const longest = (statement: string, isOver: () => boolean) =>
   Effect.gen(function* () {
     const client = yield* connect(yield* Database)
@@ -143,7 +143,7 @@ describe.concurrent("a migration behind an open transaction", () => {
         yield* Effect.sleep(1_500)
         yield* end(first.client)
         yield* blocked(sql, second.pid)
-        // From here on the migration holds `a` while it waits for `b`: for what is left of its two seconds.
+        // From here on the migration holds the lock of `a` and waits for `b`, for the rest of its two seconds.
         const began = performance.now()
         yield* sql`select * from a`
         assert.isBelow(performance.now() - began, 1_200)

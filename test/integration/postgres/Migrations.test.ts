@@ -153,7 +153,7 @@ describe("migrate", () => {
         const error = yield* refused(folder)
         assert.strictEqual(
           error.message,
-          "migration 0001_first.sql was changed after it was applied: undo the change and put it into a new file"
+          "migration 0001_first.sql was changed after it was applied: undo the change and make it in a new file"
         )
       })
     )
@@ -266,8 +266,8 @@ describe("migrate", () => {
 })
 
 /**
- * Statements that hold a lock as long as a table is large: a rewrite, a check of all rows, an index. Readers and writers
- * of the running version would wait that long.
+ * Statements that lock a table for a time that grows with its size: a rewrite, a check of all rows, an index. Readers
+ * and writers of the running version would wait that long.
  */
 const heldLong: ReadonlyArray<readonly [pattern: RegExp, instead: string]> = [
   [/\balter (column )?\S+ (set data )?type\b/i, "add a column and fill it in batches"],
@@ -285,7 +285,10 @@ const heldLong: ReadonlyArray<readonly [pattern: RegExp, instead: string]> = [
 
 const createdIn = (sql: string) => [...sql.matchAll(/create table (?:if not exists )?(\S+)/gi)].map(([, name]) => name!)
 
-/** What a file may not do, unless the lines above the statement say why it is short: `-- short: a row per company`. */
+/**
+ * Forbidden statements of a file. A comment above a statement can allow it with a reason: `-- short: a row per
+ * company`.
+ */
 const longHeld = (sql: string): ReadonlyArray<string> => {
   const created = createdIn(sql)
   return sql

@@ -8,7 +8,7 @@ import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import * as pgbouncer from "../../support/pgbouncer.ts"
 import { freshDatabase } from "../../support/postgres.ts"
 
-/** What a program meets that connects as ours do. */
+/** The result of connecting as the program does. */
 const connecting = (url: Redacted.Redacted) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

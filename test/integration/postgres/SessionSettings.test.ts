@@ -1,4 +1,4 @@
-/** Settings of a database or a role: each gives correct rows or an error that names the setting. */
+/** Settings of a database or a role. With each of them rows are correct, or an error names the setting. */
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import { makeWorld } from "../../support/world.ts"
 
 const resources = ["customers", "items", "invoices", "invoicelines"]
 
-/** A setting that changes how values are read or written, how a transaction behaves, or what a name means. */
+/** Settings that change how values are read or written, how a transaction behaves, or how names are resolved. */
 const odd: Readonly<Record<string, string>> = {
   default_transaction_isolation: "serializable",
   default_transaction_deferrable: "on",

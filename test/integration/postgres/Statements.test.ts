@@ -17,7 +17,7 @@ interface Declared {
   readonly statement: Statement.Statement<ReadonlyArray<Statement.Type>, Statement.Columns>
 }
 
-/** The exported statements of all modules, and how many statements each of the files declares. */
+/** The exported statements of all modules, and the number of statements that each file declares. */
 const declared = async (): Promise<ReadonlyArray<Declared>> => {
   const found: Array<Declared> = []
   for (const file of globSync("src/**/*.ts", { cwd: root })) {
@@ -47,7 +47,7 @@ interface Described {
   readonly fields: ReadonlyArray<Field>
 }
 
-/** The messages of the protocol that `pg` has and its types do not. */
+/** Protocol messages of `pg` that its types omit. */
 interface Wire {
   readonly parse: (query: { readonly text: string; readonly name: string }) => void
   readonly describe: (of: { readonly type: "S"; readonly name: string }) => void
@@ -114,7 +114,7 @@ describe("every named SQL statement", () => {
       assert.deepStrictEqual(
         names.filter((name, index) => names.indexOf(name) !== index),
         [],
-        "a name stands for one statement"
+        "a name belongs to one statement"
       )
       const problems: Array<string> = []
       for (const { file, statement } of statements) {

@@ -15,7 +15,7 @@ import type { Generated } from "kysely"
 import * as Query from "./Query.ts"
 `
 
-/** As the drivers answer them. */
+/** The types that the drivers return. */
 const typeOf: Readonly<Record<string, string>> = {
   bigint: "bigint",
   integer: "number",
@@ -36,7 +36,7 @@ interface Column {
   readonly type: string
   readonly isNullable: boolean
   readonly hasDefault: boolean
-  /** The condition of a check of this column alone. */
+  /** The condition of a check constraint on this column alone. */
   readonly check: string | null
 }
 
@@ -55,7 +55,7 @@ const textOf = (columns: ReadonlyArray<Column>): string => {
   return `${head}\nexport interface ControlTables {\n${members.join("")}}\n\nexport const control = Query.k<ControlTables>()\n`
 }
 
-/** The formatter breaks long lines. */
+/** Text without white space and leading bars, because the formatter breaks long lines. */
 const withoutLayout = (text: string) => text.replace(/[\s|]+/g, "")
 
 describe("the generated types in src/postgres/Tables.ts", () => {

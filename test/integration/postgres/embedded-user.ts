@@ -1,7 +1,8 @@
 /**
  * A process that uses the embedded Postgres: `node embedded-user.ts <root> [port] [durable]`.
  *
- * Prints one JSON line when it is in, and leaves when its input ends or on SIGTERM. Killed with -9 it leaves nothing.
+ * Prints one JSON line when it is connected, and ends when its input ends or on SIGTERM. A kill with -9 runs no
+ * finalizers.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Effect from "effect/Effect"

@@ -14,7 +14,7 @@ import { type EmbeddedServer, start } from "../../../src/postgres/EmbeddedPostgr
 export const program = fileURLToPath(new URL("./embedded-user.ts", import.meta.url))
 export const isRoot = process.getuid?.() === 0
 
-/** A place for one server; what a failed test left running in it is killed. */
+/** A folder for one server. A server that a failed test left running is killed. */
 export const emptyRoot = Effect.acquireRelease(
   Effect.sync(() => {
     const folder = mkdtempSync(join(tmpdir(), "tributary-embedded-"))
@@ -25,12 +25,12 @@ export const emptyRoot = Effect.acquireRelease(
     Effect.gen(function* () {
       const pid = serverPid(root)
       if (pid !== undefined && isAlive(pid)) process.kill(pid, "SIGQUIT")
-      if (pid !== undefined) yield* eventually("the server to end", () => !isAlive(pid))
+      if (pid !== undefined) yield* eventually("the end of the server", () => !isAlive(pid))
       rmSync(join(root, ".."), { recursive: true, force: true })
     })
 )
 
-/** The same with a cluster in it: a copy of one that is made once, which is faster than initdb. */
+/** A folder with a cluster: a copy of one that is created once, which is faster than initdb. */
 export const temporaryRoot = Effect.tap(emptyRoot, (root) =>
   Effect.sync(() => execFileSync("cp", ["-a", template, root]))
 )
@@ -58,7 +58,7 @@ export const isAlive = (pid: number): boolean => {
 }
 
 export const eventually = (what: string, check: () => boolean): Effect.Effect<void> =>
-  Effect.suspend(() => (check() ? Effect.void : Effect.fail(`waited in vain for ${what}`))).pipe(
+  Effect.suspend(() => (check() ? Effect.void : Effect.fail(`timed out: ${what}`))).pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 500 }),
     Effect.orDie
   )
@@ -66,7 +66,7 @@ export const eventually = (what: string, check: () => boolean): Effect.Effect<vo
 interface User {
   readonly child: ReturnType<typeof spawn>
   readonly entered: { readonly pid: number; readonly port: number; readonly adopted: boolean }
-  /** Closes its input and waits for it to go. */
+  /** Closes the input of the process and waits for its exit. */
   readonly leave: Effect.Effect<number | null>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
 }

@@ -302,7 +302,8 @@ describe("reconcile in rare cases", () => {
         receives()
         const kill = (change: (inner: Subscriptions) => Partial<Subscriptions>) =>
           Effect.exit(Reconcile.reconcile(withSubscriptions(company, change), { url: receiver }))
-        // While the log is read, after the test, and after enabling was answered but not yet written down.
+        // Killed while the log is read, after the test delivery, and after the subscription was enabled but before that
+        // was stored.
         yield* kill(() => ({ deliveries: () => Effect.interrupt }))
         assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "disabled" && lasts))
         yield* kill(() => ({ update: () => Effect.interrupt }))
@@ -312,7 +313,7 @@ describe("reconcile in rare cases", () => {
           update: (one, change) => Effect.andThen(inner.update(one, change), Effect.interrupt)
         }))
         assert.isNull(call("GET", `/webhooks/${id}`).body["disableddate"])
-        // While the resource is read.
+        // Killed while the resource is read.
         yield* Effect.exit(
           Reconcile.reconcile(
             { ...company, connector: { ...company.connector, page: () => Effect.interrupt } },

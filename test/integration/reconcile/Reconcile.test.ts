@@ -56,10 +56,10 @@ describe("reconcile", () => {
         assert.lengthOf(reads, 1)
         assert.match(reads[0]!, /^GET \/customers\?.*modifiedsince=/)
         assert.isTrue(yield* equal("customers"))
-        // The entry stays in the log, and is no news.
+        // The entry stays in the log, but is not new.
         assert.strictEqual((yield* check).opened, 0)
         assert.deepStrictEqual(yield* gaps, [])
-        // A log whose clock was set back is read to its end: what is new in it is found, and what is known is not.
+        // A log whose clock was set back is read to its end. New entries are found, and known ones are skipped.
         customer("LATER")
         yield* cycles(1)
         yield* sql`delete from tributary.inbox where company = ${name}`
@@ -75,7 +75,7 @@ describe("reconcile", () => {
     it.effect("opens no gap for an abandoned event that is in the inbox", () =>
       Effect.gen(function* () {
         const { check, customer, cycles, server, store, sql, name } = yield* settled()
-        // Stored, and the answer lost, three times.
+        // The event is stored and its response lost, three times.
         server.reply(async ({ body }) => {
           await store(body)
           return null
@@ -123,7 +123,7 @@ describe("reconcile", () => {
           [first!.resource, first!.lasts, first!.reason],
           ["customers", true, "a test delivery was answered 502: no such tunnel"]
         )
-        // The dropped events' own gap, of those that were abandoned, is closed meanwhile.
+        // The gap of the abandoned events is closed meanwhile.
         assert.deepStrictEqual(
           (yield* gaps).map(({ resource, cause }) => [resource, cause]),
           [
@@ -131,13 +131,13 @@ describe("reconcile", () => {
             ["items", "disabled"]
           ]
         )
-        // Not tested again at once.
+        // The subscription is not tested again immediately.
         const tests = () => requests.filter((request) => request.endsWith("/test")).length
         assert.strictEqual(tests(), 1)
         yield* check
         assert.strictEqual(tests(), 1)
 
-        // Another server answers at the address.
+        // A different server responds at the address.
         server.reply(() => 200)
         yield* advance(3600)
         assert.deepStrictEqual((yield* check).reenabled, [])
@@ -148,7 +148,7 @@ describe("reconcile", () => {
         customer("DROPPED TOO")
         yield* check
         assert.strictEqual(tests(), 2)
-        // A receiver that has just begun is a reason to try before the pause is over.
+        // A receiver that has just started causes a test before the pause is over.
         yield* Processes.heartbeat(`receiver of ${name}`, [name])
         const back = yield* check
         assert.strictEqual(tests(), 3)
@@ -218,12 +218,12 @@ describe("reconcile", () => {
         customer("READ BY A SYNC")
         yield* cycles(3)
         receives()
-        // Found, and the read fails: the gap stays open and says why.
+        // The gap is found and the read fails: the gap stays open with the reason.
         server.control("POST", "/faults", { rules: [{ path: "/customers", kind: "status", status: 500, times: 1 }] })
         const failed = yield* check
         assert.deepStrictEqual([failed.opened, failed.open, failed.needsEarlyCheck], [1, 1, true])
         assert.match((yield* gaps)[0]!.reason!, /the service failed \(500/)
-        // Not tried again before its time.
+        // The read is not retried before its time.
         const before = requests.length
         yield* check
         assert.isEmpty(requests.slice(before).filter((request) => request.startsWith("GET /customers")))

@@ -31,14 +31,14 @@ describe("reconcile of unobserved delivery gaps", () => {
         const { check, cycles, asked, server, companyId, sql, name } = yield* settled()
         server.reply(() => 204)
         for (let block = 0; block < 10; block += 1) {
-          // A token may write so much in a minute, and the clock stands.
+          // A new token for each block: the rate limit applies to a token, and the clock is stopped.
           const call = server.caller(server.token({ company: Number(companyId) }))
           for (let n = 0; n < 410; n += 1) {
             assert.strictEqual(call("POST", "/customers", { customercode: `BURST ${block} ${n}` }).status, 201)
           }
         }
         yield* cycles(1)
-        // Stored in the inbox one by one.
+        // Every event is stored in the inbox.
         const ids = JSON.stringify(server.sent.map(({ envelope }) => envelope["id"]))
         yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
           select ${name}, id, 'customers.created', tributary.now(), '', 'done', tributary.now()
@@ -207,7 +207,7 @@ describe("reconcile of unobserved delivery gaps", () => {
           item("BEHIND")
           yield* cycles(1)
           receives()
-          // Between two looks.
+          // Between two checks.
           call("PATCH", `/webhooks/${id}`, { paused: true })
           yield* advance(60)
           yield* cycles(1)
@@ -256,7 +256,7 @@ describe("reconcile of unobserved delivery gaps", () => {
           ]
         )
         server.control("POST", "/faults", { rules: [] })
-        // An event that the source has dropped without an entry in its log.
+        // The source has dropped an event without an entry in its log.
         call("PATCH", `/webhooks/${id}`, { paused: true })
         customer("DROPPED")
         call("PATCH", `/webhooks/${id}`, { paused: false })
@@ -265,7 +265,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         assert.isTrue(yield* equal("customers"))
         assert.isNull((yield* standing).problem)
 
-        // The list can be read, and the log cannot.
+        // The list of subscriptions is readable, and the log is not.
         const blind = withSubscriptions(company, () => ({ deliveries: () => Effect.fail(noLog) }))
         const often = Reconcile.reconcile(blind, { url: receiver, checkInterval: Duration.minutes(5) })
         yield* advance(1_200)
@@ -304,7 +304,9 @@ describe("reconcile of unobserved delivery gaps", () => {
 
     it.effect("reads at once after a pause, and closes the gap after a second read past the overlap", () =>
       Effect.gen(function* () {
-        const { check, customer, equal, gaps, call, id, advance, asked, sync } = yield* world({ overlapMs: 300_000 })
+        const { check, customer, equal, gaps, call, id, advance, asked, sync } = yield* world({
+          overlap: Duration.seconds(300)
+        })
         yield* check
         yield* advance(301)
         assert.strictEqual((yield* check).open, 0)
@@ -376,13 +378,13 @@ describe("reconcile of unobserved delivery gaps", () => {
         const before = looks
         yield* Effect.repeat(Effect.sleep(5), { until: () => looks >= before + 3, times: 2_000 })
         assert.isAtLeast(looks, before + 3)
-        // Another process does not read it as well.
+        // Another process does not read the resource as well.
         const other = yield* Reconcile.reconcile(company, { url: receiver })
         assert.isTrue(
           other._tag === "Busy" ||
             (other._tag === "Checked" && other.repaired.every(({ resource }) => resource === "items"))
         )
-        // What takes reading all of it is read beside what hangs.
+        // Gaps that need a full scan are read while the other read hangs.
         const open = sql<{ resource: string }>`
           select resource from tributary.delivery_gaps where company = ${name} and cause = 'acknowledged_not_stored' and closed_at is null order by 1`
         yield* Effect.repeat(Effect.andThen(Effect.sleep(20), open), {
@@ -414,7 +416,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         const [grown] = yield* sql<{ attempts: number; due: boolean; events: ReadonlyArray<string> }>`
           select attempts, next_attempt_at <= tributary.now() as due, events from tributary.delivery_gaps where company = ${name} and cause = 'abandoned'`
         assert.deepStrictEqual(grown, { attempts: 3, due: false, events: ["a", "b"] })
-        // It ends: then it is time.
+        // The lasting gap ends: the read is due at once.
         yield* DeliveryGaps.open(name, [
           { ...gap, resource: "customers", cause: "unobserved", lasts: true, events: [] }
         ])
@@ -430,7 +432,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         yield* sql`update tributary.runs set requests = 60 where id = ${runId}`
         const dearer = yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, 10)
         assert.isAbove(dearer, 15 * 60_000)
-        // One was under way when the machine went down for a week.
+        // A run was active when the machine stopped for a week.
         yield* sql`insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
           values (${companyId}, 'items', 'live', 'full', 'abandoned', 99, tributary.now() - interval '7 days', tributary.now())`
         assert.isAtMost(yield* DeliveryGaps.fullScanDelay(companyId, "items", 1 / 3, null), 60_000)
@@ -443,14 +445,14 @@ describe("reconcile of unobserved delivery gaps", () => {
         subscribe(call, events)
         yield* check
         call("PATCH", `/webhooks/${id}`, { enabled: false })
-        // The event is in the inbox, whatever is made of the answer (H-14).
+        // The event is in the inbox, whatever the response reports (H-14).
         const unread = withSubscriptions(company, (inner) => ({
           test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
         }))
         const told = yield* Reconcile.reconcile(unread, { url: receiver })
         assert.isTrue(told._tag === "Checked" && told.reenabled.join() === id)
         assert.deepStrictEqual(yield* gaps, [])
-        // Where it fails it is left alone for a while.
+        // After a failure it is not tested again for a while.
         call("PATCH", `/webhooks/${id}`, { enabled: false })
         const failing = withSubscriptions(company, () => ({ update: () => Effect.fail(noLog) }))
         const tests = () => requests.filter((request) => request.endsWith("/test")).length

@@ -26,6 +26,7 @@ import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import { eventServer, receiver, type Reply, subscribe } from "../../reference-server/eventsSupport.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
+import { store as storeEvent } from "../../support/storing.ts"
 
 const everyTable = new Map(
   ["customers", "items", "orders", "orderlines"].map((path) => [path, tableOf(serviceV2.resources.get(path)!)] as const)
@@ -33,7 +34,7 @@ const everyTable = new Map(
 export const customers = ["customers.created", "customers.updated"]
 export const events = [...customers, "items.created", "items.updated"]
 
-/** The warehouse's clock can be moved, as the server's can. */
+/** Makes the warehouse's clock movable, like the server's. */
 const movable = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create table public.ahead (by interval not null)`
@@ -59,11 +60,11 @@ export interface WorldOptions {
   readonly events?: ReadonlyArray<string>
   /** The synced resources; by default customers and items. */
   readonly resources?: ReadonlyArray<string>
-  /** How late the source may show a record; by default not at all. */
-  readonly overlapMs?: number
+  /** The longest delay after which the source shows a record; by default none. */
+  readonly overlap?: Duration.Duration
 }
 
-/** A company of its own with its server; what is synced is loaded, and it listens to that. */
+/** A new company with its server. Its resources are loaded, and its subscription covers them. */
 export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const tables = new Map((options.resources ?? ["customers", "items"]).map((path) => [path, everyTable.get(path)!]))
   const sql = yield* SqlClient.SqlClient
@@ -106,7 +107,17 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
     if (!isEvent(event)) return Promise.resolve(400)
     const { id: eventId, type: eventType, resource, recordId, stamp, occurredAt } = event
     return Effect.runPromise(
-      inbox.store({ company: name, eventId, eventType, resource, recordId, stamp, occurredAt, sentAt: 0, body }).pipe(
+      storeEvent(inbox, {
+        company: name,
+        eventId,
+        eventType,
+        resource,
+        recordId,
+        stamp,
+        occurredAt,
+        sentAt: 0,
+        body
+      }).pipe(
         Effect.as(204),
         Effect.orElseSucceed(() => 503)
       )
@@ -119,20 +130,13 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
     name,
     connector,
     tables: Effect.succeed(tables),
-    engine: { ...engineDefault, overlapMs: options.overlapMs ?? 0 },
+    engine: { ...engineDefault, overlap: options.overlap ?? Duration.zero },
     batchRecordsMax: 1000,
     events: options.resources === undefined ? events : (options.events ?? events)
   }
   const sync = (resource: string) =>
-    syncResource({
-      companyId,
-      connector,
-      table: tables.get(resource)!,
-      full: false,
-      acceptDeletions: false,
-      batchRecordsMax: 1000
-    })
-  /** One who looks each five minutes. */
+    syncResource({ companyId, connector, table: tables.get(resource)! }, { batchRecordsMax: 1000 })
+  /** A check with an interval of five minutes. */
   const checkOften = Effect.flatMap(
     Reconcile.reconcile(company, { url: receiver, checkInterval: Duration.minutes(5) }),
     (result) => (result._tag === "Checked" ? Effect.succeed(result) : Effect.die(result._tag))
@@ -158,7 +162,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
     const told = call("POST", "/items", { sku, description: sku, price: "1", glaccount: "Sales" })
     assert.strictEqual(told.status, 201, told.text)
   }
-  /** Both clocks go on. */
+  /** Advances both clocks. */
   const advance = (seconds: number) =>
     Effect.andThen(
       Effect.promise(() => server.advance(seconds)),
@@ -168,7 +172,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
     Effect.promise(async () => {
       for (let done = 0; done < count; done += 1) await server.cycle()
     })
-  /** Requests made by an effect. */
+  /** The requests of an effect. */
   const asked = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
       const before = requests.length
@@ -205,7 +209,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   }
 })
 
-/** A world after the first check of its subscription, with every gap closed. */
+/** A company after the first check of its subscription, with every gap closed. */
 export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) {
   const made = yield* world(options)
   yield* made.check
@@ -213,7 +217,7 @@ export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) 
   return made
 })
 
-/** A connector whose subscriptions do something else. */
+/** A connector with changed subscription operations. */
 export const withSubscriptions = (
   company: Company,
   change: (inner: Subscriptions) => Partial<Subscriptions>
@@ -225,7 +229,7 @@ export const withSubscriptions = (
   }
 })
 
-/** Its delivery log has no end; `pages` answers how many of it were asked for. */
+/** A company whose delivery log is endless. `pages` returns the number of requested pages. */
 export const endlessLog = (company: Company) => {
   let pages = 0
   const endless = withSubscriptions(company, () => ({

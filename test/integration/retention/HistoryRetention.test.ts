@@ -17,7 +17,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
   it.effect("deletes versions replaced before the limit, never the current one, and nothing without a limit", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // 6,000 records with three earlier versions each, more than a batch: replaced 300, 200 and 10 days ago.
+      // 6,000 records with three earlier versions each, more than a batch. The versions were replaced 300, 200 and 10
+      // days ago.
       yield* sql.unsafe(
         `insert into ${table.superseded} ("_company_id", "id", "_version", "_origin", "_observed_at", "_valid_to")
          select 1 + n % 2, n, v, 'scan', tributary.now() - interval '400 days',

@@ -30,7 +30,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("retentio
       assert.deepStrictEqual(first, { events: 12_000, dead: 3_000, gaps: 1, processes: 2 })
       assert.deepStrictEqual(yield* InboxRetention.remove({ retention }), { events: 0, dead: 0, gaps: 0, processes: 0 })
       assert.deepInclude(yield* InboxRetention.remove({ retention, resolvedMax: 100 }), { events: 5_900, dead: 0 })
-      // The oldest of the dead go first.
+      // The oldest dead letters are deleted first.
       assert.deepInclude(yield* InboxRetention.remove({ retention, deadMax: 2_500 }), { events: 0, dead: 3_500 })
       const [oldest] = yield* sql<{ readonly days: number }>`
         select extract(day from tributary.now() - min(resolved_at))::int as days from tributary.inbox where state = 'dead_letter'`

@@ -56,7 +56,7 @@ describe("a push after outbox retention", () => {
           })
           const sent = spans().find(({ parentSpanId }) => parentSpanId === call!.spanId)
           assert.strictEqual(attributesOf(sent!)["http.request.method"], "POST")
-          assert.strictEqual((yield* push).known, count, "while its rows stand it is known")
+          assert.strictEqual((yield* push).known, count, "while its rows exist the push is known")
 
           yield* world.query(
             "update tributary.outbox set created_at = created_at - interval '100 days', resolved_at = resolved_at - interval '100 days'"

@@ -25,10 +25,10 @@ const nothing = {
 const ask = <Row extends object>(text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, []))
 
-/** Statements, one after the other. */
+/** Runs statements one after the other. */
 const tell = (text: string) => Effect.forEach(text.split(";"), (statement) => ask(statement), { discard: true })
 
-/** Numbers of rows, in order. */
+/** Row ids in order. */
 const ids = (text: string) => Effect.map(ask<{ id: string }>(text), (rows) => rows.map(({ id }) => Number(id)))
 
 const ago = (days: number | string) => `(tributary.now() - make_interval(days => ${days}))`
@@ -36,8 +36,8 @@ const ago = (days: number | string) => `(tributary.now() - make_interval(days =>
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retention", (it) => {
   it.effect("keeps of 100,000 runs those that status, explain and open quarantine need", () =>
     Effect.gen(function* () {
-      // Resource a: 90,000 incremental runs, every day a thousand, none near the limit; every 10,000th is a full scan.
-      // Resource b fails always.
+      // Resource a: 90,000 incremental runs, a thousand per day, none near the limit; every 10,000th is a full scan.
+      // Resource b: only its first two runs succeed.
       yield* tell(
         `insert into tributary.runs (company_id, resource, lane, kind, status, fence, started_at, finished_at)
          select 1, 'a', 'live', case when n % 10000 = 0 then 'full' else 'incremental' end, 'done', n,
@@ -70,24 +70,24 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
       assert.deepStrictEqual(
         before.filter((id) => !left.has(id)),
         [],
-        "young runs and those that go on stay"
+        "young runs and active runs stay"
       )
       const old = yield* ids(
         "select id from tributary.runs where finished_at < tributary.now() - interval '30 days' and resource = 'a' and company_id = 1"
       )
-      // The newest 20 of it are young; the last full scan is its run 90,000.
+      // The newest 20 runs of resource a are young. Its last full scan is its run 90,000.
       assert.deepStrictEqual(old, [77], "the run of the open quarantine")
       const b = yield* ids("select fence as id from tributary.runs where resource = 'b' order by id")
       assert.deepStrictEqual(
         b,
         [1, 2, ...Array.from({ length: 20 }, (_, index) => 9971 + index)],
-        "the last full scan, the last run that went well, and the newest twenty"
+        "the last full scan, the last successful run, and the newest twenty"
       )
       assert.strictEqual((yield* ids("select id from tributary.runs where company_id = 2")).length, 9)
       assert.deepStrictEqual(
         yield* ids("select record_id as id from tributary.quarantine order by id"),
         [71, 73, 75, 77, 79],
-        "open quarantine, and what was resolved lately"
+        "open quarantine entries, and recently resolved ones"
       )
       assert.deepStrictEqual(yield* Retention.pass(settings), nothing)
     })
@@ -95,8 +95,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
 
   it.effect("keeps of 100,000 pushed records those that are rejected, open or young", () =>
     Effect.gen(function* () {
-      // Pushes 1 to 5 hold 10,000 records each: 1 is done with, 2 holds a refused one, 3 is not finished, 4 is young,
-      // 5 was finished long ago with one record that was settled lately.
+      // Pushes 1 to 5 have 10,000 records each: 1 is finished, 2 has a rejected record, 3 is unfinished, 4 is young, 5
+      // finished long ago, with one record that was resolved recently.
       yield* tell(
         `insert into tributary.pushes (company, resource, operation, source, content_hash, record_count, created_at, finished_at)
          select 'main', 'a', 'create', 'file', n::text, 10000, ${ago(90)},
@@ -124,7 +124,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
         ...nothing,
         outbox: 10_000 + 9_999 + 49_988,
         pushes: 1,
-        // The calls of 80 days ago but the one that settled the refused record.
+        // The push requests of 80 days ago, except the one with the rejected record.
         calls: 299
       })
       const left = yield* ask<{ push: string; rows: number }>(
@@ -147,7 +147,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("retentio
         ),
         [41]
       )
-      // Nothing goes while the source may know its key, whatever is asked for.
+      // No row is deleted while the source may know its key, whatever the setting.
       yield* tell(
         `insert into tributary.outbox (company, resource, externalid, record, state, outcome, resolved_at)
          values ('main', 'b', 'young', '{}', 'done', 'created', tributary.now() - interval '47 hours')`

@@ -31,7 +31,7 @@ const freePort = Effect.gen(function* () {
   return port
 })
 
-/** A route to the warehouse that can be cut: its port refuses connections meanwhile. */
+/** A route to the warehouse that can be cut. While it is cut, its port refuses connections. */
 const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
   const url = new URL(databaseUrl)
   const { hostname, port: realPort } = url
@@ -62,7 +62,7 @@ interface Attempt {
   readonly responsecode: number | null
 }
 
-/** An installation with orders in the warehouse and a place to receive at. */
+/** An installation with orders in the warehouse and an address of a receiver. */
 const makeReceiving = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
   const port = yield* freePort
@@ -101,7 +101,7 @@ dashboard: { listen: off }
       assert.strictEqual(result.code, 0, result.stderr)
       return result
     })
-  /** Starts it; `ready` is its line. What it says is kept. */
+  /** Starts the process. `ready` is its line. Its output is kept. */
   const serve = (more: Readonly<Record<string, string>> = {}) =>
     Effect.sync(() => {
       const command = world.command(["serve", "--json"], { ...env, ...more })
@@ -126,7 +126,7 @@ dashboard: { listen: off }
     })
 
   let number = 0
-  /** A new order for the customer of another one, through the API; answers its number. */
+  /** Creates an order for the customer of another one through the API. Returns its id. */
   const order = Effect.promise(async () => {
     const call = async (method: string, path: string, body?: object) => {
       const response = await fetch(`${world.reference.baseUrl}${path}`, {
@@ -204,7 +204,7 @@ describe("tributary serve", () => {
             yield* first.ready,
             JSON.stringify({ ready: true, listening: `https://127.0.0.1:${port}`, dashboard: null, link: null })
           )
-          // Retention removes events that were resolved longer ago than they are kept, and no others.
+          // Retention removes events that were resolved longer ago than the retention period, and no others.
           yield* until(
             "the removal of old events",
             world.query<{ readonly event_id: string }>("select event_id from tributary.inbox order by event_id"),
@@ -236,7 +236,8 @@ describe("tributary serve", () => {
           const three = yield* order
           assert.deepStrictEqual(statusOf(yield* cycle), [null])
 
-          // The source is away when it comes back: what is delivered is stored all the same, and acted on afterwards.
+          // After the restart the source is unreachable. Deliveries are stored all the same, and processed when it is
+          // reachable.
           yield* world.control("POST", "/faults", { rules: [{ kind: "reset" }] })
           const second = yield* serve()
           yield* second.ready
@@ -256,7 +257,7 @@ describe("tributary serve", () => {
           const [receiver] = yield* world.query<{ count: number }>(
             "select count(*)::int as count from tributary.processes where stopped_at is not null"
           )
-          assert.strictEqual(receiver!.count, 1, "the one that was told to end said so, the killed one could not")
+          assert.strictEqual(receiver!.count, 1, "the stopped process reported its end, the killed one could not")
           silent()
         })
       ),
@@ -271,8 +272,10 @@ describe("tributary serve", () => {
           const { world, run, serve, order, cycle, arrives, ask, silent } = yield* makeReceiving
           const way = yield* cuttable(world.databaseUrl)
           const serving = yield* serve({ DATABASE_URL: way.url })
-          yield* until("it listens", ask("GET", "/healthz"), ({ status }) => status === 200)
-          yield* until("it says so", Effect.sync(serving.told), (text) => text.includes("answered 503 until"))
+          yield* until("the process listens", ask("GET", "/healthz"), ({ status }) => status === 200)
+          yield* until("the process reports the outage", Effect.sync(serving.told), (text) =>
+            text.includes("answered 503 until")
+          )
           assert.strictEqual((yield* ask("GET", "/readyz")).status, 503)
           const early = yield* ask("POST", "/hooks/north", "{}")
           assert.deepStrictEqual([early.status, early.retryAfter], [503, "10"])
@@ -285,7 +288,7 @@ describe("tributary serve", () => {
           assert.deepStrictEqual(statusOf(yield* cycle), [204])
           yield* arrives(one)
 
-          // The reader of the log has closed its pipe: later log lines are lost, and nothing else is.
+          // The reader of the log has closed its pipe. Later log lines are lost, and nothing else is.
           serving.child.stderr!.destroy()
           serving.child.stdout!.destroy()
           yield* way.cut
@@ -293,7 +296,7 @@ describe("tributary serve", () => {
           assert.deepStrictEqual(statusOf(yield* cycle), [503])
           assert.strictEqual((yield* ask("GET", "/healthz")).status, 200)
           yield* way.mend
-          yield* until("it can store again", ask("GET", "/readyz"), ({ status }) => status === 200)
+          yield* until("the process is ready again", ask("GET", "/readyz"), ({ status }) => status === 200)
           assert.deepStrictEqual(statusOf(yield* cycle), [204])
           yield* arrives(two)
           const three = yield* order

@@ -16,7 +16,7 @@ const firstLine = ({ child }: CommandRun) =>
   Effect.callback<string>((resume) => {
     const lines = createInterface({ input: child.stdout! })
     lines.once("line", (line) => resume(Effect.succeed(line)))
-    lines.once("close", () => resume(Effect.die(new Error("it ended before it was ready"))))
+    lines.once("close", () => resume(Effect.die(new Error("the process exited before it was ready"))))
   })
 
 const stopped = (command: CommandRun) =>
@@ -34,7 +34,7 @@ dashboard: { listen: off }
 schedule: { default: { every: 1h } }
 `
 
-/** Starts `serve` and stops it with the scope; answers where it listens. */
+/** Starts `serve` and stops it with the scope. Returns its addresses. */
 const serving = (world: World, token: string, env: Readonly<Record<string, string>> = {}) =>
   Effect.gen(function* () {
     const command = yield* Effect.acquireRelease(
@@ -99,13 +99,13 @@ describe("the metrics, traces and logs", () => {
               "tributary_webhook_stale_age_seconds",
               "tributary_budget_held_by"
             ],
-            "nothing was delivered, and no source asked for a pause"
+            "no event was delivered, and no source requested a pause"
           )
           for (const [name, { help, type }] of last) {
             assert.isAbove(help.length, 10, name)
             assert.strictEqual(type === "counter", name.endsWith("_total"), name)
           }
-          // What it says is so.
+          // The values are correct.
           const [counted] = yield* world.query<{ rows: number; requests: number }>(
             `select (select count(*) from erp.orders where "_deleted_at" is null)::int as rows,
                     (select sum(requests) from tributary.runs)::int as requests`
@@ -122,12 +122,7 @@ describe("the metrics, traces and logs", () => {
             valueOf(last, "tributary_records_total", { company: "north", change: "inserted" })!,
             counted!.rows
           )
-          assert.closeTo(
-            valueOf(last, "process_start_time_seconds", {})!,
-            Date.now() / 1000,
-            120,
-            "the time that it began"
-          )
+          assert.closeTo(valueOf(last, "process_start_time_seconds", {})!, Date.now() / 1000, 120, "the start time")
           assert.strictEqual((yield* stopped(command)).code, 0)
         })
       ),
@@ -147,7 +142,7 @@ describe("the metrics, traces and logs", () => {
             OTEL_EXPORTER_OTLP_HEADERS: "x-key=collector-key-1",
             OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test"
           }
-          // The service is out of order for one request, which goes again.
+          // The service fails one request, which is retried.
           yield* world.control("POST", "/faults", {
             rules: [{ kind: "status", status: 503, path: "/customers", times: 1 }]
           })
@@ -193,7 +188,7 @@ describe("the metrics, traces and logs", () => {
           const isStatement = (span: (typeof found)[number]) => "db.query.text" in attributesOf(span)
           assert.isAbove(found.filter(isStatement).length, 10)
           const alone = found.filter((span) => isStatement(span) && span.parentSpanId === undefined)
-          assert.deepStrictEqual(alone, [], "statements of nobody's run are not told")
+          assert.deepStrictEqual(alone, [], "statements outside a run are not traced")
           for (const resource of resources()) {
             const attributes = attributesOf(resource)
             assert.strictEqual(attributes["service.name"], "tributary")
@@ -201,7 +196,7 @@ describe("the metrics, traces and logs", () => {
           }
           assert.isTrue(posts.every(({ headers }) => headers["x-key"] === "collector-key-1"))
 
-          // An event that waits is acted on by a service, which also has a log.
+          // `serve` processes a waiting event, and exports its log too.
           const { command } = yield* serving(world, token, { ...otlp, OTEL_SERVICE_NAME: "north-etl" })
           const [order] = yield* world.query<{ id: string }>("select min(id)::text as id from erp.orders")
           yield* world.query(
@@ -243,7 +238,7 @@ describe("the metrics, traces and logs", () => {
             assert.notInclude(bytes, secret)
           }
 
-          // Without saying how, it is protobuf, as OpenTelemetry has it.
+          // The default protocol is protobuf, as in OpenTelemetry.
           posts.length = 0
           assert.strictEqual(
             (yield* world.run(["sync"], { NORTH_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: url })).code,
@@ -293,10 +288,10 @@ describe("the metrics, traces and logs", () => {
             assert.strictEqual(wrong.code, 2)
             assert.include(wrong.stderr, `tributary: ${name} must be`)
             assert.include(wrong.stderr, said)
-            assert.notInclude(wrong.stderr, "9d7", "what was given may be a secret in the wrong place")
+            assert.notInclude(wrong.stderr, "9d7", "the value may be a secret in the wrong place")
           }
 
-          // A token that is refused, while the log is wanted in JSON.
+          // A refused token, with the log in JSON.
           const json = { TRIBUTARY_LOG_FORMAT: "json", TRIBUTARY_LOG_LEVEL: "debug" }
           const refused = yield* world.run(["sync", "--json"], { ...json, NORTH_TOKEN: `${token}x` })
           assert.strictEqual(refused.code, 3)
@@ -313,7 +308,7 @@ describe("the metrics, traces and logs", () => {
             assert.isFalse(Number.isNaN(Date.parse(String(entry["time"]))))
             assert.match(String(entry["level"]), /^(?:DEBUG|INFO|WARN|ERROR)$/)
             assert.isAbove(String(entry["message"]).length, 0)
-            assert.notProperty(entry, "trace_id", "nothing is traced")
+            assert.notProperty(entry, "trace_id", "no traces are exported")
           }
           assert.isTrue(entries.some(({ message }) => String(message).startsWith("listening at ")))
           assert.notInclude(lines.join("\n"), token)

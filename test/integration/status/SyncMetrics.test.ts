@@ -51,7 +51,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
           // Tasks of another company and of a backfill: the metrics by resource contain neither.
           "insert into tributary.tasks (company, resource, kind) values ('west', 'fresh', 'sync'), ('north', 'fresh', 'backfill')",
           run("fresh", "full", "done", 4),
-          // What came with a parent, or one by one, says nothing of the other records.
+          // Runs that read children or single records prove nothing about the other records.
           run("old", "full", "done", 120),
           run("old", "children", "done", 3),
           run("old", "fetch", "done", 2, "records"),
@@ -121,12 +121,12 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
       })
       const runs = Effect.map(ask, (figures) => told(figures, "runs_ended_total"))
       const nothing = { done: 0, quarantined: 0, failed: 0, abandoned: 0 }
-      assert.deepStrictEqual(yield* runs, nothing, "what ended before is not counted")
+      assert.deepStrictEqual(yield* runs, nothing, "earlier ended runs are not counted")
       yield* tell([run("fresh", "incremental", "done", 0), run("old", "incremental", "failed", 0)].join(";"))
       yield* clock("2026-05-01T00:00:11Z")
-      assert.deepStrictEqual(yield* runs, nothing, "the last answer is not old yet")
+      assert.deepStrictEqual(yield* runs, nothing, "the last result is still fresh")
       yield* TestClock.adjust("6 seconds")
-      assert.deepStrictEqual(yield* runs, nothing, "it ended less than two seconds ago")
+      assert.deepStrictEqual(yield* runs, nothing, "the run ended less than two seconds ago")
       yield* clock("2026-05-01T00:00:16Z")
       yield* TestClock.adjust("6 seconds")
       assert.deepStrictEqual(yield* runs, { ...nothing, done: 1, failed: 1 })

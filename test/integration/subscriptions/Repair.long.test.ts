@@ -1,5 +1,5 @@
 /**
- * Subscriptions in trouble: an unknown or changed address, secrets of a restored warehouse, failed rotations, and a
+ * Repair of subscriptions: an unknown or changed address, secrets of a restored warehouse, failed rotations, and a
  * source that lacks operations.
  */
 import { assert, describe, layer } from "@effect/vitest"
@@ -41,7 +41,7 @@ describe("a subscription", () => {
         assert.deepStrictEqual(yield* SubscriptionStore.read(at.name, wanted.events), [])
         assert.isFalse((yield* at.act(Subscriptions.list(at.company, wanted)))[0]!.ours)
 
-        // One that ends as ours do is ours.
+        // A subscription whose address ends like the receiver's addresses belongs to the receiver.
         const ours = post(at.url)
         assert.strictEqual((yield* at.act(Subscriptions.rotate(at.company, wanted, null))).subscription.id, ours)
         assert.deepStrictEqual(yield* at.deliver(), [true])
@@ -63,7 +63,7 @@ describe("a subscription", () => {
         assert.deepStrictEqual(yield* states, ["current"])
         yield* failing(2, 500, "internal_error")
         assert.deepStrictEqual(yield* states, ["current", "next"])
-        // Secrets of one's own that fail are kept one by one; the one in use comes first all the same.
+        // Own secrets whose rotation fails are stored one by one. The current secret still comes first.
         for (let round = 0; round < 17; round += 1) {
           const own = Redacted.make(`a secret of one's own, number ${round}`)
           yield* kindOf(at.act(Subscriptions.rotate(at.company, at.wanted, null, own)))
@@ -88,7 +88,7 @@ describe("a subscription", () => {
         const mended = yield* at.ensure()
         assert.deepStrictEqual([did(mended), mended.warnings], [["rotated"], []])
         assert.include(mended.deeds[0]!.detail, "401")
-        // The one that was refused is delivered with the next cycle, and so is the new one.
+        // The next cycle delivers the event that was refused, and the new one.
         assert.deepStrictEqual(new Set(yield* at.deliver()), new Set([true]))
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
       })
@@ -139,7 +139,7 @@ describe("a subscription", () => {
         assert.deepStrictEqual(told.deeds, [])
         assert.match(told.warnings.join(), /refused now.*invalid_request.*webhooks rotate/)
         assert.deepStrictEqual(yield* at.deliver(), [true])
-        // Another one ends it.
+        // Another rotation ends this state.
         refusals = 1
         yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
         assert.deepStrictEqual(
@@ -181,12 +181,12 @@ describe("a subscription", () => {
         assert.deepStrictEqual([did(moved), moved.subscription.id, moved.subscription.url], [["changed"], id, url])
         assert.include(moved.deeds[0]!.detail, at.url)
         assert.deepStrictEqual(yield* at.deliver(), [true])
-        // What fired before may have gone to the old address.
+        // Events that fired before may have gone to the old address.
         assert.deepStrictEqual(
           moved.seen.map((row) => [row.id, row.state, row.unhealthyReason, row.url]),
           [[id, "active", "missing", url]]
         )
-        // The same address, spelt as the source may not.
+        // The same address in another spelling than the source's.
         const spelt = yield* at.ensure({ url: url.replace("https://new", "HTTPS://NEW").replace(".com/", ".com:443/") })
         assert.deepStrictEqual([spelt.deeds, spelt.subscription.id], [[], id])
       })

@@ -51,7 +51,7 @@ describe("a subscription", () => {
 
         const mended = yield* at.ensure()
         assert.deepStrictEqual(did(mended), ["changed"])
-        assert.include(mended.deeds[0]!.detail, "salesmen.updated added, areas.created removed, was paused and goes on")
+        assert.include(mended.deeds[0]!.detail, "salesmen.updated added, areas.created removed, resumed after a pause")
         const { subscription } = mended
         assert.deepStrictEqual(
           [subscription.paused, subscription.disabledAt, [...subscription.events].sort()],
@@ -223,7 +223,7 @@ describe("a subscription", () => {
               }
             })
           )
-          // A delivery at the worst moments too: just before and just after the request of the rotation.
+          // Also deliveries at the critical moments: just before and just after the request of the rotation.
           at.state.before = Effect.asVoid(at.deliver())
           for (let round = 0; round < 2; round += 1) {
             yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
@@ -262,7 +262,7 @@ describe("a subscription", () => {
             Effect.exit(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
           )
           yield* Deferred.await(at.troubled)
-          // With its connections gone at once, as if the process had been killed.
+          // Its connections are closed at once, as if the process had been killed.
           if (trouble === "never") yield* Fiber.interrupt(rotation)
           else assert.isTrue(Exit.isFailure(yield* Fiber.join(rotation)))
           const states = Effect.map(at.rows, (rows) => rows.map(({ state }) => state))
@@ -336,7 +336,7 @@ describe("a subscription", () => {
         assert.strictEqual(answers.filter((changed) => changed).length, 64)
         assert.lengthOf(held.of(at.name), 2)
         assert.deepStrictEqual(held.of("nobody"), [])
-        // The database is away: what is known stays.
+        // The secrets cannot be read, so the known ones stay in use.
         yield* sql`alter table tributary.webhook_secrets rename to hidden`
         assert.isFalse(yield* held.refresh)
         yield* sql`alter table tributary.hidden rename to webhook_secrets`
@@ -357,7 +357,7 @@ describe("a subscription", () => {
         assert.isFalse((yield* at.act(Subscriptions.resume(at.company, at.wanted, id))).paused)
         const resumed = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
         assert.deepStrictEqual([resumed.state, resumed.unhealthyReason], ["active", "paused"])
-        // The look that began the pause was the last one that proved anything.
+        // The check at the start of the pause is the last one that proves health.
         assert.isTrue(resumed.healthyAt! >= before.healthyAt! && resumed.healthyAt! < paused.checkedAt)
 
         const [listing] = yield* at.act(Subscriptions.list(at.company, at.wanted))
@@ -372,7 +372,7 @@ describe("a subscription", () => {
         )
         assert.strictEqual(exists._tag === "SubscriptionError" ? exists.kind : exists._tag, "exists")
 
-        // One that delivers elsewhere: nothing that its receiver knows is accepted here.
+        // A subscription of another receiver: its secret is not accepted here.
         const there = { url: "https://elsewhere.example.com/x", events: at.wanted.events, description: "" }
         const { subscription: foreign } = yield* at.act(Subscriptions.create(at.company, at.wanted, there))
         const shared = Redacted.make("a secret that two receivers know")

@@ -20,7 +20,7 @@ describe("tributary webhooks", () => {
           const { subscription } = answerOf(yield* run(0, ["ensure", "--json"]))
           const [first] = yield* secrets
           assert.include((yield* run(1, ["rotate", "--secret-env", "NOT_SET"])).stderr, "NOT_SET is not set")
-          // A secret in the place of the variable's name: what is printed is searched for it below.
+          // A secret in place of its variable's name. The output is searched for it below.
           yield* run(1, ["rotate", "--secret-env", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
           yield* run(0, ["rotate", "--secret-env", "OWN_SECRET"])
           yield* run(0, ["test", subscription.id, "--json"])
@@ -55,7 +55,7 @@ describe("tributary webhooks", () => {
           assert.include((yield* run(1, ["rotate", "4711"])).stderr, "4711")
           yield* run(1, ["deliveries", "--delivered", "--failed"])
 
-          // An event that was given up waits again; one that is named does, however it ended.
+          // Dead letters are replayed. An event that is named is replayed in any state.
           yield* world.query(
             `insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, last_error)
              values ('main', 'evt_1', 'items.created', now(), '', 'dead_letter', 'x'),
@@ -65,13 +65,13 @@ describe("tributary webhooks", () => {
           assert.include((yield* run(0, ["replay", "--event", "evt_2"])).stdout, "1 event is pending again")
           assert.include((yield* run(0, ["replay", "--event", "evt_2"])).stdout, "0 events")
 
-          // What another receiver knows too is not accepted here.
+          // A secret that another receiver also knows is not accepted here.
           assert.include((yield* run(1, ["rotate", other])).stderr, "--secret-env")
           yield* run(0, ["rotate", other, "--secret-env", "OWN_SECRET"])
           assert.lengthOf(yield* secrets, 2)
           yield* run(0, ["delete", other])
 
-          // What stands in .env is as good as the environment; with several companies it is said which is meant.
+          // Variables in .env work like the environment. With several companies, --company is required.
           appendFileSync(join(world.folder, ".env"), "\nDOTTED_SECRET=another-secret-of-my-own\n")
           world.configure(
             "companies: [{ name: main, token_env: MAIN_TOKEN }, { name: other, token_env: MAIN_TOKEN }]\n" +

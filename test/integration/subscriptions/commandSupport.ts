@@ -17,7 +17,7 @@ interface Received {
   readonly body: Buffer
 }
 
-/** What the receiver answers: it would clear a terminal. */
+/** The response body of the receiver. A terminal would clear its screen. */
 const odd = `seen \u001b[2J\u202e\n${"x".repeat(600)}`
 
 const receiver = Effect.acquireRelease(
@@ -54,11 +54,11 @@ interface CompanyAnswer {
   readonly failure: { readonly message: string; readonly remedy: string }
 }
 
-/** The first company of an answer in JSON. */
+/** The first company in a JSON result. */
 export const answerOf = ({ stdout }: { readonly stdout: string }): CompanyAnswer =>
   (JSON.parse(stdout) as { readonly companies: ReadonlyArray<CompanyAnswer> }).companies[0]!
 
-/** A secret of the operator's own choice, in the environment as OWN_SECRET. */
+/** A secret that the operator chose, in the environment as OWN_SECRET. */
 export const ownSecret = "canary-0b5f-a-secret-of-my-own-choice"
 
 export const hooked = Effect.gen(function* () {
@@ -68,7 +68,7 @@ export const hooked = Effect.gen(function* () {
   yield* world.control("POST", "/trust", { caPem: hook.cert })
   const token = yield* Effect.promise(() => world.reference.token(1))
   let output = ""
-  /** Every secret that is stored, opened with the token. */
+  /** All stored secrets, decrypted with the token. */
   const secrets = Effect.map(
     world.query<{ sealed: string }>(
       "select encode(sealed, 'base64') as sealed from tributary.webhook_secrets order by id"
@@ -81,12 +81,12 @@ export const hooked = Effect.gen(function* () {
     url: hook.url,
     received: hook.received,
     secrets,
-    /** `more` is YAML behind the company, which wants one event that there is and one that there is not. */
+    /** `more` is YAML that follows the company. The company requests one event that exists and one that does not. */
     configure: (more: string) =>
       world.configure(
         `companies:\n  - name: main\n    token_env: MAIN_TOKEN\n    webhook_events: [items.created, nothings.created]\n${more}`
       ),
-    /** Runs `tributary webhooks …` to its end, which must be with this code. */
+    /** Runs `tributary webhooks …` to its end, and asserts its exit code. */
     run: Effect.fnUntraced(function* (
       code: number,
       args: ReadonlyArray<string>,
@@ -97,7 +97,7 @@ export const hooked = Effect.gen(function* () {
       assert.strictEqual(done.code, code, `webhooks ${args.join(" ")}: ${done.stdout}${done.stderr}`)
       return done
     }),
-    /** Asserts that none of the secrets was printed, or stands in any table of the control plane. */
+    /** Asserts that no secret was printed or is in any table of the control plane. */
     assertSilent: Effect.gen(function* () {
       const tables = yield* world.query<{ name: string }>(
         `select quote_ident(table_name) as name from information_schema.tables
@@ -108,7 +108,7 @@ export const hooked = Effect.gen(function* () {
         const rows = yield* world.query<{ text: string }>(`select t::text as text from tributary.${name} t`)
         dump += rows.map(({ text }) => text).join("\n")
       }
-      // The search finds what is there.
+      // The search finds text that exists.
       assert.include(dump, `${hook.url}/hooks/main`)
       const known = yield* secrets
       assert.isAbove(known.length, 0)

@@ -27,10 +27,10 @@ export const warehouse = layerWarehouse
 let companies = 0
 let people = 0
 
-/** What happens to a request: lost on the way; or done, and its answer lost or never sent. */
+/** A fault of a request: lost before it is processed, or processed with its response lost or never sent. */
 export type Trouble = "before" | "after" | "never" | undefined
 
-/** An answer of the source in place of its own. */
+/** A response that replaces the source's own. */
 interface Instead {
   readonly status: number
   readonly body: unknown
@@ -42,13 +42,13 @@ export const refusal = (status: number, code: string, more: Readonly<Record<stri
 })
 
 interface Options {
-  /** Whether the receiver is another process, which knows secrets by the database alone. */
+  /** Whether the receiver is another process, which reads the secrets only from the database. */
   readonly apart?: boolean
   readonly scopes?: ReadonlyArray<string>
   readonly configured?: ReadonlyArray<Redacted.Redacted>
 }
 
-/** A company on a server of its own, and a receiver that checks the signatures of its deliveries. */
+/** A company on its own server, and a receiver that checks the signatures of its deliveries. */
 export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured = [], apart = false }: Options = {}) {
   const name = `company-${(companies += 1)}`
   const url = `https://hooks.example.com/hooks/${name}`
@@ -73,16 +73,16 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
   running.control("PUT", "/limits", { testCallsPerMinute: 1000, requestsPerMinute: 100_000 })
 
   const requests: Array<string> = []
-  /** When a request met its trouble. */
+  /** Completes when a request meets its fault. */
   const troubled = yield* Deferred.make<void>()
   const state: {
     isDown: boolean
-    /** Whether the receiver reads the secrets again, once a second at most, where none fits. */
+    /** Whether the receiver reads the secrets again if none matches, at most once a second. */
     isPatient: boolean
-    /** Where the receiver is. */
+    /** The address of the receiver. */
     receivesAt: string
     trouble: (request: string) => Trouble
-    /** What is answered instead of what the server would say; nothing is done then. */
+    /** A response in place of the server's. The server does not get the request. */
     instead: (request: string, body: string) => Instead | undefined
     before: Effect.Effect<void>
   } = {
@@ -155,14 +155,14 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
     running,
     connect,
     held: () => held,
-    /** With the secrets of this process. */
+    /** Runs an effect with the secrets of this process. */
     act: <A, E, R>(effect: Effect.Effect<A, E, R | Secrets.SigningSecrets>) =>
       Effect.provideService(effect, Secrets.SigningSecrets, secrets),
     ensure: (more: Partial<Subscriptions.DesiredSubscription> = {}) =>
       Effect.provideService(Subscriptions.ensure(company, { ...wanted, ...more }), Secrets.SigningSecrets, secrets),
-    /** Those at the source that are not cancelled. */
+    /** Subscriptions at the source that are not cancelled. */
     listed: () => call("GET", "/webhooks").body["data"] as ReadonlyArray<Record<string, unknown>>,
-    /** Fires an event and has it delivered; answers whether each attempt was accepted. */
+    /** Fires an event and delivers it. Returns whether each attempt was accepted. */
     deliver: Effect.fnUntraced(function* () {
       const from = judged.length
       assert.strictEqual(call("POST", "/salesmen", { name: `Ann ${(people += 1)}` }).status, 201)
@@ -180,7 +180,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
   }
 })
 
-/** What kind of problem it was. */
+/** The kind of an error. */
 export const kindOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error): string =>
     error instanceof Subscriptions.SubscriptionError ? error.kind : error._tag

@@ -10,9 +10,9 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ServerFault } from "../../../src/connector/SourceError.ts"
-import { tableOf } from "../../../src/warehouse/Table.ts"
+import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import { syncResource, type SyncResourceOptions } from "../../../src/sync/SyncResource.ts"
+import { type SyncMode, syncResource } from "../../../src/sync/SyncResource.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import {
   failing,
@@ -36,18 +36,18 @@ const company = () => (companies += 1n)
 
 const everything = { since: null, until: null }
 
-const run = (source: ScriptedSource, companyId: bigint, options: Partial<SyncResourceOptions> = {}) =>
-  syncResource({
-    companyId,
-    connector: source.connector,
-    table: tables.things,
-    full: false,
-    acceptDeletions: false,
-    batchRecordsMax: 5_000,
-    ...options
-  })
+interface Options extends SyncMode {
+  readonly table?: Table
+  readonly batchRecordsMax?: number
+}
 
-const backfill = (source: ScriptedSource, companyId: bigint, options: Partial<SyncResourceOptions> = {}) =>
+const run = (
+  source: ScriptedSource,
+  companyId: bigint,
+  { table = tables.things, batchRecordsMax = 5_000, ...mode }: Options = {}
+) => syncResource({ companyId, connector: source.connector, table }, { batchRecordsMax, mode })
+
+const backfill = (source: ScriptedSource, companyId: bigint, options: Options = {}) =>
   run(source, companyId, { backfill: everything, ...options })
 
 const live = (companyId: bigint, table = "things") =>
@@ -85,7 +85,7 @@ const thing = (id: number, name: string, second: number) =>
 
 const five = [1, 2, 3, 4, 5].map((n) => ({ records: [thing(n, `n${n}`, n)], syncedThrough: at(10 + n) }))
 
-/** The source, doing something before it answers a request. */
+/** The source, with an effect before the response to a request. */
 const before = (
   source: ScriptedSource,
   when: (token: string | null) => boolean,
@@ -99,7 +99,7 @@ const before = (
   }
 })
 
-/** The source until a page, where it fails. */
+/** A script that fails at a page. */
 const failingAt =
   (token: string | null, script: Script): Script =>
   (request) => {
@@ -166,7 +166,7 @@ describe("a backfill", () => {
         const old = scripted(companyId, pages(...five))
         yield* run(old, companyId)
         const sql = yield* SqlClient.SqlClient
-        // Between the third page of the backfill and the next, live syncing brings newer versions of what is to come.
+        // Between pages three and four of the backfill, live syncing lands newer versions of later records.
         const newer = scripted(
           companyId,
           pages({ records: [thing(2, "live 2", 30), thing(4, "live 4", 30)], syncedThrough: at(40) })
@@ -211,15 +211,15 @@ describe("a backfill", () => {
         const outcome = yield* backfill(source, companyId, { backfill: { since: at(2), until: at(4) } })
         assert.strictEqual(outcome.kind, "incremental")
         assert.strictEqual(source.requests[0]!.since, at(2))
-        // What is before `since` the source leaves out; the scripted one does not.
+        // A real source omits records before `since`. The scripted one returns them.
         assert.deepStrictEqual(yield* namesOf(companyId), ["n1", "n2", "n3", "n4"])
         assert.strictEqual((yield* checkpoint(companyId, "live"))!.cursor, null)
-        // A day's end has nine digits.
+        // The end of a day has nine digits.
         const whole = company()
         const day = { since: null, until: "2026-01-01T00:00:03.999999999Z" }
         yield* backfill({ ...source, connector: { ...source.connector } }, whole, { backfill: day })
         assert.deepStrictEqual(yield* namesOf(whole), ["n1", "n2", "n3"])
-        // What was not read whole says nothing of what is gone, and is nothing to go on from.
+        // A backfill with a range is not a full scan: it proves no deletion and sets no live cursor.
         assert.strictEqual((yield* checkpoint(whole, "live"))!.full_scan_at, null)
       })
     )
@@ -233,7 +233,7 @@ describe("a backfill", () => {
         const outcome = yield* backfill(source, companyId, options)
         assert.deepStrictEqual([outcome.kind, outcome.totals.inserted], ["full", 3])
         assert.isTrue(source.requests.every(({ since }) => since === null))
-        // It is gone at the source, and the backfill saw everything.
+        // The record is deleted at the source, and the backfill read everything.
         source.script = pages({ records: rows.slice(0, 2) })
         assert.strictEqual((yield* backfill(source, companyId, options)).totals.deleted, 1)
         assert.deepStrictEqual(yield* namesOf(companyId, "plains"), ["p1", "p2"])
@@ -251,7 +251,7 @@ describe("a backfill", () => {
         const outcome = yield* run(source, companyId)
         assert.deepStrictEqual([outcome.kind, outcome.totals.updated], ["incremental", 1])
         assert.strictEqual(source.requests[0]!.since, "2025-12-31T23:55:11.000000Z")
-        // Later backfills leave the live cursor alone.
+        // Later backfills do not change the live cursor.
         source.script = pages({ records: [thing(1, "n1", 1)], syncedThrough: at(5) })
         yield* backfill(source, companyId, { acceptDeletions: true })
         assert.strictEqual((yield* checkpoint(companyId, "live"))!.cursor, at(30))
@@ -301,7 +301,7 @@ describe("a backfill", () => {
           Effect.provideService(Clock.Clock, impatient)
         )
         assert.strictEqual(second.failure?.kind, "AlreadyRunning")
-        // Live syncing is another lane, and is not kept waiting.
+        // Live syncing uses another lane and does not wait.
         const sync = yield* run(scripted(companyId, pages(...five)), companyId).pipe(
           Effect.provideService(Clock.Clock, impatient)
         )
@@ -318,7 +318,8 @@ describe("a backfill", () => {
         const all = [1, 2, 3, 4, 5, 6].map((n) => thing(n, `n${n}`, n))
         yield* run(scripted(companyId, pages({ records: all, syncedThrough: at(10) })), companyId)
         const context = yield* Effect.context<Effect.Services<ReturnType<typeof run>>>()
-        // 2 went before both; 5 goes after the backfill has met it and before the live scan looks; 7 is new to live only.
+        // Record 2 is deleted before both scans. Record 5 is deleted after the backfill has read it and before the live
+        // scan starts. Record 7 is new, and only the live scan returns it.
         const now = [1, 3, 4, 6].map((n) => all[n - 1]!)
         const liveScan = scripted(
           companyId,

@@ -2,6 +2,7 @@ import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
@@ -13,12 +14,12 @@ import { id, integer, lastchangedate, ref, string } from "../../../connectors/se
 import { exact, resource } from "../../../connectors/service-v2/catalogue/resource.ts"
 import { Forbidden, PageDrift, ServerFault, type SourceError, Unreachable } from "../../../src/connector/SourceError.ts"
 import type { ConnectorShape, Identity, Page, PageRequest, FetchedRecord } from "../../../src/connector/Connector.ts"
-import { tableOf } from "../../../src/warehouse/Table.ts"
+import { type Table, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
 import { sync, type SyncOptions } from "../../../src/sync/Sync.ts"
-import { engineDefault, syncResource, type SyncResourceOptions } from "../../../src/sync/SyncResource.ts"
+import { engineDefault, type SyncMode, syncResource } from "../../../src/sync/SyncResource.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
@@ -52,7 +53,7 @@ const parts = resource({
   filters: exact("billid"),
   parent: { resource: "bills", field: "billid" }
 })
-// The assembly checks what a parent must be.
+// `catalogue` checks the requirements of a parent.
 catalogue({
   name: "family",
   version: "1",
@@ -70,17 +71,15 @@ const warehouse = Layer.effectDiscard(TablePlan.apply(Object.values(tables))).pi
 let companies = 100n
 const company = () => (companies += 1n)
 
-type Options = Partial<Omit<SyncResourceOptions, "companyId" | "connector">>
-const run = (source: ScriptedSource, companyId: bigint, options: Options = {}) =>
-  syncResource({
-    companyId,
-    connector: source.connector,
-    table: tables.things,
-    full: false,
-    acceptDeletions: false,
-    batchRecordsMax: 5_000,
-    ...options
-  })
+interface Options extends SyncMode {
+  readonly table?: Table
+  readonly batchRecordsMax?: number
+}
+const run = (
+  source: ScriptedSource,
+  companyId: bigint,
+  { table = tables.things, batchRecordsMax = 5_000, ...mode }: Options = {}
+) => syncResource({ companyId, connector: source.connector, table }, { batchRecordsMax, mode })
 
 const names = (companyId: bigint, table = "things", column = "name") =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -142,7 +141,7 @@ describe("the sync engine", () => {
         yield* aged(14)
         yield* run(source, companyId)
         assert.strictEqual(begins(), "2026-01-01T18:00:00.000000Z", "six hours after two weeks")
-        // A slightly late row neither renews the learned overlap nor raises what is left of it.
+        // A slightly late row neither renews the learned overlap nor raises the rest of it.
         source.script = pages(
           page(
             "2026-01-02T00:00:00.000000Z",
@@ -152,7 +151,7 @@ describe("the sync engine", () => {
         yield* run(source, companyId)
         yield* run(source, companyId)
         assert.strictEqual(begins(), "2026-01-01T18:00:00.000000Z")
-        // One that is as late as the rest renews it.
+        // A row that is later than the rest of the overlap renews it.
         source.script = pages(
           page(
             "2026-01-02T00:00:00.000000Z",
@@ -177,14 +176,14 @@ describe("the sync engine", () => {
           const companyId = company()
           let asked = 0
           const source = scripted(companyId, () => {
-            // No test fails faster for reading on for ever.
-            if ((asked += 1) > 1_000) throw failing(new Unreachable({ detail: "asked too often" }))
+            // An endless scan fails here, so that the test ends.
+            if ((asked += 1) > 1_000) throw failing(new Unreachable({ detail: "too many requests" }))
             return { ...page(null, ...records.slice(asked % 2)), next: `cursor-${asked}` }
           })
           const outcome = yield* run(source, companyId)
           assert.strictEqual(outcome.status, "failed")
           assert.match(outcome.failure!.message, /200 pages in a row had no new record/)
-          assert.isAtMost(asked, 406, "it begins again once")
+          assert.isAtMost(asked, 406, "the scan restarts once")
           source.script = pages(page(at(20), thing(1, "a", 1)))
           const next = yield* run(source, companyId, { acceptDeletions: true })
           assert.deepStrictEqual([next.status, next.kind, next.resumed], ["done", "full", false])
@@ -213,7 +212,7 @@ describe("the sync engine", () => {
         assert.notMatch((yield* run(source, companyId, { full: true })).notes.join(), /things\.name/)
         assert.strictEqual((yield* findings)[0]!.runs, 2)
         assert.strictEqual((yield* names(companyId))[0], "name 0")
-        // An answer that leaves it out for some records only says nothing.
+        // A field that only some records of a response omit is not reported.
         source.script = pages(page(at(22), all[0]!, ...without.slice(1)))
         yield* run(source, companyId, { full: true })
         assert.deepStrictEqual(yield* findings, [])
@@ -258,7 +257,7 @@ describe("the sync engine", () => {
         assert.strictEqual(yield* versions, 150, "no version for the ignored field alone")
         assert.deepStrictEqual(yield* findings, [])
         yield* once(ignoring)
-        assert.strictEqual(yield* versions, 151, "one for the record that changed otherwise")
+        assert.strictEqual(yield* versions, 151, "one version for the record with another change")
         assert.deepStrictEqual(
           yield* sql`select id, _extra->>'age_days' as age from erp.plains where _company_id = ${companyId} and id in (4, 5) order by id`,
           [
@@ -297,7 +296,7 @@ describe("the sync engine", () => {
         })
         const outcome = yield* run(source, companyId)
         assert.deepStrictEqual([outcome.status, outcome.kind], ["done", "full"])
-        assert.match(outcome.notes.join(), /read in full: the source says it is synced through/)
+        assert.match(outcome.notes.join(), /read in full: the source reports synced_through/)
         assert.deepStrictEqual(yield* names(companyId), ["a", "stamped before"])
         const { cursor, full_scan_reason } = yield* checkpoint(companyId)
         assert.deepStrictEqual([cursor, full_scan_reason], [at(20), null])
@@ -377,12 +376,12 @@ describe("the sync engine", () => {
         yield* run(source, companyId)
         source.script = pages(page(at(20), thing(2, "two", 15)))
         yield* run(source, companyId)
-        // A replica that is behind answers: it shows neither the row of minute 15 nor that it knows of that time.
+        // A replica that lags behind responds, without the row of minute 15 and with an earlier synced_through.
         source.script = pages(page(at(10), thing(1, "one", 1)))
         const behind = yield* run(source, companyId, { full: true })
         assert.deepStrictEqual([behind.totals.deleted, yield* names(companyId)], [0, ["one", "two"]])
         assert.match((yield* checkpoint(companyId)).full_scan_reason ?? "", /1 rows are newer than the last full scan/)
-        // One that is up to date settles it.
+        // A replica that is up to date confirms the deletion.
         source.script = pages(page(at(21), thing(1, "one", 1)))
         const settled = yield* run(source, companyId)
         assert.deepStrictEqual([settled.kind, settled.totals.deleted], ["full", 1])
@@ -407,7 +406,7 @@ describe("the sync engine", () => {
             }
           }
         })
-        // The backfill has read its first page before the live run began, and lands it after that has opened.
+        // The backfill reads its first page before the live run begins, and lands it after the live run was opened.
         const slow = held(scripted(companyId, pages(...all)), (asked) =>
           asked.pipe(
             Effect.tap(() => Deferred.succeed(read, undefined)),
@@ -491,16 +490,14 @@ describe("the sync engine", () => {
         const options: SyncOptions = {
           companies: [{ name: "one", connector: source.connector, resources: [parts, bills] }],
           datasets: datasetsDefault,
-          full: false,
-          acceptDeletions: false,
           concurrency: 2,
           batchRecordsMax: 100,
-          engine: { ...engineDefault, cursorlessScanEveryMs: 3_600_000 }
+          engine: { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
         }
         const kinds = Effect.map(sync(options), ({ companies: [one] }) =>
           one!.outcomes.map(({ kind, totals }) => [kind, totals.requests, totals.updated + totals.inserted])
         )
-        // The children were never read: in full, after their parents.
+        // The children were never read, so they are read in full, after their parents.
         assert.deepStrictEqual(yield* kinds, [
           ["full", 1, 3],
           ["full", 1, 2]
@@ -517,7 +514,7 @@ describe("the sync engine", () => {
           ["children", 0, 0],
           ["incremental", 1, 0]
         ])
-        // The first child of a parent, of which the source first shows nothing.
+        // The first child of a parent. At first the source returns no child.
         all = [...all, part(5, 3, 5)]
         changed = [bill(3, "c", 8)]
         isEmptyOnce = true
@@ -525,8 +522,8 @@ describe("the sync engine", () => {
           ["children", 2, 1],
           ["incremental", 1, 1]
         ])
-        // A full scan finds the change that no parent announced.
-        yield* sync({ ...options, full: true })
+        // A full scan finds a changed child whose parent did not change.
+        yield* sync({ ...options, mode: { full: true } })
         assert.deepStrictEqual(yield* names(companyId, "parts", "rank"), ["7", "8", "1", "1", "5"])
       })
     )
@@ -565,7 +562,7 @@ describe("the sync engine", () => {
         assert.deepStrictEqual(yield* names(companyId), ["a", "newer", "d"])
         assert.strictEqual((yield* read("source")).totals.updated, 1)
         assert.deepStrictEqual(yield* names(companyId), ["older at the source", "newer", "d"])
-        // What was gone and is met again, exists.
+        // A deleted record that is found again exists.
         now["2"] = thing(2, "back", 1)
         yield* read("newer")
         assert.deepStrictEqual(yield* names(companyId), ["older at the source", "back", "newer", "d"])
@@ -643,8 +640,6 @@ describe("the sync engine", () => {
               }
             ],
             datasets: datasetsDefault,
-            full: false,
-            acceptDeletions: false,
             concurrency: 1,
             batchRecordsMax: 100
           }).pipe(

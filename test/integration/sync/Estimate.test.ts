@@ -1,5 +1,6 @@
 /** Plans from earlier runs, and from sources that reveal little. */
 import { assert, describe, it as test, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -15,7 +16,7 @@ import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, plain, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
 
-/** Lists only, and lists can be filtered by the order that a line is of. */
+/** A resource without single requests. Its list can be filtered by the order of a line. */
 const lines: Resource = resource({
   path: "lines",
   area: "shop",
@@ -77,16 +78,9 @@ const planned = (
 const first = (one: { readonly resources: ReadonlyArray<PlannedResource> }) => one.resources[0]!
 
 const sync = (source: ScriptedSource, companyId: bigint, table = tableOf(things)) =>
-  syncResource({
-    companyId,
-    connector: source.connector,
-    table,
-    full: false,
-    acceptDeletions: false,
-    batchRecordsMax: 2
-  })
+  syncResource({ companyId, connector: source.connector, table }, { batchRecordsMax: 2 })
 
-/** Every row of the control plane and of the tables, as text. */
+/** All rows of the control plane and of the tables, as text. */
 const everything = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql.unsafe<{ xml: string }>(
@@ -170,11 +164,11 @@ describe("a plan", () => {
         assert.isAtMost(bound.records!, 5_400)
         assert.isAtMost(Math.abs(bound.requests - 50), 5)
         assert.isAtMost(bound.asked, 41)
-        // A source that does not answer single records after all.
+        // The source fails requests for single records.
         const fault = failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
         const mute: ConnectorShape = { ...known, get: () => Effect.fail(fault) }
         assert.deepInclude(first(yield* planned({ connector: mute }, [things])), { certainty: "atLeast", requests: 2 })
-        // No single records, and no filter to go by.
+        // Neither single requests nor a filter.
         assert.deepInclude(first(yield* planned(source, [plain])), { certainty: "atLeast", records: 101, requests: 2 })
       })
     )
@@ -182,7 +176,7 @@ describe("a plan", () => {
     it.effect("searches with a filter when single records cannot be requested", () =>
       Effect.gen(function* () {
         const companyId = company()
-        // Ten lines an order, 300 orders.
+        // Ten lines per order, 300 orders.
         const line = (one: number) =>
           record(lines, { id: String(one), orderid: String(Math.ceil(one / 10)), rank: String(((one - 1) % 10) + 1) })
         const source = scripted(companyId, ({ where }) => {
@@ -238,7 +232,7 @@ describe("a plan", () => {
         const ranged = first(yield* planned(source, [things], { backfill: range, probe: false, companyId }))
         assert.deepInclude(ranged, { kind: "incremental", records: 5, certainty: "atMost" })
         assert.strictEqual(source.requests.length, asked)
-        // Of a range the source knows more.
+        // The source can give a better estimate of a range.
         assert.deepInclude(first(yield* planned(source, [things], { backfill: range })), {
           records: 1,
           certainty: "exact"
@@ -254,15 +248,10 @@ describe("a plan", () => {
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [thing(1)], syncedThrough: at(50) }))
-        yield* syncResource({
-          companyId,
-          connector: source.connector,
-          table: tableOf(things),
-          full: false,
-          acceptDeletions: false,
-          batchRecordsMax: 2,
-          backfill: { since: at(0), until: null }
-        })
+        yield* syncResource(
+          { companyId, connector: source.connector, table: tableOf(things) },
+          { batchRecordsMax: 2, mode: { backfill: { since: at(0), until: null } } }
+        )
         const blind = yield* planned(source, [things], { probe: false, companyId })
         assert.deepInclude(first(blind), { kind: "full", records: null, certainty: "unknown" })
       })
@@ -278,7 +267,7 @@ describe("a plan", () => {
         })
         yield* sync(source, companyId)
         source.script = pages(...all)
-        // The rest, and what changed since: asked from the third page on.
+        // The rest of the scan, from its third page on, and a scan of later changes.
         const rest = first(yield* planned(source, [things], { probe: false, companyId }))
         assert.deepInclude(rest, { kind: "full", resumesAt: 3, certainty: "unknown", requests: 2 })
         const begun = first(
@@ -286,15 +275,10 @@ describe("a plan", () => {
         )
         assert.deepInclude(begun, { resumesAt: null })
         const backfill = (since: string | null) =>
-          syncResource({
-            companyId,
-            connector: source.connector,
-            table: tableOf(things),
-            full: false,
-            acceptDeletions: false,
-            batchRecordsMax: 2,
-            backfill: { since, until: null }
-          })
+          syncResource(
+            { companyId, connector: source.connector, table: tableOf(things) },
+            { batchRecordsMax: 2, mode: { backfill: { since, until: null } } }
+          )
         source.script = (request) => {
           if (request.token === "p1") throw failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
           return pages(...all)(request)
@@ -303,7 +287,7 @@ describe("a plan", () => {
         const given = first(
           yield* planned(source, [things], { backfill: { since: at(2), until: null }, probe: false, companyId })
         )
-        assert.strictEqual(given.because, `an interrupted scan of ${at(1)} to now is given up at page 2`)
+        assert.strictEqual(given.because, `an interrupted scan of ${at(1)} to now is abandoned at page 2`)
       })
     )
 
@@ -315,7 +299,7 @@ describe("a plan", () => {
         const sql = yield* SqlClient.SqlClient
         yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
           select ${companyId}, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`
-        const engine = { ...engineDefault, cursorlessScanEveryMs: 3_600_000 }
+        const engine = { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
         assert.deepInclude(first(yield* planned(source, [kids], { engine })), {
           kind: "children",
           requests: 3,

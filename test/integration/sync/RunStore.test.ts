@@ -18,7 +18,7 @@ import { things, tiny } from "../../support/tiny.ts"
 const table = tableOf(things)
 const migrated = Layer.effectDiscard(TablePlan.apply([table]))
 
-/** An open run; closing its scope releases the lock, as the death of its process does. */
+/** An open run. Closing its scope releases the lock, like the death of its process. */
 const begin = Effect.fnUntraced(function* (companyId: bigint, lane: Lane) {
   const scope = yield* Scope.make()
   const { runId } = yield* Effect.gen(function* () {
@@ -59,7 +59,7 @@ const told = Effect.fnUntraced(function* (companyId: bigint) {
   return new Map(rows.map(({ id, status, error_kind, is_ended }) => [id, [status, error_kind, is_ended]]))
 })
 
-describe("a run whose process is gone", () => {
+describe("a run whose process is dead", () => {
   layer(Layer.provideMerge(migrated, layerWarehouse), { excludeTestServices: true, timeout: "60 seconds" })(
     "in RunStore",
     (it) => {

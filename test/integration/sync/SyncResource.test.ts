@@ -19,7 +19,7 @@ const warehouse = Layer.effectDiscard(TablePlan.apply([tables.things, tables.pla
 )
 
 let companies = 0n
-/** A company of its own for each test, so that tests share a database and no row. */
+/** A new company for each test, so that tests share a database and no row. */
 const company = () => (companies += 1n)
 
 const run = (
@@ -27,14 +27,10 @@ const run = (
   companyId: bigint,
   options: { table?: typeof tables.things; full?: boolean; acceptDeletions?: boolean } = {}
 ) =>
-  syncResource({
-    companyId,
-    connector: source.connector,
-    table: options.table ?? tables.things,
-    full: options.full ?? false,
-    acceptDeletions: options.acceptDeletions ?? false,
-    batchRecordsMax: 5_000
-  })
+  syncResource(
+    { companyId, connector: source.connector, table: options.table ?? tables.things },
+    { batchRecordsMax: 5_000, mode: { full: options.full ?? false, acceptDeletions: options.acceptDeletions ?? false } }
+  )
 
 const live = (companyId: bigint, table = "things") =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -124,7 +120,7 @@ describe("a run", () => {
         const before = (yield* live(companyId))[1]!
         source.script = pages({ records: [thing(2, "two", 2), thing(1, "ONE", 12)], syncedThrough: at(20) })
         const outcome = yield* run(source, companyId)
-        // The overlap before the stored cursor, in its own form.
+        // The stored cursor less the overlap, in the cursor's own format.
         assert.strictEqual(source.requests.at(-1)!.since, "2025-12-31T23:55:10.000000Z")
         assert.deepStrictEqual([outcome.totals.inserted, outcome.totals.updated, outcome.totals.unchanged], [0, 1, 1])
         const rows = yield* live(companyId)
@@ -156,7 +152,7 @@ describe("a run", () => {
         const outcome = yield* run(source, companyId)
         assert.strictEqual(outcome.totals.unchanged, 1)
         assert.strictEqual((yield* live(companyId))[0]!["name"], "new")
-        // The same stamp: the later read wins.
+        // The timestamp is the same: the later read wins.
         source.script = pages({ records: [thing(1, "same stamp", 9)], syncedThrough: at(12) })
         yield* run(source, companyId)
         assert.strictEqual((yield* live(companyId))[0]!["name"], "same stamp")
@@ -343,9 +339,9 @@ describe("a run", () => {
           )
         const two = [thing(1, "one", 1), thing(2, "two", 2)]
         const cases: ReadonlyArray<readonly [code: string, of: ReadonlyArray<ReturnType<typeof thing>>, id: string]> = [
-          // All of two are refused.
+          // Both of two rows are rejected.
           ...["22001", "22P02", "22003", "54000"].map((code) => [code, two, "true"] as const),
-          // Not about a value, whatever the number of records.
+          // The error does not concern a value, whatever the number of records.
           ...["22P04", "57014", "53100", "53200", "42703", "42501", "25006", "42P01", "23514"].flatMap((code) => [
             [code, two, "true"] as const,
             [code, two, "new.id = 2"] as const,
@@ -361,7 +357,7 @@ describe("a run", () => {
           assert.deepStrictEqual(yield* quarantined(companyId), [], about)
           assert.isNull((yield* checkpointOf(companyId))?.cursor ?? null, about)
         }
-        // One of two is a value, and so is one alone.
+        // One of two rows is rejected for its value, or the only row.
         for (const [records, id, expected] of [
           [two, "new.id = 2", ["2"]],
           [two.slice(0, 1), "true", ["1"]]
@@ -392,7 +388,7 @@ describe("a run", () => {
           return request.since === null ? pages(...all)(request) : { records: [thing(1, "n1 later", 20)], next: null }
         })
         const first = yield* run(source, companyId)
-        // What was sent in vain is counted too.
+        // Failed requests count too.
         const sql = yield* SqlClient.SqlClient
         const [counted] = yield* sql<{ requests: bigint; retries: bigint }>`
           select requests, retries from tributary.runs where company_id = ${companyId} order by id limit 1`
@@ -404,7 +400,7 @@ describe("a run", () => {
         source.requests.length = 10
         const second = yield* run(source, companyId)
         assert.deepStrictEqual([second.status, second.resumed, second.totals.records], ["done", true, 3])
-        // The rest of the scan, and then what changed since it began.
+        // The rest of the scan, then the changes since its start.
         assert.deepStrictEqual(
           source.requests.slice(10).map(({ since, token }) => [since, token]),
           [
@@ -524,7 +520,7 @@ describe("a run", () => {
         }
         source.script = pages({ records: [] })
         assert.strictEqual((yield* run(source, companyId, { table })).totals.deleted, 4)
-        // Nothing is left that an empty list could hide.
+        // No row is left that an empty list could delete.
         assert.strictEqual((yield* run(source, companyId, { table })).totals.requests, 1)
       })
     )
@@ -584,7 +580,7 @@ describe("a run", () => {
               bytes: 0,
               attempts: 1
             }
-            // The call was formed before the scan began, and took effect after the scan had passed the place.
+            // The write was sent before the scan began, and took effect after the scan had passed its position.
             const observedAt = session.timeOf(0)
             yield* session.land({ pages: [{ page, observedAt }], scan: null, complete: false })
           })
@@ -605,7 +601,7 @@ describe("a run", () => {
           (yield* live(companyId)).map(({ id }) => id),
           [1n, 2n]
         )
-        // The next run reads everything again, and settles it.
+        // The next run is a full scan, which resolves it.
         const sql = yield* SqlClient.SqlClient
         yield* sql`update tributary.runs set status = 'done', finished_at = tributary.now()
           where company_id = ${companyId} and lane = 'push'`
@@ -628,7 +624,7 @@ describe("a run", () => {
         })
         assert.strictEqual((yield* run(source, companyId, { table })).totals.deleted, 0)
         assert.lengthOf(yield* live(companyId, "plains"), 2)
-        // Once a full scan has not met it any more, it is open no longer, and absence means deleted again.
+        // A full scan without that record closes its quarantine entry. Then absence means deleted again.
         source.script = pages({ records: [record(plain, { id: "1" })] })
         const outcome = yield* run(source, companyId, { table })
         assert.deepStrictEqual([outcome.status, outcome.totals.deleted], ["done", 1])
@@ -696,7 +692,7 @@ describe("a run", () => {
               deletionsShareMax: 0.5,
               children: []
             })
-            // As if its lock had been lost with its connection while the process slept.
+            // As if the lock was lost with its connection while the process was suspended.
             const sql = yield* SqlClient.SqlClient
             yield* sql`update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId}`
             const result = yield* Effect.result(stale.land({ pages: [{ page, observedAt: 1 }], scan, complete: true }))
@@ -749,7 +745,7 @@ describe("a run", () => {
         const outcome = yield* run({ ...source, connector }, companyId)
         assert.strictEqual(outcome.failure?.kind, "FenceLost")
         const asked = source.requests.length
-        // At most what fits in memory was read ahead, and no reads follow.
+        // Pages were read ahead only up to the memory limit, and no reads follow.
         assert.isBelow(asked, 300)
         yield* Effect.sleep("50 millis")
         assert.strictEqual(source.requests.length, asked)

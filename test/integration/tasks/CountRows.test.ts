@@ -1,4 +1,4 @@
-/** Row counts: their time, their companies, and the estimates that replace them when counting is slow. */
+/** Row counts: their times, their companies, and the estimates that replace them when counting is slow. */
 import { assert, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -10,10 +10,13 @@ import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 const ask = (text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(text, []))
 
-/** Statements, one after the other. */
+/** Runs statements one after the other. */
 const tell = (text: string) => Effect.forEach(text.split(";"), (statement) => ask(statement), { discard: true })
 
-/** A table of a resource as far as it is counted, with so many rows of a company, one in ten of them a tombstone. */
+/**
+ * A table with the columns that counting reads, and its checkpoints. `rows` fills it for a company; one row in ten is a
+ * tombstone.
+ */
 const table = (name: string) =>
   `create schema if not exists erp;
    create table erp."${name}" ("_company_id" bigint not null, id bigint not null, "_deleted_at" timestamptz);
@@ -51,7 +54,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
           ";" +
           run("odd/things", 2, 30)
       )
-      // A resource whose table is not there yet, and one that has no rows.
+      // A resource whose table does not exist yet, and a resource without rows.
       yield* tell(run("nothing", 1, 5) + ";" + table("still") + ";" + run("still", 1, 0))
       const expected = [
         ["1 odd/things", 0, 0, true],
@@ -65,7 +68,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("row coun
       assert.deepStrictEqual<unknown>(first, expected)
       const before = yield* CountRows.read
 
-      // Who begins later counts only what was changed since.
+      // A process that starts later counts only changed resources.
       yield* tell(rows("things", 1, 101, 110) + ";" + run("things", 1, 10))
       const next = CountRows.read.pipe(
         Effect.repeat({

@@ -11,7 +11,7 @@ const mine = "1".repeat(64)
 const other = "2".repeat(64)
 const minuteMs = 60_000
 
-/** The warehouse's time is the test's. */
+/** Sets the warehouse's clock. */
 const setClock = (at: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.unsafe(
@@ -51,7 +51,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
         refusals: 0,
         isPaused: false
       })
-      assert.deepStrictEqual(yield* SampleBudget.read(other, minuteMs), [], "nobody asked for it")
+      assert.deepStrictEqual(yield* SampleBudget.read(other, minuteMs), [], "no samples were requested for this budget")
 
       // A 429 with Retry-After, reported by another process.
       yield* setClock("2026-03-01T10:00:46Z")
@@ -72,7 +72,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
         isPaused: true
       })
 
-      // The permits do not count any more; what is older than asked for is left out.
+      // The permits have expired. Samples from before the requested period are omitted.
       yield* setClock("2026-03-01T10:05:00Z")
       yield* Effect.raceFirst(both, until(3))
       const [last, ...none] = yield* SampleBudget.read(mine, minuteMs)

@@ -28,7 +28,7 @@ interface RunRow {
   readonly error: string | null
 }
 
-/** An installation that answers slowly, a resource of many small pages, and what is known of it. */
+/** An installation with a slow source, a resource of many small pages, and queries of its state. */
 const makeInstallation = Effect.gen(function* () {
   const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "400"], company: 1 })
   world.configure(`companies:
@@ -49,7 +49,7 @@ budget: { requests_per_minute: unlimited }
       }
     })
   )
-  /** Starts a process; `ready` is its line. */
+  /** Starts a process. `ready` is its line. */
   const serve = Effect.gen(function* () {
     const command = world.command(["serve", "--json"])
     started.push(command)
@@ -78,15 +78,15 @@ budget: { requests_per_minute: unlimited }
     .query<RunRow>(
       `select id, status, pages, resumed, error from tributary.runs where resource = '${resource}' order by id`
     )
-    // Until the first process has made the tables.
+    // No rows before the first process has created the tables.
     .pipe(Effect.catchDefect(() => Effect.succeed<ReadonlyArray<RunRow>>([])))
   const slowly = (ms: number) =>
     world.control("POST", "/faults", { rules: [{ path: `/${resource}`, kind: "delay", ms }] })
   const quickly = world.control("DELETE", "/faults")
-  /** Until a run of the resource has landed some pages and goes on. */
+  /** Waits until a run of the resource has landed some pages and is still active. */
   const isReading = (what: string) =>
     until(what, runs, (all) => all.some(({ status, pages }) => status === "running" && pages >= 3n))
-  const isDone = until("it is done", task, (row) => row?.status === "done" && !row.running)
+  const isDone = until("the task is done", task, (row) => row?.status === "done" && !row.running)
   const isEqual = Effect.gen(function* () {
     assert.deepStrictEqual((yield* world.compare(resource)).differences, [])
     const [{ count } = { count: 0 }] = yield* world.query<{ count: number }>(
@@ -105,19 +105,19 @@ budget: { requests_per_minute: unlimited }
   return { world, serve, task, runs, slowly, quickly, isReading, isDone, isEqual, ask }
 })
 
-/** Pages landed by all runs. */
+/** The number of pages that all runs have landed. */
 const landedIn = (runs: ReadonlyArray<RunRow>): bigint => runs.reduce((sum, { pages }) => sum + pages, 0n)
 
-/** How long until another process has it. */
+/** The time until another process has the task. */
 const takenOver = Effect.fnUntraced(function* (task: Effect.Effect<TaskRow | undefined>, owner: string, said: string) {
   const from = performance.now()
   yield* until(
-    "another process takes over",
+    "another process acquires the task",
     task,
     (row) => row !== undefined && row.owner !== null && row.owner !== owner
   )
   const ms = performance.now() - from
-  console.log(`  ${said}: taken over after ${(ms / 1000).toFixed(1)} s`)
+  console.log(`  ${said}: acquired after ${(ms / 1000).toFixed(1)} s`)
   assert.isBelow(ms, takeOverMaxMs)
 })
 
@@ -140,10 +140,12 @@ describe("two serve processes", () => {
           ]
           for (const statement of statements) {
             yield* world.query(statement)
-            yield* until("the column is there again", columns, ([row]) => row?.columns === 1, 60)
+            yield* until("the column exists again", columns, ([row]) => row?.columns === 1, 60)
             const before = (yield* runs).length
             yield* ask
-            yield* until("it is read again", runs, (all) => all.slice(before).some(({ status }) => status === "done"))
+            yield* until("a run fills it again", runs, (all) =>
+              all.slice(before).some(({ status }) => status === "done")
+            )
             yield* isEqual
           }
         })
@@ -152,7 +154,7 @@ describe("two serve processes", () => {
   )
 
   it.live(
-    "show the page while a table cannot be made",
+    "show the page while a table cannot be created",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -161,9 +163,9 @@ describe("two serve processes", () => {
           yield* world.query(`drop table erp.${resource} cascade`)
           yield* world.query(`create view erp.${resource} as select 1 as id`)
           const { ready, told } = yield* serve
-          yield* until("it reports the view", Effect.sync(told), (text) => text.includes(`erp.${resource}`))
+          yield* until("the process reports the view", Effect.sync(told), (text) => text.includes(`erp.${resource}`))
           yield* until(
-            "the page is there",
+            "the page responds",
             Effect.promise(() => fetch(String(ready["dashboard"]))),
             ({ status }) => status === 200
           )
@@ -183,19 +185,19 @@ describe("two serve processes", () => {
           assert.isTrue(first.ready["ready"])
           assert.match(String(first.ready["dashboard"]), /^http:\/\/127\.0\.0\.1:\d+$/)
           yield* until(
-            "the page is there",
+            "the page responds",
             Effect.promise(() => fetch(String(first.ready["dashboard"]))),
             ({ status }) => status === 200
           )
-          yield* isReading("the first one reads")
+          yield* isReading("the first process reads")
           const second = yield* serve
           const { owner } = (yield* task)!
           first.child.kill("SIGKILL")
           yield* takenOver(task, owner!, "killed with -9")
-          yield* until("the other one reads", runs, (all) => all.length === 2 && all[1]!.status === "running")
+          yield* until("the other process reads", runs, (all) => all.length === 2 && all[1]!.status === "running")
           const [killed, next] = yield* runs
           assert.strictEqual(killed!.status, "abandoned")
-          assert.isTrue(next!.resumed, "it goes on where the killed one was")
+          assert.isTrue(next!.resumed, "it resumes where the killed process stopped")
           yield* quickly
           yield* isDone
           yield* isEqual
@@ -213,22 +215,22 @@ describe("two serve processes", () => {
           const { serve, task, slowly, quickly, isReading, isDone, isEqual, runs } = yield* makeInstallation
           yield* slowly(400)
           const first = yield* serve
-          yield* isReading("the first one reads")
+          yield* isReading("the first process reads")
           yield* serve
           const { owner } = (yield* task)!
           first.child.kill("SIGSTOP")
           yield* takenOver(task, owner!, "stopped")
-          yield* until("the other one reads", runs, (all) => all.at(-1)!.status === "running" && all.length === 2)
+          yield* until("the other process reads", runs, (all) => all.at(-1)!.status === "running" && all.length === 2)
           first.child.kill("SIGCONT")
-          yield* until("the first one learns it", Effect.sync(first.told), (told) =>
-            told.includes("another process has taken it over")
+          yield* until("the first process notices", Effect.sync(first.told), (told) =>
+            told.includes("another process has taken over the task")
           )
           yield* quickly
           yield* isDone
           const ended = yield* task
           assert.strictEqual(ended!.failures, 0)
           yield* isEqual
-          assert.strictEqual(first.child.exitCode, null, "it serves on")
+          assert.strictEqual(first.child.exitCode, null, "the process continues to serve")
           first.child.kill("SIGTERM")
           assert.strictEqual((yield* Effect.promise(() => first.done)).code, 0)
         })
@@ -244,12 +246,12 @@ describe("two serve processes", () => {
           const { world, serve, task, runs, slowly, quickly, isReading, isDone, isEqual, ask } = yield* makeInstallation
           yield* slowly(400)
           const first = yield* serve
-          yield* isReading("the first one reads")
+          yield* isReading("the first process reads")
           const from = performance.now()
           first.child.kill("SIGTERM")
           assert.strictEqual((yield* Effect.promise(() => first.done)).code, 0)
           const ms = performance.now() - from
-          console.log(`  told to end in the middle of a run: ended after ${(ms / 1000).toFixed(1)} s`)
+          console.log(`  SIGTERM during a run: ended after ${(ms / 1000).toFixed(1)} s`)
           assert.isBelow(ms, 6_000)
           assert.deepInclude((yield* task)!, { owner: null, status: "interrupted" })
           assert.deepInclude((yield* runs)[0]!, {
@@ -257,32 +259,34 @@ describe("two serve processes", () => {
             error: "stopped: the process was asked to end"
           })
 
-          // Another one goes on at once: nothing has to run out.
+          // Another process continues at once, because no lease has to expire.
           const again = performance.now()
           const second = yield* serve
-          yield* until("the next one reads", runs, (all) => all.length === 2)
-          console.log(`  the next one reads ${((performance.now() - again) / 1000).toFixed(1)} s after its start`)
+          yield* until("the next process reads", runs, (all) => all.length === 2)
+          console.log(`  the next process reads ${((performance.now() - again) / 1000).toFixed(1)} s after its start`)
           yield* quickly
           yield* isDone
           yield* isEqual
 
           yield* slowly(400)
           yield* ask
-          yield* until("it reads everything again", runs, (all) => all.at(-1)!.status === "running")
+          yield* until("the requested scan runs", runs, (all) => all.at(-1)!.status === "running")
           // The rows of its tasks are locked, so that it cannot finish its shutdown.
           yield* Effect.forkScoped(world.query("select pg_sleep(20) from (select 1 from tributary.tasks for update) s"))
           yield* until(
-            "it is held",
+            "the rows are locked",
             world.query("select 1 from tributary.tasks for update skip locked"),
             (free) => free.length === 0
           )
           const told = performance.now()
           second.child.kill("SIGTERM")
-          yield* until("it stops", Effect.sync(second.told), (text) => text.includes("stopping"))
+          yield* until("the process reports its shutdown", Effect.sync(second.told), (text) =>
+            text.includes("stopping")
+          )
           assert.isNull(second.child.exitCode)
-          // What comes right after the first one is the same one, passed on by others.
+          // A signal right after the first one counts as the same signal, forwarded by other processes.
           yield* until(
-            "it ends",
+            "the process exits",
             Effect.sync(() => second.child.kill("SIGTERM") && second.child.exitCode === null),
             (isThere) => !isThere
           )
@@ -302,14 +306,14 @@ describe("two serve processes", () => {
           yield* slowly(250)
           const one = yield* serve
           for (let drops = 0; drops < 3; drops += 1) {
-            yield* isReading("it reads")
+            yield* isReading("a run reads")
             const before = landedIn(yield* runs)
             yield* world.query(
               `select pg_terminate_backend(pid) from pg_stat_activity
                 where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
             )
-            // A run holds no connection while it reads: it goes on, or another one does.
-            yield* until("it lands again", runs, (all) => landedIn(all) > before, 20)
+            // A run holds no connection while it reads, so it continues, or another run resumes.
+            yield* until("a run lands again", runs, (all) => landedIn(all) > before, 20)
           }
           yield* quickly
           yield* isDone
@@ -331,14 +335,14 @@ describe("two serve processes", () => {
           const sync = world.command(["sync", "--json"])
           yield* isReading("the sync reads")
           yield* serve
-          yield* until("serve has looked", task, (row) => row !== undefined)
+          yield* until("serve has created the task", task, (row) => row !== undefined)
           assert.strictEqual((yield* task)!.failures, 0)
           yield* quickly
           assert.strictEqual((yield* Effect.promise(() => sync.done)).code, 0)
           yield* isDone
           const all = yield* runs
           assert.deepInclude((yield* task)!, { failures: 0, error: null, run_id: all.at(-1)!.id })
-          assert.lengthOf(all, 1, "what the sync did is not done again")
+          assert.lengthOf(all, 1, "serve does not repeat the work of the sync")
           yield* isEqual
         })
       ),

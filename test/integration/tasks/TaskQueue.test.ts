@@ -10,7 +10,7 @@ import * as TaskSchedules from "../../../src/tasks/TaskSchedules.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let companies = 0
-/** A company of its own for each test, so that tests share a database and no row. */
+/** A new company for each test, so that tests share a database and no row. */
 const newCompany = () => `company${(companies += 1)}`
 
 const minute = 60_000
@@ -114,7 +114,7 @@ describe("the task queue", () => {
         yield* set(company, "a", "lease_expires_at = tributary.now() - interval '1 ms', paused_at = tributary.now()")
         const [taken] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
         assert.isTrue(taken!.fence > held!.fence)
-        assert.isNotNull(taken!.leaseExpiredAt, "it was left by a process, and is finished also while it is paused")
+        assert.isNotNull(taken!.leaseExpiredAt, "a task that a process abandoned is finished even while it is paused")
         assert.lengthOf(yield* TaskLeases.renewLeases([held!]), 0)
         assert.isFalse(yield* TaskLeases.completeTask(held!, { ...done, status: "failed" }))
         assert.isFalse(yield* TaskLeases.rescheduleTask(held!, 0))
@@ -154,7 +154,7 @@ describe("the task queue", () => {
         assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
         yield* TaskLeases.completeTask(first!, done)
         const [second] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
-        assert.isTrue(second!.full, "that Ann asked for less takes nothing from Ben")
+        assert.isTrue(second!.full, "Ann's smaller request does not replace Ben's full scan")
         yield* TaskLeases.completeTask(second!, done)
         assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
         assert.isFalse((yield* taskOf(company, "a")).askedFull)
@@ -205,13 +205,13 @@ describe("the task queue", () => {
         const [later] = (yield* claim).filter(({ company: name }) => name === company)
         yield* claim
         yield* claim
-        assert.deepStrictEqual(order, ["later", "one", "late"], "two of the company run, that is all")
+        assert.deepStrictEqual(order, ["later", "one", "late"], "the company has its limit of two running tasks")
         yield* TaskLeases.completeTask(later!, done)
         const [parent] = yield* claim
         assert.strictEqual(parent!.resource, "parent")
         yield* set(company, "late", "lease_owner = null, lease_expires_at = null, next_run_at = null")
         yield* claim
-        assert.deepStrictEqual(order.slice(3), ["parent"], "its parent runs still")
+        assert.deepStrictEqual(order.slice(3), ["parent"], "its parent still runs")
         yield* TaskLeases.completeTask(parent!, done)
         yield* claim
         assert.deepStrictEqual(order.slice(3), ["parent", "child"])
@@ -246,7 +246,7 @@ describe("the task queue", () => {
         assert.deepStrictEqual(namesOf(claims), ["backfill a", "sync a"])
         const backfill = claims.find(({ kind }) => kind === "backfill")!
         assert.deepInclude(backfill, { since: range.since, until: null })
-        assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked", "it is under way")
+        assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked", "the same backfill is running")
         assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "running")
         assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, range.since)
         yield* TaskLeases.completeTask(backfill, done)
@@ -278,7 +278,7 @@ describe("the task queue", () => {
           )
         }
         yield* set(company, "left", "lease_owner = 'killed', lease_expires_at = tributary.now() - interval '80 min'")
-        // A process was there from an hour ago until twenty minutes ago.
+        // A process was active from an hour ago until twenty minutes ago.
         yield* sql`
           insert into tributary.processes (process_id, companies, started_at, heartbeat_at)
           values (${company}, ${[company]}, tributary.now() - interval '60 min', tributary.now() - interval '20 min')`
@@ -309,7 +309,7 @@ describe("the task queue", () => {
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
         assert.deepInclude(yield* taskOf(company, "a"), { schedule: null, nextAt: null })
         assert.isUndefined(yield* taskOf(company, "c"))
-        assert.isTrue((yield* taskOf(company, "b")).isRunning, "what runs stays until it has ended")
+        assert.isTrue((yield* taskOf(company, "b")).isRunning, "a running task stays until it ends")
         assert.isTrue(yield* TaskLeases.completeTask(held!, done))
       })
     )
@@ -328,7 +328,7 @@ describe("the task queue", () => {
         })
         yield* SourceGuard.saveCompanyId(company, 12n)
         yield* SourceGuard.saveCompanyId(company, 13n)
-        assert.strictEqual((yield* TaskQueue.companyIds).get(company), 12n, "only a person changes it")
+        assert.strictEqual((yield* TaskQueue.companyIds).get(company), 12n, "only a person changes the number")
       })
     )
   })

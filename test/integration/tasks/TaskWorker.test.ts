@@ -35,7 +35,7 @@ const hourly: ResourceSchedule = {
 const off: ResourceSchedule = { timing: { kind: "off" }, missed: "once", jitterMax: Duration.zero }
 
 let companies = 0n
-/** A company whose records a test writes; one page of one record unless it says otherwise. */
+/** A company whose records the test sets; by default one page with one record. */
 const makeCompany = (more: Partial<ConnectorShape> = {}) => {
   const companyId = (companies += 1n)
   const source = scripted(companyId, (request) =>
@@ -72,7 +72,7 @@ const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "s
     all.find((task) => task.company === company && task.resource === resource && task.kind === kind)
   )
 
-/** Looks until it is so. */
+/** Repeats the query until the condition holds. */
 const until = <A, E, R>(question: Effect.Effect<A, E, R>, wanted: (answer: A) => boolean) =>
   Effect.gen(function* () {
     let last: A | undefined
@@ -88,7 +88,7 @@ const until = <A, E, R>(question: Effect.Effect<A, E, R>, wanted: (answer: A) =>
         orElse: () =>
           Effect.die(
             new Error(
-              `it never was so; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
+              `the condition never held; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
             )
           )
       })
@@ -129,7 +129,7 @@ describe("the task worker", () => {
         for (const instance of ["first", "second"]) {
           yield* sql`insert into tributary.processes (process_id, companies) values (${instance}, ${all.map(({ name }) => name)})`
         }
-        /** The same companies, as the process of that name reaches them. */
+        /** The same companies, with the connectors of the named process. */
         const of = (who: keyof typeof by) =>
           all.map(({ company, source }) => ({
             company: {
@@ -177,14 +177,10 @@ describe("the task worker", () => {
     it.effect("counts a run that another command has made", () =>
       Effect.gen(function* () {
         const { company, companyId, name, source } = makeCompany()
-        const outcome = yield* syncResource({
-          companyId,
-          connector: company.connector,
-          table: tables.get("things")!,
-          full: false,
-          acceptDeletions: false,
-          batchRecordsMax: 100
-        })
+        const outcome = yield* syncResource(
+          { companyId, connector: company.connector, table: tables.get("things")! },
+          { batchRecordsMax: 100 }
+        )
         const asked = source.requests.length
         yield* Effect.forkScoped(TaskWorker.runTasks(options([{ company }])))
         assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
@@ -247,12 +243,12 @@ describe("the task worker", () => {
         assert.lengthOf(refused.source.requests, 0)
         assert.deepInclude(yield* becomes(narrow.name, "things", "skipped"), {
           error: "things: the token lacks the scope shop:read",
-          remedy: "give the token the scope shop:read to have it",
+          remedy: "give the token the scope shop:read",
           failures: 0
         })
         assert.lengthOf(narrow.source.requests, 0)
         assert.strictEqual((yield* becomes(late.name, "things", "skipped")).failures, 0)
-        // Asking has the token looked at again.
+        // A request makes the worker check the token again.
         yield* Ref.set(identity, refused.source.connector.identify)
         yield* TaskQueue.requestSync({ company: refused.name, resource: "things", full: false, by: "Ann" })
         assert.isNull((yield* becomes(refused.name, "things", "done")).error)
@@ -294,7 +290,7 @@ describe("the task worker", () => {
         const one = makeCompany()
         yield* Effect.scoped(
           Effect.gen(function* () {
-            // As a process that was stopped in the middle of a landing, with its lease run out.
+            // As in a process that was suspended during a landing and whose lease has expired.
             const stopped = yield* otherProcess
             const turn = yield* ResourceLock.acquire({
               table: tableOf(things),
@@ -322,7 +318,7 @@ describe("the task worker", () => {
             yield* becomes(one.name, "things", "done")
             yield* goesOn.open
             const said = yield* Effect.exit(Fiber.join(landing))
-            assert.strictEqual(said._tag, "Failure", "its session has ended, and what it had open is rolled back")
+            assert.strictEqual(said._tag, "Failure", "its session has ended, and its open transaction is rolled back")
           })
         )
         const runs = yield* runsOf(one.companyId)

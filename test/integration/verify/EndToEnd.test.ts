@@ -55,14 +55,7 @@ const makeInstallation = Effect.gen(function* () {
   const only = (...paths: ReadonlyArray<string>) =>
     companies.map((one) => ({ ...one, resources: one.resources.filter(({ path }) => paths.includes(path)) }))
   const bringOver = (targets = companies) =>
-    sync({
-      companies: targets,
-      datasets: datasetsDefault,
-      full: false,
-      acceptDeletions: false,
-      concurrency: 4,
-      batchRecordsMax: 2_500
-    }).pipe(
+    sync({ companies: targets, datasets: datasetsDefault, concurrency: 4, batchRecordsMax: 2_500 }).pipe(
       Effect.tap((report) =>
         Effect.sync(() => {
           for (const { outcomes } of report.companies) {
@@ -110,14 +103,14 @@ describe("verify of the whole catalogue", () => {
           resourcesOf(equal).reduce((sum, { source }) => sum + source, 0),
           1_000
         )
-        // Plain SQL over the server's own state says the same.
+        // Plain SQL over the server's own state gives the same result.
         for (const path of ["invoices", "invoicelines", "payments", "customers", "orders"]) {
           const texts = yield* state(1, path)
           assert.isAbove(texts.length, 5, path)
           assert.deepStrictEqual(yield* differingIds(tableOf(serviceV2.resources.get(path)!), 1n, texts), [], path)
         }
 
-        // One of each, in resources with and without records by number, one in another company's place.
+        // One alteration of each kind, in resources with and without single requests, one of them in another company.
         const [line] = yield* execute<{ id: string }>(
           "select id::text from erp.invoicelines where _company_id = 1 order by id limit 1"
         )
@@ -165,7 +158,7 @@ describe("verify of the whole catalogue", () => {
         const prose = Verify.lines(found).join("\n")
         assert.include(prose, `    ${line!.id}  different`)
         assert.match(prose, /qty +source "[\d.]+" +warehouse "[\d.]+"/)
-        assert.include(prose, "missing: the warehouse holds it as deleted")
+        assert.include(prose, "missing: it is deleted in the warehouse")
         assert.include(prose, "Not equal: 9 records differ")
 
         const repaired = yield* Verify.run(settings, { ...whole, repair: true }, targets)
@@ -215,11 +208,11 @@ describe("verify of the whole catalogue", () => {
         yield* bringOver(targets)
         assert.strictEqual(Verify.codeOf(yield* Verify.run(settings, whole, targets), false), 0)
 
-        // A sample says how sure it is.
+        // The report of a sample states its chance of detection.
         const sampled = yield* Verify.run(settings, { sample: 4, seed: 9, repair: false }, targets)
         assert.match(
           Verify.lines(sampled).at(-1)!,
-          /^Equal: .* A sample with the seed 9, not a proof: .* chance of at least [\d.]+ %\.$/
+          /^Equal: .* This is a sample \(seed 9\), not a proof: .* probability of at least [\d.]+ %\.$/
         )
 
         const named = yield* findHistory(datasetsDefault, "invoices")
@@ -248,7 +241,7 @@ describe("verify of the whole catalogue", () => {
         assert.include(prose, "  quarantine: never")
         assert.include(prose, "  to be read again: no")
 
-        // A record that is gone, one that waits to be read again, one that could not be landed.
+        // A deleted record, a record with an open refetch request, and a quarantined record.
         yield* control("POST", "/remove", { company: 1, resource: "invoices", id: Number(id) })
         yield* execute(
           "insert into tributary.refetch_requests (company_id, resource, field, value, requested_at) values (1, 'invoices', 'id', $1, tributary.now())",

@@ -1,6 +1,6 @@
 /**
- * Verify against a real Postgres: it reports every altered value, calls only equal rows equal, and tolerates a source
- * that changes meanwhile.
+ * Verify against a real Postgres: it reports every altered value, reports only equal rows as equal, and tolerates a
+ * source that changes meanwhile.
  */
 import { traits } from "../../../connectors/service-v2/catalogue/traits.ts"
 import { assert, describe, layer } from "@effect/vitest"
@@ -37,7 +37,7 @@ import { verifyResource, type VerifyOptions } from "../../../src/verify/Verify.t
 import { layerWarehouse } from "../../support/postgres.ts"
 import { differingIds, load, memorySource, type MemorySource } from "./support.ts"
 
-/** Answers one record by its number, and changes by a stamp. */
+/** A resource with single requests and timestamps. */
 const gauges = resource({
   path: "gauges",
   area: "shop",
@@ -59,7 +59,7 @@ const gauges = resource({
   ],
   modifiedSince: true
 })
-/** Only listed; one filter, and no stamp. */
+/** A resource with a list and one filter, without timestamps. */
 const labels = resource({
   path: "labels",
   area: "shop",
@@ -98,7 +98,7 @@ const gauge = (number: number, more = "") =>
 const label = (number: number, gaugeid: number) =>
   `{"id":${number},"gaugeid":${gaugeid},"name":"label","externalid":null}`
 
-/** A source and a warehouse of a company of its own that hold the same. */
+/** A source and an equal warehouse of a new company. */
 const equalPair = Effect.fnUntraced(function* (texts: ReadonlyArray<string>, table = tables.gauges, pageSize = 4) {
   const companyId = (companies += 1n)
   const source = memorySource(shop, companyId, pageSize)
@@ -137,7 +137,7 @@ const briefly = (report: ResourceReport): ReadonlyArray<string> =>
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1)
 const gaugesUpTo = (count: number) => numbers(count).map((number) => gauge(number))
 
-/** Changes the source while a page is read, once. */
+/** Changes the source once, while a page is read. */
 const once = (source: MemorySource, when: string, change: () => void) => {
   source.before = (asked) => {
     if (!asked.startsWith(when)) return null
@@ -256,7 +256,7 @@ describe("verify", () => {
           { field: "price", source: '"1.5000"', warehouse: '"1.5001"' }
         ])
         assert.deepStrictEqual(report.findings[2]!.fields, [{ field: "memo", source: "null", warehouse: '""' }])
-        // Plain SQL agrees, as far as it sees scale.
+        // Plain SQL gives the same result, as far as it compares scale.
         const bySql = yield* differingIds(pair.table, pair.companyId, pair.source.records.values())
         assert.deepStrictEqual(
           bySql.map(Number),
@@ -307,7 +307,7 @@ describe("verify", () => {
           different: 0
         })
         assert.deepStrictEqual(briefly(yield* verify(other)), ["5 surplus"])
-        // The small comparison that tests use says the same.
+        // The simple comparison of the test support gives the same result.
         const small = yield* compare(pair.table, pair.companyId, pair.source.records.values())
         assert.deepStrictEqual(small, {
           source: 10,
@@ -405,7 +405,7 @@ describe("verify", () => {
           "4 different tags",
           "5 different ratio"
         ])
-        // A number where text was inferred: readable in the column, exact beside it.
+        // A number where text was inferred: readable in the column, exact in _extra.
         pair.source.records.set("1", gauge(1, `,"colour code":5,"ratio":"1.50","tags":["a",1]`))
         yield* set(`"colour_code_1" = '5', "ratio" = null`, "id = 1")
         assert.include(briefly(yield* verify(inferred)), "1 different colour code ratio")
@@ -423,7 +423,7 @@ describe("verify", () => {
           ...pair.source.connector,
           rawPage: (request) =>
             (asked += 1) > 1_000
-              ? Effect.die("asked too often")
+              ? Effect.die("too many requests")
               : Effect.map(rawPage({ ...request, token: null }), (page) => ({ ...page, next: `fresh-${asked}` }))
         }
         const report = yield* verify(pair, { connector })
@@ -436,7 +436,8 @@ describe("verify", () => {
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(12))
         const { source, companyId } = pair
-        // Changes at the source and is landed meanwhile; appears and is landed; goes and is marked.
+        // Meanwhile record 2 changes and is landed, record 13 appears and is landed, and record 4 is deleted and
+        // soft-deleted.
         source.records.set("2", gauge(2).replace("gauge 2", "new"))
         source.records.delete("4")
         source.records.set("13", gauge(13))
@@ -452,7 +453,7 @@ describe("verify", () => {
           ...source.connector,
           rawPage: (request) =>
             Effect.tap(source.connector.rawPage(request), () =>
-              // With the last page: the first one, which shows 2, has been compared by then.
+              // Landed with the last page. The first page, which contains record 2, has been compared by then.
               source.asked.length === 3
                 ? land.pipe(Effect.provideService(SqlClient.SqlClient, sql), Effect.orDie)
                 : Effect.void
@@ -460,7 +461,7 @@ describe("verify", () => {
         }
         assert.deepInclude(yield* verify(pair, { connector }), { status: "equal", moved: 1, requests: 4 })
 
-        // A record that moves to another page between the two looks is looked for in all of them.
+        // A record that moves to another page between the two comparisons is searched for on all pages.
         yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (1, 3)`, [companyId])
         source.asked.length = 0
         source.before = (asked) => {
@@ -474,7 +475,7 @@ describe("verify", () => {
         }
         assert.deepStrictEqual(briefly(yield* verify(pair)), ["1 different rank", "3 different rank"])
 
-        // The other way round: equal at first, moved on at the second look.
+        // The reverse: equal in the first comparison, changed before the second.
         source.before = () => null
         yield* execute(`update erp.gauges set "rank" = 7 where _company_id = $1`, [companyId])
         once(source, "gauges?from=8", () => source.records.set("3", gauge(3).replace(`"rank":7`, `"rank":9`)))
@@ -535,7 +536,7 @@ describe("verify", () => {
         assert.strictEqual(failed.status, "failed")
         assert.include(failed.failure!.message, "500")
         assert.strictEqual(failed.failure!.disposition, "uncertain")
-        // What is withheld is passed over only where the warehouse has nothing of it.
+        // A resource that the source refuses is skipped only if the warehouse has no rows of it.
         const withheld = new Forbidden({
           kind: "module",
           code: "feature_not_licensed",
@@ -627,12 +628,12 @@ describe("verify --sample", () => {
           if (report.status === "unequal") found += 1
           findings += report.findings.length
         }
-        // 81 % of the samples, and 1.5 findings each, within what chance allows.
+        // 81 % of the samples have a finding, with 1.5 findings on average, within statistical limits.
         const chance = chanceOfFinding(size, rows, wrong)
         assert.closeTo(chance, 0.81, 0.01)
         assert.closeTo(found / tries, chance, 4 * Math.sqrt((chance * (1 - chance)) / tries))
         assert.closeTo(findings / tries, (size * wrong) / rows, 0.65)
-        // Everything is a sample too.
+        // A sample may contain all rows.
         assert.strictEqual((yield* verify(pair, { sample: rows, seed: 1 })).different, wrong)
       })
     )
@@ -665,12 +666,12 @@ describe("verify --sample", () => {
         assert.strictEqual(equal.status, "equal")
         assert.isAtMost(equal.requests, 5)
         assert.isTrue(pair.source.asked.every((asked) => asked.startsWith("labels?gaugeid=")))
-        // A sibling that was never landed is met with its neighbours; one that is gone at the source too.
+        // A sibling that was never landed is found with its neighbours, and so is one that is gone at the source.
         yield* execute(`delete from erp.labels where _company_id = $1 and id % 3 = 0`, [pair.companyId])
         const missing = yield* verify(pair, { sample: 5, seed: 3 })
         assert.isAbove(missing.missing, 0)
         assert.strictEqual(missing.missing, missing.findings.length)
-        // A row whose filter value is wrong stands in no group at the source: only the whole list shows where it is.
+        // A row with a wrong filter value is in no group at the source. Only the full list shows its place.
         yield* execute(`update erp.labels set gaugeid = 77 where _company_id = $1 and id = 1`, [pair.companyId])
         const moved = yield* verify(pair, { sample: 60, seed: 3 })
         assert.include(briefly(moved), "1 different gaugeid")

@@ -14,11 +14,11 @@ import type { Table } from "../../../src/warehouse/Table.ts"
 
 export interface MemorySource {
   readonly connector: ConnectorShape
-  /** JSON text by number, in the order in which lists show them. */
+  /** JSON text by id, in the order of lists. */
   readonly records: Map<string, string>
-  /** Every page that was asked for, and every record by its number. */
+  /** The requested pages and single records. */
   readonly asked: Array<string>
-  /** Called before an answer is made; may change the records or fail. */
+  /** Called before each response. It may change the records or fail. */
   before: (asked: string) => SourceReason | null
 }
 
@@ -74,7 +74,7 @@ export const memorySource = (catalogue: Catalogue, companyId: bigint, pageSize: 
   return source
 }
 
-/** Puts records into the warehouse as they should stand there. Postgres reads the JSON by itself. */
+/** Writes the expected rows of these records to the warehouse. Postgres itself parses the JSON. */
 export const load = Effect.fnUntraced(function* (table: Table, companyId: bigint, texts: Iterable<string>) {
   const sql = yield* SqlClient.SqlClient
   const columns = table.columns.map(({ name }) => identifier(name)).join(", ")
@@ -89,11 +89,11 @@ export const load = Effect.fnUntraced(function* (table: Table, companyId: bigint
   )
 })
 
-/** An array as Postgres writes one. */
+/** An array literal of Postgres. */
 const arrayText = (texts: ReadonlyArray<string>): string =>
   `{${texts.map((text) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`).join(",")}}`
 
-/** The rows of a company as plain SQL compares them with records: what differs, by `except` both ways. */
+/** Ids at which the rows of a company and the records differ, by plain SQL: `except` in both directions. */
 export const differingIds = Effect.fnUntraced(function* (table: Table, companyId: bigint, texts: Iterable<string>) {
   const sql = yield* SqlClient.SqlClient
   const columns = table.columns.map(({ name }) => `r.${identifier(name)}::text`).join(", ")

@@ -31,7 +31,7 @@ describe("the SQL name of a field", () => {
       assert.strictEqual(Buffer.byteLength(name), 63)
       assert.match(name, /^a{54}_[0-9a-f]{8}$/)
     }
-    // 63 characters are one name, 64 none.
+    // A name may have 63 characters, and not 64.
     assert.strictEqual(given(long)[0], long)
     assert.notStrictEqual(given(`${long}a`)[0], `${long}a`)
   })

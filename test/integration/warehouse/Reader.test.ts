@@ -21,7 +21,7 @@ import { layerSql } from "../../support/postgres.ts"
 const root = Effect.acquireRelease(
   Effect.sync(() => {
     const path = mkdtempSync(join(tmpdir(), "tributary-reader-"))
-    // As root, the server runs as another user, who has to pass.
+    // If the test runs as root, the server runs as another user, which needs access to the folder.
     chmodSync(path, 0o755)
     return path
   }),
@@ -51,10 +51,10 @@ const embedded = filled.pipe(
   )
 )
 
-/** Their names only look like secrets: places where a scan goes on. */
+/** Columns that contain no secret, although their names suggest one. */
 const harmless = ["checkpoints.scan_token", "pushes.content_hash"]
 
-/** A superuser's DATABASE_URL, as the Postgres of a container has it. */
+/** A superuser's DATABASE_URL, as of a Postgres container. */
 const superuser = filled.pipe(Layer.provideMerge(layerSql))
 
 const fingerprint = Effect.gen(function* () {
@@ -68,15 +68,15 @@ const fingerprint = Effect.gen(function* () {
 const marker = join(tmpdir(), `tributary-reader-${process.pid}`)
 
 const refused: ReadonlyArray<readonly [statement: string, problem: RegExp]> = [
-  ["commit; delete from erp.orders", /query runs one statement that reads .*syntax error at or near "commit"/],
-  ["rollback; delete from erp.orders; select 1", /one statement that reads/],
-  ["select 1; delete from erp.orders", /cannot insert multiple commands|one statement that reads/],
-  ["explain select 1; delete from erp.orders", /cannot insert multiple commands|one statement that reads/],
-  ["delete from erp.orders", /one statement that reads/],
-  [`copy (select 1) to program 'touch ${marker}'`, /one statement that reads/],
-  [`copy erp.orders from program 'touch ${marker}'`, /one statement that reads/],
-  ["set transaction read write", /one statement that reads/],
-  ["do $$ begin delete from erp.orders; end $$", /one statement that reads/],
+  ["commit; delete from erp.orders", /query runs one read-only statement .*syntax error at or near "commit"/],
+  ["rollback; delete from erp.orders; select 1", /one read-only statement/],
+  ["select 1; delete from erp.orders", /cannot insert multiple commands|one read-only statement/],
+  ["explain select 1; delete from erp.orders", /cannot insert multiple commands|one read-only statement/],
+  ["delete from erp.orders", /one read-only statement/],
+  [`copy (select 1) to program 'touch ${marker}'`, /one read-only statement/],
+  [`copy erp.orders from program 'touch ${marker}'`, /one read-only statement/],
+  ["set transaction read write", /one read-only statement/],
+  ["do $$ begin delete from erp.orders; end $$", /one read-only statement/],
   ["explain analyze delete from erp.orders", /read-only transaction|permission denied/],
   ["explain analyze create table erp.mine as select 1", /read-only transaction|permission denied/],
   ["with gone as (delete from erp.orders returning id) select * from gone", /data-modifying|read-only/],
@@ -115,7 +115,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
       const version = Number((yield* read("show server_version_num")).rows[0]?.[0])
       const before = yield* fingerprint
       for (const [statement, problem] of refused) {
-        // Before Postgres 16 it is not refused, but goes with the transaction.
+        // Before Postgres 16 this is not refused, but rolled back with the transaction.
         if (version < 160_000 && statement.includes("lo_create")) continue
         const error = yield* Effect.flip(read(statement))
         assert.match(error.message, problem, statement)
@@ -135,7 +135,7 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
       const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
       for (const name of ["pg_terminate_backend", "pg_cancel_backend"]) {
         const error = yield* Effect.flip(read(`select ${name}(${row!.pid})`))
-        // Before Postgres 16 in other words.
+        // Postgres before 16 uses other words.
         assert.match(error.message, /permission denied|must be a superuser/)
       }
       yield* query(client, "ask", "select 1")

@@ -94,7 +94,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
       assert.include(done.join("\n"), "create or replace view")
       const wanted = yield* sql<{ full_scan_reason: string | null }>`
         select full_scan_reason from tributary.checkpoints where resource = 'dropped' order by company_id`
-      // The second company has read nothing yet: its first run reads everything anyway.
+      // The second company has read nothing yet. Its first run is a full scan anyway.
       assert.deepStrictEqual(
         wanted.map((row) => row.full_scan_reason),
         ["new in the table: price", null]

@@ -1,8 +1,8 @@
 /**
- * Values in a form in which equal things are equal texts, whichever side they come from.
+ * Canonical texts of values: equal values have equal texts, whether they come from the source or from Postgres.
  *
- * Promise: written from the documents and from Postgres' output alone; nothing of the pipeline, of its comparison or of
- * the client is used, so that none of their mistakes can hide itself here.
+ * Promise: written from the documents and from Postgres' output alone. It uses no code of the pipeline, of its
+ * comparison or of the client, so that their mistakes cannot be hidden here.
  */
 import type { Field } from "../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -19,7 +19,7 @@ interface Context {
   readonly source?: string
 }
 
-/** Parses keeping numbers as their tokens. */
+/** Parses JSON and keeps numbers as their tokens. */
 export const parseExactly = (text: string): unknown =>
   JSON.parse(text, ((_key: string, value: unknown, context: Context) =>
     typeof value === "number" ? new Token(context.source ?? String(value)) : value) as never)
@@ -48,10 +48,10 @@ const instant = (text: string): string => {
   return match === null ? `not a time: ${text}` : `${match[1]} ${match[2]}.${(match[3] ?? "").padEnd(6, "0")}`
 }
 
-/** A day, also where it is told as its midnight. */
+/** A day, also where it is sent as its midnight. */
 const day = (text: string): string => text.replace(/T00:00:00(?:\.0+)?Z$/, "")
 
-/** Any JSON, members in one order, numbers as decimals. */
+/** Any JSON, with sorted members and with numbers as decimals. */
 const json = (value: unknown): string => {
   if (value instanceof Token) return decimal(value.text)
   if (Array.isArray(value)) return `[${value.map(json).join(",")}]`
@@ -66,7 +66,7 @@ const json = (value: unknown): string => {
 
 const nothing = "␀"
 
-/** What the source sent in a field. */
+/** The canonical text of a value that the source sent. */
 const sent = ({ type }: Field, value: unknown): string => {
   if (value === null || value === undefined) return nothing
   const text = value instanceof Token ? value.text : typeof value === "string" ? value : null
@@ -87,7 +87,7 @@ const sent = ({ type }: Field, value: unknown): string => {
   }
 }
 
-/** What Postgres prints of a column. */
+/** The canonical text of a column that Postgres printed. */
 const kept = ({ type }: Field, text: string | null): string => {
   if (text === null) return nothing
   switch (type._tag) {
@@ -103,13 +103,13 @@ const kept = ({ type }: Field, text: string | null): string => {
   }
 }
 
-/** A record in comparable parts: one text for each field, and what the catalogue does not know. */
+/** A record in comparable parts: one text for each field, and the members that the catalogue does not know. */
 export interface Canonical {
   readonly fields: ReadonlyArray<string>
   readonly extra: ReadonlyMap<string, string>
-  /** All of it. */
+  /** The whole record as one text. */
   readonly whole: string
-  /** Fields whose value stands among what the catalogue does not know, as a program writes it that lacks the field. */
+  /** Fields whose value is among the unknown members, as written by a program that lacks the field. */
   readonly beyond: string
 }
 
@@ -139,17 +139,17 @@ export const ofWarehouse = (
   const beyond = resource.fields.flatMap(({ name }) => (extra.has(name) ? [name] : [])).join(" ")
   const fields = resource.fields.map((field, index) => {
     if (!extra.has(field.name)) return kept(field, columns[index] ?? null)
-    // Digits that the column cannot hold stand beside it.
+    // Digits that the column cannot hold are kept in the extra members.
     extra.delete(field.name)
     return sent(field, given[field.name])
   })
   return { fields, extra, whole: whole(fields, extra), beyond }
 }
 
-/** Whether a row was not written between the two. */
+/** Whether a row was not written between the two versions. */
 export const isSameRow = (a: Canonical, b: Canonical): boolean => a.whole === b.whole && a.beyond === b.beyond
 
-/** The fields in which two records differ. */
+/** The names of the fields in which two records differ. */
 export const differing = (resource: Resource, a: Canonical, b: Canonical): ReadonlyArray<string> => {
   const names = resource.fields.flatMap(({ name }, index) => (a.fields[index] === b.fields[index] ? [] : [name]))
   for (const name of new Set([...a.extra.keys(), ...b.extra.keys()])) {

@@ -1,8 +1,8 @@
 /**
- * What a checker is given, and what it may say.
+ * The interface of checkers: what a checker sees and returns.
  *
- * Promise: a checker sees the warehouse as a second session sees it and the source as its own history tells it, and
- * nothing that the pipeline thinks of itself; it answers null, or one sentence that names the first thing that is wrong.
+ * Promise: a checker sees the warehouse as a second session sees it, and the source by the source's own history. It
+ * sees no state of the pipeline. It returns null, or one sentence that names the first violation.
  */
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -23,18 +23,18 @@ export interface Row {
   readonly value: Canonical
 }
 
-/** A checkpoint, as SQL answers it. */
+/** A checkpoint, as SQL returns it. */
 export interface Mark {
   readonly lane: string
   readonly fence: bigint
   readonly cursor: string | null
   /** Changes whenever a scan is completed. */
   readonly completedAt: string
-  /** Why everything is to be read again; null when nothing wants it. */
+  /** Why a full scan is needed; null when none is. */
   readonly fullWanted: string | null
   readonly scanKind: string | null
   readonly scanPages: number | null
-  /** What shapes a record, as the program has stored it. */
+  /** The shape of a record, as the program stored it. */
   readonly shape: string | null
 }
 
@@ -56,7 +56,7 @@ export interface Run {
   readonly error: string | null
 }
 
-/** A record in quarantine, open. */
+/** An open record in quarantine. */
 export interface Held {
   readonly id: string | null
   readonly bytes: string
@@ -76,7 +76,7 @@ export interface Subject {
 export interface Moment {
   readonly now: number
   readonly subject: Subject
-  /** Runs of the resource, newest first, a handful. */
+  /** The latest runs of the resource, newest first. */
   readonly runs: ReadonlyArray<Run>
 }
 
@@ -92,12 +92,12 @@ export interface Kept {
   readonly value: Canonical
 }
 
-/** What a process said that it did. */
+/** The result of a resource, as a process reported it. */
 export interface Said {
   readonly resource: string
   readonly company: number
   readonly status: string
-  /** The failure, or the remarks of a run that did not fail. */
+  /** The failure, or the notes of a run that did not fail. */
   readonly reason: string | null
 }
 
@@ -108,13 +108,13 @@ export interface Final {
   readonly history: (subject: Subject) => ReadonlyArray<Kept>
   readonly said: ReadonlyArray<Said>
   readonly attempts: ReadonlyArray<Attempt>
-  /** Sessions in a transaction, sessions lent, rows of working tables. */
+  /** Sessions in a transaction, sessions in use, rows of working tables. */
   readonly leftovers: Readonly<Record<string, number>>
-  /** Ids that only a full scan can mend: removed, without a stamp, late beyond the bound. */
+  /** Ids that only a full scan can repair: removed, without a stamp, or late beyond the bound. */
   readonly excused: ReadonlySet<string>
-  /** Ids whose value cannot be landed as it stands. */
+  /** Ids whose value cannot be landed as it was sent. */
   readonly odd: ReadonlySet<string>
-  /** Versions went back, and nobody has said that this is right: the runs that see it are not green. */
+  /** Versions went back and no operator has accepted it. The runs that see it must not report done. */
   readonly isDisputed: boolean
   /** Whether a full scan was made after healing. */
   readonly full: boolean
@@ -122,7 +122,7 @@ export interface Final {
   readonly cycles: number
 }
 
-/** An event of the inbox, as SQL answers it. */
+/** An event of the inbox, as SQL returns it. */
 export interface Entry {
   readonly number: string
   readonly company: number
@@ -132,16 +132,16 @@ export interface Entry {
   readonly recordId: string | null
   readonly state: string
   readonly reason: string | null
-  /** The run that read what it asked for; null when none did. */
+  /** The run that read the event's record; null when none did. */
   readonly runId: string | null
-  /** When it fired, in microseconds by the source's clock; null when it does not say. */
+  /** When it fired, in microseconds by the source's clock; null when the event has no time. */
   readonly occurredAt: number | null
 }
 
-/** A receiver has just answered a delivery. */
+/** The moment after a receiver answered a delivery. */
 export interface Answered {
   readonly answer: Answer
-  /** What stands in the inbox under the event's number, in that very moment. */
+  /** The inbox rows with the event's id at that moment. */
   readonly entries: ReadonlyArray<Entry>
 }
 
@@ -149,46 +149,46 @@ export interface Answered {
 export interface Stored {
   readonly now: number
   readonly entries: ReadonlyArray<Entry>
-  /** Of the resources whose events were settled by it. */
+  /** The resources whose events the commit resolved. */
   readonly subjects: ReadonlyArray<Subject>
 }
 
-/** A process that nobody watches enables a subscription that the source had given up. */
+/** A process, not a person, enables a subscription that the source had disabled. */
 export interface Revived {
   readonly company: number
   readonly disabledAt: number
 }
 
-/** A process makes a subscription although the warehouse knows of one that stands. */
+/** A process creates a subscription although the warehouse knows an existing one. */
 export interface Doubled {
   readonly company: number
   readonly by: string
 }
 
-/** After healing, when everything has come that will come, and before any sync. */
+/** After healing, when all deliveries have arrived, and before any sync. */
 export interface Drained {
   readonly subjects: ReadonlyArray<Subject>
   readonly entries: ReadonlyArray<Entry>
   readonly gaps: ReadonlyArray<string>
   readonly excused: ReadonlySet<string>
   readonly odd: ReadonlySet<string>
-  /** Ids that can be listed and never read. */
+  /** Ids that can be listed but never read. */
   readonly poison: ReadonlySet<string>
-  /** What the source thinks of its subscriptions. */
+  /** The subscriptions at the source. */
   readonly subscriptions: ReadonlyArray<Subscription>
-  /** Whether nothing but webhooks has moved data since the first sync. */
+  /** Whether only webhooks have moved data since the first sync. */
   readonly alone: boolean
 }
 
 export interface Checker {
   readonly name: string
-  /** What must hold, with the number by which it is spoken of. */
+  /** The promise, with its number. */
   readonly holds: string
   readonly landed?: (moment: Moment) => string | null
   readonly healed?: (final: Final) => string | null
-  /** Of a source that was restored: after a full scan, before an operator accepts it. */
+  /** For a restored source: after a full scan, before an operator accepts it. */
   readonly disputed?: (final: Final) => string | null
-  /** Of webhooks: each answer, each commit, and the end. */
+  /** For webhooks: each answer, each commit, and the end. */
   readonly answered?: (given: Answered) => string | null
   readonly stored?: (given: Stored) => string | null
   readonly revived?: (given: Revived) => string | null
@@ -196,30 +196,30 @@ export interface Checker {
   readonly drained?: (given: Drained) => string | null
 }
 
-/** The latest loss of a table: dropped, truncated or made anew; or the warehouse was restored. */
+/** The latest loss of a table: dropped, truncated or created anew; or the warehouse was restored. */
 export interface Loss {
   readonly at: number
-  /** How many losses of the table there were, with this one. */
+  /** Number of losses of the table, including this one. */
   readonly count: number
-  /** How many of them took rows: a restore of the control plane alone takes none. */
+  /** Number of losses that removed rows. A restore of the control plane alone removes none. */
   readonly ofRows: number
-  /** Whether a loss took rows and left their history: a restore takes both back to one moment. */
+  /** Whether a loss removed rows and left their history. A restore resets both to one moment. */
   readonly isTorn: boolean
   /** The latest run in the ledger at the loss; after a restore of the ledger, the latest that is left. */
   readonly lastRun: bigint
-  /** Whether a run that began, or landed, after the loss has ended with success: then every row must be back. */
+  /** Whether a run that began, or landed, after the loss has succeeded. Then every row must be restored. */
   readonly isMended: boolean
 }
 
-/** What was lost in the warehouse (class T1), or restored (T2). */
+/** The losses (class T1) and restores (T2) of the warehouse. */
 export interface LossLedger {
-  /** Null where the table was never lost. */
+  /** Null when the table was never lost. */
   readonly latest: (company: number, resource: string) => Loss | null
-  /** Rows that a person has deleted, by {@link keyOf}: only a full scan is expected to find that. */
+  /** Rows that a person has deleted, by {@link keyOf}. Only a full scan is expected to find them. */
   readonly deletedByHand: ReadonlySet<string>
-  /** How often the ledger of runs and the checkpoints were restored. */
+  /** Number of restores of the ledger of runs and the checkpoints. */
   readonly ledgers: number
-  /** The latest run that was in the ledger before it was restored: ids up to it may be given twice. */
+  /** The latest run in the ledger before its restore. Ids up to it may be used twice. */
   readonly lastRunBefore: bigint
 }
 
@@ -231,16 +231,16 @@ export interface Setting {
   readonly canonical: (company: number, resource: Resource, text: string) => Canonical
   /** Ids that became visible later than any overlap reaches. */
   readonly overBound: ReadonlySet<string>
-  /** Ids that nothing announces and no cursor brings, as {@link Final.excused}. */
+  /** Ids that no event and no cursor reports, as {@link Final.excused}. */
   readonly excused: ReadonlySet<string>
   readonly losses: LossLedger
-  /** Whether an operator has accepted that the source was restored. */
+  /** Whether an operator has accepted the restore of the source. */
   readonly isRestoreAccepted: () => boolean
 }
 
 export type CheckerOf = (setting: Setting) => Checker
 
-/** Microseconds since 1970 of a time as the warehouse tells it. */
+/** The microseconds since 1970 of a time in the warehouse's format. */
 export const microsOf = (text: string): number => {
   const fraction = /\.(\d+)/.exec(text)?.[1] ?? ""
   const seconds = Date.parse(
@@ -252,7 +252,7 @@ export const microsOf = (text: string): number => {
   return seconds * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6))
 }
 
-/** How an id is named across resources. */
+/** The key of an id across resources. */
 export const keyOf = (company: number, resource: string, id: string): string => `${company}/${resource}/${id}`
 
 /**

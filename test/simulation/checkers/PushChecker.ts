@@ -1,15 +1,15 @@
 /**
- * What a checker of pushes is given, and what it may say.
+ * The interface of checkers of pushes: what a checker sees and returns.
  *
- * Promise: it sees the ledger as a second session sees it, the requests as the network carried them, and what was done as
- * the source's own history tells it; nothing of `src/outbox` is used. It answers null, or one sentence.
+ * Promise: a checker sees the ledger as a second session sees it, the requests as the network carried them, and the
+ * changes by the source's own history. It uses no code of `src/outbox`. It returns null, or one sentence.
  */
 import type { PushPlan } from "../PushPlan.ts"
 import type { Meddling, Wanted } from "../world/People.ts"
 import type { Source } from "../world/Source.ts"
 import type { Done, Read, Sending } from "../world/WriteNetwork.ts"
 
-/** A row of the outbox, as SQL answers it. */
+/** A row of the outbox, as SQL returns it. */
 export interface OutboxRow {
   readonly number: string
   readonly company: number
@@ -28,7 +28,7 @@ export interface OutboxRow {
   readonly differences: string | null
 }
 
-/** A call, as SQL answers it. */
+/** A push request, as SQL returns it. */
 export interface CallRow {
   readonly number: string
   readonly key: string
@@ -50,17 +50,17 @@ export interface PushSetting {
   readonly plan: PushPlan
   readonly wanted: ReadonlyArray<Wanted>
   readonly meddlings: ReadonlyArray<Meddling>
-  /** Numbers of the records that others made under an externalid. */
+  /** Ids of the records that other people created under an externalid. */
   readonly others: ReadonlyMap<string, ReadonlyArray<number>>
   readonly sendings: ReadonlyArray<Sending>
   readonly effects: ReadonlyArray<Done>
   readonly reads: ReadonlyArray<Read>
 }
 
-/** A write leaves, and what stands in the ledger in that moment. */
+/** A write that leaves, with the ledger at that moment. */
 export interface Sent {
   readonly sending: Sending
-  /** The call with the key of the write; null when there is none. */
+  /** The push request with the key of the write; null when there is none. */
   readonly call: CallRow | null
 }
 
@@ -73,11 +73,11 @@ export interface Ledger {
 export interface Pushed {
   readonly rows: ReadonlyArray<OutboxRow>
   readonly calls: ReadonlyArray<CallRow>
-  /** Rows of the warehouse by `company/resource`, each by its number. */
+  /** Rows of the warehouse by `company/resource`, each by its id. */
   readonly tables: ReadonlyMap<string, ReadonlyMap<string, PushedRow>>
-  /** Tables that a scan has read, too. */
+  /** Tables that a scan has read too. */
   readonly scanned: ReadonlySet<string>
-  /** What pushes said that came to their end: how many rows by what became of them. */
+  /** The reported results of the pushes that finished: the number of rows by result. */
   readonly said: ReadonlyArray<{ readonly push: string; readonly counts: Readonly<Record<string, number>> }>
   /** Pushes that are not finished. */
   readonly unfinished: ReadonlyArray<string>
@@ -87,7 +87,7 @@ export interface PushChecker {
   readonly name: string
   readonly holds: string
   readonly sent?: (given: Sent) => string | null
-  /** A write was done. */
+  /** A write was processed. */
   readonly done?: (given: Done) => string | null
   readonly committed?: (given: Ledger) => string | null
   readonly pushed?: (given: Pushed) => string | null
@@ -95,7 +95,7 @@ export interface PushChecker {
 
 export type PushCheckerOf = (setting: PushSetting) => PushChecker
 
-/** Which row of the outbox holds what was wanted. */
+/** The row of the outbox for a wanted record. */
 export const rowOf = (rows: ReadonlyArray<OutboxRow>, wanted: Wanted): OutboxRow | undefined => {
   const { company, resource, operation, externalid, recordId, sets } = wanted
   return rows.find(
@@ -104,7 +104,7 @@ export const rowOf = (rows: ReadonlyArray<OutboxRow>, wanted: Wanted): OutboxRow
       row.resource === resource &&
       row.operation === operation &&
       (sets === null
-        ? // Once it is done, a row knows the record's number beside its key.
+        ? // A row that is done also has the record's id, beside its key.
           externalid === null
           ? row.recordId === recordId
           : row.externalid === externalid
@@ -115,7 +115,7 @@ export const rowOf = (rows: ReadonlyArray<OutboxRow>, wanted: Wanted): OutboxRow
 export const told = ({ company, resource, operation, externalid, recordId, sets }: Wanted): string =>
   `${operation} of ${company}/${resource} ${externalid ?? recordId}${sets === null ? "" : ` (${sets.value})`}`
 
-/** Whether a write that was sent carries what was wanted. */
+/** Whether a sent write contains the wanted record. */
 export const carries = (sending: Sending, wanted: Wanted): boolean => {
   if (sending.company !== wanted.company || sending.resource !== wanted.resource) return false
   const { body, method } = sending

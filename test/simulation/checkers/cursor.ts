@@ -12,21 +12,21 @@ export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }
   return {
     name: "cursor",
     holds:
-      "I3, I4: what the source showed when it issued the stored cursor, up to it, is in the warehouse or in quarantine",
+      "I3, I4: everything up to the stored cursor that the source showed when it issued the cursor is in the warehouse or in quarantine",
     landed: ({ subject: { company, resource, marks, rows, held } }) => {
       const mark = marks.find(({ lane }) => lane === "live")
       if (mark === undefined || mark.cursor === null) return null
       const table = `${company}/${resource.path}`
-      // The cursor of a lost table says nothing until a run that began after the loss ends with success.
+      // The cursor of a lost table proves nothing until a run that began after the loss succeeds.
       const loss = losses.latest(company, resource.path)
       if (loss?.isMended === false) return null
       const known = `${mark.cursor} ${loss?.count ?? 0}`
       if (passed.get(table) === known) return null
       const told = source.told.get(mark.cursor)
       const issuedAt = told ?? instantOf(mark.cursor)
-      if (issuedAt === null) return `${table}: the cursor ${mark.cursor} is none that the source gave`
+      if (issuedAt === null) return `${table}: the source never issued the cursor ${mark.cursor}`
       const limit = instantOf(mark.cursor)!
-      /** The newest version of each record that could be seen then. */
+      /** The newest version of each record that was visible then. */
       const visible = new Map<string, number>()
       const history = source.history(company, resource.path)
       history.forEach((version, index) => {
@@ -40,7 +40,7 @@ export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }
         if (inQuarantine.has(id)) continue
         const key = keyOf(company, resource.path, id)
         if (overBound.has(key) || losses.deletedByHand.has(key)) continue
-        // Removed since: whoever reads its page now cannot meet it any more.
+        // Removed since then: a read of its page can no longer find it.
         if (history.some((later, place) => place > index && later.id === id && later.op === "delete")) continue
         const row = rows.get(id)
         if (row === undefined) return `${key} (stamp ${version.stamp}) is missing, and the cursor is ${mark.cursor}`
@@ -51,14 +51,14 @@ export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }
             (row.deleted ? later.op === "delete" : canonical(company, resource, later.text).whole === row.value.whole)
         )
         if (isThere) continue
-        // Two reads that overlap may show two versions under one time. Nothing tells which is later, and the next run, which
-        // reads back by the overlap, brings the later one.
+        // Two reads that overlap may show two versions with one stamp. Nothing shows which is later. The next run,
+        // which reads back by the overlap, finds the later one.
         const isReadAgain =
           version.stamp > limit - plan.overlap &&
           version.at >= microsOf(row.observedAt) &&
           canonical(company, resource, version.text).fields[stampIndex] === row.value.fields[stampIndex]
         if (!isReadAgain)
-          return `${key} is older than the cursor ${mark.cursor} says: version of commit ${version.seq} is not there`
+          return `${key} is older than the cursor ${mark.cursor} promises: the version of commit ${version.seq} is missing`
       }
       passed.set(table, known)
       return null

@@ -1,11 +1,11 @@
-/** After healing, webhooks have brought what they announced, and know that nothing is missing. */
+/** After healing, webhooks have delivered every announced change, and no gap is open. */
 import { type CheckerOf, keyOf } from "./Checker.ts"
 import { differences } from "./equal.ts"
 
 export const drained: CheckerOf = (setting) => ({
   name: "drained",
   holds:
-    "I7, I12 of webhooks: after healing nothing waits, only what can never be read is given up, no gap is open, every subscription delivers; and where webhooks are alone, the warehouse is equal",
+    "I7, I12 of webhooks: after healing nothing is pending, only records that can never be read are dead letters, no gap is open, every subscription delivers; and where webhooks are alone, the warehouse is equal",
   drained: (given) => {
     const { entries, gaps, subscriptions, alone, poison, excused } = given
     for (const { eventId, type, company, resource, recordId, state, reason } of entries) {
@@ -13,7 +13,7 @@ export const drained: CheckerOf = (setting) => ({
       if (state === "pending") return `${what} still waits: ${reason}`
       if (state !== "dead_letter") continue
       if (resource !== null && recordId !== null && poison.has(keyOf(company, resource, recordId))) continue
-      return `${what} was given up, and can be read: ${reason}`
+      return `${what} is a dead letter, and can be read: ${reason}`
     }
     if (gaps.length > 0) return `a gap is open: ${gaps[0]}`
     const { companies } = setting.plan

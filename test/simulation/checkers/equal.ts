@@ -16,7 +16,7 @@ export const differences = (
       const key = keyOf(company, resource.path, id)
       const row = missing.get(id)
       missing.delete(id)
-      // What cannot be landed must be in quarantine, as it was sent.
+      // A record that cannot be landed must be in quarantine, as it was sent.
       if (odd.has(key)) {
         if (!held.some((one) => one.id === id)) found.set(key, "cannot be landed and is not in quarantine")
         continue

@@ -4,14 +4,14 @@ import { type CheckerOf, isStampedLater, keyOf, microsOf } from "./Checker.ts"
 
 export const forward: CheckerOf = ({ source, canonical, losses }) => {
   const reached = new Map<string, { seq: number; version: number; value: Canonical; deleted: boolean }>()
-  /** Losses of each table that were seen. */
+  /** Number of losses of each table that were seen. */
   const lost = new Map<string, number>()
   return {
     name: "forward",
     holds: "I2: per key, versions never go backwards, and _version grows with every change and with nothing else",
     landed: ({ subject: { company, resource, rows } }) => {
       const history = source.history(company, resource.path)
-      // What was landed before a loss is forgotten with it; among the rows landed since, nothing goes back.
+      // A loss removes the versions that were landed before it. Among the rows landed since, nothing goes back.
       const table = `${company}/${resource.path}/`
       const count = losses.latest(company, resource.path)?.ofRows ?? 0
       if (count !== (lost.get(table) ?? 0)) {
@@ -28,7 +28,7 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
         if (before !== undefined && row.version <= before.version) {
           return `${key} changed and its _version went from ${before.version} to ${row.version}`
         }
-        // The same values may have been there twice: the latest time counts.
+        // The record may have had the same values twice: the latest time counts.
         let latest = -1
         for (const version of history) {
           if (version.id !== row.id) continue
@@ -37,8 +37,8 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
             : version.op !== "delete" && canonical(company, resource, version.text).whole === row.value.whole
           if (isIt) latest = Math.max(latest, version.seq)
         }
-        // Without a stamp the read that began later wins. Of two that overlap, it may be the one that was answered earlier:
-        // then it shows what was there when it began.
+        // Without a stamp, the read that began later wins. Of two reads that overlap, the winner may have been answered
+        // earlier. Then it shows the record as it was when the read began.
         const next = history.find(({ id, seq }) => id === row.id && seq > latest)
         const overlapped =
           next !== undefined &&
@@ -51,7 +51,7 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
           return `${key} went back from the source's commit ${before.seq} to ${latest}`
         }
         const least = mayGoBack ? 0 : (before?.seq ?? 0)
-        // Where the same values stood twice, the earliest is what is known to be reached.
+        // If the record had the same values twice, only the earliest version is proven to be reached.
         let earliest = latest
         if (latest >= 0 && !row.deleted) {
           earliest = history.find(

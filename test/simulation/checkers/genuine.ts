@@ -1,4 +1,6 @@
-/** I1: every row is a version that the source really had, whole; a tombstone is of a record that was really gone. */
+/**
+ * I1: every row is a whole version that the source really had. A tombstone belongs to a record that was really removed.
+ */
 import { type CheckerOf, keyOf } from "./Checker.ts"
 
 export const genuine: CheckerOf = ({ source, canonical }) => {
@@ -21,7 +23,7 @@ export const genuine: CheckerOf = ({ source, canonical }) => {
       for (const row of rows.values()) {
         const key = keyOf(company, resource.path, row.id)
         const versions = known.get(key)
-        if (versions === undefined) return `${key} stands in the warehouse and was never in the source`
+        if (versions === undefined) return `${key} is in the warehouse and was never in the source`
         if (!versions.has(row.value.whole)) return `${key}: no version of the source is ${row.value.whole}`
         if (row.deleted && !history.some(({ id, op }) => id === row.id && op === "delete")) {
           return `${key} is marked deleted, and the source never removed it`

@@ -1,4 +1,4 @@
-/** Every version that was landed stands in the history, in order, without a gap, and none is a mere repetition. */
+/** Every landed version is in the history, in order and without a gap. No version merely repeats the one before. */
 import { plainField } from "../world/Programs.ts"
 import { type Canonical, differing, isSameRow } from "./Canonical.ts"
 import { type CheckerOf, isStampedLater, keyOf } from "./Checker.ts"
@@ -11,7 +11,8 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
     for (const subject of final.subjects) {
       const { company, resource, rows } = subject
       const commits = source.history(company, resource.path)
-      // A release that knows neither the column nor what checkpoints belong to copies the rest of a row to the history.
+      // A release that knows neither the column nor the identity of checkpoints copies the rest of a row to the
+      // history.
       const lost = plan.later.periods.some(({ release }) => release === "unaware")
         ? plainField(resource)?.name
         : undefined
@@ -25,8 +26,8 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
         const key = keyOf(company, resource.path, id)
         const versions = unordered.toSorted((a, b) => a.version - b.version)
         const current = rows.get(id)
-        // A loss takes the current version of each row along, and tombstones for good. The numbers go on from what the
-        // history still has; times, kinds and the source's order are compared where nothing was lost.
+        // A loss removes the current version of each row, and tombstones for good. The numbers continue from the
+        // remaining history. Times, kinds and the source's order are compared only where nothing was lost.
         const isLost = losses.latest(company, resource.path)?.isTorn === true || losses.deletedByHand.has(key)
         if (current === undefined) {
           if (isLost) continue
@@ -48,7 +49,7 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
           const expected = version.deleted ? "delete" : index === 0 || before!.deleted ? "insert" : "update"
           if (version.op !== expected)
             return `${key}: version ${version.version} is called ${version.op}, not ${expected}`
-          // The same version of the source once more, where only the place of a value has changed.
+          // The same version of the source again, where only the column of a value has changed.
           const isMoved = before !== undefined && !before.deleted && isIt(before.value, version.value)
           const next = commits.findIndex(
             (commit, at) =>
@@ -57,7 +58,7 @@ export const history: CheckerOf = ({ source, canonical, losses, plan }) => ({
               (version.deleted ? commit.op === "delete" : commit.op !== "delete") &&
               (version.deleted || isIt(version.value, canonical(company, resource, commit.text)))
           )
-          if (next < 0) return `${key}: version ${version.version} is none that the source had after the one before`
+          if (next < 0) return `${key}: version ${version.version} is not one that the source had after the one before`
           place = next
         }
         const last = versions.at(-1)!

@@ -1,4 +1,4 @@
-/** Every checker, in the order in which they are asked: the first that objects is told. */
+/** Every checker, in the order in which they run. The first violation is reported. */
 import { accepted } from "./accepted.ts"
 import { bounded } from "./bounded.ts"
 import type { CheckerOf } from "./Checker.ts"

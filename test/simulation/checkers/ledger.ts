@@ -1,10 +1,10 @@
-/** The ledger of runs says what happened: its counts are those of the versions that the runs brought. */
+/** The ledger of runs is true: its counts equal the versions that the runs landed. */
 import { type CheckerOf, type Run } from "./Checker.ts"
 
 export const ledger: CheckerOf = ({ losses }) => ({
   name: "ledger",
   holds:
-    "for every run: inserted, updated and deleted are the versions that name it; records = inserted + updated + unchanged + refused; none is left running",
+    "for every run: inserted, updated and deleted are the versions that name it; records = inserted + updated + unchanged + quarantined; none is left running",
   healed: (final) => {
     const brought = new Map<string, { insert: number; update: number; delete: number }>()
     for (const subject of final.subjects) {
@@ -23,9 +23,9 @@ export const ledger: CheckerOf = ({ losses }) => ({
       const name = `run ${run.id} (${run.resource}, ${run.kind}, ${run.status})`
       const counts = brought.get(run.id) ?? { insert: 0, update: 0, delete: 0 }
       brought.delete(run.id)
-      // A row that comes back after its tombstone is an update to the ledger and an insert to the history.
-      // Versions that a loss took along name no run any more; none can have come in addition.
-      // A version may name a run that a restored ledger has forgotten, or another one that has its id since.
+      // A row that returns after its tombstone is an update in the ledger and an insert in the history. Versions that a
+      // loss removed no longer name a run. No further versions can exist. A version may name a run that a restored
+      // ledger no longer has, or another run that got its id since.
       if (BigInt(run.id) <= losses.lastRunBefore) {
         if (run.status === "running") return `${name} is left running`
         continue

@@ -1,11 +1,11 @@
-/** I12: healed, every resource is brought to its end, and who says done has told the truth. */
+/** I12: after healing, every run finishes, and a run that reports done is right. */
 import { type CheckerOf, keyOf } from "./Checker.ts"
 import { differences } from "./equal.ts"
 
 export const lively: CheckerOf = (setting) => ({
   name: "lively",
   holds:
-    "I12: after healing every run ends done, or quarantined where records really cannot be landed; done is said only when it is true",
+    "I12: after healing every run ends done, or quarantined where records really cannot be landed; a run reports done only when it is true",
   healed: (final) => {
     for (const { company, resource, status, reason } of final.said) {
       const table = `${company}/${resource}`
@@ -13,7 +13,7 @@ export const lively: CheckerOf = (setting) => ({
       const different = [...differences(setting, final).keys()].some(
         (key) => key.startsWith(`${table}/`) && !final.excused.has(key)
       )
-      if (status === "done" && different) return `${table} says done and is not equal`
+      if (status === "done" && different) return `${table} reports done and is not equal`
       if (status === "done") continue
       if (status === "quarantined" && (hasOdd || final.isDisputed)) continue
       return `${table} ended ${status} although everything was healed: ${reason ?? "no reason"}`
@@ -24,7 +24,7 @@ export const lively: CheckerOf = (setting) => ({
       }
       for (const { id, reason } of held) {
         const key = keyOf(company, resource.path, id ?? "")
-        // A record that is gone without a trace stays in quarantine until a full scan does not meet it.
+        // A record that was removed without a trace stays in quarantine until a full scan does not find it.
         if (id !== null && !final.full && final.excused.has(key)) continue
         if (id === null || !final.odd.has(key)) {
           return `${company}/${resource.path}/${id} is still in quarantine: ${reason}`

@@ -1,19 +1,19 @@
-/** I10: never before Retry-After, bounded retries, and nothing again that cannot help. */
+/** I10: no request before Retry-After, bounded retries, and no repetition after a final answer. */
 import type { Attempt } from "../world/Network.ts"
 import { type CheckerOf } from "./Checker.ts"
 
 const attemptsMax = 8
-/** A write is tried in rounds, with the same key; a round that a fault of the database forgot is tried once more. */
+/** A write is tried in rounds, with the same key. A round whose result a database fault lost is tried once more. */
 const roundsMax = (path: string): number => (/^[A-Z]/.test(path) ? 8 : 3)
-/** 429s are waited for by time, not by number: this is far beyond what the time allows. */
+/** 429s are limited by time, not by number: this is far more than the time allows. */
 const limitedMax = 60
 const final = new Set([302, 401, 403])
 const graceMicros = 1000
-/** What serves webhooks lives long: it asks again after at least so long. */
+/** A webhook service runs for a long time. It may repeat a request after at least this pause. */
 const servicePause = 4_900_000
 /**
- * One event after the other may ask it for the same record, each in rounds of its own: the pauses between the attempts of a
- * round take at least so long.
+ * Several events may need the same record one after the other, each in rounds of its own. The pauses between the
+ * attempts of a round take at least this long.
  */
 const serviceRound = 15_800_000
 /** Test deliveries of one subscription have a limit of their own: a 429 for one says nothing about other requests. */
@@ -36,18 +36,18 @@ export const polite: CheckerOf = () => ({
             (path === told.path || told.status !== 429 || !hasOwnLimit(told.path))
         )
         if (early !== undefined) {
-          return `${name}: ${early.path} was asked for ${((told.waitUntil! - early.sentAt) / 1e6).toFixed(3)} s before Retry-After had passed (${told.status} for ${told.path})`
+          return `${name}: ${early.path} was requested ${((told.waitUntil! - early.sentAt) / 1e6).toFixed(3)} s before Retry-After had passed (${told.status} for ${told.path})`
         }
       }
       for (const [path, again] of Map.groupBy(made, (attempt: Attempt) => attempt.path)) {
         let tries = 0
         let firstAt = 0
         let limited = 0
-        /** After a final answer a run may ask once more that had a fault of the database in the same moment. */
+        /** After a final answer, a run that had a database fault at the same moment may repeat the request. */
         let stubborn = 0
         for (const [index, attempt] of again.entries()) {
           const before = again[index - 1]
-          // The answer that the attempt before got decides whether this is another try or another question.
+          // The answer to the previous attempt decides whether this is a retry or a new request.
           const isRetry =
             before !== undefined &&
             (before.status === null || before.status >= 400) &&
@@ -55,10 +55,10 @@ export const polite: CheckerOf = () => ({
           tries = isRetry ? tries + 1 : 1
           if (!isRetry) firstAt = attempt.sentAt
           limited = isRetry && before?.status === 429 ? limited + 1 : isRetry ? limited : 0
-          // A service asks again when some time has passed: that is another question.
+          // A service that repeats a request after some time makes a new request.
           const isAtOnce = !isService(attempt.owner.name) || attempt.sentAt - (before?.endedAt ?? 0) < servicePause
           stubborn = isRetry && isAtOnce && final.has(before.status ?? 0) ? stubborn + 1 : 0
-          if (stubborn >= 3) return `${name}: ${path} was asked again and again after ${before!.status}`
+          if (stubborn >= 3) return `${name}: ${path} was requested again and again after ${before!.status}`
           const rounds = isService(attempt.owner.name)
             ? Math.max(roundsMax(path), 1 + Math.floor((attempt.sentAt - firstAt) / serviceRound))
             : roundsMax(path)

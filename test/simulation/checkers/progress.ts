@@ -1,4 +1,4 @@
-/** I12: whoever dies after a landing has not worked in vain: what was landed is where the next one goes on. */
+/** I12: a landing survives a crash. The next run resumes after the last landed page. */
 import { type CheckerOf } from "./Checker.ts"
 
 export const progress: CheckerOf = ({ losses }) => {
@@ -9,9 +9,9 @@ export const progress: CheckerOf = ({ losses }) => {
   return {
     name: "progress",
     holds:
-      "I12: a landing that does not complete its scan leaves the scan open, so that crash after crash it comes to its end; one that is not believed moves no position",
+      "I12: a landing that does not complete its scan leaves the scan open, so that repeated crashes cannot prevent its end; one that the mass-delete guard stops moves no position",
     landed: ({ subject: { company, resource, marks }, runs }) => {
-      // A restored control plane holds earlier positions, and gives ids of runs again.
+      // A restored control plane holds earlier positions, and uses ids of runs again.
       if (losses.ledgers !== ledgers) {
         ledgers = losses.ledgers
         for (const known of [pages, completed, reasons]) known.clear()
@@ -28,15 +28,17 @@ export const progress: CheckerOf = ({ losses }) => {
           pages.set(run.id, run.pages)
           if (run.pages === known || (run.kind !== "full" && run.kind !== "incremental") || run.lane !== "live")
             continue
-          // A scan that came to its end and is not believed is begun again at its first page.
+          // A scan that reached its end and was stopped by the mass-delete guard begins again at its first page.
           const isDoubted = mark.fullWanted?.includes("mass-delete guard") === true
-          // A resumed scan that is believed leaves an earlier reason as it stood.
+          // A resumed scan that the guard does not stop leaves an earlier reason unchanged.
           const isNewlyDoubted = isDoubted && mark.fullWanted !== reasonBefore
           if (isNewlyDoubted && before !== undefined && mark.completedAt !== before) {
-            return `${lane}: run ${run.id} is not believed, and the checkpoint says that it has read the resource`
+            return `${lane}: run ${run.id} was stopped by the mass-delete guard, and the checkpoint says that it has read the resource`
           }
-          if (mark.scanKind === null && mark.completedAt === before && !isDoubted) {
-            return `${lane}: run ${run.id} landed page ${run.pages} of a scan, and nothing is left to go on from`
+          // The reason of a restored source replaces that of the guard.
+          const isStale = mark.fullWanted?.includes("older versions") === true
+          if (mark.scanKind === null && mark.completedAt === before && !isDoubted && !isStale) {
+            return `${lane}: run ${run.id} landed page ${run.pages} of a scan, and no position is left to resume from`
           }
         }
       }

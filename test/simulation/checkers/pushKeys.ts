@@ -1,21 +1,24 @@
-/** P3: a key means the same bytes for ever, is stored before it is used, and is not used when the source may have forgotten it. */
+/**
+ * P3: a key belongs to the same bytes for ever, is stored before it is used, and is not used after the source may have
+ * removed it.
+ */
 import type { Sending } from "../world/WriteNetwork.ts"
 import type { Wanted } from "../world/People.ts"
 import { carries, type PushCheckerOf, told } from "./PushChecker.ts"
 
-/** Retries of a write that began in time may go on for a while. */
+/** Maximum age of a key. Retries of a write that began in time may continue for a while. */
 const ageMax = (23 * 60 + 40) * 60_000_000
 
-/** Whoever was taken over learns it before so long. */
+/** Maximum time until a process whose lane was acquired by another one notices it. */
 const settledMax = 10_000_000
 
-/** Answers that settle nothing: the same may be asked again. */
+/** Answers after which the outcome is still open. The same request may be sent again. */
 const settlesNothing = new Set([401, 403, 408, 423, 425, 429])
 
-/** Whether the answer that a process saw tells what became of the record. */
+/** Whether the answer that a process received shows the result of the record. */
 const tells = ({ status, answer, path }: Sending, one: Wanted, place: number): boolean => {
   if (status === null || answer === null || settlesNothing.has(status)) return false
-  // What is not built does nothing.
+  // An operation that is not implemented has no effect.
   if (status >= 500 && status !== 501) return false
   if (status >= 300 && status < 400) return false
   if (answer.includes('"request_in_progress"')) return false
@@ -26,7 +29,7 @@ const tells = ({ status, answer, path }: Sending, one: Wanted, place: number): b
       results: ReadonlyArray<{ index?: unknown; record?: unknown; error?: { code?: string } }>
     }
     const own = results.filter(({ index }) => index === place)
-    // Twice the same is once.
+    // Two identical writes have one effect.
     return (
       own.length > 0 &&
       new Set(own.map((item) => JSON.stringify(item))).size === 1 &&
@@ -47,19 +50,19 @@ export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
   return {
     name: "push keys",
     holds:
-      "P3: one key, one request, byte for byte; stored before it is sent; not sent after 23 hours, nor when it was settled; no second key while what became of the first is not known",
+      "P3: one key, one request, byte for byte; stored before it is sent; not sent after 23 hours, nor when it was closed; no second key while the outcome of the first is unknown",
     sent: ({ sending, call }) => {
       const { key, method, path, body, ifMatch, at } = sending
-      if (key === "") return `${method} ${path} carries no key`
-      if (call === null) return `${method} ${path} was sent with the key ${key}, which stands nowhere`
+      if (key === "") return `${method} ${path} has no key`
+      if (call === null) return `${method} ${path} was sent with the key ${key}, which is not stored`
       if (call.state === "open" && call.body !== body)
-        return `${method} ${path}: call ${call.number} was stored with other bytes than were sent`
+        return `${method} ${path}: request ${call.number} was stored with other bytes than were sent`
       if (call.settledAt !== null && at - call.settledAt > settledMax)
-        return `${method} ${path}: call ${call.number} is ${call.state} since ${((at - call.settledAt) / 1e6).toFixed(0)} s and was sent again`
+        return `${method} ${path}: request ${call.number} is ${call.state} since ${((at - call.settledAt) / 1e6).toFixed(0)} s and was sent again`
       const before = first.get(key)
       if (before === undefined) {
         if (call.state !== "open")
-          return `${method} ${path}: call ${call.number} is ${call.state} and was sent for the first time`
+          return `${method} ${path}: request ${call.number} is ${call.state} and was sent for the first time`
         first.set(key, sending)
         return anew(sending)
       }
@@ -71,7 +74,7 @@ export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
     }
   }
 
-  /** A key that is used for the first time: whoever sent the same record before must know what became of it. */
+  /** The first use of a key: the outcome of every earlier write of the same record must be known. */
   function anew(sending: Sending): string | null {
     for (const one of wanted) {
       if (!carries(sending, one)) continue
@@ -91,7 +94,7 @@ export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
             (one.operation === "create" ? path.startsWith(`/${one.resource}?`) : path.startsWith(sending.path))
         )
         if (!isSeen)
-          return `${told(one)}: sent with a second key, and nobody has looked what became of the first (${group[0]!.key})`
+          return `${told(one)}: sent with a second key, and no process has looked up the outcome of the first (${group[0]!.key})`
       }
     }
     return null

@@ -1,13 +1,13 @@
-/** P2: what became of every record is known in the end, and it is true. */
+/** P2: the result of every record is known in the end, and it is true. */
 import type { Wanted } from "../world/People.ts"
 import { carries, type OutboxRow, type PushCheckerOf, type PushSetting, rowOf, told } from "./PushChecker.ts"
 
-/** What is no refusal of a record but a failure of the source. */
+/** Codes that mean a failure of the source, not a rejection of a record. */
 const failures = new Set(["server_error", "rate_limited", "unclear"])
-/** So often a record is tried that fails alone. */
+/** Maximum number of attempts for a record that fails alone. */
 const attemptsMax = 5
 
-/** What is wrong with what is said of a record; null when it is true. */
+/** The false part of a record's reported result; null when the result is true. */
 const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyArray<OutboxRow>): string | null => {
   const { expectation } = one
   const { wanted, effects, meddlings, source } = setting
@@ -23,18 +23,18 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
       if (created === undefined) return "called created, and the source never created it"
       if (row.recordId !== String(created)) return `called ${row.recordId}, and it is ${created}`
     } else if (row.state === "rejected" && created !== undefined) {
-      return `called refused (${row.code}: ${row.reason}), and the source has created it as ${created}`
+      return `called rejected (${row.code}: ${row.reason}), and the source has created it as ${created}`
     }
   }
   switch (expectation.kind) {
     case "created":
       if (row.outcome === "created") return null
       if (row.state === "rejected" && failures.has(row.code ?? "")) {
-        // It failed again and again, each time for a moment: a person decides.
+        // It failed again and again, each time temporarily: a person decides.
         const keys = new Set(setting.sendings.filter((sending) => carries(sending, one)).map(({ key }) => key))
         return keys.size >= attemptsMax ? null : `${said} after ${keys.size} attempts: ${row.reason}`
       }
-      // Who asks later cannot know that it was he who had created it.
+      // After a lookup, the engine cannot know that its own request created the record.
       return row.outcome === "adopted" && inserts.length === 1 ? null : `${said}: ${row.reason}`
     case "adopted": {
       if (row.outcome !== "adopted") return `${said}: ${row.reason}`
@@ -44,18 +44,18 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
           ? []
           : (JSON.parse(row.differences) as ReadonlyArray<{ field: string }>).map(({ field }) => field)
       const missing = expectation.differing.find((field) => !named.includes(field))
-      if (missing !== undefined) return `adopted, and nobody was told that ${missing} differs`
+      if (missing !== undefined) return `adopted, and the difference in ${missing} is not reported`
       const isMeddled = meddlings.some(
         ({ company, resource, id }) => company === one.company && resource === one.resource && id === expectation.id
       )
       const tooMany = named.find((field) => !expectation.differing.includes(field))
-      return tooMany === undefined || isMeddled ? null : `adopted, and said to differ in ${tooMany}, which is the same`
+      return tooMany === undefined || isMeddled ? null : `adopted, and reported to differ in ${tooMany}, which is equal`
     }
     case "refused":
       if (row.state !== "rejected") return said
       return expectation.codes.includes(row.code ?? "")
         ? null
-        : `refused with ${row.code} (${row.reason}), not ${expectation.codes.join(" or ")}`
+        : `rejected with ${row.code} (${row.reason}), not ${expectation.codes.join(" or ")}`
     case "changed": {
       if (row.state === "rejected" && row.code === "conflict") {
         const isTrue = meddlings.some(
@@ -65,10 +65,10 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
             String(id) === idOf(setting, one, row) &&
             field === one.sets!.field
         )
-        return isTrue ? null : `refused as a conflict, and nobody else has changed ${one.sets!.field}`
+        return isTrue ? null : `rejected as a conflict, and no other person has changed ${one.sets!.field}`
       }
       if (row.state === "rejected") {
-        // What was never created cannot be changed.
+        // A record that was never created cannot be changed.
         const first = wanted.find(
           (other) =>
             other.operation === "create" &&
@@ -92,7 +92,7 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
   }
 }
 
-/** The number of the record that is meant, told by the source. */
+/** The id of the record that is meant, by the source's history. */
 const idOf = ({ source }: PushSetting, one: Wanted, row: OutboxRow): string | null => {
   if (one.recordId !== null) return one.recordId
   const found = source
@@ -107,7 +107,7 @@ const stateOf: Readonly<Record<string, string>> = { waiting: "pending", sending:
 
 export const pushKnown: PushCheckerOf = (setting) => ({
   name: "push known",
-  holds: "P2: in the end every record is done or refused, with a number or a reason that is true at the source",
+  holds: "P2: in the end every record is done or rejected, with an id or a reason that is true at the source",
   pushed: ({ rows, calls, said, unfinished }) => {
     for (const one of setting.wanted) {
       const row = rowOf(rows, one)
@@ -117,13 +117,13 @@ export const pushKnown: PushCheckerOf = (setting) => ({
       if (wrong !== null) return `${told(one)}: ${wrong}`
     }
     if (rows.length !== setting.wanted.length)
-      return `${setting.wanted.length} were given and ${rows.length} are in the outbox`
+      return `${setting.wanted.length} records were given and ${rows.length} are in the outbox`
     const open = calls.find(({ state }) => state === "open")
-    if (open !== undefined) return `call ${open.number} is left open`
+    if (open !== undefined) return `request ${open.number} is left open`
     const kept = calls.find(({ body }) => body !== null)
-    if (kept !== undefined) return `call ${kept.number} is ${kept.state} and keeps its body`
+    if (kept !== undefined) return `request ${kept.number} is ${kept.state} and keeps its body`
     for (const [index, { push, counts }] of said.entries()) {
-      // The same file given once more joins the push, and may bring records that another push had left refused.
+      // The same file given again joins the push, and may add records that another push had left rejected.
       const isLast = !said.slice(index + 1).some((later) => later.push === push)
       const own = rows.filter((row) => row.push === push)
       for (const [what, count] of Object.entries(counts)) {
@@ -131,7 +131,7 @@ export const pushKnown: PushCheckerOf = (setting) => ({
           what === "different" ? differences !== null : (stateOf[what] ?? what) === (outcome ?? state)
         ).length
         const isTrue = isLast ? held === count : held >= count || what === "refused"
-        if (!isTrue) return `push ${push} said that it is done with ${count} ${what}, and ${held} are`
+        if (!isTrue) return `push ${push} reported ${count} ${what}, and ${held} are`
       }
     }
     return unfinished.length === 0 ? null : `push ${unfinished[0]} is not finished`

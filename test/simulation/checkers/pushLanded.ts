@@ -1,4 +1,4 @@
-/** P6: what was pushed is in the warehouse at once, and its history says where it came from. */
+/** P6: a pushed record is in the warehouse at once, and its history has its origin. */
 import { type PushCheckerOf, rowOf, told } from "./PushChecker.ts"
 
 export const pushLanded: PushCheckerOf = ({ wanted }) => ({
@@ -11,7 +11,7 @@ export const pushLanded: PushCheckerOf = ({ wanted }) => ({
       if (row === undefined || row.state !== "done") continue
       const name = `${one.company}/${one.resource}`
       const held = row.recordId === null ? undefined : tables.get(name)?.get(row.recordId)
-      if (row.recordId === null) return `${told(one)}: ${row.outcome}, and its number is not known`
+      if (row.recordId === null) return `${told(one)}: ${row.outcome}, and its id is not known`
       if (held === undefined) return `${told(one)}: ${row.outcome} as ${row.recordId}, which is not in the warehouse`
       if (held.deleted) return `${told(one)}: ${row.outcome} as ${row.recordId}, which is called deleted`
       if (held.origin !== "push" && !scanned.has(name))

@@ -1,4 +1,4 @@
-/** P5: what is settled stays settled, in every snapshot that a second session sees. */
+/** P5: a resolved row stays resolved, in every snapshot that a second session sees. */
 import type { OutboxRow, PushCheckerOf } from "./PushChecker.ts"
 
 export const pushLedger: PushCheckerOf = () => {
@@ -6,7 +6,7 @@ export const pushLedger: PushCheckerOf = () => {
   return {
     name: "push ledger",
     holds:
-      "P5: a row that is done stays as it is; one that is refused changes only when it is given anew; one that is sent has a call",
+      "P5: a row that is done stays as it is; one that is rejected changes only when it is given again; one that is sent has a request",
     committed: ({ rows }) => {
       for (const row of rows) {
         const before = settled.get(row.number)
@@ -19,10 +19,10 @@ export const pushLedger: PushCheckerOf = () => {
         )
           return `row ${row.number} (${row.operation} ${row.externalid ?? row.recordId}) was ${before.state} ${before.outcome ?? before.code} and is ${row.state} ${row.outcome ?? row.code ?? ""}`
         if (row.state === "done" || row.state === "rejected") settled.set(row.number, row)
-        if (row.state === "done" && row.outcome === null) return `row ${row.number} is done, and nobody knows how`
+        if (row.state === "done" && row.outcome === null) return `row ${row.number} is done, and has no outcome`
         if (row.state === "rejected" && (row.code === null || row.reason === null))
-          return `row ${row.number} is refused without a reason`
-        if (row.state === "in_flight" && row.call === null) return `row ${row.number} is being sent in no call`
+          return `row ${row.number} is rejected without a reason`
+        if (row.state === "in_flight" && row.call === null) return `row ${row.number} is in flight without a request`
       }
       return null
     }

@@ -1,11 +1,14 @@
-/** P4: nobody's work is lost: a change touches its own field, and never what others have changed since it was looked at. */
+/**
+ * P4: no work of other people is lost. An update changes its own field only, and never a value that other people
+ * changed since it was read.
+ */
 import type { Read } from "../world/WriteNetwork.ts"
 import { carries, type PushCheckerOf } from "./PushChecker.ts"
 
 export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendings, effects, source }) => ({
   name: "push merge",
   holds:
-    "P4: an update changes the fields that it names; what others changed in these meanwhile is not overwritten; one after the other, in the order given",
+    "P4: an update changes the fields that it names; what other people changed in these since the read is not overwritten; updates of a record are applied in the order given",
   done: ({ at, sending, changes }) => {
     if (sending.method !== "PATCH") return null
     const one = wanted.find(
@@ -15,7 +18,7 @@ export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendi
         sets !== null &&
         (sending.body ?? "").includes(`"${sets.value}"`)
     )
-    if (one === undefined) return `PATCH ${sending.path} sets what nobody wanted: ${sending.body}`
+    if (one === undefined) return `PATCH ${sending.path} sets a value that was never requested: ${sending.body}`
     const { field, value } = one.sets!
     for (const { version, before } of changes) {
       const where = `${one.company}/${one.resource} ${version.id}`
@@ -27,7 +30,7 @@ export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendi
         if (String(version.values[name] ?? null) !== String(before?.values[name] ?? null))
           return `${where}: an update of ${field} has changed ${name}`
       }
-      // Later rows of one record come later.
+      // Later rows of one record must be written later.
       const later = wanted.find(
         (other) =>
           other.number > one.number &&
@@ -43,16 +46,16 @@ export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendi
       )
       if (later !== undefined) return `${where}: ${value} was written after ${later.sets!.value}, which was given later`
       if (sending.ifMatch === null) {
-        // Where the source gives no version, nobody can tell.
+        // If the source gives no version, this cannot be detected.
         const hasVersion = plan.dialect["etag"] === true || version.table.resource.field.has("lastchangedate")
-        if (hasVersion) return `${where}: updated without saying which version is meant`
+        if (hasVersion) return `${where}: updated without the version that is meant`
         continue
       }
       const isOfRecord = ({ company, path }: Read) => company === sending.company && path.split("?")[0] === sending.path
       const first = sendings.find((sent) => sent.company === sending.company && carries(sent, one))!
-      // The reading for which the change was first sent: whoever died before that has decided nothing.
+      // The read before the change was first sent. A process that died before that has decided nothing.
       const looked = reads.findLast((read) => isOfRecord(read) && read.at <= first.at)
-      if (looked === undefined) return `${where}: updated, and nobody had read it before`
+      if (looked === undefined) return `${where}: updated, and no process had read it before`
       const lost = meddlings.find(
         (other) =>
           other.company === one.company &&
@@ -63,12 +66,12 @@ export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendi
           other.at < at
       )
       if (lost !== undefined)
-        return `${where}: ${field} was ${lost.value} by somebody else since it was read, and is overwritten with ${value}`
+        return `${where}: another person set ${field} to ${lost.value} after it was read, and it is overwritten with ${value}`
     }
     return null
   },
   pushed: () => {
-    // What others wrote last, and we did not write after it, stands.
+    // The last value that other people wrote stays, unless a push wrote after it.
     for (const { company, resource, id, field, value, at } of meddlings) {
       if (
         meddlings.some(
@@ -91,7 +94,7 @@ export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendi
       if (isOurs) continue
       const state = source.state(company, resource).find((text) => new RegExp(`"id":${id}[,}]`).test(text))
       if (state !== undefined && !state.includes(`"${field}":${value}`))
-        return `${company}/${resource} ${id}: ${field} was ${value} by somebody else and is gone`
+        return `${company}/${resource} ${id}: another person set ${field} to ${value}, and the value is gone`
     }
     return null
   }

@@ -1,4 +1,4 @@
-/** P1: everything that was given is done at the source exactly once, and nothing else is done in our name. */
+/** P1: every given record is written at the source exactly once, and pushes write nothing else. */
 import { type PushCheckerOf, rowOf, told } from "./PushChecker.ts"
 
 export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
@@ -19,7 +19,8 @@ export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
           want.resource === sending.resource &&
           want.externalid === externalid
       )
-      if (one === undefined) return `${where} was created, and nobody wanted it (externalid ${String(externalid)})`
+      if (one === undefined)
+        return `${where} was created, and no record was given for it (externalid ${String(externalid)})`
       const made = effects.flatMap((effect) =>
         effect.sending.company === one.company &&
         effect.sending.resource === one.resource &&
@@ -32,7 +33,7 @@ export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
       if (made.length > 1)
         return `${told(one)}: created ${made.length} times, as ${made.map((change) => change.version.id).join(" and ")}`
       if (others.has(`${one.company}/${one.resource}/${one.externalid}`))
-        return `${told(one)}: created as ${version.id} although others had created it before`
+        return `${told(one)}: created as ${version.id} although other people had created it before`
     }
     return null
   },
@@ -53,7 +54,7 @@ export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
       if (times > 1) return `${told(one)}: done ${times} times`
       if (row.outcome === "updated" && times === 0) return `${told(one)}: called updated, and it never was`
       if (row.outcome === "unchanged" && times > 0 && !isCancel)
-        return `${told(one)}: called unchanged, and we changed it`
+        return `${told(one)}: called unchanged, and a push changed it`
     }
     return null
   }

@@ -1,4 +1,4 @@
-/** Every checker of pushes, in the order in which they are asked. */
+/** Every checker of pushes, in the order in which they run. */
 import type { PushCheckerOf } from "./PushChecker.ts"
 import { pushKeys } from "./pushKeys.ts"
 import { pushKnown } from "./pushKnown.ts"

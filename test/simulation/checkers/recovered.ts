@@ -1,14 +1,14 @@
-/** The first success after a loss is true: the table holds again what the source showed when it was lost. */
+/** The first success after a loss is true: the table has again every record that the source showed at the loss. */
 import { type CheckerOf, keyOf } from "./Checker.ts"
 
 export const recovered: CheckerOf = ({ source, plan, canonical, overBound, excused, losses }) => {
-  // A source that shows old lists, or an empty one, deceives the first read of any empty table.
+  // A source that shows old lists, or an empty one, misleads the first read of any empty table.
   const isDeceived = (["S4e", "S16", "N9"] as const).some((name) => plan.on.has(name))
   const judged = new Map<string, number>()
   return {
     name: "recovered",
     holds:
-      "no run says done over a lost table: the first one that ends with success after the loss has brought back every record that the source showed at the loss, in that version or a later one",
+      "no run reports done over a lost table: the first one that succeeds after the loss has restored every record that the source showed at the loss, in that version or a later one",
     landed: ({ subject: { company, resource, rows, held } }) => {
       const loss = losses.latest(company, resource.path)
       const table = `${company}/${resource.path}`
@@ -27,9 +27,9 @@ export const recovered: CheckerOf = ({ source, plan, canonical, overBound, excus
         const since = history.filter((version, place) => place >= index && version.id === id)
         if (since.some(({ op }) => op === "delete")) continue
         const row = rows.get(id)
-        if (row === undefined || row.deleted) return `${key} was lost, and is not back`
+        if (row === undefined || row.deleted) return `${key} was lost, and is not restored`
         if (!since.some(({ text }) => canonical(company, resource, text).whole === row.value.whole))
-          return `${key} was lost, and is back in a version from before the loss`
+          return `${key} was lost, and is restored in a version from before the loss`
       }
       return null
     }

@@ -1,11 +1,11 @@
-/** A source that was restored: nothing goes back before an operator accepts it, and no run hides that it should. */
+/** A restored source: no row goes back before an operator accepts it, and no run hides the difference. */
 import { type CheckerOf, keyOf } from "./Checker.ts"
 import { differences } from "./equal.ts"
 
 export const restored: CheckerOf = (setting) => {
-  /** By table, the stamps of its live rows. */
+  /** The stamps of the live rows, by table. */
   const stamps = new Map<string, ReadonlyMap<string, string>>()
-  /** Losses of each table's rows that were seen: a restore of the warehouse brings earlier rows back. */
+  /** Number of losses of each table's rows that were seen. A restore of the warehouse brings earlier rows back. */
   const lost = new Map<string, number>()
   return {
     name: "restored",
@@ -22,7 +22,7 @@ export const restored: CheckerOf = (setting) => {
       stamps.set(table, now)
       for (const { id, deleted, value } of rows.values()) {
         const stamp = value.fields[place]!
-        // A row that was deleted or lost, or has no stamp, follows the time of the reads.
+        // A row that was deleted or lost, or has no stamp, is ordered by the time of the reads.
         if (deleted || !/^\d{4}-/.test(stamp)) continue
         now.set(id, stamp)
         const earlier = before?.get(id)
@@ -39,7 +39,7 @@ export const restored: CheckerOf = (setting) => {
       for (const { company, resource, status } of final.said) {
         if (status !== "done") continue
         const found = different.find(([key]) => key.startsWith(`${company}/${resource}/`))
-        if (found !== undefined) return `${found[0]} ${found[1]}, and a full scan says done`
+        if (found !== undefined) return `${found[0]} ${found[1]}, and a full scan reports done`
       }
       return null
     }

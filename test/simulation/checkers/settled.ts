@@ -1,4 +1,4 @@
-/** An event is called done only when what it announced is there. */
+/** An event is done only when the row contains the change that it announced. */
 import { type CheckerOf, keyOf, type Subject } from "./Checker.ts"
 
 export const settled: CheckerOf = ({ source, canonical, overBound, excused, losses }) => {
@@ -7,7 +7,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
   const storedAt = new Map<string, number>()
   const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
     if (held.some((one) => one.id === id)) return null
-    // The row may have been there when its event was settled, and was lost since.
+    // The row may have existed when its event was resolved, and was lost since.
     if (losses.latest(company, resource.path)?.isMended === false) return null
     if (losses.deletedByHand.has(keyOf(company, resource.path, id))) return null
     const versions = source.history(company, resource.path).filter((version) => version.id === id)
@@ -15,7 +15,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
     if (wanted < 0) return null
     const row = rows.get(id)
     const since = versions.slice(wanted)
-    // What cannot be read by its number is known to be gone only when everything is read again.
+    // If a record cannot be read by its id, only a full read shows that it was removed.
     if (!resource.operations.includes("R") && since.some(({ op }) => op === "delete")) return null
     if (row === undefined || row.deleted) {
       return since.some(({ op }) => op === "delete")
@@ -29,10 +29,12 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
           .map(({ seq }) => seq)
           .join(", ")} of ${versions.map(({ seq, op }) => `${seq} ${op}`).join(", ")}`
   }
-  /** Everything that could be listed at a time; what only a full scan shows is left out where nobody needs one. */
+  /**
+   * Everything that could be listed at a time. Changes that only a full scan shows are left out where none is needed.
+   */
   const judgeAll = (subject: Subject, stored: number): string | null => {
     const { company, resource } = subject
-    // A scan that was answered with an earlier list shows the resource as it was then; its cursor is as old.
+    // A scan that was answered with an earlier list shows the resource as it was then. Its cursor is as old.
     const stale = source.staleLists.filter((one) => one.company === company && one.resource === resource.path)
     const at = Math.min(stored, ...stale.flatMap(({ at, of }) => (at >= stored ? [of] : [])))
     const versions = source.history(company, resource.path).filter((version) => version.at <= at)
@@ -49,7 +51,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
   return {
     name: "settled",
     holds:
-      "an event is done only when the row is at least as new as the record was when the event fired, and where a read settled it, as the record was shown when the event was stored; one without a number when all of the resource is",
+      "an event is done only when the row is at least as new as the record was when the event fired, and if a read resolved it, as the record was shown when the event was stored; an event without an id only when all of the resource is",
     stored: ({ now, entries, subjects }) => {
       for (const { number, company, resource, recordId, state, eventId, type, reason, occurredAt } of entries) {
         const before = states.get(number)
@@ -65,8 +67,8 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
           if (what !== null) return `${eventId} (${type}) is done${reason === null ? "" : ` (${reason})`}: ${what}`
           continue
         }
-        // Without a read of its own, a row is enough that is of the event or later; and after a read that may have been
-        // shown what was before.
+        // Without a read for this event, a row of the event's version or later is enough. The same holds after a read
+        // that may have shown an earlier version.
         const mayBeEarlier = (source.earlier.get(keyOf(company, resource, recordId))?.until ?? 0) > stored
         const isOwnRead = (reason === null && !mayBeEarlier) || occurredAt === null
         const what = judge(subject, recordId, isOwnRead ? stored : Math.min(occurredAt, stored))

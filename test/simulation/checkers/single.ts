@@ -1,8 +1,8 @@
-/** There is one subscription for each company. */
+/** There is at most one subscription for each company. */
 import { type CheckerOf } from "./Checker.ts"
 
 export const single: CheckerOf = () => ({
   name: "single",
-  holds: "no second subscription is made while the warehouse knows of one that stands, whatever a list shows",
-  doubled: ({ company, by }) => `${by} makes a second subscription for company ${company}`
+  holds: "no second subscription is created while the warehouse knows an existing one, whatever a list shows",
+  doubled: ({ company, by }) => `${by} creates a second subscription for company ${company}`
 })

@@ -1,21 +1,22 @@
-/** An older release beside a newer one: it takes no value out of a column that it does not know. */
+/** An older release beside a newer one: it removes no value from a column that it does not know. */
 import { plainField } from "../world/Programs.ts"
 import { type CheckerOf, keyOf } from "./Checker.ts"
 
 export const upgraded: CheckerOf = ({ plan }) => {
   const isMixed = plan.on.has("G2")
-  /** Whether an older release that knows of identities is the only older one. */
+  /** Whether no older release lacks knowledge of identities. */
   const isGuarded = plan.later.periods.every(({ release }) => release !== "unaware")
-  /** By row, the version in which an older release has left it, as known when the newer catalogue was confirmed. */
+  /** By row, the version that an older release left, as known when the newer catalogue was confirmed. */
   const left = new Map<string, Map<string, number>>()
   return {
     name: "upgraded",
     holds:
-      "once a newer catalogue has been confirmed, an older one that knows of generations writes nothing; after healing every value stands in its column",
+      "once a newer catalogue has been confirmed, an older one that knows generations writes nothing; after healing every value is in its column",
     landed: ({ subject: { company, resource, marks, rows } }) => {
       const lacking = plainField(resource)?.name
       if (!isMixed || !isGuarded || lacking === undefined) return null
-      // Every landing locks the live checkpoint: from the moment when that tells of the newer catalogue, none is open.
+      // Every landing locks the live checkpoint. From the moment when it has the newer catalogue, no older landing is
+      // open.
       const shape = marks.find(({ lane }) => lane === "live")?.shape ?? ""
       if (Number(/\bcatalogue=(\d+)/.exec(shape)?.[1] ?? 0) < 2) return null
       const table = `${company}/${resource.path}`
@@ -28,7 +29,7 @@ export const upgraded: CheckerOf = ({ plan }) => {
       const written = beyond.find(({ id, version, deleted }) => !deleted && known.get(id) !== version)
       return written === undefined
         ? null
-        : `${keyOf(company, resource.path, written.id)}: an older release wrote version ${written.version} after a newer one had come`
+        : `${keyOf(company, resource.path, written.id)}: an older release wrote version ${written.version} after a newer one was confirmed`
     },
     healed: ({ subjects, full, excused, odd }) => {
       if (!isMixed) return null
@@ -36,10 +37,11 @@ export const upgraded: CheckerOf = ({ plan }) => {
         const lacking = plainField(resource)?.name
         for (const { id, deleted, value } of rows.values()) {
           const key = keyOf(company, resource.path, id)
-          // The source shows an older version than the row's, until an operator accepts it; or one that cannot be landed.
+          // The source shows an older version than the row's, until an operator accepts it; or one that cannot be
+          // landed.
           if ((!full && excused.has(key)) || odd.has(key)) continue
           if (!deleted && lacking !== undefined && value.beyond.split(" ").includes(lacking))
-            return `${key}: ${lacking} stands where an older release has put it`
+            return `${key}: ${lacking} is still where an older release has put it`
         }
       }
       return null

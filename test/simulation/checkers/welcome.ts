@@ -1,23 +1,23 @@
-/** What the source sends is not refused. */
+/** A genuine delivery is not rejected. */
 import { aheadSeconds, toleranceSeconds } from "../world/Sender.ts"
 import { type CheckerOf } from "./Checker.ts"
 
 const grace = 2
 
 export const welcome: CheckerOf = ({ plan }) => {
-  /** Where nothing else goes wrong, a secret is there before anything is signed with it. */
+  /** Without other faults, a process knows a secret before anything is signed with it. */
   const isQuiet = [...plan.on].every((name) => name === "W6")
-  /** Secrets by which a process has accepted before. */
+  /** Secrets with which a process has accepted a delivery before. */
   const known = new Set<string>()
   return {
     name: "welcome",
     holds:
-      "SIG-05, H-08: a genuine delivery in the window is never refused by a process that knows a secret of it, whichever v1 stands first, and while the source may sign with it; nor while only secrets are rotated",
+      "SIG-05, H-08: a genuine delivery in the window is never rejected by a process that knows a secret of it, whichever v1 is first, and while the source may sign with it; nor while only secrets are rotated",
     answered: ({ answer: { status, arrival, clocks, by } }) => {
       if (arrival.forged !== null) return null
       const keys = arrival.secrets.map((secret) => `${by} ${arrival.company} ${secret}`)
       if (status >= 200 && status <= 299) {
-        // By which of several it was accepted is not known.
+        // With several secrets, it is unknown which one verified the delivery.
         if (keys.length === 1) known.add(keys[0]!)
         return null
       }

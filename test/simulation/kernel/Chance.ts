@@ -1,8 +1,8 @@
 /**
- * Chance, one stream for each concern.
+ * Seeded random numbers, one stream for each concern.
  *
- * Promise: the draws of a stream depend on the seed and its own name alone, so that drawing more for one concern does
- * not move what another one draws.
+ * Promise: the draws of a stream depend only on the seed and the stream's name. More draws for one concern do not
+ * change the draws of another.
  */
 
 export interface Chance {

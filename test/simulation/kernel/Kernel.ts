@@ -1,12 +1,12 @@
 /**
- * Virtual time and who runs next.
+ * Virtual time, and the order in which tasks run.
  *
- * Promise: nothing of the simulated world waits for real time. Runnable tasks are picked by the seed; when none is left,
- * real work that was asked for (a statement of the real database) is done, one at a time and to its end; only then
- * does the time move, to the next timer. The same seed therefore gives the same order, although the database is real.
+ * Promise: nothing in the simulated world waits for real time. The seed picks the next runnable task. When no task is
+ * runnable, the pending real work (statements of the real database) is done, one at a time and to its end. Only then
+ * does the time move, to the next timer. So the same seed gives the same order, although the database is real.
  *
- * A task, a timer or an answer belongs to a process. A frozen process keeps what comes for it until it is thawed; a
- * dead one loses it. So a kill needs no interruption: nothing of the process ever runs again.
+ * A task, a timer or an answer belongs to a process. A frozen process keeps what arrives until it is thawed; a dead one
+ * loses it. So a kill needs no interruption: no code of the process runs again.
  */
 import type * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -14,11 +14,11 @@ import * as Effect from "effect/Effect"
 import type * as Scheduler from "effect/Scheduler"
 import type { Chance } from "./Chance.ts"
 
-/** Something that runs: a simulated program. */
+/** A simulated process. */
 export interface Owner {
   readonly name: string
   state: "running" | "frozen" | "dead"
-  /** What came while it was frozen. */
+  /** What arrived while it was frozen. */
   readonly kept: Array<() => void>
 }
 
@@ -38,7 +38,7 @@ interface Task {
   readonly run: () => void
 }
 
-/** The simulated world cannot go on: a fault of the simulation or a stall of what it runs. */
+/** The simulated world cannot continue: an error of the simulation, or a stall of the code under test. */
 export class Stalled extends Error {
   override readonly name = "Stalled"
 }
@@ -62,7 +62,7 @@ export class Kernel {
     this.chance = chance
   }
 
-  /** Runs `run` at a time; answers how to call it off. */
+  /** Runs `run` at a time. Returns a function that cancels it. */
   at(time: number, owner: Owner | null, run: () => void): () => void {
     const timer: Timer = { at: Math.max(time, this.now), order: this.order++, owner, run, cancelled: false }
     push(this.timers, timer)
@@ -75,12 +75,12 @@ export class Kernel {
     return this.at(this.now + Math.max(0, Math.round(micros)), owner, run)
   }
 
-  /** Real work: done before the time moves, alone. */
+  /** Real work: done alone, before the time moves. */
   work(job: () => Promise<void>): void {
     this.real.push(job)
   }
 
-  /** Hands something to a process, now or when it is thawed. */
+  /** Runs a callback for a process, now or when the process is thawed. */
   deliver(owner: Owner | null, run: () => void): void {
     if (owner === null || owner.state === "running") run()
     else if (owner.state === "frozen") owner.kept.push(run)
@@ -102,7 +102,7 @@ export class Kernel {
     this.tasks = this.tasks.filter((task) => task.owner !== owner)
   }
 
-  /** Ends {@link run} after the present turn. */
+  /** Ends {@link run} after the current task. */
   end(): void {
     this.ended = true
   }
@@ -128,7 +128,7 @@ export class Kernel {
         continue
       }
       const timer = pop(this.timers)
-      if (timer === undefined) throw new Stalled("nothing is left that could happen")
+      if (timer === undefined) throw new Stalled("no task, timer or work is left")
       if (timer.cancelled || timer.owner?.state === "dead") continue
       this.now = timer.at
       this.turns++
@@ -163,7 +163,7 @@ export class Kernel {
     }
   }
 
-  /** The clock of a process: `skew` (microseconds) moves its wall clock, never its monotonic one. */
+  /** The clock of a process. `skew` (microseconds) moves its wall clock, never its monotonic one. */
   clock(owner: Owner, skew: () => number, monotonicOrigin: number): Clock.Clock {
     const wall = () => this.now + skew()
     const millis = () => Math.floor(wall() / 1000)

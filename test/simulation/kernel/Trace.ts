@@ -1,8 +1,8 @@
 /**
- * What happened, in order.
+ * The events of a run in order, with their hash.
  *
- * Promise: two runs with the same events have the same hash, and two with different ones have not (for all practical
- * purposes: 106 bits). Lines are kept only when somebody wants to read them.
+ * Promise: two runs with the same events have the same hash. Two with different events have different ones (for all
+ * practical purposes: 106 bits). Lines are kept only on request.
  */
 
 export interface Trace {

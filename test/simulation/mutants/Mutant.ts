@@ -1,8 +1,8 @@
 /**
  * A planted bug: the production code with one place changed while it is loaded.
  *
- * Promise: no seam in the production code. The text to be replaced must stand in the file exactly once; when the code has
- * changed, the runner says which bug needs care instead of running without it.
+ * Promise: the production code has no test hooks. The text to be replaced must be in the file exactly once. If the code
+ * has changed, the runner names the bug instead of running without it.
  */
 import { readFileSync } from "node:fs"
 import { registerHooks } from "node:module"
@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import type { Wish } from "../Plan.ts"
 
 export interface Change {
-  /** Below the repository's root. */
+  /** Relative to the repository's root. */
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -18,33 +18,33 @@ export interface Change {
 
 export interface Mutant {
   readonly name: string
-  /** `museum 8` (see the README beside), or what kind of mistake it is. */
+  /** `museum 8` (see the README beside), or the kind of mistake. */
   readonly origin: string
-  /** What somebody could have thought when writing it so. */
+  /** Why a developer could write it so. */
   readonly story: string
   readonly changes: ReadonlyArray<Change>
-  /** What suits it; the swarm when not said. */
+  /** The plan in which the bug shows best; absent: any plan. */
   readonly wish?: Wish
 }
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
 
-/** Why a mutant cannot be planted; null when it can. */
+/** Why a bug cannot be planted; null when it can. */
 export const misfit = ({ name, changes }: Mutant): string | null => {
   for (const { file, find } of changes) {
     let text: string
     try {
       text = readFileSync(`${root}${file}`, "utf8")
     } catch {
-      return `${name}: ${file} is not there any more`
+      return `${name}: ${file} does not exist any more`
     }
     const times = text.split(find).length - 1
-    if (times !== 1) return `${name}: its text stands ${times} times in ${file}, not once: ${find.split("\n")[0]}`
+    if (times !== 1) return `${name}: its text is ${times} times in ${file}, not once: ${find.split("\n")[0]}`
   }
   return null
 }
 
-/** From now on, modules are loaded with the bug in them. */
+/** Patches modules that are loaded from now on. */
 export const plant = (mutant: Mutant): void => {
   const wrong = misfit(mutant)
   if (wrong !== null) throw new Error(wrong)

@@ -1,4 +1,4 @@
-/** Bugs of the connector: waiting, retrying, paging, reading values. */
+/** Bugs of the connector: waiting, retrying, paging, decoding. */
 import type { Mutant } from "./Mutant.ts"
 
 const exchange = "connectors/service-v2/client/Exchange.ts"
@@ -13,7 +13,7 @@ export const client: ReadonlyArray<Mutant> = [
   {
     name: "retry-after-ignored",
     origin: "Retry-After ignored",
-    story: "a backoff of one's own is surely long enough",
+    story: "our own backoff is surely long enough",
     changes: [
       {
         file: exchange,
@@ -31,7 +31,7 @@ export const client: ReadonlyArray<Mutant> = [
   {
     name: "retry-after-without-bound",
     origin: "a bogus Retry-After stopped a company for a year",
-    story: "whoever answers knows best how long to wait",
+    story: "the server knows best how long to wait",
     changes: [
       {
         file: "src/budget/PostgresPermitStore.ts",
@@ -53,7 +53,7 @@ export const client: ReadonlyArray<Mutant> = [
   {
     name: "retry-on-4xx",
     origin: "retry on 4xx",
-    story: "trying again never hurts",
+    story: "another try never hurts",
     changes: [
       {
         file: exchange,
@@ -76,7 +76,7 @@ export const client: ReadonlyArray<Mutant> = [
     origin: "float money",
     story: "a decimal is a number",
     changes: [
-      // Where nearly all of them pass, …
+      // On the fast path, …
       {
         file: decodeBytes,
         find: "if (isQuoted && bytes[at++] !== quote) return -2",
@@ -84,14 +84,14 @@ export const client: ReadonlyArray<Mutant> = [
           "if (isQuoted && bytes[at++] !== quote) return -2\n" +
           '        to = start + out.write(String(Number(out.toString("latin1", start, to))), start, "latin1")'
       },
-      // … in an answer that is read as text, …
+      // … in an answer that is decoded as text, …
       {
         file: plainRecord,
         find: "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = cell",
         replace:
           "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = String(Number(cell))"
       },
-      // … and where a record is looked at closely.
+      // … and where a single record is checked.
       {
         file: values,
         find: 'return sign === "-" && !(whole === "0" && isZeros(kept)) ? `-${magnitude}` : magnitude',
@@ -103,7 +103,7 @@ export const client: ReadonlyArray<Mutant> = [
   {
     name: "unknown-fields-dropped",
     origin: "schema drift drops column",
-    story: "what the catalogue does not know nobody needs",
+    story: "fields that the catalogue does not know are not needed",
     changes: [
       {
         file: decode,
@@ -116,7 +116,7 @@ export const client: ReadonlyArray<Mutant> = [
   {
     name: "drift-unnoticed",
     origin: "museum 5",
-    story: "offset by offset, every record comes by",
+    story: "offset by offset, every record is read",
     changes: [
       {
         file: paging,
@@ -133,7 +133,7 @@ export const client: ReadonlyArray<Mutant> = [
   {
     name: "cancelled-records-forgotten",
     origin: "delete ignored",
-    story: "who wants cancelled records",
+    story: "cancelled records are not needed",
     changes: [
       {
         file: pages,

@@ -1,4 +1,4 @@
-/** Bugs of what is asked for: cursors, boundaries, scans that go on. */
+/** Bugs of reading: cursors, boundaries, resumed scans. */
 import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
@@ -6,7 +6,7 @@ const scan = "src/extract/Scan.ts"
 const checkpoints = "src/land/CheckpointStore.ts"
 const session = "src/land/WriteSession.ts"
 
-/** The cursor a microsecond later, which makes an inclusive source exclusive. */
+/** The cursor plus a microsecond, which makes an inclusive source exclusive. */
 const later =
   "((text: string) => { const parts = /^(.*\\.)(\\d{6})Z$/.exec(text); return parts === null ? text : " +
   'parts[1] + String(Math.min(999_999, Number(parts[2]) + 1)).padStart(6, "0") + "Z" })'
@@ -45,7 +45,7 @@ export const extract: ReadonlyArray<Mutant> = [
   {
     name: "exclusive-boundary",
     origin: "museum 2",
-    story: "what was at the cursor has been read already",
+    story: "records at the cursor have been read already",
     changes: [
       {
         file: scan,
@@ -58,7 +58,7 @@ export const extract: ReadonlyArray<Mutant> = [
   {
     name: "bound-read-apart",
     origin: "museum 3",
-    story: "the upper bound is asked for when the data have been read",
+    story: "the upper bound can be requested after the data",
     changes: [
       {
         file: scan,
@@ -80,12 +80,12 @@ export const extract: ReadonlyArray<Mutant> = [
   {
     name: "overlap-not-stored-text",
     origin: "museum 6",
-    story: "the source's high-water is true; the overlap is only for old servers",
+    story: "the source's high-water mark is right; the overlap is only for old servers",
     changes: [
       {
         file: scan,
-        find: "Math.max(settings.overlapMs, checkpoint.overlapMs)",
-        replace: "Math.min(1_000, Math.max(settings.overlapMs, checkpoint.overlapMs))"
+        find: "Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs)",
+        replace: "Math.min(1_000, Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs))"
       }
     ],
     wish: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000 } }
@@ -108,14 +108,14 @@ export const extract: ReadonlyArray<Mutant> = [
   {
     name: "cursor-from-the-last-page",
     origin: "museum 11",
-    story: "the last page knows best how far we are",
+    story: "the last page knows the position best",
     changes: [{ file: scan, find: firstPage, replace: "syncedThrough: cursor," }],
     wish: { on: ["Pp", "S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "cursor-is-the-latest-stamp",
     origin: "exclusive upper bound",
-    story: "the newest stamp that was read is where to go on",
+    story: "the newest stamp that was read is the next cursor",
     changes: [{ file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` }],
     wish: { off: ["S9", "S7x", "Pb"], overrides: { overlap: 0 } }
   },
@@ -140,7 +140,7 @@ export const extract: ReadonlyArray<Mutant> = [
   {
     name: "unmarked-page-says-nothing",
     origin: "a position from a later page than the first",
-    story: "the page carries no position: the next one will",
+    story: "the page has no position: the next one will have it",
     changes: [
       {
         file: scan,
@@ -169,8 +169,8 @@ export const extract: ReadonlyArray<Mutant> = [
   },
   {
     name: "cursor-is-the-time-of-asking",
-    origin: "an answer that a cache gives once more",
-    story: "an answer shows the source as it is when it is asked",
+    origin: "an answer that a cache gives again",
+    story: "an answer shows the source at the time of the request",
     changes: [
       {
         file: scan,

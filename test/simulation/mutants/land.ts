@@ -1,4 +1,4 @@
-/** Bugs of writing down: transactions, fences, merging, deleting, setting aside. */
+/** Bugs of landing: transactions, fences, merging, deleting, quarantine. */
 import { noneLater } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
@@ -16,7 +16,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "checkpoint-before-rows",
     origin: "museum 8",
-    story: "note where we are, then write",
+    story: "save the position first, then write",
     changes: [
       {
         file: session,
@@ -43,7 +43,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "progress-not-saved",
     origin: "museum 10",
-    story: "a scan that was not completed is begun again",
+    story: "a scan that was not completed begins again",
     changes: [
       {
         file: session,
@@ -100,9 +100,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}))`',
-        replace:
-          'return `(${kept}."_deleted_at" is not null or (${side(kept)}) is distinct from (${side(sent)}) or true)`'
+        find: 'return `(t."_deleted_at" is not null or (${side("t")}) is distinct from (${side(sent)}))`',
+        replace: 'return `(t."_deleted_at" is not null or (${side("t")}) is distinct from (${side(sent)}) or true)`'
       }
     ]
   },
@@ -136,7 +135,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "fence-not-checked",
     origin: "fence not checked",
-    story: "nobody takes over without the lock",
+    story: "no process acquires the lane without the lock",
     changes: [
       {
         file: lock,
@@ -154,12 +153,12 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "last-write-wins-by-arrival",
     origin: "LWW by arrival",
-    story: "what comes last is newest",
+    story: "the last version to arrive is the newest",
     changes: [
       {
         file: merge,
-        find: 'const later = isBefore(`${kept}."_observed_at"`, began, "<=")',
-        replace: 'const later = `(${began} is not null or ${kept}."_observed_at" is null)`'
+        find: 'const later = isBefore(\'t."_observed_at"\', began, "<=")',
+        replace: 'const later = `(${began} is not null or t."_observed_at" is null)`'
       },
       {
         file: merge,
@@ -189,8 +188,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'const later = isBefore(`${kept}."_observed_at"`, began, "<=")',
-        replace: 'const later = `(${began} >= ${kept}."_observed_at" or ${kept}."_deleted_at" is not null)`'
+        find: 'const later = isBefore(\'t."_observed_at"\', began, "<=")',
+        replace: 'const later = `(${began} >= t."_observed_at" or t."_deleted_at" is not null)`'
       }
     ],
     wish: {
@@ -251,7 +250,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "everything-believed-deleted",
     origin: "disbelief guard off",
-    story: "what a full scan does not show is gone, however much it is",
+    story: "a record that a full scan does not show is gone, however many there are",
     changes: [
       {
         file: softDelete,
@@ -263,8 +262,8 @@ export const land: ReadonlyArray<Mutant> = [
   },
   {
     name: "disbelieved-scan-counts",
-    origin: "a list that is empty by mistake covers what waits",
-    story: "the scan came to its end, so everything was read",
+    origin: "a list that is empty by mistake covers pending events",
+    story: "the scan reached its end, so everything was read",
     changes: [
       {
         file: session,
@@ -290,7 +289,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "table-replaced-under-a-run",
     origin: "checkpoint identity",
-    story: "the table was looked at when the run began",
+    story: "the table was checked when the run began",
     changes: [
       {
         file: checkpoints,
@@ -307,7 +306,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "refilled-table-is-the-same",
     origin: "warehouse restored",
-    story: "a table that was made anew has another oid, and that is all there is to see",
+    story: "a recreated table has another oid, and nothing else changes",
     changes: [
       {
         file: identity,
@@ -337,7 +336,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "scan-goes-on-after-a-restore",
     origin: "warehouse restored",
-    story: "the next full scan begins where the last one was",
+    story: "the next full scan begins where the last one ended",
     changes: [
       {
         file: confirm,
@@ -364,8 +363,8 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: 'const later = isBefore(`${kept}."_observed_at"`, began, "<=")',
-        replace: 'const later = `(${began} >= ${kept}."_observed_at")`'
+        find: 'const later = isBefore(\'t."_observed_at"\', began, "<=")',
+        replace: 'const later = `(${began} >= t."_observed_at")`'
       }
     ],
     wish: { only: ["K3"], on: ["K3"], overrides: { resources: ["areas"], rewriteShare: 0.6 } }
@@ -373,7 +372,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "rows-of-the-future-never-gone",
     origin: "warehouse clock set back",
-    story: "what was seen after the scan began is there",
+    story: "rows seen after the scan began exist",
     changes: [
       {
         file: merge,
@@ -386,7 +385,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "quarantine-of-the-future-stays",
     origin: "warehouse clock set back",
-    story: "a full scan has not met what was last seen before it began",
+    story: "rows last seen before the full scan began are missing from it",
     changes: [
       { file: quarantine, find: '${isBefore("last_seen_at", "$3::timestamptz")}', replace: "last_seen_at < $3" }
     ],
@@ -395,7 +394,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "stale-page-wins",
     origin: "a replica that is behind",
-    story: "what is read later is newer",
+    story: "a later read is newer",
     changes: [{ file: merge, find: "else ${sentAt} > ${keptAt} end)", replace: "else ${later} end)" }],
     wish: {
       on: ["S16", "Pp", "BF", "T1"],
@@ -411,7 +410,7 @@ export const land: ReadonlyArray<Mutant> = [
   },
   {
     name: "restored-source-not-accepted",
-    origin: "what a person says is not done",
+    origin: "an operator's decision is not carried out",
     story: "the newer version wins, always",
     changes: [
       {
@@ -424,7 +423,7 @@ export const land: ReadonlyArray<Mutant> = [
   },
   {
     name: "older-versions-not-told",
-    origin: "a restored source that no run tells of",
+    origin: "a restored source that no run reports",
     story: "the newer version was kept, so all is well",
     changes: [
       {
@@ -437,13 +436,13 @@ export const land: ReadonlyArray<Mutant> = [
   },
   {
     name: "accepting-reads-changes-only",
-    origin: "what a person says is not done",
+    origin: "an operator's decision is not carried out",
     story: "the next runs read what the source has now",
     changes: [
       {
         file: "src/sync/SyncResource.ts",
-        find: "full: options.full || options.acceptRestored === true",
-        replace: "full: options.full"
+        find: "full: mode.full === true || mode.acceptRestored === true",
+        replace: "full: mode.full === true"
       }
     ],
     wish: { on: ["S14"], off: ["S4e"], overrides: { resources: ["jobs"] } }
@@ -451,7 +450,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "ignored-fields-shape-nothing",
     origin: "a configuration that changes",
-    story: "a setting holds from now on",
+    story: "a setting applies from now on",
     changes: [
       {
         file: "src/land/CheckpointIdentity.ts",
@@ -464,7 +463,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "older-catalogue-writes",
     origin: "an older release beside a newer one",
-    story: "whichever release runs keeps the rows as it knows them",
+    story: "each release keeps the rows as it knows them",
     changes: [
       {
         file: lock,
@@ -477,7 +476,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "raised-without-identity-unnoticed",
     origin: "an older release beside a newer one",
-    story: "every release confirms what a checkpoint belongs to",
+    story: "every release confirms the identity of a checkpoint",
     changes: [
       {
         file: confirm,
@@ -503,7 +502,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "tombstone-never-lifted",
     origin: "tombstone resurrect",
-    story: "what is dead stays dead",
+    story: "a deleted record stays deleted",
     changes: [
       {
         file: merge,
@@ -529,7 +528,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "quarantine-dropped",
     origin: "silent skip",
-    story: "one bad record is not worth a word",
+    story: "one bad record is not worth reporting",
     changes: [
       { file: session, find: "yield* quarantine(session, rejected)", replace: "yield* quarantine(session, [])" }
     ],
@@ -547,7 +546,7 @@ export const land: ReadonlyArray<Mutant> = [
   {
     name: "no-room-blamed-on-the-record",
     origin: "a shortage of the server taken for a bad value",
-    story: "what cannot be loaded is set aside",
+    story: "a record that cannot be loaded goes to quarantine",
     changes: [
       {
         file: "src/land/BatchLoader.ts",
@@ -578,9 +577,9 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: merge,
-        find: '`where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")}`,\n    merge:',
+        find: '`where ${wins(table, authority, "s", `s."_began"`)} and ${differs(table, "s")}`,\n    merge:',
         replace:
-          '`where ${wins(table, authority, "t", "s", `s."_began"`)} and ${differs(table, "t", "s")} and t."_version" % 3 <> 2`,\n    merge:'
+          '`where ${wins(table, authority, "s", `s."_began"`)} and ${differs(table, "s")} and t."_version" % 3 <> 2`,\n    merge:'
       },
       {
         file: merge,

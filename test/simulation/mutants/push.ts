@@ -1,4 +1,4 @@
-/** Bugs of pushing: keys, outcomes, what is looked up, what is merged, who may settle. */
+/** Bugs of pushing: keys, outcomes, lookups, merging, resolving. */
 import type { FaultClass, Plan, Pushes } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
@@ -23,7 +23,7 @@ const pushed = (on: ReadonlyArray<FaultClass>, off: ReadonlyArray<FaultClass> = 
 export const push: ReadonlyArray<Mutant> = [
   {
     name: "push-new-key-on-retry",
-    origin: "a new key for each try",
+    origin: "a new key for each attempt",
     story: "a key is for one request, and this is another one",
     changes: [
       {
@@ -37,8 +37,8 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-key-not-stored",
-    origin: "the key is made when it is sent",
-    story: "what is stored is the call; its key is a matter of transport",
+    origin: "the key is created when it is sent",
+    story: "the request is stored; its key is a detail of the transport",
     changes: [
       {
         file: requests,
@@ -50,7 +50,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-key-never-old",
-    origin: "a key is sent again after it was forgotten",
+    origin: "a key is sent again after the source removed it",
     story: "a key is a key",
     changes: [
       {
@@ -76,7 +76,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-zombie-sends",
-    origin: "who slept sends what was on its mind",
+    origin: "a process that slept sends its old request",
     story: "the fence guards the ledger",
     changes: [
       {
@@ -94,7 +94,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-slept-over-fence",
-    origin: "an answer about the fence that is old when it is read",
+    origin: "an answer about the fence that is outdated when it is read",
     story: "the fence was ours, the transaction says so",
     changes: [
       {
@@ -107,7 +107,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-given-up-unseen",
-    origin: "a new key after 500 without a look",
+    origin: "a new key after 500 without a lookup",
     story: "500 means that the write did not complete, it says so",
     changes: [
       {
@@ -121,7 +121,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-item-again-unseen",
-    origin: "a failed item goes again without a look",
+    origin: "a failed item is sent again without a lookup",
     story: "the item says that it failed",
     changes: [
       {
@@ -141,7 +141,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-missing-is-written",
-    origin: "what the answer does not name was written",
+    origin: "an item that the answer does not name was written",
     story: "207 is a success, and errors are named",
     changes: [
       {
@@ -156,8 +156,8 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-no-halving",
-    origin: "a refused batch refuses all its records",
-    story: "the source has refused them",
+    origin: "a rejected batch rejects all its records",
+    story: "the source has rejected them",
     changes: [
       {
         file: creates,
@@ -169,7 +169,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-no-fence",
-    origin: "whoever has the answer settles",
+    origin: "any process with an answer resolves",
     story: "there is a lock",
     changes: [
       {
@@ -190,7 +190,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-adopted-unseen",
-    origin: "what is adopted is not compared",
+    origin: "an adopted record is not compared",
     story: "the same key is the same record",
     changes: [
       {
@@ -230,8 +230,8 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-cancelled-unseen",
-    origin: "a look by externalid that shows no cancelled records",
-    story: "what is cancelled is gone",
+    origin: "a lookup by externalid that shows no cancelled records",
+    story: "a cancelled record is gone",
     changes: [
       {
         file: pages,
@@ -243,7 +243,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-looked-up-long-ago",
-    origin: "who looked once never looks again",
+    origin: "after one lookup, no second one",
     story: "it was not there",
     changes: [
       {
@@ -256,7 +256,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-stale-merged-blindly",
-    origin: "after stale_record the same is sent with the new version",
+    origin: "after stale_record the same update is sent with the new version",
     story: "the last one wins",
     changes: [
       {
@@ -269,7 +269,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-no-if-match",
-    origin: "an update does not say which version it means",
+    origin: "an update does not name the version it means",
     story: "it was read a moment ago",
     changes: [{ file: changes, find: "ifMatch: version,", replace: "ifMatch: null," }],
     wish: pushed(["U19"])
@@ -309,7 +309,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-not-landed",
-    origin: "what was answered is not landed",
+    origin: "an answered record is not landed",
     story: "the next sync brings it",
     changes: [
       { file: creates, find: "echo: echoOf(request, answer),", replace: "echo: echoOf(request, answer).slice(1)," }
@@ -318,7 +318,7 @@ export const push: ReadonlyArray<Mutant> = [
   },
   {
     name: "push-in-progress-is-no",
-    origin: "409 in progress taken for a refusal",
+    origin: "409 in progress handled as a rejection",
     story: "409 is a conflict, and a conflict is for a person",
     changes: [{ file: answer, find: 'case "request_in_progress":', replace: 'case "request_in_progress ":' }],
     wish: pushed(["U3", "U22", "C1"])

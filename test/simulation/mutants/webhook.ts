@@ -1,4 +1,4 @@
-/** Bugs of webhooks: accepting, acting on events, healing. */
+/** Bugs of webhooks: accepting, processing events, reconciling. */
 import { noneLater, type Plan, undisturbed } from "../Plan.ts"
 import type { Mutant } from "./Mutant.ts"
 
@@ -24,12 +24,12 @@ const rotate = "src/subscriptions/Rotate.ts"
 const due = "src/inbox/DueEvents.ts"
 const subscriptions = "connectors/service-v2/client/Subscriptions.ts"
 
-/** A small world in which much is delivered. */
+/** A small world with many deliveries. */
 const few = { companies: 1, resources: ["jobs"], overlap: 300_000_000, requestsPerMinute: 600 } as const
 const alone = { ...few, hooks: "only" } as const
-/** The gaps of the beginning are read again when the overlap has passed, and would heal what is lost until then. */
+/** The gaps of the beginning are read again after the overlap, which would repair anything lost until then. */
 const soon = { ...alone, overlap: 2_000_000 } as const
-/** Deliveries as they are to be. */
+/** Deliveries without faults. */
 const quiet: Plan["webhooks"] = {
   cycleEvery: 3_000_000,
   failureThreshold: 24,
@@ -41,7 +41,7 @@ const quiet: Plan["webhooks"] = {
 export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "ended-session-has-stored",
-    origin: "an error that says nothing taken for success",
+    origin: "an error without meaning handled as success",
     story: "the server ended the session after its work",
     changes: [
       {
@@ -70,7 +70,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "unavailable-is-accepted",
     origin: "ack without insert",
-    story: "the sender disables whoever answers 503 too often",
+    story: "the sender disables a receiver that answers 503 too often",
     changes: [{ file: receiver, find: "  return answers.unavailable\n", replace: "  return answers.stored\n" }],
     wish: { on: ["R4", "D1", "D4"], overrides: alone }
   },
@@ -97,7 +97,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "one-sided-window",
     origin: "one-sided window",
-    story: "what comes from the future cannot be old",
+    story: "a delivery from the future cannot be old",
     changes: [{ file: signature, find: " && -ageSeconds <= Duration.toSeconds(settings.aheadMax)", replace: "" }],
     wish: { on: ["W8"], overrides: alone }
   },
@@ -124,7 +124,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "no-secret-no-check",
     origin: "forged accepted",
-    story: "who has configured no secret wants no check",
+    story: "without a configured secret, no check is wanted",
     changes: [
       {
         file: receiver,
@@ -148,7 +148,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "settled-before-landed",
     origin: "settle before landing",
-    story: "what has been read is as good as landed",
+    story: "a record that has been read is as good as landed",
     changes: [
       {
         file: fetcher,
@@ -161,7 +161,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "same-stamp-is-newer",
     origin: "event body trusted",
-    story: "the event says of when it is, and the row is of then",
+    story: "the event has its own time, and the row is of that time",
     changes: [
       {
         file: rows,
@@ -196,7 +196,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "poison-for-ever",
     origin: "poison",
-    story: "it will succeed some day",
+    story: "it will succeed eventually",
     changes: [
       {
         file: resolver,
@@ -232,7 +232,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "gap-closed-by-an-older-scan",
     origin: "gap healing",
-    story: "a scan that is complete has seen everything",
+    story: "a complete scan has seen everything",
     changes: [
       { file: gaps, find: ' and started_at >= ${visibleAt("$3")}\n', replace: " and $3::float8 is not null\n" }
     ],
@@ -241,7 +241,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "abandoned-not-compared",
     origin: "gap healing",
-    story: "what was given up is the sender's business",
+    story: "events that were given up are the sender's business",
     changes: [
       {
         file: logCheck,
@@ -249,13 +249,13 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || !delivered) continue"
       }
     ],
-    // Without an overlap no second read of another gap makes up for it.
+    // Without an overlap, the read for another gap does not repair it.
     wish: { on: ["W9"], only: ["W9"], overrides: { ...alone, overlap: 0, writes: 45 } }
   },
   {
     name: "delivered-not-compared",
     origin: "gap healing",
-    story: "what was acknowledged has arrived",
+    story: "an acknowledged delivery has arrived",
     changes: [
       {
         file: logCheck,
@@ -267,8 +267,8 @@ export const webhook: ReadonlyArray<Mutant> = [
   },
   {
     name: "disabled-for-ever",
-    origin: "disabled never revived",
-    story: "somebody has disabled it, and will know why",
+    origin: "disabled subscription never enabled again",
+    story: "a person has disabled it, for a reason",
     changes: [
       {
         file: reconcile,
@@ -280,7 +280,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   },
   {
     name: "revived-without-proof",
-    origin: "revived without proof",
+    origin: "enabled again without proof",
     story: "trying costs nothing",
     changes: [{ file: reenable, find: "  if (events.length === 0) {\n", replace: "  if (since === null) {\n" }],
     wish: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
@@ -288,7 +288,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "purge-takes-what-waits",
     origin: "retention",
-    story: "what is old is of no use",
+    story: "old events are of no use",
     changes: [
       {
         file: retention,
@@ -301,7 +301,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "claims-never-end",
     origin: "lease",
-    story: "whoever claimed it will see to it",
+    story: "the process that claimed it will process it",
     changes: [
       {
         file: queue,
@@ -319,21 +319,21 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "ensure-leaves-pause",
     origin: "pause",
-    story: "somebody paused it, and will know why",
+    story: "a person paused it, for a reason",
     changes: [{ file: changeSubscription, find: "...(one.paused ? { paused: false } : {}),", replace: "" }],
     wish: { on: ["W12"], overrides: alone }
   },
   {
     name: "list-is-all",
     origin: "empty list believed",
-    story: "what the list does not show is not there",
+    story: "a subscription that the list does not show does not exist",
     changes: [{ file: seen, find: "return [...shown, ...", replace: "return shown ?? [...shown, ..." }],
     wish: { on: ["S4e"], only: ["S4e"], overrides: { ...alone, resources: ["areas"], records: 70 } }
   },
   {
     name: "silence-is-no-gap",
     origin: "gap healing",
-    story: "the log tells of everything",
+    story: "the log reports everything",
     changes: [
       {
         file: logCheck,
@@ -341,7 +341,8 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "if (cursor.ageMs > 6_000 * 86_400_000) {"
       }
     ],
-    // What is abandoned shows, and has all of its resource read again: almost everything is acknowledged by somebody else.
+    // An abandoned delivery is visible, and causes a full read of its resource. So almost everything is acknowledged by
+    // an intermediary.
     wish: {
       on: ["R8", "W3"],
       only: ["R8", "W3"],
@@ -357,28 +358,28 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "enabled-is-well",
     origin: "gap healing",
-    story: "the subscription is active, so that nothing can be missing",
+    story: "the subscription is active, so nothing can be missing",
     changes: [{ file: logCheck, find: 'disabling !== null && row.state !== "disabled"', replace: "false" }],
     wish: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
   },
   {
     name: "unknown-event-is-covered",
-    origin: "settle without a read",
-    story: "an event without a number asks for nothing in particular",
+    origin: "resolved without a read",
+    story: "an event without an id requests nothing in particular",
     changes: [{ file: due, find: "return row.isCovered\n", replace: "return row !== undefined\n" }],
     wish: { on: ["W11"], only: ["W11"], overrides: alone }
   },
   {
     name: "older-version-is-read",
     origin: "stale read",
-    story: "what was read after the event had come is newer than it",
+    story: "a record that was read after the event arrived is newer than it",
     changes: [{ file: resolver, find: "!isBefore(recordStamp, stamp)", replace: "true" }],
     wish: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
   },
   {
     name: "told-before-stored",
     origin: "rotation",
-    story: "a secret that the source does not take is stored in vain",
+    story: "a secret that the source does not accept is stored in vain",
     changes: [
       {
         file: rotate,
@@ -392,10 +393,10 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "ends-what-goes-on",
     origin: "ledger of runs",
-    story: "what was left running can be called abandoned",
+    story: "runs that are left running can be called abandoned",
     changes: [
       {
-        file: "src/sync/RunStore.ts",
+        file: "src/land/RunRow.ts",
         find: "where r.status = 'running' and not ${LaneLock.isHeldSql(\"r\")}",
         replace: "where r.status = 'running'"
       }
@@ -405,7 +406,7 @@ export const webhook: ReadonlyArray<Mutant> = [
   {
     name: "error-taken-for-done",
     origin: "error in 200",
-    story: "what is answered 200 was done, whatever the body says",
+    story: "an answer of 200 means done, whatever the body says",
     changes: [
       {
         file: subscriptions,

@@ -1,10 +1,10 @@
 /**
- * The database as a simulated process meets it: real statements, simulated time, simulated trouble.
+ * The simulated database connections: real statements, virtual time, drawn faults.
  *
- * Promise: the SQL that the production code sends is run by the real database, in the order of virtual time; its answer
- * comes after a drawn while. What goes wrong is drawn from the seed: an error in place of the statement (a real one, so
- * that the transaction is really aborted), a connection lost before or after the statement, a server that is gone for
- * a while, locks that are lost without a word. A session that lost its client is rolled back later, in its turn.
+ * Promise: the real database runs the SQL of the production code, in the order of virtual time. The answer arrives
+ * after a drawn time. The seed draws the faults: an error in place of the statement (a real one, so that the
+ * transaction is really aborted), a connection lost before or after the statement, a server that is gone for a while,
+ * locks that are lost without an error. A session that lost its client is rolled back later.
  */
 import * as Effect from "effect/Effect"
 import * as Context from "effect/Context"
@@ -28,34 +28,37 @@ import type { Trace } from "../kernel/Trace.ts"
 import { beforeIdentity } from "./Programs.ts"
 import type { Session, Sessions } from "./Sessions.ts"
 
-/** What may go wrong; rates are for each statement. */
+/** Faults of the database; rates are for each statement. */
 export interface DatabaseFaults {
   on: boolean
   readonly sqlstates: ReadonlyArray<string>
   readonly errorRate: number
   readonly lostRate: number
-  /** Of a COMMIT: the answer is lost, and the commit happened or not. */
+  /** Rate for a COMMIT: the answer is lost, and the commit happened or not. */
   readonly commitUnknownRate: number
   readonly slowRate: number
   readonly connectRate: number
 }
 
-/** Classes that came later, with a stream of chance of their own. */
+/** Classes that were added later, with a random stream of their own. */
 export interface LaterDatabaseFaults {
   readonly chance: Chance
   readonly rates: Pick<Later, "endRate" | "fullRate">
 }
 
-/** A session that the server ends: told by an error, if it is told at all. */
+/** SQLSTATEs of a session that the server ends. */
 const endings = ["57P01", "57P03", "08006", "25P03"] as const
-/** No memory, and no room on the disk. */
+/** SQLSTATEs of missing memory and of a full disk. */
 const shortages = ["53200", "53100"] as const
 
 export interface Hooks {
-  /** After a COMMIT, or a write of checkpoints, runs or events outside a transaction; awaited before anything else happens. */
+  /**
+   * Called after a COMMIT, and after a write of checkpoints, runs or events outside a transaction. Awaited before
+   * anything else happens.
+   */
   readonly committed: (owner: Owner) => Promise<void>
   readonly fired: (what: string) => void
-  /** A process is about to send a statement, or one was worked on: the moment for a kill. */
+  /** A process is about to send a statement, or one was processed: the moment for a kill. */
   readonly stepped: (owner: Owner, what: string) => void
 }
 
@@ -73,16 +76,19 @@ const isCopy = (given: unknown): given is CopyStream =>
 
 const lostError = () => Object.assign(new Error("Connection terminated unexpectedly"), { code: "ECONNRESET" })
 
-/** A statement in short, for the trace. */
+/** A shortened statement, for the trace. */
 export const brief = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, 60)
 
-/** An error is told before the locks of its transaction are given back: who waits for them goes on after this. */
+/**
+ * Postgres reports an error before it releases the locks of the transaction. A statement that waits for them continues
+ * after this.
+ */
 const rolledBack = (session: Session): Promise<unknown> => session.client.query("select 1").catch(() => null)
 
-/** Real time until the first look whether a statement waits for a lock; each further one comes after twice the time. */
+/** Real time until the first check whether a statement waits for a lock. Each further check waits twice as long. */
 const firstLookMs = 4
 
-/** Waits for the work, a little while. */
+/** Waits for the work, up to a limit. */
 const soon = (work: Promise<void>, milliseconds: number): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds)
@@ -101,7 +107,7 @@ export class SimulatedClient {
   inTransaction = false
   private busy = false
   private readonly waiting: Array<() => void> = []
-  /** As the production code ends a connection without a goodbye. */
+  /** Ends a connection abruptly, as the production code does. */
   readonly connection = { stream: { destroy: () => this.world.drop(this, "destroyed") } }
 
   constructor(world: Connections, owner: Owner, session: Session) {
@@ -157,7 +163,7 @@ export class SimulatedClient {
     return stream
   }
 
-  /** One statement after the other, as on a wire. */
+  /** Sends one statement after the other, as on a wire. */
   private turn(run: () => void): void {
     if (this.busy) this.waiting.push(run)
     else {
@@ -183,8 +189,9 @@ interface Blocked {
 }
 
 /**
- * For which checkpoint a statement stands in line, as the first of its transaction; null when for none. Of two that wait for
- * a row that changes meanwhile the database takes either; here the second is not sent before the first has had it.
+ * The checkpoint that a statement queues for, as the first of its transaction; null when it queues for none. Of two
+ * statements that wait for a row that changes meanwhile, Postgres picks either. Here the second is not sent before the
+ * first has had the row.
  */
 const lineOf = (text: string, values: ReadonlyArray<unknown> | undefined): string | null =>
   /^\s*(?:select lane, fence\b[^]*\bfor update\s*$|insert into tributary\.checkpoints as c\b)/.test(text)
@@ -199,20 +206,20 @@ export class Connections {
   readonly trace: Trace
   readonly hooks: Hooks
   readonly clients = new Set<SimulatedClient>()
-  /** Null where these classes are not drawn. */
+  /** Null when these classes are not drawn. */
   later: LaterDatabaseFaults | null = null
-  /** Processes of a release that does not know what checkpoints belong to. */
+  /** Processes of a release that does not know the identity of checkpoints. */
   readonly unaware = new Set<Owner>()
-  /** How far the warehouse's clock is ahead. */
+  /** How far the warehouse's clock is ahead, in microseconds. */
   aheadMicros: () => number = () => 0
-  /** Statements that the real database was given. */
+  /** Number of statements sent to the real database. */
   statements = 0
-  /** Whether rows were changed outside the simulated processes since the checkers last looked. */
+  /** Whether rows were changed outside the simulated processes since the checkers last ran. */
   hasChanged = false
-  /** When the server can be reached again, after it went away. */
+  /** When the server can be reached again. */
   private goneUntil = 0
   private readonly blocked = new Set<Blocked>()
-  /** Statements that wait behind one that waits for the database. */
+  /** Statements that queue behind one that waits for the database. */
   private lined: Array<{ readonly behind: Blocked; readonly send: () => Promise<void> }> = []
 
   constructor(kernel: Kernel, chance: Chance, sessions: Sessions, faults: DatabaseFaults, trace: Trace, hooks: Hooks) {
@@ -289,7 +296,7 @@ export class Connections {
         const code = fault === "lost after" ? null : (fault ?? shortage)
         const statement = code === null ? text : failing(code)
         if (code !== null) this.fire(client, shortage === null ? `D4 ${code}` : `D6 ${code}`)
-        // Functions, defaults and triggers read it, also those of a statement that waited for a lock.
+        // Functions, defaults and triggers read this time, also those of a statement that waited for a lock.
         this.sessions.tellTime(this.kernel.now + this.aheadMicros())
         const work =
           copy !== null && statement === text
@@ -362,7 +369,7 @@ export class Connections {
     else if (/^\s*(commit|rollback)\s*$/i.test(text)) client.inTransaction = false
   }
 
-  /** Waits for a statement, unless it waits for a lock that another simulated connection holds. */
+  /** Waits for a statement, unless it waits for a lock of another simulated connection. */
   private async attend(
     client: SimulatedClient,
     session: Session,
@@ -387,7 +394,7 @@ export class Connections {
     this.hooks.fired("waited for a lock")
     const blocked: Blocked = { client, session, settled, line, done: false }
     this.blocked.add(blocked)
-    // What it came to is looked at when something else has ended: see unblock.
+    // Its outcome is handled when another statement has ended: see unblock.
     void settled.finally(() => {
       blocked.done = true
     })
@@ -395,7 +402,7 @@ export class Connections {
       for (let milliseconds = firstLookMs; ; milliseconds *= 2) {
         await soon(settled, milliseconds)
         if (finish.outcome !== null) break
-        // Somebody else was first: it goes on waiting.
+        // Another statement got the lock first: this one continues to wait.
         if (await this.sessions.isBlocked(session)) return this.wait(blocked, attended)
       }
       this.blocked.delete(blocked)
@@ -411,7 +418,7 @@ export class Connections {
 
   private readonly resumes = new Map<Blocked, () => void>()
 
-  /** Looks who waits no longer, after something ended that may have held a lock. */
+  /** Finds statements that no longer wait, after something ended that may have held a lock. */
   private async unblock(): Promise<void> {
     for (const blocked of this.blocked) {
       if (!blocked.done && (await this.sessions.isBlocked(blocked.session))) continue
@@ -442,7 +449,7 @@ export class Connections {
         )
       }
       kernel.after(chance.skewed(1000, 20_000), null, () => {
-        if (this.isGone()) return refuse(chance.pick(["ECONNREFUSED", "57P03"]), "the server is not there")
+        if (this.isGone()) return refuse(chance.pick(["ECONNREFUSED", "57P03"]), "the server is not available")
         if (faults.on && chance.chance(faults.connectRate)) {
           this.hooks.fired("D4 connect refused")
           return refuse(chance.pick(["53300", "ECONNRESET"]), "no connection")
@@ -467,7 +474,7 @@ export class Connections {
     })
   }
 
-  /** The client's side is gone at once; the server notices after a while and rolls back. */
+  /** The client's side is closed at once. The server notices after a while and rolls back. */
   drop(client: SimulatedClient, why: "ended" | "destroyed" | "lost" | "given up" | "killed" | "server"): void {
     client.dead ??= lostError()
     const { session } = client
@@ -493,23 +500,23 @@ export class Connections {
     await this.unblock()
   }
 
-  /** Everything of a process that was killed. */
+  /** Drops every connection of a process that was killed. */
   cut(owner: Owner): void {
     for (const client of this.clients) if (client.owner === owner) this.drop(client, "killed")
   }
 
-  /** The server goes away for a while and takes every connection along. */
+  /** The server stops for a while and ends every connection. */
   restart(micros: number): void {
     this.goneUntil = this.kernel.now + micros
     for (const client of this.clients) this.drop(client, "server")
   }
 
-  /** The advisory locks of one process are gone, and nobody tells it. */
+  /** A process loses its advisory locks without an error. */
   loseLocks(owner: Owner): void {
     this.kernel.work(async () => {
       for (const client of this.clients) {
         if (client.owner !== owner || client.session === null) continue
-        // Whoever waits in a statement of its own cannot be told anything now.
+        // A session that waits in a statement cannot run another one now.
         if ([...this.blocked].some(({ session }) => session === client.session)) continue
         await client.session.client.query("select pg_advisory_unlock_all()").catch(() => {})
         this.fire(client, "D8 locks lost")
@@ -523,7 +530,7 @@ export class Connections {
 
   // -- services ---------------------------------------------------------------------------------------------------------
 
-  /** What the production code knows as its database. */
+  /** The database services of the production code. */
   services(owner: Owner): Effect.Effect<Context.Context<Database | SqlClient.SqlClient>, never, Scope.Scope> {
     const connect = Effect.acquireRelease(
       this.connect(owner),
@@ -625,17 +632,17 @@ const sqlError =
     return new SqlError({ reason: error.isRetryable ? new ConnectionError(fields) : new UnknownError(fields) })
   }
 
-/** So few that landings of a process wait for one another. */
+/** So few that landings of a process wait for each other. */
 const landingsMax = 3
 
 const isCommit = (text: string) => /^\s*commit\b/i.test(text)
 
-/** Whether a statement may write; the functions that a process calls write the request budget alone. */
+/** Whether a statement may write. The functions that a process calls write only the request budget. */
 const isWrite = (text: string) => /\b(?:insert|update|delete|merge|truncate|create|alter|drop)\b/i.test(text)
 
 const isOfSync = (text: string) => /\btributary\.(?:checkpoints|runs|inbox)\b/.test(text)
 
-/** A statement that fails with a SQLSTATE, so that the transaction is aborted as it would be. */
+/** A statement that fails with a SQLSTATE, so that the transaction is really aborted. */
 const failing = (code: string) =>
   `do language plpgsql $$ begin raise exception 'a fault of the simulation' using errcode = '${code}'; end $$`
 

@@ -1,8 +1,8 @@
 /**
- * The production code, put together as `main.ts` puts it together, with simulated services beneath it.
+ * The production code, wired as in `main.ts`, with simulated services beneath it.
  *
- * Promise: this is the one file that knows how the pipeline is called; nothing of the pipeline is replaced but the
- * network, the connections, the clock, the chance and the scheduler.
+ * Promise: only this file knows how the pipeline is called. It replaces the network, the connections, the clock, the
+ * random numbers and the scheduler, and nothing else of the pipeline.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -46,15 +46,15 @@ export interface Machine {
 export interface Wish {
   readonly full: boolean
   readonly acceptDeletions?: boolean
-  /** A person says that the source was restored. */
+  /** Accepts the restore of the source, as an operator does. */
   readonly acceptRestored?: boolean
-  /** Reads everything again beside live syncing. */
+  /** Runs a backfill beside live syncing. */
   readonly backfill?: boolean
-  /** What the process runs as; the current release when not said. */
+  /** The release and configuration of the process; the current release when absent. */
   readonly program?: Program
 }
 
-/** The longest Retry-After that is waited for, as configured by default. */
+/** The longest Retry-After that a client waits for, as configured by default. */
 const pauseWaitMax = Duration.minutes(10)
 
 /** The companies of the plan, each with its connector. */
@@ -88,13 +88,15 @@ export const companiesOf = (
     })
   )
 
-/** What every process of the plan does alike. */
+/** Settings that every process of the plan shares. */
 export const engineOf = ({ drawn }: Machine): EngineSettings => ({
   ...engineDefault,
-  // No full scan but those that the engine itself asks for: a repair would hide what was lost.
-  fullScanEveryMs: null,
-  overlapMs: drawn.overlap / 1000,
-  cursorlessScanEveryMs: drawn.resources.includes(family[1]!) ? drawn.sweepEvery / 1000 : 0
+  // No full scans except those that the engine requests: a repair would hide a loss.
+  fullScanInterval: Duration.infinity,
+  overlap: Duration.millis(drawn.overlap / 1000),
+  cursorlessScanInterval: drawn.resources.includes(family[1]!)
+    ? Duration.millis(drawn.sweepEvery / 1000)
+    : Duration.zero
 })
 
 /** One `tributary sync` of every company of the plan. */
@@ -103,12 +105,14 @@ export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner
   return yield* sync({
     companies: yield* companiesOf(machine, owner, life, wish.program ?? currentOf(drawn)),
     datasets: datasetsDefault,
-    full: wish.full,
-    acceptDeletions: wish.acceptDeletions ?? false,
-    acceptRestored: wish.acceptRestored ?? false,
+    mode: {
+      full: wish.full,
+      acceptDeletions: wish.acceptDeletions ?? false,
+      acceptRestored: wish.acceptRestored ?? false,
+      backfill: wish.backfill === true ? { since: null, until: null } : undefined
+    },
     concurrency: drawn.concurrency,
     batchRecordsMax: drawn.batchRecordsMax,
-    ...(wish.backfill === true ? { backfill: { since: null, until: null } } : {}),
     engine: engineOf(machine)
   })
 })
@@ -123,10 +127,10 @@ const randomOf = (chance: Chance): Context.Service.Shape<typeof Random.Random> =
   nextDoubleUnsafe: () => chance.next()
 })
 
-/** What a simulated process may ask for. */
+/** The services of a simulated process. */
 export type Services = Database | SqlClient.SqlClient | Scope.Scope
 
-/** Runs a program in a process; `ended` is called when it ended by itself, never when the process was killed. */
+/** Runs a program in a process. `ended` is called when it ended by itself, never when the process was killed. */
 export const start = <A>(
   machine: Machine,
   owner: Owner,

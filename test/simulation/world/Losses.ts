@@ -1,9 +1,9 @@
 /**
- * Tables of the warehouse that are lost (class T1), and the ledger of these and of restores (T2, Restores.ts).
+ * Lost tables of the warehouse (class T1), and the record of these losses and of restores (T2, Restores.ts).
  *
  * Promise: each loss is one real statement of a person beside the pipeline, at a moment when no open landing holds the
- * table. The simulation knows what was lost and which runs stood in the ledger then. A loss is mended when a run that
- * began after it, or that landed a page after it, ends with success. What must hold from then on is in the checkers.
+ * table. The simulation knows what was lost and which runs were in the ledger then. A loss is repaired when a run that
+ * began after it, or that landed a page after it, succeeds. The checkers state what must hold from then on.
  */
 import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -19,9 +19,9 @@ interface Subject {
 }
 
 interface TableLoss extends Loss {
-  /** The class, where rows have to come back. */
+  /** The class under which the recovery is counted, if rows have to be restored. */
   readonly countedAs: "T1" | "T2" | null
-  /** The latest run in the ledger, and how many pages each open run had landed. */
+  /** The latest run in the ledger, and the number of pages that each open run had landed. */
   readonly lastRun: bigint
   readonly pages: ReadonlyMap<string, number>
   isMended: boolean
@@ -34,7 +34,7 @@ export const againMicros = 7_000
 export const lockNotAvailable = "55P03"
 export const undefinedTable = "42P01"
 
-/** A run of the ledger, as it stands after a loss. */
+/** A run of the ledger, as it was after a loss. */
 interface KnownRun {
   readonly company: string
   readonly id: string
@@ -50,15 +50,15 @@ export class Losses implements LossLedger {
   private readonly fired: (what: string) => void
   private readonly subjects: ReadonlyArray<Subject>
   private readonly losses = new Map<string, TableLoss>()
-  /** Losses that wait for a process to read or land. */
+  /** Losses that wait for the next read or landing of a process. */
   private readonly armed: Array<() => void> = []
   private stopped = false
   readonly deletedByHand = new Set<string>()
   ledgers = 0
   lastRunBefore = 0n
-  /** A table was lost. */
+  /** Called when a table was lost. */
   struck: (company: number, path: string) => void = () => {}
-  /** Rows were changed, of a table or of the control plane. */
+  /** Called when rows of a table or of the control plane were changed. */
   changed: () => void = () => {}
 
   constructor(
@@ -94,12 +94,12 @@ export class Losses implements LossLedger {
     }
   }
 
-  /** The next time that a process reads or writes. */
+  /** Strikes at the next read or write of a process. */
   arm(strike: () => void): void {
     this.armed.push(strike)
   }
 
-  /** A process reads or writes: a loss that waits for this comes now. */
+  /** A process reads or writes: a loss that waits for this strikes now. */
   stepped(): void {
     this.armed.shift()?.()
   }
@@ -112,12 +112,12 @@ export class Losses implements LossLedger {
     return this.losses.get(`${company} ${path}`) ?? null
   }
 
-  /** Whether the rows of a table are not back yet. */
+  /** Whether the rows of a table are not restored yet. */
   isOpen(company: number, path: string): boolean {
     return this.losses.get(`${company} ${path}`)?.isMended === false
   }
 
-  /** A look at the ledger: whether a run has mended the table. */
+  /** Checks in the ledger whether a run has repaired the table. */
   observe(company: number, path: string, runs: ReadonlyArray<Run>): void {
     const loss = this.losses.get(`${company} ${path}`)
     if (loss === undefined || loss.isMended) return
@@ -128,7 +128,7 @@ export class Losses implements LossLedger {
     if (mending === undefined) return
     loss.isMended = true
     if (loss.countedAs !== null) this.fired(`${loss.countedAs} read again`)
-    this.trace.event(this.kernel.now, "", `run ${mending.id} of ${company}/${path} says that the loss is mended`)
+    this.trace.event(this.kernel.now, "", `run ${mending.id} of ${company}/${path} shows that the loss is repaired`)
   }
 
   private strike(path: string, kind: (typeof kinds)[number]): void {
@@ -162,7 +162,7 @@ export class Losses implements LossLedger {
       } catch (error) {
         await client.query("rollback")
         const { code } = error as { readonly code?: string }
-        // It was dropped before and is not back yet.
+        // It was dropped before and is not created again yet.
         if (code === undefinedTable) return
         if (code !== lockNotAvailable) throw error
         this.kernel.after(againMicros, null, () => this.strike(path, kind))
@@ -193,7 +193,7 @@ export class Losses implements LossLedger {
     }
   }
 
-  /** What a restore has put back (T2): rows, the control plane, or both. `runs` are those of the restored ledger. */
+  /** Records a restore (T2) of rows, of the control plane, or of both. `runs` are those of the restored ledger. */
   restored({
     hasRows,
     isOtherRows,
@@ -202,7 +202,7 @@ export class Losses implements LossLedger {
   }: {
     readonly hasRows: boolean
     readonly isOtherRows: boolean
-    /** The latest run before, where the ledger was restored. */
+    /** The latest run before the restore; null when the ledger was not restored. */
     readonly lastRun: bigint | null
     readonly runs: ReadonlyArray<KnownRun & { readonly path: string }>
   }): void {

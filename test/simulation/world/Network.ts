@@ -1,9 +1,9 @@
 /**
- * The network between a simulated process and the source, and the proxies on the way.
+ * The simulated network between a process and the source, with the proxies in between.
  *
- * Promise: a request leaves, arrives, is worked on and comes back, each at its own virtual time; what goes wrong on the
- * way is drawn from the seed, and is of the kinds that the documents or the Internet know. Every attempt is written down
- * for the checker of politeness.
+ * Promise: a request leaves, arrives, is processed and is answered, each at its own virtual time. The seed draws the
+ * faults on the way. They are of the kinds that the documents or the Internet know. Every attempt is recorded for the
+ * checker of politeness.
  */
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -42,17 +42,17 @@ export type NetworkFault =
 
 export interface NetworkFaults {
   on: boolean
-  /** Kinds that are on, each with its rate for a request. */
+  /** The kinds of faults that are on, each with its rate for a request. */
   readonly rates: ReadonlyArray<readonly [NetworkFault, number]>
 }
 
-/** What strikes an answer that the source has given: classes that came later, with a stream of chance of their own. */
+/** Faults of an answer that the source has given: classes that were added later, with a random stream of their own. */
 export interface LaterFaults {
   readonly chance: Chance
   readonly rates: Later
 }
 
-/** One attempt, as the client made it and as it ended. */
+/** One attempt of the client, and its end. */
 export interface Attempt {
   readonly owner: Owner
   readonly life: number
@@ -61,7 +61,7 @@ export interface Attempt {
   readonly sentAt: number
   endedAt: number | null
   status: number | null
-  /** Until when the answer asked everybody to wait; null when it did not. */
+  /** The end of the pause that the answer requested; null when it requested none. */
   waitUntil: number | null
 }
 
@@ -69,18 +69,18 @@ export interface Sent {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** The body breaks off there. */
+  /** The length at which the body is cut off. */
   readonly cutAt: number | null
 }
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** The resource whose first page is asked for; null for everything else. */
+/** The resource whose first page is requested; null for other requests. */
 const firstPageOf = (path: string): string | null =>
   /[?&](cursor|page|offset)=/.test(path) ? null : (/^\/([a-z0-9]+)\?/.exec(path)?.[1] ?? null)
 
-/** The record that is asked for by its number; null for everything else. */
+/** The record that is requested by its id; null for other requests. */
 const singleOf = (path: string): { readonly resource: string; readonly id: string } | null => {
   const match = /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
   return match === null ? null : { resource: match[1]!, id: match[2]! }
@@ -95,28 +95,28 @@ export class Network {
   readonly faults: NetworkFaults
   private readonly trace: Trace
   private readonly fired: (what: string) => void
-  /** A process sent a request, or one was worked on: the moment for a kill. */
+  /** A process sent a request, or one was processed: the moment for a kill. */
   stepped: (owner: Owner, what: string) => void = () => {}
-  /** A process has an answer in its hands. */
+  /** A process has received an answer. */
   answered: (attempt: Attempt, sent: Sent) => void = () => {}
   /** A process enables a subscription that the source had disabled at that time. */
   revived: (owner: Owner, company: number, disabledAt: number) => void = () => {}
-  /** A process is about to make a subscription. */
+  /** A process is about to create a subscription. */
   subscribing: (owner: Owner, company: number) => void = () => {}
-  /** Whether the warehouse knows of every subscription that stands. */
+  /** Whether the warehouse knows every existing subscription. */
   isSubscribed: () => boolean = () => false
-  /** Null where these classes are not drawn. */
+  /** Null when these classes are not drawn. */
   later: LaterFaults | null = null
   readonly attempts: Array<Attempt> = []
-  /** Empty answers that were given by mistake: the same process is not given a second one. */
+  /** False empty answers. The same process does not get a second one. */
   private readonly emptied = new Set<string>()
-  /** Answers to lists as they were given, by company and path. */
+  /** Earlier answers to lists, by company and path. */
   private readonly given = new Map<string, { readonly sent: Sent; readonly at: number }>()
   /** The page size of the latest answer to each list. */
   private readonly limits = new Map<string, string>()
-  /** Rows that the warehouse holds alive, by company and resource, as last seen. */
+  /** Number of live rows in the warehouse, by company and resource, as last seen. */
   readonly live = new Map<string, number>()
-  /** Microseconds between first byte out and first byte in, about. */
+  /** Approximate microseconds between the first byte sent and the first byte received. */
   private readonly delayMax: number
 
   constructor(
@@ -146,18 +146,21 @@ export class Network {
     return null
   }
 
-  /** A first page of a list without a cursor that has so many records that nobody believes it empty. */
+  /**
+   * Whether this is a first page of a list without a cursor, with so many records that an empty list triggers the
+   * mass-delete guard.
+   */
   private isLarge(company: number | null, path: string): boolean {
     const list = firstPageOf(path)
     if (company === null || list === null) return false
-    // Whoever has written a subscription down asks for it by its number.
+    // A process that has stored a subscription requests it by its id.
     if (list === "webhooks") return this.isSubscribed()
     const { catalogue } = this.source.core.world.store
     const resource = catalogue.resources.get(list)
     return resource?.modifiedSince === false && (this.live.get(`${company} ${list}`) ?? 0) >= 50
   }
 
-  /** The HTTP client of a process; `life` counts the times that the process was started. */
+  /** The HTTP client of a process. `life` counts the starts of the process. */
   client(owner: Owner, life: number): HttpClient.HttpClient {
     return HttpClient.make((request, url) => this.exchange(owner, life, request, url))
   }
@@ -211,7 +214,7 @@ export class Network {
           finish(() => {
             attempt.status = sent.status
             const wait = sent.headers["retry-after"]
-            // More than is believed of something between: how long the client waits then is its own affair.
+            // Longer than the client accepts from an intermediary: how long it waits then is not checked.
             if (wait !== undefined && fault !== "S2h huge wait")
               attempt.waitUntil = this.waitOf(wait, sent.headers["date"])
             this.trace.event(kernel.now, owner.name, `http ${sent.status} ${path}`)
@@ -234,7 +237,7 @@ export class Network {
           const answered =
             made ?? this.serve(owner, request.method, target, request.headers, company, path, bodyOf(request), arrives)
           if (answered instanceof Promise) {
-            // A test delivery: the source answers when it has been answered itself.
+            // A test delivery: the source answers after the receiver has answered it.
             const sendBack = async () => {
               const sent = await answered
               this.stepped(owner, path)
@@ -299,7 +302,7 @@ export class Network {
       : sent
   }
 
-  /** What becomes of the answer to a list on its way. */
+  /** Applies the faults of the answer to a list. */
   private struck(owner: Owner, company: number, path: string, sent: Sent, arrives: boolean): Sent {
     const { later, kernel } = this
     const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
@@ -314,23 +317,23 @@ export class Network {
     const key = `${company} ${path}`
     const limit = /[?&]limit=(\d+)/.exec(path)?.[1] ?? ""
     if (limit !== this.limits.get(`${company} ${list}`)) {
-      // An answer of another page size may be older than a removal that was landed since: it would bring the record back
-      // until the full scan that follows an answer from before.
+      // An answer of another page size may be older than a removal that was landed since. It would return the record
+      // until the next full scan after an earlier answer.
       this.limits.set(`${company} ${list}`, limit)
       for (const one of this.given.keys()) if (one.startsWith(`${company} /${list}?`)) this.given.delete(one)
     }
     const before = this.given.get(key)
     this.given.set(key, { sent, at: kernel.now })
     const isStale = rates.replicaRate + rates.cacheRate > 0 && before !== undefined
-    // Only lists with a position: without one, a removal or a smaller page moves a record to another address, and an
+    // Only lists with a synced_through. Without one, a removal or a smaller page moves a record to another address. An
     // earlier answer of the first address would then show it older than it was landed.
     const isTold = resource.modifiedSince
-    // A record that was made in the very instant of an answer is as old as the position that the answer names, and missing
-    // in it: nothing shows later that the answer was an earlier one.
+    // A record that was created at the very instant of an answer is as old as the answer's synced_through, and missing
+    // in the answer. Nothing shows later that the answer was an earlier one.
     const isTied = isStale && this.source.history(company, resource.path).some((version) => version.at === before.at)
     if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && isTold && !isTied) {
       const isOther = decoder.decode(before.sent.body) !== decoder.decode(sent.body)
-      tell(`${isFirst ? "N9 an answer" : "S16 a page"} of before${isOther ? ", and it was another" : ""}`)
+      tell(`${isFirst ? "N9 an earlier answer" : "S16 an earlier page"}${isOther ? ", with other content" : ""}`)
       this.source.staleLists.push({ company, resource: resource.path, at: kernel.now, of: before.at })
       return before.sent
     }
@@ -360,7 +363,7 @@ export class Network {
     return sent
   }
 
-  /** What a read of a single record is answered that is not there yet, or never can be read. */
+  /** The answer to a read of a record that is not readable yet, or never; null otherwise. */
   private hidden(company: number, path: string): Sent | null {
     const { hidden } = this.source
     const asked = hidden.size === 0 ? null : singleOf(path)
@@ -377,7 +380,7 @@ export class Network {
     })
   }
 
-  /** The answer to a read of a single record, as a copy of the source gives it that lags behind. */
+  /** The answer to a read of a single record from a replica that is behind. */
   private earlier(company: number, path: string, sent: Sent): Sent {
     const { earlier } = this.source
     const asked = earlier.size === 0 || sent.status !== 200 ? null : singleOf(path)
@@ -391,7 +394,7 @@ export class Network {
     return { ...sent, body, headers: { ...sent.headers, "content-length": String(body.length) } }
   }
 
-  /** What a proxy or a failing server answers without doing the work; null lets the request through. */
+  /** The answer of a proxy or a failing server that does not do the work; null lets the request through. */
   private instead(fault: NetworkFault | null, path: string): Sent | null {
     const { chance, kernel } = this
     const made = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): Sent => {
@@ -465,7 +468,7 @@ export class Network {
     }
   }
 
-  /** Until when a Retry-After asks to wait, read here and not by the client's own code. */
+  /** The end of the wait that a Retry-After requests, parsed here and not by the client's code. */
   private waitOf(value: string, date: string | undefined): number | null {
     if (/^\d+$/.test(value)) return this.kernel.now + Number(value) * 1_000_000
     const until = Date.parse(value)

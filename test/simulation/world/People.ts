@@ -1,8 +1,8 @@
 /**
- * What people want to be written, and what other people do at the source meanwhile.
+ * The records that people push, and the changes that other people make at the source meanwhile.
  *
- * Promise: every record that is given has a key or a value that no other one has, so that what was done at the source can be
- * told from the source alone; what others did, and when, is written down for the checkers.
+ * Promise: every given record has a key or a value that no other record has. So the source alone shows what was done.
+ * The changes of other people are recorded with their times for the checkers.
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Operation } from "../../../src/outbox/Push.ts"
@@ -13,10 +13,10 @@ import type { PushPlan } from "../PushPlan.ts"
 import type { Source } from "./Source.ts"
 import type { Done, Read } from "./WriteNetwork.ts"
 
-/** What must become of a record that was given. */
+/** The result that a given record must have. */
 export type Expectation =
   | { readonly kind: "created" }
-  /** Somebody had created it before: with other values in these fields. */
+  /** Another person had created it before, with other values in these fields. */
   | { readonly kind: "adopted"; readonly id: number; readonly differing: ReadonlyArray<string> }
   | { readonly kind: "changed" }
   | { readonly kind: "cancelled" }
@@ -30,15 +30,15 @@ export interface Wanted {
   readonly operation: Operation
   readonly externalid: string | null
   readonly recordId: string | null
-  /** As it is given. */
+  /** The record's JSON text as it is given. */
   readonly json: string
-  /** Of an update: the record's field, and the value that nobody else writes there. */
+  /** For an update: the record's field, and the value that no other person writes there. */
   readonly sets: { readonly field: string; readonly value: string } | null
-  /** What others do in the meantime may change it. */
+  /** Changes of other people in the meantime may change it. */
   expectation: Expectation
 }
 
-/** Records that are given as a whole. */
+/** Records that are given as one file. */
 export interface GivenFile {
   readonly name: string
   readonly company: number
@@ -47,7 +47,7 @@ export interface GivenFile {
   readonly text: string
 }
 
-/** Somebody else wrote a field. */
+/** A field that another person wrote. */
 export interface Meddling {
   readonly company: number
   readonly resource: string
@@ -60,17 +60,17 @@ export interface Meddling {
 type Members = Readonly<Record<string, string>>
 
 interface Kind {
-  /** A body in JSON tokens; `mark` is in no other one. */
+  /** A body in JSON tokens. No other body contains `mark`. */
   readonly create: (mark: string, chance: Chance) => Members
-  /** The record's names of what the body calls otherwise. */
+  /** The record's names of members that the body names otherwise. */
   readonly renamed?: Members
-  /** What an update sets: the name in the body, and the field. */
+  /** The member of the body that an update sets, and the record's field. */
   readonly ours?: { readonly name: string; readonly field: string }
-  /** What others change. */
+  /** The field that other people change. */
   readonly theirs: { readonly field: string; readonly value: (mark: string) => string }
-  /** A body that the source refuses. */
+  /** A body that the source rejects. */
   readonly bad: (taken: string) => { readonly members: Members; readonly codes: ReadonlyArray<string> }
-  /** A field of a record that is there, which `bad` may need. */
+  /** A field of an existing record, which `bad` may need. */
   readonly key?: string
 }
 
@@ -156,9 +156,9 @@ const bodyOf = (members: Members): string =>
     .map(([name, value]) => `"${name}":${value}`)
     .join(",")}}`
 
-/** The share of records that are given in more than one way. */
+/** The share of records that are given more than once. */
 const overlapShare = 0.12
-/** Of one record, others change so much at most. */
+/** Maximum number of changes of one record by other people. */
 const meddlingsMax = 3
 
 export class People {
@@ -174,10 +174,10 @@ export class People {
   private stopped = false
   readonly wanted: Array<Wanted> = []
   readonly files: Array<GivenFile> = []
-  /** Rows that somebody inserts by SQL, and when. */
+  /** Rows that people insert by SQL, and when. */
   readonly inserted: Array<{ readonly at: number; readonly wanted: ReadonlyArray<Wanted> }> = []
   readonly meddlings: Array<Meddling> = []
-  /** Numbers of the records that others made under an externalid, by {@link nameOf}. */
+  /** Ids of the records that other people created under an externalid, by {@link nameOf}. */
   readonly others = new Map<string, Array<number>>()
 
   constructor(
@@ -206,7 +206,7 @@ export class People {
     return `m${++this.marks}`
   }
 
-  /** What is there before anything runs, and everything that will be given. */
+  /** Creates the records that exist before anything runs, and draws everything that will be given. */
   begin(companies: ReadonlyArray<number>): void {
     const { chance, plan } = this
     const { pushing, resources } = plan
@@ -262,14 +262,14 @@ export class People {
     return made
   }
 
-  /** A record that is there already, made by others. */
+  /** A record that other people created before. */
   private seed(company: number, resource: string, given: Members = {}): number {
     const id = this.nextId++
     const { create, renamed = {} } = kinds[resource]!
     const members = create(this.mark(), this.chance)
     const record = Object.fromEntries(Object.entries(members).map(([name, value]) => [renamed[name] ?? name, value]))
     if (resource === "invoicelines") record["taxflag"] = "1"
-    // As the source shows it.
+    // The source shows it so.
     if (resource === "areas") record["applicationfee"] = record["applicationfee"]!.replace(".123456", ".1235")
     this.put(company, resource, { id: String(id), ...record, ...given })
     return id
@@ -283,7 +283,7 @@ export class People {
     const members = kind.create(mark, chance)
     const base = { company, resource, operation: "create", recordId: null, sets: null } as const
     if (on.has("U13") && chance.chance(0.08)) {
-      // Where nothing refuses it, it is a record like any other.
+      // If nothing rejects it, it is a record like any other.
       const externalid = `poison-${mark}`
       const json = bodyOf({ ...members, externalid: text(externalid) })
       const expectation =
@@ -316,14 +316,14 @@ export class People {
         this.others.set(known, [...(this.others.get(known) ?? []), id])
         return id
       }
-      this.fired(`U17 given by others: ${how}`)
+      this.fired(`U17 used by others: ${how}`)
       if (how === "cancelled" && canCancel) {
         one({ cancel: "true" })
         return this.want({ ...base, externalid, json, expectation: { kind: "refused", codes: ["cancelled"] } })
       }
       if (how === "twice" && !on.has("U12")) {
         one({})
-        // A key of people is unique all the same.
+        // A key of other people is unique as well.
         one(kind.key === undefined ? {} : { [kind.key]: text(`Other ${mark}`) })
         return this.want({
           ...base,
@@ -335,7 +335,7 @@ export class People {
       const ours = kind.ours
       const isOther = how === "differs" && ours !== undefined
       const id = one(isOther ? { [ours.field]: text(`other ${mark}`) } : {})
-      // What the body does not name is no difference.
+      // A field that the body does not name is no difference.
       const differing = isOther && ours.name in members ? [ours.name] : []
       return this.want({ ...base, externalid, json, expectation: { kind: "adopted", id, differing } })
     }
@@ -351,7 +351,7 @@ export class People {
     this.seed(company, resource, { [key]: text(value) })
   }
 
-  /** Updates and cancels of a record: one that others made, or one that we create first. */
+  /** Updates and cancels of a record that other people created, or that a push creates first. */
   private changes(company: number, resource: string): ReadonlyArray<Wanted> {
     const { chance } = this
     const rows: Array<Wanted> = []
@@ -419,9 +419,9 @@ export class People {
     this.source.put(`{"company":${company},"resource":"${resource}","records":[${bodyOf(members)}]}`)
   }
 
-  // -- meanwhile ----------------------------------------------------------------------------------------------------------
+  // -- changes by other people --------------------------------------------------------------------------------------------
 
-  /** Others create what we have not sent yet: whoever looked hours ago has to look again. */
+  /** Other people create records that were not sent yet: a process whose lookup is hours old must look again. */
   overtake(externalids: ReadonlyArray<readonly [company: number, resource: string, externalid: string]>): void {
     for (const [company, resource, externalid] of externalids) {
       const one = this.wanted.find(
@@ -438,28 +438,28 @@ export class People {
         Object.entries(given).map(([name, value]) => [renamed[name] ?? name, JSON.stringify(value)])
       )
       if (resource === "invoicelines") members["taxflag"] = members["taxflag"] === "true" ? "1" : "0"
-      // Under the number that is next at the source: those of the beginning are not counted on.
+      // Under the next id of the source: the ids of the beginning are not counted on.
       const answer = this.source.control(
         "POST",
         "/records",
         `{"company":${company},"resource":"${resource}","records":[${bodyOf(members)}]}`
       )
       const id = Number(/"id":(\d+)/.exec(answer)![1])
-      this.fired("U17 given by others: meanwhile")
+      this.fired("U17 used by others: meanwhile")
       this.trace.event(this.kernel.now, "others", `create ${resource} ${id} as ${externalid}`)
       this.others.set(People.nameOf(company, resource, externalid), [id])
       one.expectation = { kind: "adopted", id, differing: [] }
     }
   }
 
-  /** Somebody has just read a record by its number: others change it before the answer is used. */
+  /** A process has just read a record by its id: other people change it before the answer is used. */
   afterRead({ company, path }: Read): void {
     const found = /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
     if (found === null || !this.isOn()) return
     this.meddleSoon(company, found[1]!, Number(found[2]), this.luck.skewed(100, 2_000_000))
   }
 
-  /** A record was written: others change it soon. */
+  /** A record was written: other people change it soon. */
   afterDone({ sending, changes }: Done): void {
     if (sending.method === "DELETE" || !this.isOn()) return
     const { id } = this.luck.pick(changes).version

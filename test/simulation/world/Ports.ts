@@ -1,8 +1,8 @@
 /**
- * Who listens for deliveries.
+ * The processes that listen for deliveries.
  *
- * Promise: a delivery reaches one process that listens; one that is frozen takes it when it is thawed, one that is
- * dead answers nothing.
+ * Promise: a delivery reaches one process that listens. A frozen process receives it when it is thawed. A dead one
+ * never answers.
  */
 import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"

@@ -1,9 +1,9 @@
 /**
- * The releases and configurations of the program that run beside one another.
+ * The releases and configurations of the program that run beside each other.
  *
  * Promise: every release is the production code of today. An older one has a catalogue of an earlier generation that
- * lacks a field of each resource; one without identity sends its statements as they were before checkpoints said what
- * they belong to.
+ * lacks a field of each resource. A release without identity sends its statements as they were before checkpoints had
+ * an identity.
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
@@ -12,7 +12,7 @@ import { type Resource, withFields } from "../../../src/catalogue/Resource.ts"
 import { generationDefault } from "../../../src/land/CheckpointIdentity.ts"
 import { family, type Period, type Plan } from "../Plan.ts"
 
-/** What a process runs as. */
+/** The release and configuration of a process. */
 export interface Program {
   readonly catalogue: Catalogue
   readonly release: Period["release"]
@@ -21,7 +21,7 @@ export interface Program {
   readonly resources: ReadonlyArray<Resource>
 }
 
-/** A text that nothing refers to: the last such field of a resource. */
+/** A text field without references: the last such field of a resource. */
 export const plainField = (resource: Resource): Field | null =>
   resource.fields.findLast(
     ({ name, type, reference, values }) =>
@@ -54,7 +54,7 @@ const ignoring = (resource: Resource): Resource => {
   return field === null ? resource : { ...resource, ignoredFields: [field.name] }
 }
 
-/** What every process of a plan without changes runs as, and every process after healing. */
+/** The program of every process of a plan without changes, and of every process after healing. */
 export const currentOf = ({ on, pageSize, resources }: Plan): Program => {
   const catalogue = on.has("G2") ? { ...serviceV2, generation: generation + 1 } : serviceV2
   return { catalogue, release: "current", pageSize, resources: resources.map((path) => catalogue.resources.get(path)!) }
@@ -76,7 +76,7 @@ export const programOf = (drawn: Plan, { release, ignores, leavesOut, pageSize }
   }
 }
 
-/** Each with the text that the release before had in its place. */
+/** The texts that the release without identity does not have, each with the text that it has instead. */
 const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = [
   [/identity_fence = c\.identity_fence \+ 1,/, ""],
   [/values \(\$1, \$2, \$3, 1, 1, /, "values ($1, $2, $3, 1, null, "],
@@ -93,7 +93,7 @@ const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = 
 export const beforeIdentity = (text: string): string => {
   if (!text.includes("identity_fence")) return text
   const old = withoutIdentity.reduce((so, [found, before]) => so.replace(found, before), text)
-  // The insert names the column, the answer the alias; nothing else may be left.
+  // The insert names the column, the answer the alias. Nothing else may be left.
   if (/identity_fence = |o\.identity_fence|, 0, 0, |, 1, 1, /.test(old)) throw new Error(`not rewritten: ${text}`)
   return old
 }

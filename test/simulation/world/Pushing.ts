@@ -1,9 +1,9 @@
 /**
- * Who pushes, and what happens to them.
+ * The processes that push, and their faults.
  *
- * Promise: `src/outbox` is called as the command line and the service call it. A process may die right after it committed,
- * right before that, when a request of its has left, when the source has done the work and nobody knows it yet; it may
- * sleep for minutes and wake as a zombie; all of them may be gone for days with calls left open.
+ * Promise: `src/outbox` is called as the command line and the service call it. A process may be killed right before a
+ * commit, right after one, when a write has left, or when the source has processed it and the answer has not arrived.
+ * It may sleep for minutes and wake as a zombie. All processes may be gone for days with requests left open.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -85,7 +85,7 @@ const pushFile = Effect.fnUntraced(function* (
   }).pipe(
     Effect.tapError((error) =>
       error._tag === "EnqueueRejected"
-        ? Effect.die(new Error(`${name} is refused: ${problems.map(({ message }) => message).join("; ")}`))
+        ? Effect.die(new Error(`${name} is rejected: ${problems.map(({ message }) => message).join("; ")}`))
         : Effect.void
     )
   )
@@ -117,7 +117,7 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, o
   return yield* OutboxPoller.poll(companies, settingsOf(plan))
 })
 
-/** What a process does. */
+/** The work of a process. */
 type Job =
   | { readonly kind: "file"; readonly file: GivenFile }
   | { readonly kind: "outbox"; readonly company: number; readonly resource: string }
@@ -128,12 +128,12 @@ interface Life {
   readonly owner: Owner
   readonly place: number
   readonly job: Job
-  /** Nobody starts it again. */
+  /** It is not started again. */
   readonly isExtra: boolean
   fiber: Fiber.Fiber<unknown, unknown> | null
 }
 
-/** Statements of those who look whether there is something for them to do. */
+/** Statements of a process that checks whether there is work. */
 const isWaiting = /^(?:select pg_try_advisory_lock|with recursive resources|connected)/
 
 const nameOf = (job: Job): string =>
@@ -142,7 +142,7 @@ const nameOf = (job: Job): string =>
     : job.kind === "outbox"
       ? `to push the outbox of ${job.company}/${job.resource}`
       : job.kind === "keep"
-        ? "to send what is inserted"
+        ? "to send the inserted rows"
         : "a sync"
 
 export class Pushing {
@@ -159,12 +159,12 @@ export class Pushing {
   private accepting = true
   /** When the machine wakes; null while it is awake. */
   private wakes: number | null = null
-  /** The next write that leaves is the last one for days. */
+  /** Whether everything goes to sleep at the next write that leaves. */
   private isTired = false
   kills = 0
-  /** Everything went to sleep; `until` is when it wakes. */
+  /** Everything went to sleep; `until` is the time when it wakes. */
   slept: (until: number) => void = () => {}
-  /** What pushes of files said that came to their end. */
+  /** Reported counts of the pushes of files that finished. */
   readonly said: Array<{ readonly push: string; readonly counts: Counts }> = []
 
   constructor(machine: Machine, plan: PushPlan, trace: Trace, fired: (what: string) => void) {
@@ -227,7 +227,7 @@ export class Pushing {
     this.machine.kernel.after(after, null, () => this.launch(place))
   }
 
-  /** Everything is gone, for hours or days. */
+  /** Ends every process, for hours or days. */
   private sleep(why: string): void {
     const { kernel } = this.machine
     if (!this.isTired || !this.faults) return
@@ -315,21 +315,21 @@ export class Pushing {
     }
   }
 
-  /** What the last sync said. */
+  /** The report of the last sync. */
   private report: SyncReport | null = null
   /** Whether the process that ended last did so without a result. */
   private died = false
 
-  // -- what happens to them -----------------------------------------------------------------------------------------------
+  // -- faults of processes ------------------------------------------------------------------------------------------------
 
-  /** A step of a process: here it may die, stop, or lose its locks. */
+  /** A step of a process: it may be killed, paused, or lose its locks here. */
   stepped(owner: Owner, what: string): void {
     const { plan, chance } = this
     const { kernel, connections } = this.machine
     if (!this.faults || owner.state !== "running") return
     const life = [...this.alive].find((one) => one.owner === owner)
     if (life === undefined) return
-    // Whoever waits for his turn has nothing to lose.
+    // A process that waits for its turn has nothing to lose.
     if (isWaiting.test(what)) return
     const isSend = /^(?:POST|PATCH|DELETE) /.test(what)
     if (isSend && this.isTired) {
@@ -363,14 +363,14 @@ export class Pushing {
     }
     if (plan.lockLossRate > 0 && chance.chance(plan.lockLossRate)) {
       connections.loseLocks(owner)
-      // Whoever does not know it works on, beside the next one.
+      // A process that does not notice the loss continues beside the next one.
       if (chance.chance(0.5) && life.job.kind !== "sync") {
         kernel.after(chance.skewed(1_000, 5_000_000), null, () => this.beside(life))
       }
     }
   }
 
-  /** Another process begins with the same work while the first one still lives. */
+  /** Starts another process with the same work while the first one still runs. */
   private beside(life: Life): void {
     if (!this.faults || !this.accepting || !this.alive.has(life) || this.wakes !== null) return
     if (life.job.kind === "sync") return
@@ -387,7 +387,7 @@ export class Pushing {
     this.end(life)
   }
 
-  /** No instruction of it runs any more; somebody starts it again. */
+  /** Kills a process; it is started again later. */
   private end(life: Life): void {
     const { kernel, connections } = this.machine
     kernel.kill(life.owner)
@@ -423,7 +423,7 @@ export class Pushing {
 
   // -- healing ------------------------------------------------------------------------------------------------------------
 
-  /** No new processes, no new faults; `done` is called when all have ended what they were doing. */
+  /** Stops new processes and faults. `done` is called when every process has ended its work. */
   heal(done: () => void): void {
     const { kernel } = this.machine
     this.faults = false
@@ -439,7 +439,7 @@ export class Pushing {
     look()
   }
 
-  /** One run of a fresh process, to its end. `died` when it ended without a result, as without a database. */
+  /** Runs a fresh process to its end. `died` is true when it ended without a result, for example without a database. */
   once(job: Job, ended: (died: boolean, report: SyncReport | null) => void): void {
     this.report = null
     this.live(-1, job, () => ended(this.died, this.report))

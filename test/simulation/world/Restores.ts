@@ -1,11 +1,11 @@
 /**
  * Datasets of the warehouse that are restored from an older copy (class T2).
  *
- * Promise: the copy is of one moment, and it is put back in one transaction when no landing is open. Tables of the rows
- * are made anew or emptied and filled, each with its history. Of `tributary`, the tables of the sync go back with their
- * sequences, so that ids of runs are given again; the checkpoints are made anew, as pg_restore does. The request budget
- * stays: a budget of before would let the same minute's requests through twice. Which runs stood in the ledger after the
- * restore goes into {@link Losses}, and from the first success after it the checkers demand every row.
+ * Promise: the copy is of one moment, and it is restored in one transaction when no landing is open. Tables of the rows
+ * are created anew, or emptied and filled, each with its history. Of `tributary`, the tables of the sync are restored
+ * with their sequences, so that ids of runs are used again. The checkpoints are created anew, as pg_restore does. The
+ * request budget stays: an earlier budget would allow the same minute's requests twice. {@link Losses} records which
+ * runs were in the ledger after the restore. From the first success after it, the checkers require every row.
  */
 import type { Client } from "pg"
 import { type Chance, chance } from "../kernel/Chance.ts"
@@ -17,7 +17,7 @@ import { againMicros, type Losses, lockNotAvailable, undefinedTable } from "./Lo
 const scopes = ["rows and control plane", "rows", "control plane"] as const
 type Scope = (typeof scopes)[number]
 
-/** The tables that a sync writes, but for the request budget. */
+/** The tables that a sync writes, except the request budget. */
 const controlTables = [
   "checkpoints",
   "runs",
@@ -32,13 +32,15 @@ const controlTables = [
   "sources"
 ].map((name) => `tributary.${name}`)
 
-/** A table that was dropped is back when the next sync has made it. */
+/** A table that was dropped exists again when the next sync has created it. */
 const againMicrosMax = 250_000
 
 /** The schema of a copy. */
 const backupOf = (place: number): string => `backup_${place}`
 
-/** The sequences of the tables that go back. One of a table that stays would give ids again that the table has. */
+/**
+ * The sequences of the tables that are restored. A sequence of a table that stays would return ids that the table has.
+ */
 const sequencesSql = `select q.name, s.last_value::text as value from unnest(array[${controlTables
   .map((name) => `'${name}'`)
   .join(", ")}]::regclass[]) as t
@@ -80,17 +82,17 @@ export class Restores {
     const { chance, drawn, kernel } = this
     if (drawn.later.warehouseRestores === 0) return
     kernel.work(async () => {
-      // A row table may be dropped for a while; a control table that is not there would be waited for without an end.
+      // A row table may be missing for a while. Waiting for a missing control table would never end.
       const { rows } = await this.client.query<{ name: string }>(
         "select name from unnest($1::text[]) as name where to_regclass(name) is null",
         [controlTables]
       )
       if (rows.length > 0) throw new Error(`there is no ${rows.map(({ name }) => name).join(", ")}`)
-      // A copy of an earlier seed is none of this one.
+      // Removes the copies of earlier seeds.
       for (let place = 0; place < drawn.later.warehouseRestores; place++)
         await this.client.query(`drop schema if exists ${backupOf(place)} cascade`)
     })
-    // One after the other: a copy is put back before the next one is made.
+    // One after the other: a copy is restored before the next one is made.
     const share = 0.95 / drawn.later.warehouseRestores
     for (let place = 0; place < drawn.later.warehouseRestores; place++) {
       const scope = chance.pick(scopes)
@@ -116,7 +118,7 @@ export class Restores {
     return [...(scope === "control plane" ? [] : this.rowTables), ...(scope === "rows" ? [] : controlTables)]
   }
 
-  /** Runs the statements in one transaction, or tries again later while a landing or an earlier loss is in the way. */
+  /** Runs the statements in one transaction. While a landing or an earlier loss blocks it, tries again later. */
   private whenFree(body: () => Promise<void>, tables: ReadonlyArray<string>, mode: string, again = againMicros): void {
     this.kernel.work(async () => {
       if (this.stopped) return
@@ -154,7 +156,7 @@ export class Restores {
     const body = async () => {
       const { client } = this
       const ask = async (text: string) => (await client.query<{ answer: string | null }>(text)).rows[0]!.answer
-      // The copy still waits for its moment.
+      // The copy is not made yet.
       if ((await ask(`select to_regclass('${backup}.sequences')::text as answer`)) === null) return
       const measure = `(select coalesce(sum("_version"), 0) || ' ' || count(*) from `
       const isOther = async (table: string, index: number) =>
@@ -207,7 +209,7 @@ export class Restores {
       this.fired(`T2 ${scope} restored`)
       if (isOtherRows) this.fired("T2 rows went back")
       if (Number(openRuns) > 0) this.fired("T2 in the middle of a run")
-      if (BigInt(runs.at(-1)?.id ?? 0) < lastRun) this.fired("T2 ids of runs are given again")
+      if (BigInt(runs.at(-1)?.id ?? 0) < lastRun) this.fired("T2 ids of runs are used again")
       this.losses.restored({
         hasRows: scope !== "control plane",
         isOtherRows,

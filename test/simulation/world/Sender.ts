@@ -1,9 +1,9 @@
 /**
- * The way from the source to whoever receives its deliveries, and the people on that way.
+ * The path of a delivery from the source to its receiver, with its faults and attackers.
  *
- * Promise: the reference server signs and decides what is sent, and when; here is only what happens to a delivery that
- * has left: it is lost, doubled, kept by a proxy and passed on in any order, captured and sent again, forged. Whoever
- * answers is judged by what was sent (see {@link Arrival}), never by what the receiver thinks of it.
+ * Promise: the reference server decides what is sent and when, and signs it. This module only changes a delivery that
+ * has left: it is lost, doubled, kept by a proxy and passed on in any order, captured and sent again, or forged. The
+ * answer of a receiver is compared with what was sent (see {@link Arrival}), never with the receiver's own state.
  */
 import { createHmac } from "node:crypto"
 import type { Network, Outcome, Outgoing } from "../../../connectors/service-v2/reference-server/events/Network.ts"
@@ -14,43 +14,45 @@ import type { Trace } from "../kernel/Trace.ts"
 import { momentOf, type Plan, sleepOf } from "../Plan.ts"
 import type { Source } from "./Source.ts"
 
-/** How old a delivery may be, and how far ahead of the receiver's clock, as the documents and decisions say. */
+/**
+ * The maximum age of a delivery, and how far it may be ahead of the receiver's clock, by the documents and decisions.
+ */
 export const toleranceSeconds = 300
 export const aheadSeconds = 60
 
-/** A delivery on its last way, and the truth about it. */
+/** A delivery that arrives, and the truth about it. */
 export interface Arrival {
   readonly company: string
   readonly eventId: string | null
   readonly signature: string | undefined
   readonly body: Uint8Array
-  /** What it is signed for, in seconds; null where there is no such time. */
+  /** The time for which it is signed, in seconds; null when it has none. */
   readonly t: number | null
-  /** Secrets of the subscription by which it is signed; empty when it is forged. */
+  /** Secrets of the subscription with which it is signed; empty when it is forged. */
   readonly secrets: ReadonlyArray<string>
   /** Whether the subscription's secret has been rotated. */
   readonly isRotated: boolean
-  /** Why it is none of the source's; null when it is genuine, if perhaps old. */
+  /** Why it is not from the source; null when it is genuine, even if old. */
   readonly forged: string | null
 }
 
-/** How a receiver answered. */
+/** The answer of a receiver. */
 export interface Answer {
   readonly status: number
   readonly arrival: Arrival
   /** The receiver's clock, in microseconds, when the delivery arrived and when it was answered. */
   readonly clocks: readonly [number, number]
-  /** The life of the process that answered. */
+  /** The name of the process that answered. */
   readonly by: string
 }
 
-/** Whoever receives. False when nobody listens. */
+/** The receivers. False when no process listens. */
 export interface Port {
   readonly receive: (arrival: Arrival, answered: (answer: Answer) => void) => boolean
 }
 
 const senderTimeout = 15_000_000
-/** So many failures take long enough for somebody to look meanwhile, as the documented number of them does. */
+/** So many failures take long enough for a process to look meanwhile, as the documented number does. */
 const failuresShown = 24
 const second = 1_000_000
 const encoder = new TextEncoder()
@@ -62,7 +64,7 @@ export const publicUrl = "https://hooks.simulated"
 const sign = (secret: string, t: string, body: Uint8Array): string =>
   createHmac("sha256", secret).update(`${t}.`).update(body).digest("hex")
 
-/** What is wrong with a delivery that the source did not send, or did not send then. */
+/** The kinds of deliveries that the source did not send, or not at that time. */
 export const forgeries = [
   "without a signature",
   "signed with nothing",
@@ -94,24 +96,24 @@ export class Sender implements Network {
   private readonly fired: (what: string) => void
   private source: Source | null = null
   private port: Port | null = null
-  /** Writes a record of which nobody hears; answers what is to be called once somebody was told of it. */
+  /** Writes a record without an event. Returns a function to call when an event reported the record. */
   writeSilently: (company: number, resource: string) => (() => void) | null = () => null
-  /** Told of every answer. */
+  /** Called with every answer. */
   answered: (answer: Answer) => void = () => {}
   private faults = true
   private readonly outages: Array<readonly [number, number]> = []
-  /** What a proxy has taken and not passed on. */
+  /** Deliveries that a proxy has received and not passed on. */
   private readonly held = new Set<Held>()
-  /** What was acknowledged. */
+  /** Deliveries that were acknowledged. */
   private readonly taken: Array<{
     readonly company: string
     readonly body: Uint8Array
     readonly eventId: string
     readonly at: number
   }> = []
-  /** Addresses at which somebody answered that nobody is there. */
+  /** Addresses that answered 410. */
   private readonly saidGone = new Set<string>()
-  /** When the subscriptions were disabled that people at the source have met, or that nobody will tell them of. */
+  /** The disabling times of subscriptions that were considered for enabling by hand. */
   private readonly met = new Set<number>()
   private sending = false
   private wasOut = false
@@ -126,7 +128,7 @@ export class Sender implements Network {
     this.fired = fired
   }
 
-  /** Starts the source's cycles, and what happens to its subscriptions. */
+  /** Starts the cycles of the source, and the changes of its subscriptions. */
   begin(source: Source, port: Port): void {
     const { chance, drawn, kernel } = this
     this.source = source
@@ -149,7 +151,7 @@ export class Sender implements Network {
         if (this.faults) run()
       })
     if (drawn.on.has("W9") || drawn.webhooks.dropRate === 1) {
-      // Where there is a long sleep it may lie within: nothing comes through for days.
+      // The outage may include the long sleep: then no delivery arrives for days.
       const from = chance.next()
       const length =
         drawn.webhooks.dropRate === 1
@@ -162,7 +164,7 @@ export class Sender implements Network {
       for (let times = chance.integer(0, 2); times > 0; times--) sometime(() => this.disturb())
     }
     if (drawn.on.has("R8")) {
-      // Whoever wakes has forgotten it by then.
+      // By the time of the wake-up, the event is removed from the inbox.
       for (let times = chance.integer(3, 8); times > 0; times--) {
         kernel.at(start + Math.round(momentOf(drawn, 0.75 + 0.25 * chance.next())), null, () => {
           if (this.faults) this.sendAgain()
@@ -174,14 +176,14 @@ export class Sender implements Network {
     if (drawn.on.has("W8")) for (let times = chance.integer(2, 6); times > 0; times--) sometime(() => this.forge(null))
   }
 
-  /** The faults are over; what a proxy holds is passed on now, or never. */
+  /** Ends the faults. A delivery that a proxy holds is passed on now, or never. */
   heal(): void {
     this.faults = false
     const held = [...this.held]
     this.held.clear()
     for (const { pass } of held) {
       if (this.chance.chance(0.5)) pass()
-      else this.fired("W1 taken and never passed on")
+      else this.fired("W1 kept and never passed on")
     }
   }
 
@@ -196,7 +198,7 @@ export class Sender implements Network {
     })
   }
 
-  /** Somebody at the source enables what it has given up, perhaps before anybody here has looked. */
+  /** A person at the source enables a disabled subscription, perhaps before a process has looked. */
   private enableAgain(): void {
     const { chance, drawn, kernel } = this
     if (!this.faults || !drawn.on.has("W12")) return
@@ -204,7 +206,7 @@ export class Sender implements Network {
       const { disabled, failcount, cancelled } = one
       if (disabled === null || cancelled || this.met.has(disabled)) continue
       this.met.add(disabled)
-      // Few failures leave no trace that a look within their time would not have seen before.
+      // Few failures leave no trace that a check in their time would not have found.
       const shows = this.saidGone.has(one.url) || failcount >= failuresShown
       this.saidGone.delete(one.url)
       if (!shows || !chance.chance(0.5)) continue
@@ -218,7 +220,7 @@ export class Sender implements Network {
     }
   }
 
-  /** Whether the source has something that it will try to send. */
+  /** Whether the source has deliveries that it will try to send. */
   get isBusy(): boolean {
     return (
       this.sending ||
@@ -227,7 +229,7 @@ export class Sender implements Network {
     )
   }
 
-  /** Handed to a receiver and not answered, since when; whoever had it may be dead. */
+  /** Deliveries that a receiver has and has not answered, with their times. The receiver may be dead. */
   private readonly underWay = new Map<object, number>()
 
   // -- from the source ----------------------------------------------------------------------------------------------------
@@ -270,7 +272,7 @@ export class Sender implements Network {
         if (webhooks.replayRate > 0 && chance.chance(webhooks.replayRate)) this.replay(arrival)
         if (webhooks.dropRate < 1 && chance.chance(webhooks.dropRate)) {
           if (chance.chance(0.3)) {
-            // Somebody in between says that all is well.
+            // An intermediary acknowledges the delivery.
             this.fired("W1 swallowed and acknowledged")
             return void later(200)
           }
@@ -312,7 +314,7 @@ export class Sender implements Network {
           later(status)
         })
         if (!listens) {
-          this.fired("R1 nobody listens")
+          this.fired("R1 no listener")
           later(null)
         }
       })
@@ -323,7 +325,7 @@ export class Sender implements Network {
     return this.chance.skewed(2_000, 200_000)
   }
 
-  /** A delivery as the source sent it, signed in whichever way a rotation allows. */
+  /** A delivery as the source sent it, signed in any way that a rotation allows. */
   private genuine({ url, headers, body }: Outgoing): Arrival {
     const { chance, drawn } = this
     const company = decodeURIComponent(new URL(url).pathname.split("/").at(-1)!)
@@ -343,7 +345,7 @@ export class Sender implements Network {
           form === "both" ? chosen : form === "swapped" ? [older, newer] : form === "new only" ? [newer] : [older]
       }
       if (chance.chance(0.3)) {
-        this.fired("W6 signed with a key of nobody's first")
+        this.fired("W6 signed with a foreign key first")
         const foreign = { mac: `v1=${sign("whsec_of_somebody_else", String(t), body)}`, secret: "" }
         chosen = [foreign, ...chosen]
       }
@@ -390,7 +392,7 @@ export class Sender implements Network {
     return listens
   }
 
-  /** Whether the record that a genuine event shows is not there any more. */
+  /** Whether the record of a genuine event was removed. */
   private isGone({ company, body, forged }: Arrival): boolean {
     const told = /"type":"([a-z0-9]+)\.[a-z]+".*"data":\{"id":(\d+)[,}]/s.exec(new TextDecoder().decode(body))
     const { store } = this.source!.core.world
@@ -398,12 +400,12 @@ export class Sender implements Network {
     return store.table(companyOf(company), store.resource(told[1]!).path).get(Number(told[2])) === undefined
   }
 
-  // -- people on the way --------------------------------------------------------------------------------------------------
+  // -- attackers and people -----------------------------------------------------------------------------------------------
 
-  /** The same delivery again, later, by whoever listened. */
+  /** The same delivery again, later, from an attacker who recorded it. */
   private replay(arrival: Arrival): void {
     const { chance, kernel } = this
-    // As captured long ago: the same signature under an old time.
+    // As if captured long ago: the same body signed for an old time.
     const [secret] = arrival.secrets
     if (secret === undefined) return
     if (chance.chance(0.5)) {
@@ -415,7 +417,7 @@ export class Sender implements Network {
     this.hold(this.signedAt(arrival, String(t), t, arrival.eventId), chance.skewed(second / 10, 10 * second))
   }
 
-  /** The bytes of an event that never was. */
+  /** The bytes of an event that never existed. */
   private invented(like: Uint8Array, word: string): { readonly id: string; readonly body: Uint8Array } {
     const id = `evt_${word}${++this.forgeries}`
     const text = new TextDecoder().decode(like).replace(/"id":"[^"]*"/, `"id":"${id}"`)
@@ -426,7 +428,7 @@ export class Sender implements Network {
     return { ...arrival, eventId, t, signature: `t=${text},v1=${sign(arrival.secrets[0]!, text, arrival.body)}` }
   }
 
-  /** A forgery, out of a delivery or out of nothing. */
+  /** A forgery, based on a delivery or on nothing. */
   private forge(given: Arrival | null): void {
     const { chance, kernel } = this
     const company = given?.company ?? companyName(chance.integer(1, this.drawn.companies))
@@ -437,7 +439,7 @@ export class Sender implements Network {
       )
     const subscription = this.subscriptionOf(company, () => true)
     const kind = subscription === null ? chance.integer(0, 3) : chance.integer(0, 13)
-    // By a clock that is wrong, what is untimely may be in time.
+    // On a wrong clock, an untimely delivery may be in time.
     const { id, body } = this.invented(some, kind >= 12 ? "untimely" : "forged")
     const now = Math.floor(kernel.now / second)
     const t = String(now)
@@ -492,7 +494,7 @@ export class Sender implements Network {
     }
   }
 
-  /** The source's own people have an event sent once more that was acted on, and forgotten, long ago. */
+  /** People at the source send an old event again that was processed and forgotten. */
   private sendAgain(): void {
     const { chance, drawn, kernel } = this
     const old = this.taken.filter(({ at }) => kernel.now - at > drawn.webhooks.keep)
@@ -510,7 +512,7 @@ export class Sender implements Network {
     return { ...given, t, secrets: [secret], isRotated: previous !== null, forged: null, signature }
   }
 
-  /** A genuine event whose type nobody has heard of, or whose record nobody syncs. */
+  /** A genuine event of an unknown type, or of a record that is not synced. */
   private unknownType(): void {
     const { chance, kernel } = this
     const company = companyName(chance.integer(1, this.drawn.companies))
@@ -533,16 +535,16 @@ export class Sender implements Network {
       `{"id":"${eventId}","type":"${type}","createdate":"${new Date(kernel.now / 1000).toISOString()}","companyid":${companyOf(company)},"data":${data},"version":7}`
     )
     this.fired("W11 unknown type")
-    // All that tells of a record, unless it is lost too.
+    // The only event of the record, unless it is lost too.
     const told = type.endsWith(".archived") ? this.writeSilently(companyOf(company), archived) : null
     this.hold(this.signedNow(subscription, { company, eventId, body }), this.delay(), ({ status }) => {
       if (told === null || status < 200 || status > 299) return
       told()
-      this.fired("W11 told of a record")
+      this.fired("W11 only event of a record")
     })
   }
 
-  /** Somebody plays with a subscription. */
+  /** A person changes a subscription. */
   private disturb(): void {
     const { chance } = this
     const { events } = this.source!.core.world

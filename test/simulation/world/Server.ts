@@ -1,8 +1,8 @@
 /**
  * The real Postgres of a campaign: one server without durability, one database for each worker.
  *
- * Promise: every database is the product of the real migrations and the real table plan, with one difference:
- * `tributary.now()` tells the virtual time.
+ * Promise: every database is the result of the real migrations and the real table plan, with one difference:
+ * `tributary.now()` returns the virtual time.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -25,12 +25,12 @@ import { pushResources } from "../PushPlan.ts"
 import { Sessions } from "./Sessions.ts"
 
 export interface Server {
-  /** A URL of the administrator. */
+  /** A URL of the superuser. */
   readonly url: string
   readonly stop: () => Promise<void>
 }
 
-/** Starts a server of its own in a temporary folder. */
+/** Starts a server in a temporary folder. */
 export const startServer = async (): Promise<Server> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-simulation-"))
   chmodSync(folder, 0o755)
@@ -69,7 +69,7 @@ const of = (url: string, database: string) => {
 
 const template = "simulation_template"
 
-/** Applies the migrations and makes every table of the datasets that is not there. */
+/** Applies the migrations and creates every missing table of the datasets. */
 const makeTables = async (url: string): Promise<void> => {
   const tables = [...new Set([...resourcesUsed, ...pushResources])].map((path) =>
     tableOf(serviceV2.resources.get(path)!)
@@ -81,7 +81,7 @@ const makeTables = async (url: string): Promise<void> => {
   )
 }
 
-/** Makes the migrated database that the workers' databases are copies of. */
+/** Creates the migrated database that the workers' databases are copies of. */
 export const prepare = async (url: string): Promise<void> => {
   const admin = new pg.Client({ connectionString: url })
   await admin.connect()
@@ -103,7 +103,7 @@ export const prepare = async (url: string): Promise<void> => {
   await client.end()
 }
 
-/** A database of a worker's own, with everything that a seed needs. */
+/** A worker's own database, with everything that a seed needs. */
 export const openBench = async (
   url: string,
   name: string
@@ -115,13 +115,13 @@ export const openBench = async (
   await admin.end()
   const sessions = await Sessions.make(of(url, name))
   const { monitor } = sessions
-  // A copy of a database holds its pushes until a person has looked.
+  // A copy of a database blocks its pushes until a person has confirmed it.
   await monitor.query("update tributary.installation set identity = tributary.database_identity()")
   const { rows } = await monitor.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where c.relkind = 'r' and n.nspname in ('tributary', 'erp', 'erp_history') order by 1`
   )
-  // What the migrations themselves put in stays.
+  // Rows that the migrations insert stay.
   const cleared: Array<string> = []
   for (const { name: table } of rows) {
     const { rows: any } = await monitor.query<{ has: boolean }>(`select exists (select 1 from ${table}) as has`)
@@ -135,7 +135,7 @@ export const openBench = async (
     const { rows: lost } = await monitor.query(
       `select 1 from unnest(array[${cleared.map((table) => `'${table}'`).join(", ")}]) name where to_regclass(name) is null`
     )
-    // A seed in which a table was lost ended before a sync had made it again.
+    // A seed with a lost table ended before a sync had created it again.
     if (lost.length > 0) await makeTables(of(url, name))
     const { rows: dirty } = await monitor.query<{ table: string; has: boolean }>(
       cleared.map((table) => `select '${table}' as "table", exists (select 1 from ${table}) as has`).join(" union all ")

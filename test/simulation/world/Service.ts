@@ -1,8 +1,8 @@
 /**
- * The webhook side of `tributary serve` in a simulated process, and what people do with subscriptions at a command line.
+ * The webhook side of `tributary serve` in a simulated process, and the commands for subscriptions.
  *
- * Promise: the parts are those of `src/serve/Serve.ts` and are put together as there, but for the listener: what
- * arrives is handed to the receiver by `Ports.ts`.
+ * Promise: the parts are those of `src/serve/Serve.ts` and are wired as there, without the listener. `Ports.ts` passes
+ * each delivery to the receiver.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -32,11 +32,11 @@ import { aheadSeconds, publicUrl, toleranceSeconds } from "./Sender.ts"
 const secretsEveryMs = 5_000
 const aliveEveryMs = 20_000
 
-/** What is subscribed to: everything that happens to what is synced. */
+/** The events to subscribe to: all events of the synced resources. */
 export const eventsOf = (drawn: Plan): ReadonlyArray<string> =>
   drawn.resources.flatMap((path) => ["created", "updated", "cancelled"].map((verb) => `${path}.${verb}`))
 
-/** The way of the configuration, so that both sides say the same. */
+/** The path of the configuration, so that both sides have the same address. */
 const addressOf = (company: string): string => `${publicUrl}/hooks/${company}`
 
 /** Seeded like everything else. */
@@ -63,7 +63,7 @@ const known = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life:
   return { companies, secrets }
 })
 
-/** Receives, acts and heals until it is interrupted. `skew` tells how far the process's clock is ahead. */
+/** Receives, processes and reconciles until it is interrupted. `skew` returns how far the process's clock is ahead. */
 export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, skew: () => number) {
   const { drawn, ports } = machine
   const { companies, secrets } = yield* known(machine, owner, life)
@@ -90,7 +90,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
     [
       Supervisor.runForever("the signing secrets", Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs))),
       Supervisor.runForever(
-        "the sign of life",
+        "the heartbeat",
         Effect.forever(
           Effect.andThen(
             Effect.andThen(inbox.probe, Processes.heartbeat(owner.name, names)),
@@ -108,16 +108,16 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
         )
       ),
       Supervisor.runForever(
-        "the passing on of news",
+        "the notification of workers",
         ProcessInbox.fanOut(
           inbox.arrived,
           workers.map(({ arrived }) => arrived)
         )
       ),
-      Supervisor.runForever("the end of runs whose process is gone", RunStore.watchAbandoned),
+      Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned),
       ...workers.flatMap(({ company, arrived }) => [
         Supervisor.runForever(
-          "acting on events",
+          "processing events",
           ProcessInbox.run({ company, inbox: { arrived }, reader: deliveryReader })
         ),
         Supervisor.runForever(
@@ -132,7 +132,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
 
 export type Command = "ensure" | "rotate" | "replay"
 
-/** What a person types. */
+/** A command that a person runs. */
 export const command = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, what: Command) {
   const { companies, secrets } = yield* known(machine, owner, life)
   yield* Effect.forEach(

@@ -1,8 +1,8 @@
 /**
  * Real sessions of the real database, lent to simulated connections.
  *
- * Promise: a session that is lent is as good as new: no transaction, no lock, no temporary table, no setting of whoever
- * had it before. Everything here happens inside the kernel's real work, one thing at a time.
+ * Promise: a session is lent without a transaction, a lock, a temporary table or a setting of its earlier user. All
+ * work here is part of the kernel's real work, one piece at a time.
  */
 import { closeSync, openSync, writeSync } from "node:fs"
 import * as Effect from "effect/Effect"
@@ -14,11 +14,11 @@ import { Database } from "../../../src/postgres/Database.ts"
 export interface Session {
   readonly client: Client
   readonly pid: number
-  /** Whether it is as good as new. */
+  /** Whether it was not used since it was reset. */
   clean: boolean
 }
 
-/** A deadlock is found before the first look whether a statement waits for a lock (`Connections.ts`). */
+/** A deadlock is found before the first check whether a statement waits for a lock (`Connections.ts`). */
 const begun =
   "select set_config('TimeZone', 'UTC', false), set_config('deadlock_timeout', '2ms', false), pg_backend_pid() as pid"
 
@@ -30,7 +30,7 @@ export class Sessions {
   private readonly server: Server
   private readonly idle: Array<Session> = []
   private readonly lent = new Set<Session>()
-  /** Looks at locks and ends sessions; never lent. */
+  /** Checks locks and ends sessions; never lent. */
   readonly monitor: Client
   /** The file that `tributary.now()` reads. */
   private readonly clock: number
@@ -56,7 +56,7 @@ export class Sessions {
     return sessions
   }
 
-  /** Sessions that are lent now. */
+  /** Number of sessions that are lent now. */
   get busy(): number {
     return this.lent.size
   }
@@ -72,7 +72,7 @@ export class Sessions {
     return session
   }
 
-  /** Takes a session back: what was open is rolled back, locks are let go. */
+  /** Takes a session back: rolls back its transaction and releases its locks. */
   async takeBack(session: Session): Promise<void> {
     if (!this.lent.delete(session)) return
     try {
@@ -83,7 +83,7 @@ export class Sessions {
     }
   }
 
-  /** Ends a session that is in the middle of a statement. */
+  /** Ends a session that is executing a statement. */
   async terminate(session: Session): Promise<void> {
     this.lent.delete(session)
     await this.monitor.query("select pg_terminate_backend($1, 2000)", [session.pid])
@@ -98,12 +98,12 @@ export class Sessions {
     for (const session of this.lent) await this.takeBack(session)
   }
 
-  /** What `tributary.now()` says from now on, in microseconds since 1970, also to statements that wait. */
+  /** Sets the result of `tributary.now()`, in microseconds since 1970, also for statements that wait. */
   tellTime(micros: number): void {
     writeSync(this.clock, String(micros).padStart(16, "0"), 0)
   }
 
-  /** Whether a session waits for a lock that another one holds. */
+  /** Whether a session waits for a lock of another one. */
   async isBlocked(session: Session): Promise<boolean> {
     const { rows } = await this.monitor.query<{ blocked: boolean }>(
       "select cardinality(pg_blocking_pids($1)) > 0 as blocked",

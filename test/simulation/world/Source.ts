@@ -1,8 +1,8 @@
 /**
- * The source: the reference server's core under virtual time, and what it showed to whom.
+ * The source: the reference server's core under virtual time, and the record of what it showed.
  *
- * Promise: nothing of the pipeline is used here. What the source held at any time is read from its own history of
- * commits, and what it promised (`synced_through`) from the bytes of its answers.
+ * Promise: it uses no code of the pipeline. The records at any time are read from the source's own history of commits.
+ * The promised `synced_through` is read from the bytes of its answers.
  */
 import { type Core, core } from "../../../connectors/service-v2/reference-server/Core.ts"
 import { putRecords } from "../../../connectors/service-v2/reference-server/control/records.ts"
@@ -23,9 +23,9 @@ export interface SourceVersion {
   readonly op: Change["op"]
   /** lastchangedate in microseconds. */
   readonly stamp: number | null
-  /** When anybody could see it. */
+  /** When it became visible. */
   readonly at: number
-  /** JSON text, as a list shows it; of a removal, the last one. */
+  /** JSON text, as a list shows it; for a removal, the last one. */
   readonly text: string
 }
 
@@ -35,21 +35,21 @@ export class Source {
   readonly core: Core
   private readonly kernel: Kernel
   private readonly network: Network | null
-  /** When each `synced_through` was told for the first time. */
+  /** When each `synced_through` was issued for the first time. */
   readonly told = new Map<string, number>()
-  /** Called when the first page of a list of changes was made, at its very instant. */
+  /** Called at the instant at which the first page of a list of changes was created. */
   firstPage: (company: number, resource: string) => void = () => {}
-  /** Called right before the first page of a list is made. */
+  /** Called right before the first page of a list is created. */
   beforePage: (company: number, resource: string) => void = () => {}
   private readonly histories = new Map<string, { read: number; readonly versions: Array<SourceVersion> }>()
   readonly tokens = new Map<number, string>()
 
-  /** Records that a read by their number does not find yet, or never can, by `keyOf`. */
+  /** Records that a read by id does not find yet, or never finds, by `keyOf`. */
   readonly hidden = new Map<string, { readonly until: number; readonly status: number }>()
-  /** Records that a read by their number shows for a while as they were before the last change, by `keyOf`. */
+  /** Records that a read by id shows for a while in their previous version, by `keyOf`. */
   readonly earlier = new Map<string, { readonly until: number; readonly text: string }>()
 
-  /** Lists that were answered with an earlier answer: when, and from when that answer is. */
+  /** Lists that were answered with an earlier answer: the time, and the time of that answer. */
   readonly staleLists: Array<{
     readonly company: number
     readonly resource: string
@@ -57,7 +57,7 @@ export class Source {
     readonly of: number
   }> = []
 
-  /** `network` is the way to receivers; without one, nothing fires. */
+  /** `network` is the path to receivers. Without one, no event fires. */
   constructor(kernel: Kernel, seed: number, network: Network | null = null) {
     this.network = network
     this.kernel = kernel
@@ -73,7 +73,7 @@ export class Source {
     })
   }
 
-  /** Calls the control plane; throws on an answer that is no success. */
+  /** Calls the control plane. Throws on an answer that is not a success. */
   control(method: string, url: string, body?: unknown): string {
     const text = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body)
     const answer = this.core.control({ method, url, headers: {}, body: text === null ? null : encoder.encode(text) })
@@ -81,13 +81,13 @@ export class Source {
     return answer.chunks === undefined ? answer.body : [...answer.chunks].join("")
   }
 
-  /** Writes records as people do: what is subscribed to fires, unless nobody is to hear of it. */
+  /** Writes records as people do. Fires the subscribed events, unless `isNoisy` is false. */
   put(text: string, isNoisy = true): void {
     if (this.network === null || !isNoisy) this.control("POST", "/records", text)
     else putRecords(this.core.world, parseExactly(text) as Readonly<Record<string, unknown>>)
   }
 
-  /** Removes a record; noisily, as far as anybody listens, or without a trace. */
+  /** Removes a record, with an event when `isNoisy`, otherwise without a trace. */
   remove(company: number, resource: string, id: number, isNoisy: boolean): void {
     if (this.network === null || !isNoisy) this.control("POST", "/remove", { company, resource, id })
     else {
@@ -96,7 +96,7 @@ export class Source {
     }
   }
 
-  /** Every subscription, cancelled ones included, in the order of their numbers. */
+  /** Every subscription, cancelled ones included, in the order of their ids. */
   subscriptions(): ReadonlyArray<Subscription> {
     return [...this.core.world.events["subscriptions"].values()]
   }
@@ -107,7 +107,7 @@ export class Source {
     return token
   }
 
-  /** Serves a request that arrived; remembers what it promised. */
+  /** Serves a request that arrived, and records the `synced_through` that it promised. */
   serve(request: Request): Answer {
     const answer = this.core.answer(request, null)
     if (answer.status === 200) {
@@ -133,7 +133,7 @@ export class Source {
     return known.versions
   }
 
-  /** What a list shows now, cancelled records included: a JSON text each. */
+  /** The records that a list shows now, cancelled ones included: one JSON text each. */
   state(company: number, resource: string): ReadonlyArray<string> {
     return this.control("GET", `/state?company=${company}&resource=${resource}`)
       .split("\n")

@@ -1,9 +1,9 @@
 /**
- * Who runs the pipeline, and what happens to them.
+ * The processes that run the pipeline, and their faults.
  *
- * Promise: a process that is killed runs no further instruction; its connections are noticed as lost by the server a
- * while later. A process that is paused runs no instruction until it is resumed, however late. Both strike at steps:
- * right before or after a statement or a request, wherever that is.
+ * Promise: a killed process runs no further instruction. The server notices the loss of its connections a while later.
+ * A paused process runs no instruction until it is resumed, however late. Both happen at steps: right before or after
+ * any statement or request.
  */
 import type * as Fiber from "effect/Fiber"
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
@@ -16,9 +16,11 @@ import { type Machine, type Wish, cycle, start } from "./Engine.ts"
 import { currentOf, type Program, programOf } from "./Programs.ts"
 import { type Command, command, serve } from "./Service.ts"
 
-/** The place of the process that is the first to run as the next release, with the next configuration. */
+/** The place of the process that first runs as the next release, with the next configuration. */
 const firstPlace = 6
-/** The place of the process that backfills; it goes on until it is through, and often begins once more. */
+/**
+ * The place of the process that backfills. It continues until the backfill is complete, and often begins another one.
+ */
 const backfillPlace = 7
 /** The places of the processes that serve webhooks begin here. */
 const servicePlace = 20
@@ -27,7 +29,7 @@ interface Life {
   readonly owner: Owner
   readonly place: number
   fiber: Fiber.Fiber<unknown, unknown> | null
-  /** Told when it was killed. */
+  /** Called when it was killed. */
   readonly killed?: () => void
 }
 
@@ -41,16 +43,16 @@ export class Supervisor {
   private lives = 0
   private faults = true
   private accepting = true
-  /** Lives of a crash loop that are left, each ending after its next commit. */
+  /** Remaining lives of a crash loop. Each ends after its next commit. */
   private crashes = 0
   kills = 0
-  /** Whether every resource was read to its end once. */
+  /** Whether a sync has read every resource to its end. */
   private isLoaded = false
-  /** Losses of tables so far. */
+  /** Number of losses of tables so far. */
   private loadsLost = 0
-  /** Whether `webhooks ensure` has come to its end once. */
+  /** Whether `webhooks ensure` has succeeded once. */
   isSubscribed = false
-  /** Subscriptions that stood when it last did: the warehouse knows of these. */
+  /** Subscriptions that existed when it last succeeded: the warehouse knows these. */
   private known: ReadonlySet<number> = new Set()
   private readonly begun: number
   /** Whether the current release has synced. */
@@ -65,7 +67,7 @@ export class Supervisor {
     this.begun = machine.kernel.now
   }
 
-  /** Starts the processes of the safety phase; each begins a cycle, waits, begins the next. */
+  /** Starts the processes of the safety phase. Each repeats: a cycle, then a wait. */
   begin(): void {
     const { drawn, kernel } = this.machine
     for (let place = 0; place < drawn.processes; place++) {
@@ -129,7 +131,7 @@ export class Supervisor {
     })
   }
 
-  /** Somebody makes the subscriptions, and does not give up. */
+  /** A person creates the subscriptions, and repeats the command until it succeeds. */
   private subscribe(): void {
     const { drawn, kernel } = this.machine
     const again = () => {
@@ -140,7 +142,7 @@ export class Supervisor {
         if (!isDone) return void kernel.after(this.chance.skewed(1_000_000, 10_000_000), null, again)
         this.isSubscribed = true
         this.known = new Set(this.standing().map(({ id }) => id))
-        // Whoever has seen to it once does so again.
+        // The person repeats the command later.
         kernel.after(this.chance.skewed(drawn.safety / 6, 2 * drawn.safety), null, again)
       })
     }
@@ -151,12 +153,12 @@ export class Supervisor {
     return this.machine.source.subscriptions().filter(({ cancelled }) => !cancelled)
   }
 
-  /** Whether the warehouse knows of every subscription that stands. */
+  /** Whether the warehouse knows every existing subscription. */
   get knowsAll(): boolean {
     return this.isSubscribed && this.standing().every(({ id }) => this.known.has(id))
   }
 
-  /** Whether the warehouse knows of a subscription of the company. */
+  /** Whether the warehouse knows a subscription of the company. */
   knowsOne(company: number): boolean {
     return this.standing().some(({ id, owner }) => owner.company === company && this.known.has(id))
   }
@@ -180,7 +182,7 @@ export class Supervisor {
       this.serve(place)
       return
     }
-    // The others have come so far: one more process is not needed.
+    // The other processes are in this period already: one more process is not needed.
     if (place === firstPlace && this.periodOf(place) === this.periodOf(0)) return
     const life: Life = { owner: makeOwner(`p${place}.${++this.lives}`), place, fiber: null }
     this.alive.add(life)
@@ -199,17 +201,17 @@ export class Supervisor {
             ofAll === null &&
             outcomes.every(({ failure, massDeleteBlocked }) => failure === null && massDeleteBlocked === null)
         ) === true
-      // A sync that began before a table was lost says nothing of it.
+      // A sync that began before a table was lost proves nothing about it.
       if (isDone && loadsLost === this.loadsLost) this.isLoaded = true
       if (drawn.hooks === "only" && this.isLoaded) return
-      // Some read everything once more.
+      // Some backfill once more.
       if (isBackfill && isDone && this.chance.chance(0.3)) return
       const wait = this.chance.skewed(drawn.cycleEvery / 3, drawn.cycleEvery * 2)
       kernel.after(wait, null, () => this.launch(place))
     })
   }
 
-  /** A table was lost: who has webhooks alone syncs once more, since no event tells of it. */
+  /** A table was lost. If webhooks are alone, the processes sync once more, since no event reports the loss. */
   loadAgain(): void {
     this.loadsLost += 1
     if (!this.isLoaded) return
@@ -220,7 +222,7 @@ export class Supervisor {
       kernel.after(drawn.cycleEvery / 3, null, () => this.launch(place))
   }
 
-  /** What an older release did, once a newer one has come to an end. */
+  /** Records what an older release did after a newer one has finished a sync. */
   private tellOfReleases({ release }: Program, report: SyncReport | null): void {
     const outcomes = report?.companies.flatMap((company) => company.outcomes) ?? []
     if (release === "current") {
@@ -234,7 +236,7 @@ export class Supervisor {
     }
   }
 
-  /** The period in which a process of the place is; null where nothing changes, and when all have come to the last. */
+  /** The period of the process at a place; null when the plan has no periods. */
   private periodOf(place: number): Period | null {
     const { drawn, kernel } = this.machine
     const share = (kernel.now - this.begun) / drawn.safety
@@ -242,7 +244,7 @@ export class Supervisor {
     return periods.findLast(({ from, lag }) => share >= from + (place === firstPlace ? 0 : lag)) ?? periods[0] ?? null
   }
 
-  /** Whether every resource was read to its end by a sync. */
+  /** Whether a sync has read every resource to its end. */
   get loaded(): boolean {
     return this.isLoaded
   }
@@ -269,7 +271,7 @@ export class Supervisor {
     return life
   }
 
-  /** A person at a command line. */
+  /** A person runs a command. */
   command(what: Command, ended: (isDone: boolean) => void = () => {}): void {
     const { kernel } = this.machine
     const life: Life = {
@@ -330,7 +332,7 @@ export class Supervisor {
     )
   }
 
-  /** A step of a process: here it may die, stop, or lose its locks. */
+  /** A step of a process: it may be killed, paused, or lose its locks here. */
   stepped(owner: Owner, what: string): void {
     const { drawn, kernel, connections } = this.machine
     const { chance } = this
@@ -350,7 +352,7 @@ export class Supervisor {
       kernel.after(chance.integer(0, 2000), null, () => this.kill(life, "C1 kill"))
       return
     }
-    // A backfill has few answers, and what it has read may grow old before it is landed.
+    // A backfill has few answers, and the pages that it has read may become old before they are landed.
     const isRead = life.place === backfillPlace && what.startsWith("/")
     const pauseRate = drawn.pauseRate * (isRead ? 20 : 1)
     if (pauseRate > 0 && chance.chance(pauseRate)) {
@@ -382,7 +384,7 @@ export class Supervisor {
     kernel.after(restart, null, () => this.launch(life.place))
   }
 
-  /** No instruction of it runs any more. */
+  /** Kills a process: it runs no further instruction. */
   private end(life: Life): void {
     const { kernel, connections, ports } = this.machine
     kernel.kill(life.owner)
@@ -400,7 +402,7 @@ export class Supervisor {
     this.trace.event(kernel.now, life.owner.name, `! C3 paused for ${(length / 1e6).toFixed(1)} s`)
     this.fired("C3 pause")
     kernel.freeze(life.owner)
-    // Whoever watches over it starts another one in the meantime; the server may give its locks to that one.
+    // A service manager starts another process in the meantime. The server may give the locks to that one.
     if (chance.chance(0.7)) {
       kernel.after(chance.skewed(500_000, 20_000_000), null, () => {
         if (life.owner.state !== "frozen") return
@@ -422,7 +424,7 @@ export class Supervisor {
 
   // -- healing ----------------------------------------------------------------------------------------------------------
 
-  /** No new cycles, no new faults; `done` is called when every process has ended what it was doing. */
+  /** Stops new cycles and faults. `done` is called when every process has ended its work. */
   heal(done: () => void): void {
     const { kernel } = this.machine
     this.faults = false
@@ -438,7 +440,7 @@ export class Supervisor {
     look()
   }
 
-  /** A fresh process that serves; answers how to ask it to end. */
+  /** A fresh process that serves. Returns a function that requests its end. */
   service(): () => void {
     const life = this.serve(-1)
     return () => life.fiber?.interruptUnsafe()

@@ -1,8 +1,8 @@
 /**
  * The warehouse as a second session sees it.
  *
- * Promise: plain SQL with every value as text. Statements are prepared once a session, and what is asked together comes in
- * one round trip.
+ * Promise: plain SQL with every value as text. Each session prepares its statements once. Queries that belong together
+ * take one round trip.
  */
 import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
@@ -52,7 +52,7 @@ const runOf = (row: ReadonlyArray<Text>): Run => {
   }
 }
 
-/** A checkpoint, with a text that changes when it does. */
+/** A checkpoint, with a text that changes whenever the checkpoint does. */
 interface CheckpointStamp {
   readonly company: number
   readonly resource: string
@@ -108,7 +108,7 @@ const nameOf = (text: string): string => {
   return name
 }
 
-/** Only what is text already: nothing is parsed by the driver. */
+/** Every result is text already: the driver parses nothing. */
 const texts = { getTypeParser: () => (value: string) => value }
 
 export class Warehouse {
@@ -123,7 +123,7 @@ export class Warehouse {
     return rows as ReadonlyArray<TextRow>
   }
 
-  /** A table that was dropped, and that no sync has made again yet, has no rows: `rows` of the statement are none then. */
+  /** A table that was dropped, and that no sync has created again yet, has no rows: `rows` is then empty. */
   private async askTable(rows: string, text: string, values: ReadonlyArray<unknown>): Promise<TextRow> {
     try {
       return (await this.ask(text, values))[0]!
@@ -196,7 +196,7 @@ export class Warehouse {
     })
   }
 
-  /** The inbox, or what stands there under one number. */
+  /** The inbox, or its rows with one event id. */
   async inbox(eventId: string | null = null): Promise<ReadonlyArray<Entry>> {
     const [row] = await this.ask(`select ${inboxRows} as inbox`, [eventId])
     return parsed(row!["inbox"]).map(entryOf)
@@ -210,7 +210,7 @@ export class Warehouse {
     }
   }
 
-  /** Gaps that are open, in words. */
+  /** The open gaps, as texts. */
   async gaps(): Promise<ReadonlyArray<string>> {
     const rows = await this.ask(
       "select company, resource, cause, detail, began_at, ended_at from tributary.delivery_gaps where closed_at is null order by id"
@@ -221,7 +221,7 @@ export class Warehouse {
     )
   }
 
-  /** When the next of what is tried again is due, in microseconds; null when nothing is. */
+  /** When the next retry is due, in microseconds; null when there is none. */
   async due(): Promise<number | null> {
     const [row] = await this.ask(
       `select (extract(epoch from min(next_attempt_at)) * 1000000)::bigint as due from (
@@ -231,7 +231,7 @@ export class Warehouse {
     return row!["due"] === null ? null : Number(row!["due"])
   }
 
-  /** Whether a run has said that the clock was set back. */
+  /** Whether a run has reported that the clock was set back. */
   async noticedClock(): Promise<boolean> {
     const rows = await this.ask(
       "select 1 from tributary.runs where note like '%clock is % behind%' or error_kind = 'ClockWentBack' limit 1"
@@ -243,6 +243,16 @@ export class Warehouse {
     const known = await this.ask("select to_regclass($1)::text as known", [table])
     if (known[0]?.["known"] === null) return 0
     const rows = await this.ask(`select count(*) as count from ${table}`)
+    return Number(rows[0]!["count"])
+  }
+
+  /** Refetch requests that no run may leave open: those of a resource wait while the mass-delete guard stops its scan. */
+  async unansweredRefetches(): Promise<number> {
+    const rows = await this.ask(
+      `select count(*) as count from tributary.refetch_requests r where not exists (
+         select 1 from tributary.checkpoints c where c.company_id = r.company_id and c.resource = r.resource
+            and c.lane = 'live' and c.full_scan_reason like '%mass-delete guard%')`
+    )
     return Number(rows[0]!["count"])
   }
 }

@@ -1,10 +1,11 @@
 /**
  * The warehouse's clock, set back (class K3).
  *
- * Promise: either the clock is ahead from the beginning and is set right once, or it is set back for a while and comes
- * right again. A step back is longer than the minute that the product takes for an ordinary correction. After healing the
- * clock is right; rows and checkpoints may still be stamped in its future. Not with webhooks: an event that comes while
- * the clock is behind, and still waits when it is right again, is compared with reads of the earlier clock.
+ * Promise: either the clock is ahead from the beginning and is corrected once, or it is set back for a while and then
+ * corrected. A step back is longer than the minute that the product accepts as an ordinary correction. After healing
+ * the clock is right, but rows and checkpoints may still have stamps in its future. Not with webhooks: an event may
+ * arrive while the clock is behind and be pending after the correction. It would then be compared with reads of the
+ * earlier clock.
  */
 import { chance } from "../kernel/Chance.ts"
 import type { Kernel } from "../kernel/Kernel.ts"

@@ -1,10 +1,10 @@
 /**
- * The network for processes that write, and a source that is as careless with writes as sources are.
+ * The simulated network of processes that write, and a source that handles writes carelessly.
  *
- * Promise: a write leaves, arrives, is worked on and is answered, each at its own time; while it is on its way or being
- * worked on, its key is nowhere else in the hands of chance, so that a key that was given up is not done later by a
- * request that got lost: nobody could guard against that. What was sent, answered and done stands in the journal, told
- * by the source's own history and never by what the engine believes.
+ * Promise: a write leaves, arrives, is processed and is answered, each at its own time. While it is on its way or
+ * processed, no other fault concerns its key. So a key that was given up is not processed later by a lost request,
+ * which no program could guard against. The journal has what was sent, answered and done, by the source's own history
+ * and never by the engine's state.
  */
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -22,7 +22,7 @@ import type { PushPlan, WriteFault } from "../PushPlan.ts"
 import { type Attempt, bodyOf, Network, type NetworkFaults, responseOf, type Sent, sentOf } from "./Network.ts"
 import { basePath, origin, type Source } from "./Source.ts"
 
-/** A write, as it left a process, and what came back. */
+/** A write that left a process, and its answer. */
 export interface Sending {
   readonly number: number
   readonly owner: string
@@ -35,12 +35,12 @@ export interface Sending {
   readonly body: string | null
   readonly at: number
   endedAt: number | null
-  /** What the process got to see; null when it saw no whole answer. */
+  /** The status that the process received; null when it received no whole answer. */
   status: number | null
   answer: string | null
 }
 
-/** What a write has changed at the source. */
+/** The changes of a write at the source. */
 export interface Done {
   readonly at: number
   readonly sending: Sending
@@ -62,7 +62,7 @@ interface Kept {
 
 interface Spoilt {
   readonly at: number
-  /** What the source works on in its place; the others fail for a moment. */
+  /** The items that fail temporarily, by their index. The source processes the body without those that are not done. */
   readonly failing: ReadonlyMap<number, { readonly status: number; readonly isDone: boolean }>
 }
 
@@ -70,13 +70,13 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 const hour = 3_600_000_000
 const memory = 24 * hour
-/** A proxy's copy comes so long after the first sending at most: the source remembers the key. */
+/** The maximum time between the first sending and a proxy's copy: the source still remembers the key. */
 const copiesUntil = 20 * hour
 
 const envelope = (code: string, field?: string) =>
   JSON.stringify({ error: { code, message: "a fault of the simulation", ...(field === undefined ? {} : { field }) } })
 
-/** A record that spoils its batch says so in its key. */
+/** The key of a record that spoils its batch begins with `poison`. */
 export const isPoison = (externalid: unknown): boolean =>
   typeof externalid === "string" && externalid.startsWith("poison")
 
@@ -102,17 +102,17 @@ export class WriteNetwork extends Network {
   readonly sendings: Array<Sending> = []
   readonly effects: Array<Done> = []
   readonly reads: Array<Read> = []
-  /** A write leaves: the moment to look what stands in the ledger. */
+  /** A write leaves: the moment to read the ledger. */
   sending: (sending: Sending) => void = () => {}
-  /** A write was worked on. */
+  /** A write was processed. */
   done: (effect: Done) => void = () => {}
   /** A read was answered. */
   read: (read: Read) => void = () => {}
-  /** Writes by key that are on their way or being worked on. */
+  /** Number of writes that are on their way or processed, by key. */
   private readonly busy = new Map<string, number>()
-  /** Keys of what is being worked on. */
+  /** Keys of writes that are being processed. */
   private readonly working = new Set<string>()
-  /** Writes that came so far as to be worked on. */
+  /** Writes whose processing has begun. */
   private readonly begun = new Set<number>()
   private readonly firstSent = new Map<string, number>()
   private readonly stored = new Map<string, Kept>()
@@ -301,7 +301,7 @@ export class WriteNetwork extends Network {
       : this.luck.skewed(500, 20_000)
   }
 
-  // -- the way there ------------------------------------------------------------------------------------------------------
+  // -- from the process to the source -------------------------------------------------------------------------------------
 
   private depart(sending: Sending, asked: Request, way: number, work: number, answered: (sent: Sent) => void): void {
     const { key } = sending
@@ -316,14 +316,14 @@ export class WriteNetwork extends Network {
     })
   }
 
-  /** A proxy that got no answer, or thinks so, sends it again. */
+  /** A proxy that got no answer, or assumes so, sends the write again. */
   private copy(sending: Sending, asked: Request): void {
     const { world, luck } = this
     for (let times = luck.integer(1, 2); times > 0; times--) {
       const late = luck.chance(0.6) ? luck.skewed(100, 2_000_000) : luck.skewed(1_000_000, 12 * hour)
       const at = Math.min(world.now + late, this.firstSent.get(sending.key)! + copiesUntil)
       world.at(at, null, () => {
-        // What was not done by the first is not done by its copy: it never came so far.
+        // If the first write was not processed, its copy is not processed either.
         if (!this.begun.has(sending.number)) return
         this.fire("proxy", (this.busy.get(sending.key) ?? 0) > 0 ? "U4 same key at once" : "U4 sent again late")
         this.arrive(sending, asked, this.workTime(), () => {})
@@ -331,7 +331,7 @@ export class WriteNetwork extends Network {
     }
   }
 
-  /** At the source: refused at the door, or worked on for a while with the key marked as running. */
+  /** At the source: rejected at once, or processed for a while with the key marked as running. */
   private arrive(sending: Sending, asked: Request, work: number, answered: (sent: Sent) => void): void {
     const refused = this.refused(sending)
     if (refused !== null) return answered(refused)
@@ -387,9 +387,9 @@ export class WriteNetwork extends Network {
     return sentOf(answer)
   }
 
-  // -- what the source refuses or does its own way ------------------------------------------------------------------------
+  // -- rejections and variations of the source ----------------------------------------------------------------------------
 
-  /** What is refused before any work, each time alike; null lets it through. */
+  /** The answer that rejects a write before any work, the same each time; null lets it through. */
   private refused({ path, body }: Sending): Sent | null {
     const { noBatch, batchMax, poison } = this.plan.pushing
     const isBatch = path.endsWith("/batch")
@@ -412,7 +412,7 @@ export class WriteNetwork extends Network {
       : this.made(500, envelope("server_error"))
   }
 
-  /** Which records of a batch fail for a moment: the same whenever the key comes. */
+  /** The records of a batch that fail temporarily: the same ones for the same key. */
   private failingOf(sending: Sending): Spoilt["failing"] {
     const { key, path, body } = sending
     const known = this.spoilt.get(key)
@@ -438,7 +438,7 @@ export class WriteNetwork extends Network {
     return { ...asked, body: encoder.encode(print(left)) }
   }
 
-  /** The answer with the places of what was sent, and the failures in it. */
+  /** The answer with the places of the sent items, and the failures in it. */
   private withFailing(sending: Sending, sent: Sent): Sent {
     const failing = this.failingOf(sending)
     if (failing.size === 0 || sent.status !== 207) return sent
@@ -457,7 +457,7 @@ export class WriteNetwork extends Network {
     return this.made(207, print({ results }))
   }
 
-  /** A 207 that is told badly: what it says is true, but it does not say all, or says it twice. */
+  /** A malformed 207: everything in it is true, but items are missing or doubled. */
   private mangled(sent: Sent): Sent {
     if (sent.status !== 207) return sent
     const { luck } = this
@@ -543,13 +543,13 @@ const pathOf = (url: URL): string => {
   return target.startsWith(basePath) ? target.slice(basePath.length) : target
 }
 
-/** The records that a body carries, a single one too. */
+/** The records of a body, also of a single one. */
 export const itemsOf = (body: string): ReadonlyArray<Readonly<Record<string, unknown>>> => {
   const parsed = parseExactly(body)
   return (Array.isArray(parsed) ? parsed : [parsed]).filter(isObject)
 }
 
-/** Whether the answer to a read is one of the source, and none of those that a proxy makes. */
+/** Whether the answer to a read is from the source, not from a proxy. */
 const isOfSource = ({ body }: Sent): boolean => {
   try {
     const parsed = parseExactly(decoder.decode(body))

@@ -1,9 +1,9 @@
 /**
- * The people who work with the source.
+ * The people who write at the source.
  *
- * Promise: most ids are written once, because a record that is written again heals a loss and hides it; after the last
- * write nothing touches anything. Every odd thing that a seed allows is done through the server's own control plane, and
- * what cannot come over by a cursor is noted: that alone may be mended by a full scan.
+ * Promise: most ids are written once, because a second write repairs a loss and hides it. After the last write nothing
+ * changes. Every odd change that a seed allows uses the server's own control plane. Changes that no cursor can bring
+ * are recorded: only these may be repaired by a full scan.
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import type { Field } from "../../../src/catalogue/Field.ts"
@@ -20,10 +20,10 @@ import type { Source } from "./Source.ts"
 interface Known {
   readonly id: number
   stamp: number
-  /** Never written again. */
+  /** Whether it is never written again. */
   readonly once: boolean
   gone: boolean
-  /** The parent's id, where children are read with their parents. */
+  /** The parent's id, if children are read with their parents. */
   parent: number | null
 }
 
@@ -59,26 +59,26 @@ export class Writers {
   /** Whether decimals are number tokens. */
   private readonly tokens: boolean
   private stopped = false
-  /** Ids that only a full scan can bring over. */
+  /** Ids that only a full scan can bring. */
   readonly excused = new Set<string>()
-  /** Ids that were removed while no event told of it: webhooks alone cannot bring that. */
+  /** Ids that were removed without an event: webhooks alone cannot bring that. */
   readonly unheard = new Set<string>()
-  /** Ids whose present value does not fit. */
+  /** Ids whose current value cannot be landed. */
   readonly odd = new Set<string>()
-  /** Ids whose records can be listed and never read. */
+  /** Ids of records that can be listed but never read. */
   readonly poison = new Set<string>()
-  /** Whether a record's version went back: only a person can say that this is right. */
+  /** Whether a record's version went back: an operator must accept it. */
   wentBack = false
-  /** Companies and resources whose checkpoint says that a field is ignored. */
+  /** Companies and resources whose checkpoint has an ignored field. */
   readonly ignoring = new Set<string>()
   /** Whether the source was restored from a backup. */
   wasRestored = false
-  /** Chance of the classes that came later. */
+  /** Random numbers of the classes that were added later. */
   private readonly later: Chance
   private readonly restoring: Chance
   private readonly configuring: Chance
   private readonly shown = new Set<Known>()
-  /** Chance for what only webhooks meet; null without them. */
+  /** Random numbers for webhooks; null without them. */
   private readonly hooks: Chance | null
   /** Ids that became visible later than the bound allows. */
   readonly overBound = new Set<string>()
@@ -112,7 +112,7 @@ export class Writers {
     return table
   }
 
-  /** What is there before anything runs, and everything that will be written. */
+  /** Creates the records that exist before anything runs, and schedules everything that will be written. */
   begin(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): void {
     const { chance, drawn, kernel } = this
     for (const { company, resource } of subjects) {
@@ -201,13 +201,13 @@ export class Writers {
     }
   }
 
-  /** The version of a record goes back: its values are others, and its stamp is older than one that was shown. */
+  /** The version of a record goes back: it has other values, and its stamp is older than one that was shown. */
   private goBack(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): void {
     const { later } = this
     const stamped = subjects.filter(({ resource }) => resource.modifiedSince && resource.path !== family[0])
     if (this.stopped || stamped.length === 0) return
     const { company, resource } = later.pick(stamped)
-    // Never written by anybody else: a newer version would be one more change like any other.
+    // Only records that are written once: a newer version would be a change like any other.
     const those = this.table(company, resource).filter(({ once, gone, stamp }) => once && !gone && stamp > 0)
     if (those.length === 0) return
     const one = later.pick(those)
@@ -221,7 +221,7 @@ export class Writers {
     this.put(company, resource, [this.record(resource, one.id, {}, later)], [one], at)
   }
 
-  /** A field that is ignored changes, and nothing else: the record keeps its stamp. */
+  /** Changes an ignored field and nothing else: the record keeps its stamp. */
   private changeIgnored(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): void {
     const { configuring } = this
     if (this.stopped) return
@@ -239,7 +239,7 @@ export class Writers {
     if (version === undefined || version.stamp === null || this.odd.has(key)) return
     this.fired("G1 an ignored field changed")
     this.trace.event(this.kernel.now, "source", `changes ${field.name} of ${resource.path} ${id} alone`)
-    // No cursor shows it, and none has to: whoever reads the field again reads every record.
+    // No cursor shows it, and none has to: a process that reads the field again reads every record.
     this.overBound.add(key)
     const values = { ...version.values, [field.name]: String(configuring.integer(0, 99)) }
     const { extra, custom } = version
@@ -247,8 +247,9 @@ export class Writers {
   }
 
   /**
-   * Backs the whole source up; answers how to restore it. Restored, records are as they were, with their stamps of then;
-   * records of later are gone, and their ids are given again. Nothing of this has an event or a new stamp.
+   * Backs up the whole source. Returns a function that restores it. After the restore, records are as they were, with
+   * their old stamps. Later records are gone, and their ids are used again. Nothing of this has an event or a new
+   * stamp.
    */
   private backUp(subjects: ReadonlyArray<{ readonly company: number; readonly resource: Resource }>): () => void {
     const { store } = this.source.core.world
@@ -280,7 +281,7 @@ export class Writers {
           for (const id of affected) {
             const version = versions.get(id)
             if (version === undefined) {
-              this.fired("S14 a record of later is gone")
+              this.fired("S14 a later record is gone")
               store.remove(table, id)
               continue
             }
@@ -308,7 +309,7 @@ export class Writers {
     this.stopped = true
   }
 
-  /** Writes a record of which nobody hears. Answers what is to be called once somebody was told that there is something. */
+  /** Writes a record without an event. Returns a function to call when an event reported the record. */
   writeSilently(company: number, resource: Resource): (() => void) | null {
     if (this.stopped || this.isChild(resource)) return null
     const one = this.fresh(company, resource, true)
@@ -339,7 +340,7 @@ export class Writers {
       one.gone = true
       this.fired("S11 removed")
       this.trace.event(this.kernel.now, "source", `removes ${resource.path} ${one.id}`)
-      // Whoever hears of it cannot count on having heard: it stays excused.
+      // A process cannot rely on the event: the id stays excused.
       this.source.remove(company, resource.path, one.id, drawn.on.has("W4"))
       const key = keyOf(company, resource.path, String(one.id))
       const earlier = this.source.earlier.get(key)
@@ -373,7 +374,8 @@ export class Writers {
       const one = this.fresh(company, resource, true)
       const at = this.kernel.now - drawn.overlap - chance.skewed(200_000_000, 3_000_000_000)
       const record = this.record(resource, one.id)
-      // The stamp of a record that the warehouse may have would go back: that is S18, which only a person can settle.
+      // The stamp of a record that the warehouse may have would go back: that is S18, which only an operator can
+      // accept.
       if (this.isLater(company, resource, [one], at)) return this.put(company, resource, [record], [one])
       this.fired("S7x late beyond the bound")
       this.excused.add(keyOf(company, resource.path, String(one.id)))
@@ -392,7 +394,7 @@ export class Writers {
   /** A stamp in the past, within the bound and after `least`; null when there is none. */
   private past(least: number): number | null {
     const most = this.drawn.overlap * 0.8
-    // Most are hardly late; one that is late by much is stamped before many a cursor.
+    // Half of the stamps are mostly a little late. The others may be stamped before several cursors.
     const by = this.chance.chance(0.5) ? this.chance.skewed(1000, most) : Math.round(this.chance.next() * most)
     const stamp = this.kernel.now - by
     if (stamp <= least) return null
@@ -404,7 +406,7 @@ export class Writers {
     return this.drawn.on.has("CH") && parent !== null && this.drawn.resources.includes(parent.resource)
   }
 
-  /** A parent that is there; a new one when there is none. */
+  /** An existing parent; a new one when there is none. */
   private parentFor(company: number, resource: Resource): number | null {
     if (!this.isChild(resource)) return null
     const parent = serviceV2.resources.get(resource.parent!.resource)!
@@ -415,14 +417,14 @@ export class Writers {
     return made.id
   }
 
-  /** What changes a child changes its parent, in the same instant. */
+  /** A change of a child also changes its parent, at the same instant. */
   private touch(company: number, resource: Resource, children: ReadonlyArray<Known>): void {
     if (!this.isChild(resource)) return
     const parent = serviceV2.resources.get(resource.parent!.resource)!
     const ids = new Set(children.map((child) => child.parent))
     const parents = this.table(company, parent).filter(({ id }) => ids.has(id))
     this.fired("CH child changed")
-    // A parent that did not fit is written anew as one that does.
+    // A parent with a bad value is written anew with a good one.
     for (const { id } of parents) this.odd.delete(keyOf(company, parent.path, String(id)))
     this.put(
       company,
@@ -436,9 +438,9 @@ export class Writers {
     const one: Known = { id: this.next++, stamp: 0, once, gone: false, parent: this.parentFor(company, resource) }
     this.table(company, resource).push(one)
     if (this.wasRestored) {
-      // Its stamp is later than that of any record that had the id before.
+      // Its stamp is later than that of any earlier record with the id.
       const key = keyOf(company, resource.path, String(one.id))
-      if (this.excused.delete(key)) this.fired("S14 an id was given again")
+      if (this.excused.delete(key)) this.fired("S14 an id was used again")
       this.overBound.delete(key)
     }
     return one
@@ -456,15 +458,15 @@ export class Writers {
     )
   }
 
-  /** A company has some records from its beginning: whether the numbers of new ones are of these, changed after `at`. */
+  /** Each company has some records from the beginning. Whether new records have ids of these, changed after `at`. */
   private isLater(company: number, resource: Resource, made: ReadonlyArray<Known>, at: number): boolean {
     const ids = new Set(made.map(({ id }) => String(id)))
     return this.source.history(company, resource.path).some(({ id, stamp }) => ids.has(id) && (stamp ?? 0) >= at)
   }
 
   private createOdd(company: number, resource: Resource): void {
-    // A text that no database can hold: whoever lands it has to set it aside.
-    // Not in a key: records that refer to it would show it too.
+    // A text that no database can hold: it must go to quarantine. Not in a key: records that refer to it would show it
+    // too.
     const field = resource.fields.findLast(
       ({ name, type, reference, values }) =>
         name !== "externalid" &&
@@ -482,7 +484,7 @@ export class Writers {
     if (this.chance.chance(0.6)) {
       this.kernel.after(this.chance.integer(1, 40) * 1_000_000, null, () => {
         if (this.stopped || one.gone) return
-        this.fired("S13 mended")
+        this.fired("S13 repaired")
         this.odd.delete(key)
         this.put(company, resource, [this.record(resource, one.id)], [one])
       })
@@ -517,7 +519,7 @@ export class Writers {
     this.touch(company, resource, known)
   }
 
-  /** Some new records cannot be read by their numbers for a while, and a few never. */
+  /** Makes some new records unreadable by id for a while, and a few for ever. */
   private hide(company: number, resource: Resource, known: ReadonlyArray<Known>): void {
     const { drawn, hooks, kernel } = this
     if (hooks === null || this.stopped) return
@@ -537,8 +539,8 @@ export class Writers {
   }
 
   /**
-   * Some records are shown for a while as they were before they are changed now, to whoever reads them by their numbers. An
-   * event tells by its time of change that this is not what it announced.
+   * Shows some records for a while in their previous version, to reads by id. The event's time of change shows that
+   * this is not the announced version.
    */
   private lag(company: number, resource: Resource, known: ReadonlyArray<Known>): void {
     const { drawn, hooks, kernel } = this
@@ -553,7 +555,7 @@ export class Writers {
     }
   }
 
-  /** Late visibility is claimed as far as the overlap reaches; most deliveries take a few seconds. */
+  /** How late a record may become visible: as far as the overlap reaches. Most deliveries take a few seconds. */
   private lateness(hooks: Chance): number {
     return hooks.skewed(1_000_000, Math.min(this.drawn.overlap * 0.8, 40_000_000))
   }
@@ -592,7 +594,7 @@ export class Writers {
           type.scale === 0 ? "" : `.${String(chance.integer(0, 10 ** type.scale - 1)).padStart(type.scale, "0")}`
         const sign = chance.chance(0.2) ? "-" : ""
         const numeral = `${sign}${chance.pick([0, chance.integer(0, 99), 90071992547409, type.scale > 5 ? 7 : 900719925474099])}${digits}`
-        // The API sends decimals as strings; a number token is an odd way, and must be kept digit by digit too.
+        // The API sends decimals as strings. A number token is unusual, and must be kept digit by digit too.
         return !this.tokens ? `"${numeral}"` : numeral
       }
       case "boolean":

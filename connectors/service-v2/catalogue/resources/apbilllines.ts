@@ -1,9 +1,9 @@
 /**
  * Coding lines of vendor bills: APBILLLINES-01..21, write shape WRITE-17..20. No cancel, entrydate or lastchangedate.
  *
- * glaccount holds 20 characters in the record and 60 in the write shape; what was sent is shown unclipped (I-23).
- * glcategoryid is called id-only beside a glcategory, and is read as a pair (I-24). The target of invreceiveid is not
- * built: stored as given (I-29). description cannot be written (APBILLLINES-18).
+ * glaccount has 20 characters in the record and 60 in the write shape; answers show the text as it was sent (I-23). The
+ * documents call glcategoryid id-only beside a glcategory; it is read as a pair (I-24). The target of invreceiveid is
+ * not in the catalogue: the value is stored as given (I-29). description cannot be written (APBILLLINES-18).
  */
 import { externalid, id, integer, money, number, pair, ref, string } from "../fields.ts"
 import { exact, partial, resource, write } from "../resource.ts"
@@ -30,8 +30,8 @@ export const apbilllines = resource({
     number("curratenumber", { dp: 10 }),
     externalid()
   ],
-  // No parent: a line changes its bill (WRITE-19), but lists offer no filter by bill (APBILLLINES-17); a job is not
-  // changed by what is coded to it.
+  // No parent: a line changes its bill (WRITE-19), but lists have no filter by bill (APBILLLINES-17). A job does not
+  // change with its coding lines.
   filters: [exact("jobid"), partial("description")],
   create: [
     write(ref("apbillid", "apbills"), { required: true, note: "must be an UNPOSTED bill" }),
@@ -43,6 +43,6 @@ export const apbilllines = resource({
     write(ref("costcodeid", "costcodes")),
     write(externalid())
   ],
-  // The bill after the write: its total, what of it is coded, and what is not (WRITE-19, I-05).
+  // The bill after the write: its total, the coded amount and the rest (WRITE-19, I-05).
   answers: ["billtotal", "distributed", "undistributed"]
 })

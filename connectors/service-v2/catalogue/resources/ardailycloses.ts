@@ -37,6 +37,6 @@ export const ardailycloses = resource({
     cancel(),
     externalid()
   ],
-  // No parent: closing a day does not change the location that it is closed for (ARDAILYCLOSES-02).
+  // No parent: closing a day does not change its location (ARDAILYCLOSES-02).
   filters: [exact("inventorylocationid")]
 })

@@ -1,6 +1,6 @@
 /**
- * Categories of fixed assets: ASSETCATEGORIES-01..13. It has lastchangedate, and its row offers no modifiedsince
- * (I-03). name is no unique key; fixed assets find their category by it.
+ * Categories of fixed assets: ASSETCATEGORIES-01..13. It has lastchangedate, but its row offers no modifiedsince
+ * (I-03). name is not a unique key; fixed assets refer to their category by it.
  */
 import { cancel, entrydate, externalid, id, lastchangedate, pair, string } from "../fields.ts"
 import { partial, resource } from "../resource.ts"

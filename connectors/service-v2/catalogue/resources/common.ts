@@ -1,4 +1,4 @@
-/** What every resource has whose fields the documents do not show (decisions L2 and L4). */
+/** Fields of the resources whose fields the documents do not show (decisions L2 and L4). */
 import { cancel, entrydate, externalid, lastchangedate } from "../fields.ts"
 import type { Field } from "../fields.ts"
 

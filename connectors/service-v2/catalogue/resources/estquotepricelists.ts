@@ -1,6 +1,6 @@
 /**
- * Price lists of estimating quotes: ESTQUOTEPRICELISTS-01..25. The targets of stdsizeid and point2id are not built:
- * stored as given (I-29).
+ * Price lists of estimating quotes: ESTQUOTEPRICELISTS-01..25. The targets of stdsizeid and point2id are not in the
+ * catalogue: the values are stored as given (I-29).
  */
 import {
   cancel,

@@ -31,7 +31,7 @@ export const gltransactions = resource({
     write(transactiondate, { note: "default today" }),
     write(description),
     write(externalid()),
-    // Not marked required: a set without lines is one of fewer than two, and its own code says so (RULE-02).
+    // Not marked required: a set without lines has fewer than two, and RULE-02 has its own code for that.
     write(list("lines", []), {
       note: "at least two lines whose amounts sum to zero",
       lines: lines.map((field) =>

@@ -1,6 +1,6 @@
 /**
- * Inventory transfers: named by RES-01, fields inferred (L4). A transfer has two companies instead of one that owns it,
- * and is visible to both.
+ * Inventory transfers: named by RES-01, fields inferred (L4). A transfer belongs to two companies and is visible to
+ * both.
  */
 import { date, id, integer, pair, qty } from "../fields.ts"
 import { exact, resource } from "../resource.ts"

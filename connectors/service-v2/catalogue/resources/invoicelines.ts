@@ -1,10 +1,11 @@
 /**
  * Invoice lines: INVOICELINES-01..65, write shape WRITE-07..09.
  *
- * The record says qty, priceach, taxflag; the write shape says quantity, price, taxable (INVOICELINES-62, I-06). There
- * is no cancel field (INVOICELINES-57). discount_percent and discountpercent are two fields (X-17). The targets of
+ * The record has qty, priceach, taxflag; the write shape has quantity, price, taxable (INVOICELINES-62, I-06). There is
+ * no cancel field (INVOICELINES-57). discount_percent and discountpercent are two fields (X-17). The targets of
  * itemoptionid, itemoptiongroupid, pricelevelid, worksubtypeid, returndetailid, discountid, itempricespecialdetailid,
- * taxflagid, taxflag2id, taxflag3id, arserviceorder_timeid and assetid are not built: stored as given (I-29).
+ * taxflagid, taxflag2id, taxflag3id, arserviceorder_timeid and assetid are not in the catalogue: the values are stored
+ * as given (I-29).
  */
 import {
   boolean,
@@ -28,7 +29,7 @@ import type { WriteField } from "../resource.ts"
 
 const notResolved = "id of a record that this catalogue does not hold; stored as given"
 
-/** The fields that a line has wherever it is written: alone, in a batch, or inside an invoice. */
+/** The fields of a line in every write: alone, in a batch, or inside an invoice. */
 export const invoiceLineWrite: ReadonlyArray<WriteField> = [
   write(ref("itemid", "items"), { note: "omit for a non-stock line and send description" }),
   write(string("description", 255), { note: "defaults to the item description" }),

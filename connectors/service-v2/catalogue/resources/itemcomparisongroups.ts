@@ -1,5 +1,5 @@
 /**
- * Item comparison groups: ITEMCOMPARISONGROUPS-01..09. It has lastchangedate, and its row offers no modifiedsince
+ * Item comparison groups: ITEMCOMPARISONGROUPS-01..09. It has lastchangedate, but its row offers no modifiedsince
  * (I-03).
  */
 import { boolean, cancel, externalid, id, lastchangedate, string } from "../fields.ts"

@@ -1,4 +1,4 @@
-/** Items sold: inferred (L2) from the references by sku. Creation is capped. */
+/** Items for sale: inferred (L2) from the references by sku. Creation is capped. */
 import { boolean, id, money, pair, string } from "../fields.ts"
 import { exact, partial, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"

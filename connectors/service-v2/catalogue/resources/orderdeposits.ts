@@ -1,8 +1,9 @@
 /**
  * Deposits against an order: ORDERDEPOSITS-01..34, write shape WRITE-15..16.
  *
- * payment_method is an integer although its text speaks of a method text (X-14, I-21). The posting date of the write
- * shape has no field of its own (I-06). bankdepositid, cctransactionid and ccterminalid are read-only here (X-19).
+ * payment_method is an integer, although its description mentions a method text (X-14, I-21). The posting date of the
+ * write shape has no field of its own (I-06). bankdepositid, cctransactionid and ccterminalid are read-only here
+ * (X-19).
  */
 import {
   cancel,

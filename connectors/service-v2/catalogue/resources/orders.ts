@@ -1,8 +1,8 @@
 /**
  * Sales, service and rental orders, and quotes: named by RES-09, states documented, fields inferred (L2, K-01, K-02).
  *
- * lines is shown with the record and written only on create; afterwards lines are changed as orderlines. Every change
- * of a line changes its order too, so that modifiedsince brings both (A-19).
+ * lines is part of the record and written only on create; afterwards lines are changed as orderlines. Every change of a
+ * line changes its order too, so that modifiedsince returns both (A-19).
  */
 import { date, externalid, id, integer, list, money, pair, qty, ref, string, words } from "../fields.ts"
 import { exact, resource, write } from "../resource.ts"
@@ -24,7 +24,7 @@ const ordertype = string("ordertype", 20, {
 const status = string("status", 20, {
   values: words({
     quote: "not an order yet; wins over ordertype",
-    unconfirmed: "taken, not confirmed",
+    unconfirmed: "received, not confirmed",
     open: "inventory is committed",
     partial: "shipped or billed in part",
     billed: "billed in full"

@@ -2,8 +2,9 @@
  * Payments applied to invoices: PAYMENTS-01..54, write shapes WRITE-10..14.
  *
  * lastchangedate is not a field, so that there is no modifiedsince (PAYMENTS-47, PAYMENTS-49). The targets of
- * bankdepositid, cctransactionid, ccterminalid, extuserid, feeapbillid and writeoffreasonid are not built: stored as
- * given (I-29). datereceivedandvoucherid is read as integer, pendingarachbankrecdatereceived as string (PAYMENTS-43..44).
+ * bankdepositid, cctransactionid, ccterminalid, extuserid, feeapbillid and writeoffreasonid are not in the catalogue:
+ * the values are stored as given (I-29). datereceivedandvoucherid is read as integer, pendingarachbankrecdatereceived
+ * as string (PAYMENTS-43..44).
  */
 import {
   boolean,
@@ -24,7 +25,7 @@ import { exact, resource, write } from "../resource.ts"
 
 const notResolved = "id of a record that this catalogue does not hold; stored as given"
 
-/** Payment methods; the list of refund_paymeth is taken to be the same (F-16). */
+/** Payment methods; the list of refund_paymeth is assumed to be the same (F-16). */
 export const paymentMethods = values({
   0: "on account or unset",
   1: "cash",
@@ -97,8 +98,8 @@ export const payments = resource({
     externalid()
   ],
   filters: [exact("customerid", "inventorylocationid", "invoiceid")],
-  // A payment that is made or cancelled changes what is paid on its invoice (WRITE-12, I-05, I-18). PATCH changes the
-  // method and the reference alone (WRITE-13), and bank reconciliation its own dates: those only a full scan finds.
+  // A payment that is created or cancelled changes the paid amount of its invoice (WRITE-12, I-05, I-18). PATCH changes
+  // only the method and the reference (WRITE-13), and bank reconciliation its own dates: only a full scan finds those.
   parent: { resource: "invoices", field: "invoiceid" },
   create: [
     write(ref("invoiceid", "invoices"), { required: true, note: "must be a POSTED invoice" }),
@@ -109,7 +110,7 @@ export const payments = resource({
     write(externalid())
   ],
   update: [reference, method, write(externalid())],
-  // What is paid on the invoice after the write (WRITE-12, I-05).
+  // The paid amount of the invoice after the write (WRITE-12, I-05).
   answers: ["invoicepaid"],
   specials: [{ method: "GET", name: "receipt", scope: "payments:read", purpose: "the receipt of a payment" }]
 })

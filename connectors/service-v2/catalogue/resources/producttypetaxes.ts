@@ -1,4 +1,4 @@
-/** Taxes on product types. It has lastchangedate, and its row offers no modifiedsince (I-03). */
+/** Taxes on product types. It has lastchangedate, but its row offers no modifiedsince (I-03). */
 import { cancel, entrydate, externalid, id, lastchangedate, number, pair, string, text } from "../fields.ts"
 import { partial, resource } from "../resource.ts"
 

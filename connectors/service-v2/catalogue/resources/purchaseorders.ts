@@ -1,6 +1,6 @@
 /**
- * Purchase orders: inferred (L4). While complete is true nothing but complete=false passes a PATCH (STATE-14, X-20).
- * lines is shown with the record and written only on create; afterwards lines are changed as purchaseorderlines.
+ * Purchase orders: inferred (L4). While complete is true, PATCH accepts only complete=false (STATE-14, X-20). lines is
+ * part of the record and written only on create; afterwards lines are changed as purchaseorderlines.
  */
 import { boolean, date, externalid, id, integer, list, money, pair, qty, string } from "../fields.ts"
 import { exact, resource, write } from "../resource.ts"

@@ -35,6 +35,6 @@ export const rmareturns = resource({
   ],
   filters: [exact("invoiceid")],
   // A return credits its invoice (total_credit, RMARETURNS-14, beside the pair of RMARETURNS-15) and shows its number.
-  // That the invoice changes then is likely and not documented; I-26 knows no side effects.
+  // That the invoice changes then is likely, but not documented; I-26 has no side effects.
   parent: { resource: "invoices", field: "invoiceid" }
 })

@@ -1,4 +1,4 @@
-/** What was shipped per order line: named by RES-12, fields inferred from the shipment write shape (L2). */
+/** Shipped quantities per order line: named by RES-12, fields inferred from the shipment write shape (L2). */
 import { id, qty, ref } from "../fields.ts"
 import { exact, resource } from "../resource.ts"
 import { commonFields } from "./common.ts"

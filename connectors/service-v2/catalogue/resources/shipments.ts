@@ -1,7 +1,8 @@
 /**
  * Shipments against an order: SHIPMENTS-01..21, write shapes WRITE-01..06.
  *
- * The record shows no lines: they are shipmentlines (SHIPMENTS-15). PATCH takes carrierserviceid only (I-11).
+ * The record does not contain its lines: they are shipmentlines (SHIPMENTS-15). PATCH accepts carrierserviceid only
+ * (I-11).
  */
 import { cancel, date, entrydate, externalid, id, lastchangedate, list, pair, qty, ref } from "../fields.ts"
 import { exact, resource, write } from "../resource.ts"

@@ -1,6 +1,6 @@
 /**
- * Reminders of project tasks: TEAMPROJECTREMINDERS-01..13. The row shows no U, while status moves from pending to done
- * by writing it: U is inferred (I-02).
+ * Reminders of project tasks: TEAMPROJECTREMINDERS-01..13. The row shows no U, but status moves from pending to done by
+ * a write: U is inferred (I-02).
  */
 import { boolean, cancel, date, entrydate, externalid, id, lastchangedate, pair, ref, string } from "../fields.ts"
 import { exact, resource } from "../resource.ts"

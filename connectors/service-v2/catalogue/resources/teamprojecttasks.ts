@@ -1,6 +1,6 @@
 /**
- * Tasks of a project: inferred (L3, L4) from teamprojecttaskid. Project, status and user are the pairs that the
- * documented recurring task has.
+ * Tasks of a project: inferred (L3, L4) from teamprojecttaskid. Project, status and user are the pairs of the
+ * documented recurring task.
  */
 import { date, id, pair, string } from "../fields.ts"
 import { exact, partial, resource } from "../resource.ts"

@@ -1,5 +1,5 @@
 /**
- * Order-from addresses of a vendor: VENDORORDERFROMS-01..22. It has lastchangedate, and its row offers no modifiedsince
+ * Order-from addresses of a vendor: VENDORORDERFROMS-01..22. It has lastchangedate, but its row offers no modifiedsince
  * (I-03).
  */
 import { cancel, entrydate, externalid, id, lastchangedate, pair, string } from "../fields.ts"
@@ -36,7 +36,7 @@ export const vendororderfroms = resource({
     externalid()
   ],
   filters: [exact("vendorid")],
-  // A vendor that gets another code changes the code that its addresses show (VENDORORDERFROMS-04, A-15). That a new
-  // address changes its vendor is likely and not documented.
+  // A new code of a vendor changes the code that its addresses show (VENDORORDERFROMS-04, A-15). That a new address
+  // changes its vendor is likely, but not documented.
   parent: { resource: "vendors", field: "vendorid" }
 })

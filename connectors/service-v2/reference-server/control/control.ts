@@ -1,8 +1,8 @@
 /**
- * The control plane: what a test or an operator may do to the server from outside the API (DESIGN 5.3).
+ * The control plane: what a test or an operator may do to the server beside the API (DESIGN 5.3).
  *
- * Promise: a call that cannot be done answers 400 with a sentence and changes nothing. Records go in verbatim: values,
- * number tokens, unknown fields and odd strings leave the API exactly as they came.
+ * Promise: an invalid call answers 400 with a message and changes nothing. Records are stored verbatim: the API returns
+ * values, number tokens, unknown fields and odd strings exactly as they were sent.
  */
 import { Buffer } from "node:buffer"
 import { runCycle, tellDeliveries, trust } from "../events/control.ts"
@@ -33,10 +33,10 @@ const answer = (status: number, body: string, type = json): Answer => ({
 
 const told = (value: unknown, status = 200): Answer => answer(status, JSON.stringify(value))
 
-/** What a call is given: the body of a PUT or POST, the query of a GET. */
+/** The input of a call: the body of a PUT or POST, the query of a GET. */
 interface Call {
   readonly world: World
-  /** What the server was started with. */
+  /** The options of the server's start. */
   readonly started: SeedOptions
   readonly given: Given
   readonly query: URLSearchParams
@@ -57,13 +57,13 @@ const reset = ({ world, started, given }: Call): Answer => {
 const readClock = ({ world }: Call): Answer =>
   told({ now: printInstant(world.clock.now()), manual: world.clock.isManual() })
 
-/** An answer that is known when something outside has answered. */
+/** An answer that waits for external work. */
 const later = (world: World, work: Promise<Answer>): Answer => ({
   ...told({}),
   pending: work.catch((error: unknown) => failed(world, error))
 })
 
-/** Moves the clock; what falls due on the way happens at its time. */
+/** Moves the clock; work that becomes due is done at its own time. */
 const setClock = (call: Call): Answer => {
   const { world, given } = call
   only(given, ["now", "advanceSeconds", "manual"])
@@ -253,12 +253,12 @@ export const control = (world: World, started: SeedOptions, request: Request): A
   const path = pathText.slice(1).split("/")
   const name = path[0] === "companies" && path.length === 2 ? "/companies/:id" : pathText
   const call = Object.hasOwn(calls, `${request.method} ${name}`) ? calls[`${request.method} ${name}`] : undefined
-  // Pages that a browser shows could otherwise reach a loopback port.
+  // Otherwise a page in a browser could reach a loopback port.
   if (request.headers["origin"] !== undefined) return told({ error: "the control plane answers no web pages" }, 400)
   if (call === undefined) return told({ error: `the control plane has no ${request.method} ${pathText}` }, 404)
   try {
     const query = new URLSearchParams(question < 0 ? "" : request.url.slice(question + 1))
-    // What is put in from here fires no events.
+    // Changes by the control plane fire no events.
     return world.events.silently(() => call({ world, started, given: readGiven(request), query, path }))
   } catch (error) {
     return failed(world, error)

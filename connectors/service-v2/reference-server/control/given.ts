@@ -1,8 +1,8 @@
-/** What a call of the control plane is given, and the sentences for what is wrong with it. */
+/** Checks of the input of control calls, with messages for invalid input. */
 import type { Table } from "../store/Table.ts"
 import type { World } from "../World.ts"
 
-/** A sentence for whoever called. */
+/** An error message for the caller. */
 export class ControlError extends Error {
   override readonly name = "ControlError"
 }
@@ -30,7 +30,7 @@ export const flag = (given: Given, name: string, absent: boolean): boolean => {
   return value
 }
 
-/** The number of a company, in a body or a query. */
+/** The company number of a body or a query. */
 export const companyOf = (company: unknown): number => {
   const number = typeof company === "string" ? Number(company) : company
   if (!Number.isSafeInteger(number) || Number(number) < 1) {
@@ -39,7 +39,7 @@ export const companyOf = (company: unknown): number => {
   return Number(number)
 }
 
-/** The table that a call names. */
+/** The table that a call selects. */
 export const tableOf = (world: World, company: unknown, resource: unknown): Table => {
   if (typeof resource !== "string" || !world.store.catalogue.resources.has(resource)) {
     throw new ControlError(`there is no resource ${String(resource)}`)

@@ -1,9 +1,9 @@
 /**
- * Puts versions straight into the store: no rules, no events.
+ * Direct writes of versions to the store: no rules, no events.
  *
- * Promise: fields are kept and shown as given: number tokens digit by digit, unknown fields, odd values, strings with
- * NUL or lone surrogates. What is not given of a record that exists stays as it was; of a new one it is empty. The
- * other half of a reference pair is filled in when it can be found.
+ * Promise: fields are stored and shown as given: number tokens digit by digit, unknown fields, odd values, strings with
+ * NUL or lone surrogates. Fields that are absent keep their values in an existing record, and are empty in a new one.
+ * The other half of a reference pair is filled in if it can be found.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { isObject, print, valueOf } from "../json.ts"
@@ -60,7 +60,7 @@ const putRecord = (store: Store, table: Table, company: number, given: Given, at
   })
 }
 
-/** Answers the records as stored. */
+/** Writes the records and returns them as stored. */
 export const putRecords = (world: World, given: Given): string => {
   only(given, ["company", "resource", "records", "at"])
   const company = companyOf(given["company"])

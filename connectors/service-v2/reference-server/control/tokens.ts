@@ -1,4 +1,7 @@
-/** Issues and revokes tokens, which the API itself cannot (AUTH-08, C-06). The text of a token is told once. */
+/**
+ * Issuing and revocation of tokens, which the API does not offer (AUTH-08, C-06). Only the answer that issues a token
+ * shows its text.
+ */
 import { tokenPrefix } from "../http/journal.ts"
 import { print } from "../json.ts"
 import { insert } from "../rules/records.ts"
@@ -19,7 +22,7 @@ const scopesOf = (world: World, given: unknown): ReadonlySet<string> => {
   return new Set(given as Array<string>)
 }
 
-/** The user with this login; a new one when the company has none. */
+/** The user with this login; created when the company has none. */
 const userOf = (world: World, company: number, login: string, active: boolean): number => {
   const [found] = world.store.table(company, "users").where("login", login)
   if (found !== undefined) return found.id

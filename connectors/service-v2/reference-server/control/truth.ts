@@ -1,8 +1,8 @@
 /**
- * What the server really holds, for whoever compares.
+ * The stored records and their history, for comparisons.
  *
- * Promise: a record here is the same text that a list shows. `/state` comes in the order of ids, cancelled ones
- * included, as of the moment of the call; `/history` in the order of commits, removals as `delete` with the last version.
+ * Promise: a record has the same text as in a list. `/state` is ordered by id, includes cancelled records and shows the
+ * time of the call. `/history` is ordered by commit, with a removal as `delete` and the last version.
  */
 import type { Change } from "../store/Store.ts"
 import { sharedCompany } from "../store/Store.ts"
@@ -10,7 +10,7 @@ import { printInstant } from "../time.ts"
 import type { World } from "../World.ts"
 import { companyOf, tableOf } from "./given.ts"
 
-/** Lines of one piece of an answer. */
+/** Lines per chunk of an answer. */
 const linesPerChunk = 500
 
 function* chunked(lines: Iterable<string>): Generator<string> {
@@ -24,7 +24,7 @@ function* chunked(lines: Iterable<string>): Generator<string> {
   if (chunk.length > 0) yield `${chunk.join("\n")}\n`
 }
 
-/** `?company=&resource=`, and `include=custom_fields` where a list is read with it. */
+/** Answers `?company=&resource=`, and `include=custom_fields` to compare with a list that has it. */
 export const readState = (world: World, query: URLSearchParams): Iterable<string> => {
   const table = tableOf(world, query.get("company"), query.get("resource"))
   const { renderer } = world
@@ -40,7 +40,7 @@ export const readState = (world: World, query: URLSearchParams): Iterable<string
   return chunked(lines())
 }
 
-/** `?company=&resource=`, both optional. */
+/** Answers `?company=&resource=`, both optional. */
 export const readHistory = (world: World, query: URLSearchParams): Iterable<string> => {
   const company = query.get("company") === null ? null : companyOf(query.get("company"))
   const resource = query.get("resource") === null ? null : tableOf(world, company ?? 1, query.get("resource")).resource

@@ -1,4 +1,4 @@
-/** The invoice on paper (J-04). */
+/** The printed invoice (J-04). */
 import type { Context } from "../rules/Rules.ts"
 import type { Version } from "../store/Table.ts"
 import { customerLines } from "./parties.ts"

@@ -1,4 +1,4 @@
-/** Names and addresses as documents print them. */
+/** Names and addresses for printed documents. */
 import type { Context } from "../rules/Rules.ts"
 import type { Value } from "../json.ts"
 import type { Version } from "../store/Table.ts"

@@ -1,13 +1,13 @@
 /**
- * Pages of documents on paper.
+ * PDF pages of printed documents.
  *
- * Promise: the same record gives the same bytes. The library is loaded when the first document is printed, so that
- * nothing else waits for it.
+ * Promise: the same record gives the same bytes. The library is loaded for the first document only, so that nothing
+ * else waits for it.
  */
 
 export type Document = PDFKit.PDFDocument
 
-/** What a page can show: the standard fonts hold Latin-1. */
+/** The text that a page can show: the standard fonts have Latin-1 only. */
 const printable = (text: string): string => text.replace(/[^\x20-\x7e\xa0-\xff]/gu, "?")
 
 export const say = (value: unknown): string =>
@@ -15,13 +15,13 @@ export const say = (value: unknown): string =>
 
 export interface PageOptions {
   readonly title: string
-  /** Width and height in points; letter when not said. */
+  /** Width and height in points; default: letter. */
   readonly size?: readonly [width: number, height: number]
-  /** When the record was last written, in microseconds: the document's own date. */
+  /** Time of the record's last write, in microseconds: the date of the document. */
   readonly at: number
 }
 
-/** Draws a document; `draw` begins on its first page. */
+/** Makes a document; `draw` begins on its first page. */
 export const pdf = async (options: PageOptions, draw: (document: Document) => void): Promise<Uint8Array> => {
   const { default: Pdf } = await import("pdfkit")
   const size = options.size === undefined ? "letter" : [...options.size]
@@ -40,7 +40,7 @@ export const pdf = async (options: PageOptions, draw: (document: Document) => vo
   return whole
 }
 
-/** A heading with the lines that stand below it. */
+/** Prints a heading and the lines below it. */
 export const heading = (document: Document, title: string, lines: ReadonlyArray<string>): void => {
   document.font("Helvetica-Bold").fontSize(18).text(printable(title))
   document.font("Helvetica").fontSize(10).moveDown(0.5)
@@ -54,7 +54,7 @@ export interface Column {
   readonly align?: "left" | "right"
 }
 
-/** Rows below their titles; pages follow as needed. */
+/** Prints rows below their titles; pages follow as needed. */
 export const table = (
   document: Document,
   columns: ReadonlyArray<Column>,

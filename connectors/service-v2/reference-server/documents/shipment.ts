@@ -1,11 +1,11 @@
-/** What goes with a shipment: the packing slip, which tells no prices, and a label for each carton (J-04). */
+/** The printed documents of a shipment: the packing slip, which shows no prices, and a label for each carton (J-04). */
 import type { Context } from "../rules/Rules.ts"
 import type { Package } from "../rules/packages.ts"
 import type { Version } from "../store/Table.ts"
 import { shiptoLines } from "./parties.ts"
 import { heading, pdf, say, table } from "./pdf.ts"
 
-/** A line of the shipment with the order line that it ships. */
+/** A line of the shipment with its order line. */
 export interface Shipped {
   readonly orderline: Version
   readonly quantity: string
@@ -44,7 +44,7 @@ export const packingSlipPdf = (
   })
 }
 
-/** Four by six inches, one carton on each page. */
+/** Four by six inches, one carton per page. */
 const label = [288, 432] as const
 
 export const boxLabelsPdf = (

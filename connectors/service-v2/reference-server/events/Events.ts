@@ -1,19 +1,19 @@
 /**
- * Subscriptions, their queues, and the cycle that delivers.
+ * Subscriptions, their queues, and the delivery cycle.
  *
- * Promise: an event is queued in the commit that fires it and sent strictly in order per subscription (DLV-05): nothing
- * behind an event that waits for its retry is sent (DLV-09), and after a failed attempt nothing more is sent to that
- * subscription until the next cycle, so that three attempts take three cycles and 24 of them two hours (DLV-08, DLV-10).
- * A cycle sends what was queued before it began. Cycles never overlap; subscriptions do not wait for each other.
+ * Promise: an event is queued in the commit that fires it and sent strictly in order per subscription (DLV-05). Events
+ * behind one that waits for its retry are not sent (DLV-09). After a failed attempt that subscription gets nothing more
+ * until the next cycle: three attempts take three cycles, and 24 of them two hours (DLV-08, DLV-10). A cycle sends what
+ * was queued before it began. Cycles never overlap; subscriptions do not wait for each other.
  *
- * | what happens | what becomes of the queue |
+ * | condition | effect on the queue |
  * |---|---|
- * | an attempt is acknowledged | the event is delivered; failcount is zero again |
+ * | an attempt is acknowledged | the event is delivered; failcount becomes zero |
  * | an attempt fails | the event waits; after the last attempt it is abandoned and the queue moves on |
  * | the receiver answers 410 | the event is abandoned, the subscription disabled, the rest dropped (H-21) |
  * | failures in a row reach the threshold | the subscription is disabled, the rest dropped (DLV-11) |
- * | the cycle meets a paused subscription, or one whose token is revoked or expired | dropped (H-19, H-05) |
- * | the token cannot read what the event shows | this event is dropped (H-03) |
+ * | the cycle finds a paused subscription, or one whose token is revoked or expired | dropped (H-19, H-05) |
+ * | the token cannot read the record of the event | this event is dropped (H-03) |
  */
 import { eventName, testEvent } from "../../catalogue/events.ts"
 import type { EventVerb } from "../../catalogue/events.ts"
@@ -39,7 +39,7 @@ const gone = 410
 
 const isValid = ({ revoked, expires }: Token, now: number): boolean => !revoked && (expires === null || now < expires)
 
-/** The parts of the server that deliveries need; the control plane changes the limits at any time. */
+/** The parts of the server that deliveries need; the control plane may change the limits at any time. */
 export interface DeliveryEnvironment {
   readonly clock: ServerClock
   readonly limits: Limits
@@ -49,7 +49,7 @@ export interface DeliveryEnvironment {
 
 export class Events {
   readonly log = new Log()
-  /** Certificates, as PEM, that deliveries trust beside the usual ones. */
+  /** Certificates, as PEM, that deliveries trust in addition to the usual ones. */
   trusted: ReadonlyArray<string> = []
   private readonly environment: DeliveryEnvironment
   private readonly network: Network
@@ -57,7 +57,7 @@ export class Events {
   private readonly closing = new AbortController()
   /** When the next cycle is due, in microseconds. */
   private due: number
-  /** Cycles that run or wait for their turn. */
+  /** Cycles that run or wait to run. */
   private running = 0
   private turn: Promise<unknown> = Promise.resolve()
   private fired = 0
@@ -77,7 +77,7 @@ export class Events {
     this.subscriptions.set(subscription.id, subscription)
   }
 
-  /** A subscription of a token; another token's is not there (H-04). */
+  /** A subscription of the token; subscriptions of other tokens are not found (H-04). */
   find(token: Token, id: number | null): Subscription | undefined {
     const found = id === null ? undefined : this.subscriptions.get(id)
     return found?.owner === token ? found : undefined
@@ -88,7 +88,7 @@ export class Events {
     return [...this.subscriptions.values()].filter(({ owner }) => owner === token)
   }
 
-  /** Runs `work`, whose commits fire nothing. */
+  /** Runs `work`; its commits fire no events. */
   silently<A>(work: () => A): A {
     const before = this.isSilent
     this.isSilent = true
@@ -99,7 +99,7 @@ export class Events {
     }
   }
 
-  /** Takes in a commit. */
+  /** Queues the events of a commit. */
   fire(changes: ReadonlyArray<Change>): void {
     if (this.isSilent) return
     const listening = [...this.subscriptions.values()].filter(isListening)
@@ -150,7 +150,7 @@ export class Events {
     event.settled = this.environment.clock.now()
   }
 
-  /** Sends a test event, past the queue and failcount (H-15). */
+  /** Sends a test event, without queue and failcount (H-15). */
   test(subscription: Subscription): Promise<Attempt> {
     const data = JSON.stringify({ webhookid: subscription.id, message: "test" })
     const { company } = subscription.owner
@@ -162,7 +162,7 @@ export class Events {
     })
   }
 
-  /** One attempt, with a time and a signature of its own (H-10). `judge` answers whether it abandons the event. */
+  /** Makes one attempt, with its own time and signature (H-10). `judge` returns whether it abandons the event. */
   private async attempt(
     subscription: Subscription,
     event: Waiting,
@@ -193,7 +193,7 @@ export class Events {
     return this.log.add({ subscriptionId, event, attempt, at, url, headers, outcome, delivered, abandoned })
   }
 
-  /** Runs one cycle now, when those before it are over; answers the attempts in the order in which they ended. */
+  /** Runs one cycle after all earlier ones; returns the attempts in the order in which they ended. */
   cycle(): Promise<ReadonlyArray<Attempt>> {
     return this.inTurn(() => this.deliver())
   }
@@ -216,7 +216,7 @@ export class Events {
   }
 
   private async drain(subscription: Subscription, attempts: Array<Attempt>): Promise<void> {
-    // What fires while the cycle runs waits for the next one: a receiver that writes back must not keep it going.
+    // Events fired during the cycle wait for the next one: a receiver that writes back must not prolong it.
     for (let left = subscription.queue.length; left > 0 && !this.closing.signal.aborted; left--) {
       const { owner } = subscription
       if (!isListening(subscription) || !isValid(owner, this.environment.clock.now())) this.drop(subscription)
@@ -234,7 +234,7 @@ export class Events {
     }
   }
 
-  /** What an attempt does to its event and its subscription; whether the event is abandoned. */
+  /** Applies the result of an attempt to its event and subscription; returns whether the event is abandoned. */
   private judge(
     subscription: Subscription,
     event: Waiting,
@@ -261,12 +261,12 @@ export class Events {
     return false
   }
 
-  /** Counts the next cycle from the present: after the clock was set, or the period. */
+  /** Schedules the next cycle from the present, after a change of the clock or the period. */
   rebase(): void {
     this.due = this.environment.clock.now() + this.period
   }
 
-  /** The next cycle that is still to come; those that were missed had nothing to do. */
+  /** Skips to the next cycle in the future; the missed ones had nothing to do. */
   private catchUp(): void {
     const now = this.environment.clock.now()
     if (this.due <= now) this.due += Math.floor((now - this.due) / this.period + 1) * this.period
@@ -279,7 +279,7 @@ export class Events {
     this.log.purge(this.environment.clock.now())
   }
 
-  /** Moves the clock, running each cycle at its time; null when it is done at once, because nothing waits. */
+  /** Moves the clock and runs each cycle at its time; null when nothing waits, so that it is done at once. */
   advance(micros: number): Promise<void> | null {
     const { clock } = this.environment
     if (this.running === 0 && !this.isWaiting()) {
@@ -300,7 +300,7 @@ export class Events {
     })
   }
 
-  /** Runs the cycle that is due by a clock that runs by itself. */
+  /** Runs the cycle that is due by the running clock. */
   async tick(): Promise<void> {
     const { clock } = this.environment
     if (clock.isManual() || clock.now() < this.due || this.running > 0) return
@@ -308,7 +308,7 @@ export class Events {
     if (this.isWaiting()) await this.cycle()
   }
 
-  /** Gives up what is on its way; nothing is sent any more. */
+  /** Cancels deliveries in flight; nothing is sent any more. */
   close(): void {
     this.closing.abort()
   }

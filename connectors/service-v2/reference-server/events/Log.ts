@@ -1,9 +1,9 @@
 /**
- * Every delivery attempt.
+ * The log of delivery attempts.
  *
  * Promise: a subscription's log shows one entry per attempt (H-17) until it is purged: 7 days after its event was
- * delivered, 30 days after it was abandoned or dropped (DLV-15, H-26), by the server's clock. The record for the control
- * plane forgets nothing but the oldest beyond 100,000.
+ * delivered, 30 days after it was abandoned or dropped (DLV-15, H-26), by the server's clock. The log for the control
+ * plane keeps the newest 100,000 attempts.
  */
 import { limits } from "../../catalogue/limits.ts"
 import { microsPerDay, printInstant } from "../time.ts"
@@ -13,26 +13,26 @@ import type { Waiting } from "./Occurrence.ts"
 const keptMax = 100_000
 
 export interface Attempt {
-  /** Counts attempts of the server. */
+  /** Number of the attempt on this server. */
   readonly seq: number
   readonly subscriptionId: number
   readonly event: Waiting
   /** From 1 (SIG-04). */
   readonly attempt: number
-  /** When it began, in microseconds. */
+  /** Start of the attempt, in microseconds. */
   readonly at: number
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly outcome: Outcome
   readonly delivered: boolean
-  /** Whether the event's attempts were used up by this one. */
+  /** Whether this attempt was the event's last one. */
   readonly abandoned: boolean
 }
 
 /** Any 2xx acknowledges (DLV-01). */
 export const isAcknowledged = ({ status }: Outcome): boolean => status !== null && status >= 200 && status < 300
 
-/** What is shown of a receiver's answer; a character that the cut split is left out. */
+/** The shown part of a receiver's answer, without a character that the cut split. */
 export const answerText = ({ body }: Outcome): string => new TextDecoder().decode(body, { stream: true })
 
 const isPurged = ({ event: { state, settled } }: Attempt, now: number): boolean => {
@@ -56,12 +56,12 @@ export class Log {
     return entry
   }
 
-  /** Everything, oldest first. */
+  /** All attempts, oldest first. */
   all(): ReadonlyArray<Attempt> {
     return this.attempts
   }
 
-  /** What is kept of one subscription, newest first. */
+  /** The kept attempts of one subscription, newest first. */
   of(subscriptionId: number, now: number): ReadonlyArray<Attempt> {
     const kept = (this.bySubscription.get(subscriptionId) ?? []).filter((attempt) => !isPurged(attempt, now))
     this.bySubscription.set(subscriptionId, kept)
@@ -73,7 +73,7 @@ export class Log {
   }
 }
 
-/** An attempt as the control plane tells it. */
+/** An attempt as the control plane shows it. */
 export const printAttempt = (attempt: Attempt): string => {
   const { outcome, event } = attempt
   return JSON.stringify({

@@ -1,38 +1,38 @@
 /**
- * The way out to receivers, as a service: the server talks to it and to nothing else outside.
+ * The service that sends to receivers: the server's only outgoing connection.
  *
- * Promise: whoever drives the server in process decides what receivers answer and when. A {@link Network} never throws
- * and never rejects: what goes wrong is an {@link Outcome} without a status.
+ * Promise: a caller in the same process decides what receivers answer and when. A {@link Network} never throws and
+ * never rejects: a failure is an {@link Outcome} without a status.
  */
 
-/** One delivery attempt on its way. */
+/** One delivery attempt to be sent. */
 export interface Outgoing {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** Certificates, as PEM, that are trusted beside the usual ones. */
+  /** Certificates, as PEM, that are trusted in addition to the usual ones. */
   readonly trusted: ReadonlyArray<string>
   /** Whether private, loopback and other addresses that are not public may be reached (H-22). */
   readonly allowPrivate: boolean
 }
 
-/** What came back. */
+/** The outcome of an attempt. */
 export interface Outcome {
   /** Null when no answer arrived (H-18). */
   readonly status: number | null
   /** The first 500 bytes of the answer at most (LIM-07). */
   readonly body: Uint8Array
   readonly durationms: number
-  /** Why there was no answer, in words; null when there was one. */
+  /** The reason why no answer arrived; null when one did. */
   readonly failure: string | null
 }
 
 export interface Network {
-  /** `signal` gives the attempt up. */
+  /** `signal` cancels the attempt. */
   readonly send: (outgoing: Outgoing, signal: AbortSignal) => Promise<Outcome>
 }
 
-/** A server that was given no way out. */
+/** The network of a server without outgoing connections. */
 export const noNetwork: Network = {
   send: () =>
     Promise.resolve({

@@ -1,8 +1,8 @@
 /**
- * Something that happened to a record, as it is sent (EVT-07..EVT-11).
+ * An event as it is sent (EVT-07..EVT-11).
  *
- * Promise: the envelope is made once, when the event fires: every attempt sends the same bytes, the record as it was.
- * Ids never repeat: they carry the time, a count, and chance from the seed.
+ * Promise: the envelope is made once, when the event fires: every attempt sends the same bytes, with the record of that
+ * time. Ids never repeat: they contain the time, a count, and random digits from the seed.
  */
 import type { Random } from "../random.ts"
 import { printInstant } from "../time.ts"
@@ -10,17 +10,17 @@ import { printInstant } from "../time.ts"
 export interface Occurrence {
   readonly id: string
   readonly type: string
-  /** What the owner's token needs to be sent it (EVT-02); null for test events. */
+  /** The scope that the owner's token needs to receive it (EVT-02); null for test events. */
   readonly scope: string | null
   readonly body: Uint8Array
 }
 
-/** An occurrence on its way to one subscription. */
+/** An event queued for one subscription. */
 export interface Waiting {
   readonly occurrence: Occurrence
   attempts: number
   state: "waiting" | "delivered" | "abandoned" | "dropped"
-  /** When it left the queue, in microseconds; null while it waits. */
+  /** Time at which it left the queue, in microseconds; null while it waits. */
   settled: number | null
 }
 

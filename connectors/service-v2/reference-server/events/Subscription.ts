@@ -1,8 +1,8 @@
 /**
- * A webhook subscription: what it says of itself and what it holds (WEBHOOK-01..WEBHOOK-11).
+ * A webhook subscription: its shown members and its state (WEBHOOK-01..WEBHOOK-11).
  *
- * Promise: what is shown never contains `enabled` (WEBHOOK-10) or a secret; the secret is told once, by whoever makes
- * the subscription (SIG-06).
+ * Promise: answers never show `enabled` (WEBHOOK-10) or a secret. Only the answer that creates the subscription shows
+ * the secret (SIG-06).
  */
 import { createHash } from "node:crypto"
 import type { Dialect } from "../http/dialect.ts"
@@ -13,34 +13,34 @@ import type { Waiting } from "./Occurrence.ts"
 
 export interface Subscription {
   readonly id: number
-  /** The token that made it; nobody else sees it (H-04). */
+  /** The token that created it; other tokens do not see it (H-04). */
   readonly owner: Token
   url: string
   events: ReadonlyArray<string>
   description: string | null
   paused: boolean
-  /** Failed attempts in a row (H-06). */
+  /** Consecutive failed attempts (H-06). */
   failcount: number
-  /** Microseconds of the last delivery that was acknowledged; null before the first. */
+  /** Microseconds of the last acknowledged delivery; null before the first. */
   lastDelivery: number | null
-  /** When delivery was given up; null while it is enabled. */
+  /** Time at which it was disabled; null while it is enabled. */
   disabled: number | null
   cancelled: boolean
   secret: string
-  /** The secret before the last rotation, and until when it signs too. */
+  /** The secret before the last rotation, and the time until which it signs too. */
   previous: { readonly secret: string; readonly until: number } | null
-  /** Events that wait for delivery, oldest first. */
+  /** Events waiting for delivery, oldest first. */
   queue: Array<Waiting>
 }
 
-/** `whsec_` and 32 bytes in base64url (H-09), drawn as tokens are. */
+/** `whsec_` and 32 random bytes in base64url (H-09), generated as tokens are. */
 export const newSecret = (random: Random): string => `whsec_${Buffer.from(random.hex(64), "hex").toString("base64url")}`
 
-/** The secrets that sign at a time, the newest first. */
+/** The secrets that sign at a time, newest first. */
 export const secretsAt = ({ secret, previous }: Subscription, now: number): ReadonlyArray<string> =>
   previous !== null && now < previous.until ? [secret, previous.secret] : [secret]
 
-/** Whether events that fire are kept for it (DLV-11). */
+/** Whether fired events are queued for it (DLV-11). */
 export const isListening = ({ paused, disabled, cancelled }: Subscription): boolean =>
   !paused && disabled === null && !cancelled
 
@@ -64,5 +64,5 @@ export const shown = (subscription: Subscription, dialect: Dialect): Readonly<Re
   cancel: subscription.cancelled
 })
 
-/** The ETag of what is shown (B-01). */
+/** The ETag of a shown text (B-01). */
 export const etagOf = (text: string): string => `"w${createHash("sha256").update(text).digest("hex").slice(0, 20)}"`

@@ -1,8 +1,8 @@
 /**
- * Which addresses a receiver may have (H-22; the list follows svix-server).
+ * Public addresses: which ones a receiver may have (H-22; the list follows svix-server).
  *
- * Promise: whatever is not a public unicast address is refused, however it is spelled: IPv4 inside IPv6 counts as the
- * IPv4 address, and the translation prefixes that could carry a private address (NAT64, 6to4, Teredo) are refused whole.
+ * Promise: any address that is not public unicast is refused, in any spelling. IPv4 inside IPv6 counts as the IPv4
+ * address. Translation prefixes that could carry a private address (NAT64, 6to4, Teredo) are refused entirely.
  */
 import { BlockList, isIP } from "node:net"
 
@@ -47,7 +47,7 @@ const blocked = new BlockList()
 for (const [network, bits] of refused4) blocked.addSubnet(network, bits, "ipv4")
 for (const [network, bits] of refused6) blocked.addSubnet(network, bits, "ipv6")
 
-/** Whether an IP address, without brackets, is public. What is no IP address is not. */
+/** Whether an IP address, without brackets, is public; false for a text that is not an IP address. */
 export const isPublic = (address: string): boolean => {
   const bare = address.replace(/%.*$/, "")
   const family = isIP(bare)

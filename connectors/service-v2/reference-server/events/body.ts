@@ -1,8 +1,8 @@
 /**
- * What the bodies of POST and PATCH /webhooks may say (WEBHOOK-13, WEBHOOK-16, H-11).
+ * Checks of the bodies of POST and PATCH /webhooks (WEBHOOK-13, WEBHOOK-16, H-11).
  *
- * Promise: checked in the order of D-03: unknown fields, then types and lengths together (D-02), then what the values
- * mean. Read-only fields are ignored; a PATCH that says nothing else is refused.
+ * Promise: checked in the order of D-03: unknown fields, then types and lengths together (D-02), then the meaning of
+ * the values. Read-only fields are ignored; a PATCH with nothing else is refused.
  */
 import { eventNames } from "../../catalogue/events.ts"
 import { limits } from "../../catalogue/limits.ts"
@@ -12,7 +12,7 @@ import { ApiError } from "../ApiError.ts"
 import { isObject } from "../json.ts"
 import { codePoints } from "../rules/body.ts"
 
-/** What was sent; undefined where a field was not. */
+/** The fields that were sent; undefined where one was not. */
 export interface Given {
   readonly url?: string
   readonly events?: ReadonlyArray<string>
@@ -79,7 +79,7 @@ const readShape = (body: Readonly<Record<string, unknown>>, mode: "create" | "up
   return problems
 }
 
-/** One problem of a kind answers with its own code, everything else with the list (D-01, D-02). */
+/** A single kind of problem answers with its own code, any other set with the list (D-01, D-02). */
 const refuse = (problems: ReadonlyArray<Problem>) => {
   const [first] = problems
   if (first === undefined) return
@@ -106,7 +106,7 @@ const refuseEvents = (catalogue: Catalogue, names: ReadonlyArray<string>) => {
   throw new ApiError("unknown_value", message, { field: `events[${index}]` })
 }
 
-/** Reads a body. `checked` is called when it is well made, before its values are looked at (C-02). */
+/** Reads a body. `checked` is called when its form is valid, before its values are checked (C-02). */
 export const readGiven = (
   catalogue: Catalogue,
   mode: "create" | "update",

@@ -1,13 +1,13 @@
 /**
- * What the control plane does with deliveries (DESIGN 5.3).
+ * Control calls for deliveries (DESIGN 5.3).
  *
- * Promise: an attempt is told as it went out: its headers, and the bytes of its body in base64.
+ * Promise: an attempt is shown as it was sent: its headers, and the bytes of its body in base64.
  *
  * | call | body | answer |
  * |---|---|---|
- * | `POST /cycle` | | `{attempts: […]}`: what this cycle attempted |
+ * | `POST /cycle` | | `{attempts: […]}`: the attempts of this cycle |
  * | `GET /deliveries` | | `{deliveries: […]}`: every attempt since the start, oldest first |
- * | `POST /trust` | `{caPem}` | `{trusted: n}`: certificates that deliveries trust beside the usual ones |
+ * | `POST /trust` | `{caPem}` | `{trusted: n}`: certificates that deliveries trust in addition to the usual ones |
  *
  * An attempt is `{webhookid, eventid, eventtype, attempt, at, url, headers, body, delivered, abandoned, responsecode,
  * responsebody, durationms, failure}`; `failure` says why no answer arrived.
@@ -21,7 +21,7 @@ const array = (attempts: ReadonlyArray<Attempt>) => `[${attempts.map(printAttemp
 
 export const runCycle = async ({ events }: World): Promise<string> => `{"attempts":${array(await events.cycle())}}`
 
-/** Attempts of one piece of the answer. */
+/** Attempts per chunk of the answer. */
 const attemptsPerChunk = 200
 
 export function* tellDeliveries({ events }: World): Generator<string> {
@@ -36,7 +36,7 @@ export function* tellDeliveries({ events }: World): Generator<string> {
 
 const certificates = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
-/** Trusts the certificates of a PEM text; a sentence when it holds none that can be read. */
+/** Trusts the certificates of a PEM text; returns a message when it contains no readable one. */
 export const trust = ({ events }: World, pem: unknown): number | string => {
   const found = typeof pem === "string" ? (pem.match(certificates) ?? []) : []
   if (found.length === 0) return "caPem must be a certificate in PEM, -----BEGIN CERTIFICATE-----"

@@ -1,9 +1,9 @@
 /**
- * Which events a commit fires (H-01, H-23).
+ * The events that a commit fires (H-01, H-23).
  *
- * Promise: every record that a commit changed for its readers fires once: `created`, `cancelled` when the change is its
- * cancelling or its removal, else `updated`; `posted` comes beside it when the record was posted. Parents that a write
- * changes are records of the commit like any other. Names of resources do not stand here.
+ * Promise: every record whose shown content a commit changed fires once: `cancelled` when it was cancelled or removed,
+ * `created` when it is new, else `updated`. `posted` is fired in addition when the record was posted. A parent that a
+ * write changes is a record of the commit like any other. No resource name appears here.
  */
 import { isPostable } from "../../catalogue/events.ts"
 import type { EventVerb } from "../../catalogue/events.ts"

@@ -1,10 +1,10 @@
 /**
  * Deliveries over real HTTPS.
  *
- * Promise: every attempt makes its own connection, verified against the trusted certificates, to an address that was
- * checked when the connection was made (a name that resolves anew to a private address gains nothing). It ends within
- * 15 seconds (DLV-02), follows no redirect (H-20), obeys no proxy, and reads no more than 500 bytes of the answer. A
- * status that arrived in time counts, even when the rest of the answer does not come.
+ * Promise: every attempt makes its own connection, verified against the trusted certificates. Its address is checked
+ * when the connection is made, so that a name that later resolves to a private address gains nothing. The attempt ends
+ * within 15 seconds (DLV-02), follows no redirect (H-20), uses no proxy, and reads no more than 500 bytes of the
+ * answer. A status that arrived in time counts, even if the rest of the answer does not arrive.
  */
 import { lookup as resolveName } from "node:dns"
 import type { LookupAddress } from "node:dns"
@@ -19,11 +19,11 @@ import { isPublic } from "./addresses.ts"
 import type { Network, Outcome } from "./Network.ts"
 
 export interface HttpsNetworkOptions {
-  /** Milliseconds that only move forward. */
+  /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Waits until the time is over or `signal` gives up, which rejects. */
+  /** Waits for the time; rejects when `signal` aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
-  /** Resolves a name to all its addresses; the system's resolver when not said. */
+  /** Resolves a name to all its addresses; default: the system's resolver. */
   readonly resolve?: (
     hostname: string,
     callback: (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
@@ -36,7 +36,7 @@ const systemResolve: NonNullable<HttpsNetworkOptions["resolve"]> = (hostname, ca
 const refusal = (host: string) =>
   new Error(`${host} is not a public address; PUT /limits {"allowPrivateReceivers":true} allows it`)
 
-/** Resolves names for a connection, and gives it public addresses only. */
+/** Resolves names for a connection and returns public addresses only. */
 const checkedLookup =
   (resolve: NonNullable<HttpsNetworkOptions["resolve"]>, allowPrivate: boolean): LookupFunction =>
   (hostname, options, callback) => {
@@ -50,7 +50,7 @@ const checkedLookup =
     })
   }
 
-/** One context for each list of certificates: making one reads every root there is. */
+/** One context per list of certificates: creating one reads all root certificates. */
 const contexts = new WeakMap<ReadonlyArray<string>, SecureContext>()
 
 const contextOf = (trusted: ReadonlyArray<string>): SecureContext => {
@@ -85,14 +85,14 @@ export const httpsNetwork = ({ now, sleep, resolve = systemResolve }: HttpsNetwo
           kept += chunk.length
           if (kept >= limits.webhookAnswerBytesMax) response.destroy()
         })
-        // Fires after everything: the end, the last byte that is wanted, the break of the connection.
+        // Emitted last in every case: end of the answer, last needed byte, or broken connection.
         response.on("close", () => end(null))
         response.on("error", () => {})
       }
       try {
         const { hostname } = new URL(url)
         const host = hostname.replace(/^\[(.*)\]$/, "$1")
-        // A connection to a literal address asks no lookup.
+        // A connection to a literal address does no lookup.
         if (isIP(host) !== 0 && !allowPrivate && !isPublic(host)) throw refusal(host)
         const options = {
           method: "POST",

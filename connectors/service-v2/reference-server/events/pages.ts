@@ -1,15 +1,15 @@
 /**
- * Pages of what is no record of the store: subscriptions and delivery attempts.
+ * Pages of entries that are not records of the store: subscriptions and delivery attempts.
  *
- * Promise: the same parameters, envelope and paging styles as every other list (A-01..A-03); a page continues after the
- * last entry of the page before, so that what comes in meanwhile moves nothing.
+ * Promise: parameters, envelope and paging styles are those of every other list (A-01..A-03). A page continues after
+ * the last entry of the page before, so that new entries do not move it.
  */
 import { ApiError } from "../ApiError.ts"
 import type { Dialect } from "../http/dialect.ts"
 import { readInteger } from "../http/parameters.ts"
 import { hash } from "../random.ts"
 
-/** One entry, with the number that its place follows from. */
+/** One entry, with the number that determines its position. */
 export interface Entry {
   readonly place: number
   readonly text: string
@@ -22,7 +22,7 @@ export interface Paged {
 
 const parameterOf = ({ paging }: Dialect): "cursor" | "page" | "offset" => (paging === "link" ? "cursor" : paging)
 
-/** The parameters that a list takes beside its filters. */
+/** The parameters of a list beside its filters. */
 export const pageParameters = (dialect: Dialect): ReadonlyArray<string> => ["limit", parameterOf(dialect)]
 
 const readCount = (parameters: ReadonlyMap<string, string>, name: string, least: number, most: number) => {
@@ -36,7 +36,7 @@ const readCount = (parameters: ReadonlyMap<string, string>, name: string, least:
 const printCursor = (place: number, filters: ReadonlyMap<string, string>): string =>
   Buffer.from(JSON.stringify([2, place, Object.fromEntries(filters)])).toString("base64url")
 
-/** The parameters with those of the cursor, which a caller may send alone; the place that the cursor continues after. */
+/** The parameters with those of the cursor, which may be sent alone; and the position after which it continues. */
 export const readCursor = (
   parameters: ReadonlyMap<string, string>
 ): { readonly after: number | null; readonly all: ReadonlyMap<string, string> } => {
@@ -52,7 +52,7 @@ export const readCursor = (
       }
     }
   } catch {
-    // Refused below, as everything else that this server did not print.
+    // Refused below, like any text that this server did not issue.
   }
   throw new ApiError("invalid_request", "cursor is none that this list gave", { field: "cursor" })
 }
@@ -70,8 +70,8 @@ const metaOf = (dialect: Dialect, limit: number, skip: number, total: number, ne
 }
 
 /**
- * `entries` are all that match, by ascending or descending place; `key` is what the dialect's `resource` calls the list; `address` its
- * absolute address, for Link headers.
+ * `entries` are all matching ones, by ascending or descending position. `key` is the list's name under the dialect
+ * `resource`. `address` is its absolute address, for Link headers.
  */
 export const page = (
   entries: ReadonlyArray<Entry>,

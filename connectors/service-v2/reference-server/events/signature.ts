@@ -1,8 +1,8 @@
 /**
- * How deliveries are signed (SIG-01, SIG-05).
+ * Signatures of deliveries (SIG-01, SIG-05).
  *
- * Promise: one `v1` for each secret that holds at the time, the newest first (H-08); a secret's UTF-8 bytes are the key
- * (H-09); the signed bytes are the bytes that are sent.
+ * Promise: one `v1` for each secret that is valid at the time, newest first (H-08). The key is the secret's UTF-8 bytes
+ * (H-09). The signed bytes are the bytes that are sent.
  */
 import { createHmac } from "node:crypto"
 

@@ -1,8 +1,8 @@
 /**
  * The /webhooks endpoints (WEBHOOK-12..WEBHOOK-19, LOG-01..LOG-07).
  *
- * Promise: a subscription is there for the token that made it and for no other (H-04); its secret is in the answer
- * that makes it and in no other (SIG-06). Cancelling is DELETE (H-13) and final.
+ * Promise: a subscription exists only for the token that created it (H-04). Only the answer that creates it shows its
+ * secret (SIG-06). Cancelling is DELETE (H-13) and final.
  */
 import type { Operation } from "../../../../src/catalogue/Resource.ts"
 import { ApiError } from "../ApiError.ts"
@@ -22,7 +22,7 @@ import { page, pageParameters, readCursor } from "./pages.ts"
 import { etagOf, newSecret, shown, shownInstant } from "./Subscription.ts"
 import type { Subscription } from "./Subscription.ts"
 
-/** What can be done, in the letters of a resource's operations (C-05). */
+/** The operations, by the letters of a resource's operations (C-05). */
 export const webhookOperations: ReadonlyArray<Operation> = ["L", "C", "R", "U", "D"]
 
 const scopedAction = (call: WebhookCall, access: "read" | "write" | "cancel", id: number | null): ScopedAction => ({
@@ -51,7 +51,7 @@ export const webhookRoute = (segments: ReadonlyArray<string>, id: number | null)
   return segments[1] === "deliveries" ? methods(["GET", scopedAction("deliveries", "read", id)]) : null
 }
 
-/** Whether a request is counted as a test call, and not among the others (LOG-03, E-04). */
+/** Whether a request counts as a test call, separate from all others (LOG-03, E-04). */
 export const isTestCall = (method: string, path: string | null): boolean =>
   method === "POST" && path !== null && /^\/webhooks\/[^/]+\/test$/.test(path)
 
@@ -181,14 +181,14 @@ const apply = (world: World, subscription: Subscription, given: Given) => {
     subscription.secret = secret
   }
   if (enabled === false) world.events.disable(subscription)
-  // Nothing is revived that was not disabled: failcount stays (DLV-13).
+  // A subscription that was not disabled is not re-enabled: failcount stays (DLV-13).
   if (enabled === true && subscription.disabled !== null) {
     subscription.disabled = null
     subscription.failcount = 0
   }
 }
 
-/** The answer waits for the receiver's. */
+/** The answer waits for that of the receiver. */
 const test = (world: World, request: WebhookRequest): Result => {
   readParameters(request.query, [])
   refuseContent(request.body())

@@ -1,4 +1,4 @@
-/** Where a path leads: its methods, the action of each and the scope that it needs. */
+/** The route of a path: its methods, the action of each and the scope that it needs. */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import type { SpecialRule } from "../rules/Rules.ts"
 
@@ -13,7 +13,7 @@ export type Action =
 
 export interface ScopedAction {
   readonly action: Action
-  /** The scope that is needed; null when any token will do. */
+  /** The scope that is needed; null accepts any token. */
   readonly scope: string | null
 }
 

@@ -1,6 +1,6 @@
 /**
- * The other readings of the documents: switches by which the server answers differently where the documents leave it
- * open (the list at the end of `decisions.md`).
+ * The dialect: switches for the other readings of the documents, where these leave the answer open (the list at the end
+ * of `decisions.md`).
  *
  * | switch | values | default | decision |
  * |---|---|---|---|
@@ -8,25 +8,25 @@
  * | `paging` | `cursor` (`_meta.next_cursor`) · `page` (`?page=`) · `offset` (`?offset=`) · `link` (`Link: rel="next"`) | `cursor` | A-02 |
  * | `pageDefault`, `pageMax` | records of a page | 100, 250 | A-03 |
  * | `pageSizes` | seed: pages shorter than the limit although more follow; null is off | null | A-03 |
- * | `syncedThrough` | whether `_meta.synced_through` is there | true | A-05 |
+ * | `syncedThrough` | whether `_meta.synced_through` is sent | true | A-05 |
  * | `modifiedSince` | `inclusive` · `exclusive` | `inclusive` | A-06 |
  * | `cancelTrue` | `catalogue` · `includes` · `only`: what `cancel=true` means | `catalogue` | A-08 |
- * | `etag` | whether answers carry an ETag | true | B-01 |
+ * | `etag` | whether answers have an ETag | true | B-01 |
  * | `requestIdHeader` | a header name; null is `Svc-Request-Id` and `X-Request-Id` | null | B-11 |
  * | `retryAfter` | `seconds` · `date` | `seconds` | E-03 |
  * | `dateForm` | `mixed` · `timestamp` (days as midnight) · `seconds` (times without a fraction) | `mixed` | F-01 |
  * | `batchStatus` | `integer` (the status of the single call) · `text` (`created`, `error`) | `integer` | G-01 |
  * | `uniqueExternalid` | whether an externalid is unique in its company and resource | false | F-04 |
  * | `modifiedSinceOnFour` | whether every resource with lastchangedate offers modifiedsince, also the four that do not | false | I-03, X-02 |
- * | `allOperations` | whether every resource takes every operation | false | I-01, X-06 |
+ * | `allOperations` | whether every resource supports every operation | false | I-01, X-06 |
  * | `deleteUnknown` | 404 (not_found) · 422 (unknown_value): DELETE on an unknown id | 404 | I-14, X-09 |
- * | `enableShipmentInvoice` | whether POST /shipments/{id}/invoice does what it is designed to do | false: 501 | J-02 |
+ * | `enableShipmentInvoice` | whether POST /shipments/{id}/invoice works | false: 501 | J-02 |
  * | `extraFields` | seed: unknown fields on some records; null is off | null | |
  * | `tieOrder` | seed: records of the same lastchangedate in another order than by id; null is off | null | A-04 |
  * | `keyOrder` | seed: fields in another order on every record; null is off | null | |
  *
- * With `bare` there is no `_meta`: the continuation goes into the Link header in every paging style, and there is no
- * synced_through. With `exclusive`, synced_through is one microsecond earlier, so that the server agrees with itself.
+ * With `bare` there is no `_meta`: every paging style continues by the Link header, and there is no synced_through.
+ * With `exclusive`, synced_through is one microsecond earlier, to agree with the filter.
  */
 import { limits } from "../../catalogue/limits.ts"
 import { isObject } from "../json.ts"
@@ -115,7 +115,7 @@ const checks: Readonly<Record<keyof Dialect, readonly [check: Check, allowed: st
   keyOrder: [seed, "a seed or null"]
 }
 
-/** The dialect with some switches changed; a sentence when a switch or its value is none. */
+/** The dialect with some switches changed; a message when a switch or its value is unknown. */
 export const changeDialect = (dialect: Dialect, given: unknown): Dialect | string => {
   if (!isObject(given)) return "the body must be an object of switches"
   for (const [name, value] of Object.entries(given)) {

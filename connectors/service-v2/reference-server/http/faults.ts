@@ -1,17 +1,17 @@
 /**
- * Faults that the control plane asks for.
+ * Faults that the control plane requests.
  *
- * Promise: which request a fault hits follows from the rules, the seed and the order of requests alone. `status`,
- * `html` and `garbage` answer in the server's place: the work is not done. `reset` closes the connection before it,
- * `delay` waits before it. `dropResponse`, `truncate` and `slowBody` do the work and spoil the answer.
+ * Promise: which request a fault hits depends only on the rules, the seed and the order of requests. `status`, `html`
+ * and `garbage` answer instead of the service: the work is not done. `reset` closes the connection before the work,
+ * `delay` waits before it. `dropResponse`, `truncate` and `slowBody` do the work and damage the answer.
  *
  * | rule member | meaning |
  * |---|---|
  * | `kind` | one of the kinds above |
  * | `method` | only this method |
  * | `path` | a prefix of the path below the base address (`/orders`), or a glob with `*` |
- * | `after` | passes over so many matching requests first |
- * | `times` | fires at most so often; unlimited when not said |
+ * | `after` | skips this many matching requests first |
+ * | `times` | maximum number of uses; default unlimited |
  * | `rate` | fires with this probability, 0 to 1 |
  * | `status`, `code`, `headers`, `body` | of `status` and `html`; `body` is text or JSON |
  * | `ms` | of `delay`; of `slowBody` the time between two pieces |
@@ -22,7 +22,7 @@ import type { Random } from "../random.ts"
 
 export type FaultKind = "status" | "reset" | "delay" | "truncate" | "dropResponse" | "html" | "garbage" | "slowBody"
 
-/** What happens to an answer, or to its request, on the wire. */
+/** The fault of an answer, or of its request, on the wire. */
 export interface WireFault {
   readonly kind: "reset" | "delay" | "truncate" | "dropResponse" | "slowBody"
   readonly ms: number
@@ -64,7 +64,7 @@ const globOf = (path: string): RegExp => {
   return new RegExp(`^${escaped}${path.includes("*") ? "$" : ""}`)
 }
 
-/** Reads a rule; a sentence when it is none. */
+/** Reads a rule; returns a message when it is invalid. */
 export const readFault = (given: unknown): Fault | string => {
   if (!isObject(given)) return "a rule must be an object"
   const unknown = Object.keys(given).find((name) => !members.includes(name))

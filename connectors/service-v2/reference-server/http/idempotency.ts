@@ -1,8 +1,8 @@
 /**
- * Answers by Idempotency-Key (B-05..B-10).
+ * Stored answers by Idempotency-Key (B-05..B-10).
  *
- * Promise: a key of a token has one request, known by the hash of its method, path, query and body bytes; the same
- * request gets the first answer, byte for byte, for 24 hours of the server's clock; another one is refused.
+ * Promise: a key of a token belongs to one request, identified by the hash of its method, path, query and body bytes.
+ * The same request gets the first answer, byte for byte, for 24 hours of the server's clock; another one is refused.
  */
 import { createHash } from "node:crypto"
 import { limits } from "../../catalogue/limits.ts"
@@ -25,7 +25,7 @@ export const fingerprint = (request: Request): string =>
     .update(request.body ?? new Uint8Array())
     .digest("base64")
 
-/** The key of a request in the server's terms; null when it carries none. */
+/** The store key of a request; null when it has no Idempotency-Key. */
 export const keyOf = (tokenId: number, request: Request): string | null => {
   const key = request.headers["idempotency-key"]
   if (key === undefined) return null
@@ -39,7 +39,7 @@ export const keyOf = (tokenId: number, request: Request): string | null => {
   return `${tokenId} ${key}`
 }
 
-/** Refusals that say nothing about the request itself: sending it again may succeed. */
+/** Refusals that do not depend on the request itself: sending it again may succeed. */
 const passing = new Set(["request_in_progress", "idempotency_replay"])
 const keptStatuses = new Set([400, 404, 409, 422])
 
@@ -49,7 +49,7 @@ export const isKept = (status: number, code: string | null): boolean =>
 export class Idempotency {
   private readonly kept = new Map<string, Kept>()
 
-  /** The first answer to a key; null when there is none yet. Throws when the key is running or means another request. */
+  /** The first answer to a key, or null. Throws when the key is running or belongs to another request. */
   recall(key: string, print: string, now: number): Answer | null {
     const found = this.kept.get(key)
     if (found === undefined || now - found.at > keptMicros) return null
@@ -66,14 +66,14 @@ export class Idempotency {
     return found.answer
   }
 
-  /** Marks a key as running; false when it is known already. */
+  /** Marks a key as running; false when it exists already. */
   claim(key: string, print: string, now: number): boolean {
     if (this.kept.has(key)) return false
     this.kept.set(key, { fingerprint: print, answer: null, at: now })
     return true
   }
 
-  /** Gives up a claim. */
+  /** Releases a running key. */
   release(key: string): void {
     if (this.kept.get(key)?.answer === null) this.kept.delete(key)
   }

@@ -1,7 +1,7 @@
 /**
- * The requests that were made.
+ * The journal of requests.
  *
- * Promise: no token stands in it, wherever a caller may have put one; the newest 100,000 requests are kept.
+ * Promise: it contains no token, wherever a caller may have put one; the newest 100,000 requests are kept.
  */
 const keptMax = 100_000
 
@@ -18,7 +18,7 @@ export interface Entry {
   readonly fault: string | null
 }
 
-/** Tokens of this server begin with this word. */
+/** Prefix of this server's tokens. */
 export const tokenPrefix = "svct_"
 
 export const withoutTokens = (text: string): string => text.replace(/svct_[A-Za-z0-9]+/g, `${tokenPrefix}…`)

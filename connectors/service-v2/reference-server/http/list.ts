@@ -1,10 +1,9 @@
 /**
  * Lists: filters, order, pages (A-01..A-18).
  *
- * Promise: without modifiedsince records come by id, with it by (lastchangedate, id); a page continues after the last
- * record of the page before, so that a record which does not change while the pages are read is read exactly once.
- * synced_through is fixed when the first page is made and travels inside the cursor: whatever commits afterwards has a
- * stamp at or after it.
+ * Promise: without modifiedsince records are ordered by id, with it by (lastchangedate, id). A page continues after the
+ * last record of the page before, so that a record that does not change meanwhile is returned exactly once.
+ * synced_through is fixed by the first page and stored in the cursor: every later commit has a stamp at or after it.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { isCancellable } from "../../../../src/catalogue/Resource.ts"
@@ -25,10 +24,10 @@ interface Query {
   readonly tests: ReadonlyArray<Test>
   /** Records that can match, by id; null when every record can. */
   readonly candidates: ReadonlyArray<Version> | null
-  /** Least stamp that is listed; null without modifiedsince. */
+  /** The minimum stamp of listed records; null without modifiedsince. */
   readonly since: number | null
   readonly after: Position | null
-  /** Records to pass over, in the styles that count. */
+  /** Number of records to skip, in the styles that count. */
   readonly skip: number
   readonly syncedThrough: string | null
   /** Parameters that a continuation must repeat. */
@@ -41,7 +40,7 @@ interface Position {
   readonly id: number
 }
 
-/** What a cursor says; opaque to callers. */
+/** The content of a cursor; opaque to callers. */
 interface Cursor {
   readonly after: Position
   readonly synced: string | null
@@ -69,18 +68,18 @@ const readCursor = (text: string): Cursor => {
       return { after, synced, query: new Map(Object.entries(query as Record<string, string>)) }
     }
   } catch {
-    // Refused below, as everything else that this server did not print.
+    // Refused below, like any text that this server did not issue.
   }
   throw new ApiError("invalid_request", "cursor is none that this list gave", { field: "cursor" })
 }
 
 const pagingParameter = { cursor: "cursor", link: "cursor", page: "page", offset: "offset" } as const
 
-/** Whether a list offers modifiedsince; the four with a lastchangedate and without the parameter may (I-03). */
+/** Whether a list offers modifiedsince; a switch adds the four that have only lastchangedate (I-03). */
 const hasModifiedSince = (resource: Resource, dialect: Dialect): boolean =>
   resource.modifiedSince || (dialect.modifiedSinceOnFour && resource.field.has("lastchangedate"))
 
-/** Every parameter that a list takes. */
+/** All parameters of a list. */
 export const listParameters = (resource: Resource, dialect: Dialect): ReadonlyArray<string> => [
   ...resource.filters.map(({ field }) => field),
   "cancel",
@@ -111,7 +110,7 @@ const readSince = (parameters: ReadonlyMap<string, string>, dialect: Dialect): n
   return dialect.modifiedSince === "exclusive" ? since + 1 : since
 }
 
-/** Whether cancelled records are shown, hidden or the only ones (A-07, A-08). */
+/** Whether cancelled records are included, hidden or the only ones (A-07, A-08). */
 const readCancel = (resource: Resource, parameters: ReadonlyMap<string, string>, dialect: Dialect): Test | null => {
   const text = parameters.get("cancel") ?? (parameters.has("modifiedsince") ? "any" : "false")
   if (text !== "true" && text !== "false" && text !== "any") {
@@ -123,7 +122,7 @@ const readCancel = (resource: Resource, parameters: ReadonlyMap<string, string>,
   return meaning === "only" ? ({ cancelled }) => cancelled : null
 }
 
-/** One filter: a test, and the value that an index may be asked for. */
+/** One filter: a test, and the value to look up in an index. */
 const readFilter = (
   resource: Resource,
   name: string,
@@ -132,7 +131,7 @@ const readFilter = (
 ): { readonly test: Test; readonly value: string | number | boolean | null } => {
   const { type } = resource.field.get(name)!
   if (match === "partial") {
-    // An empty part is in every text; asked for, it means the texts that are empty (A-16).
+    // Every text contains an empty part, so an empty filter selects the empty texts (A-16).
     if (text === "") return { test: ({ values }) => values[name] === "", value: null }
     const part = foldCase(text)
     const contains: Test = ({ values }) => {
@@ -152,7 +151,7 @@ const readQuery = (table: Table, dialect: Dialect, query: string, now: number): 
   const style = pagingParameter[dialect.paging]
   const cursorText = style === "cursor" ? given.get("cursor") : undefined
   const cursor = cursorText === undefined ? null : readCursor(cursorText)
-  // A cursor carries the query that it continues, so that a caller may send it alone.
+  // A cursor contains the query that it continues, so that it may be sent alone.
   const parameters = new Map([...(cursor?.query ?? []), ...given])
   const tests: Array<Test> = []
   let candidates: ReadonlyArray<Version> | null = null
@@ -164,7 +163,7 @@ const readQuery = (table: Table, dialect: Dialect, query: string, now: number): 
     if (value === null || candidates !== null) tests.push(test)
     else {
       candidates = table.where(field, value)
-      // The key's index ignores case where the key does; the filter does not (A-18).
+      // The index of a key ignores case where the key does; the filter does not (A-18).
       if (resource.key?.field === field && !resource.key.caseSensitive) tests.push(test)
     }
   }
@@ -201,8 +200,8 @@ const readSkip = (parameters: ReadonlyMap<string, string>, style: string, limit:
 }
 
 /**
- * Changed records in the order of their stamps, and within one stamp in an order drawn by `seed`: a total order too, so
- * that a position in it means the same whatever changes meanwhile.
+ * Changed records in the order of their stamps, and within one stamp in an order drawn by `seed`. This is also a total
+ * order, so that a position keeps its meaning during changes.
  */
 function* shuffledTies(
   changed: ReadonlyArray<Version>,
@@ -264,7 +263,7 @@ function* recordsOf(table: Table, query: Query, tieOrder: number | null): Genera
 interface Page {
   readonly versions: ReadonlyArray<Version>
   readonly hasMore: boolean
-  /** All records that match, in the styles that count. */
+  /** Number of matching records, in the styles that count. */
   readonly total: number | null
 }
 
@@ -282,7 +281,7 @@ const takePage = (table: Table, query: Query, dialect: Dialect): Page => {
   return { versions, hasMore: seen > query.skip + versions.length, total: isCounting ? seen : null }
 }
 
-/** Pages may be shorter than asked for; only where a position says where the next one begins. */
+/** The size of a page; a switch makes it vary, where a position determines the start of the next page. */
 const pageSize = ({ limit, after, skip }: Query, { pageSizes, paging }: Dialect): number => {
   if (pageSizes === null || paging === "page") return limit
   return 1 + (hash(pageSizes, after?.id ?? skip, after?.stamp ?? 0) % limit)
@@ -312,7 +311,7 @@ export const list = (
     headers["Link"] = `<${base}?${parameters.toString()}>; rel="next"`
   }
   const key = dialect.itemsKey === "resource" ? table.resource.path : dialect.itemsKey
-  // Joined once, because a page is long: every further piece of text would copy it.
+  // Joined once, because a page is long: adding text step by step would copy it each time.
   const parts = [isBare ? "[" : `{"${key}":[`]
   for (const [index, version] of versions.entries()) {
     if (index > 0) parts.push(",")
@@ -326,7 +325,7 @@ export const list = (
   return { body: parts.join(""), headers }
 }
 
-/** The entries of something below a record, whole, in the envelope of lists (J-01, J-05). */
+/** Entries below a record, all in one list envelope (J-01, J-05). */
 export const envelope = (dialect: Dialect, entries: ReadonlyArray<string>): Listed => {
   const data = `[${entries.join(",")}]`
   if (dialect.itemsKey === "bare") return { body: data, headers: {} }
@@ -337,7 +336,7 @@ export const envelope = (dialect: Dialect, entries: ReadonlyArray<string>): List
   return { body: `{"${key}":${data},"_meta":${JSON.stringify(meta)}}`, headers: {} }
 }
 
-/** The value of the paging parameter that continues. */
+/** The paging parameter's value for the next page. */
 const nextOf = (query: Query, versions: ReadonlyArray<Version>, dialect: Dialect): string | null => {
   if (dialect.paging === "page") return String(query.skip / query.limit + 2)
   if (dialect.paging === "offset") return String(query.skip + versions.length)

@@ -1,8 +1,8 @@
 /**
- * Carries requests and answers over sockets.
+ * Transport of requests and answers over sockets.
  *
- * Promise: nothing that arrives makes the server hang or fall: bodies are bounded, parser errors are answered in the
- * one envelope, and closing ends every connection at once. Faults of the wire happen here and nowhere else.
+ * Promise: no input makes the server hang or crash: bodies are bounded, parser errors are answered in the one envelope,
+ * and closing ends every connection at once. Faults of the wire are applied only here.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { createServer } from "node:http"
@@ -11,23 +11,23 @@ import { ApiError, printEnvelope } from "../ApiError.ts"
 import type { Fault, WireFault } from "./faults.ts"
 import type { Answer, Request } from "./Message.ts"
 
-/** What answers requests. */
+/** The functions that answer requests. */
 export interface Handler {
   readonly bodyBytesMax: number
   readonly draw: (request: Request) => Fault | null
   readonly answer: (request: Request, fault: Fault | null) => Answer
   readonly hold: (request: Request) => () => void
-  /** Waits, by the clock of whoever runs the server. */
+  /** Waits, by the clock of the server's caller. */
   readonly sleep: (ms: number) => Promise<void>
 }
 
 /**
- * A caller whose body is too long is answered at once and read on for a moment: a connection that is closed before its
+ * Time for which an answered request is still read after its body was too long. A connection that is closed before its
  * bytes were read is reset, and the answer is lost with it.
  */
 const lingerMs = 1000
 
-/** Reads a body; one byte more than allowed stands for a body that is too long, the rest of which is thrown away. */
+/** Reads a body. A result of one byte more than allowed stands for a longer body, whose rest is discarded. */
 const readBody = (message: IncomingMessage, bytesMax: number): Promise<Uint8Array | null> =>
   new Promise((resolve, reject) => {
     const chunks: Array<Buffer> = []
@@ -64,7 +64,7 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.once("drain", go).once("close", go)
   })
 
-/** The body in the pieces of an answer that comes slowly. */
+/** Sends the body of a slow answer in pieces. */
 const drip = async (response: ServerResponse, body: Buffer, { bytes, ms }: WireFault, sleep: Handler["sleep"]) => {
   const piece = Math.max(1, bytes ?? Math.ceil(body.length / 10))
   for (let sent = 0; sent < body.length && !response.destroyed; sent += piece) {
@@ -133,7 +133,7 @@ const respond = async (handler: Handler, message: IncomingMessage, response: Ser
   if (!message.complete) message.destroy()
 }
 
-/** The answer to bytes that are no HTTP request. */
+/** Answers bytes that are not an HTTP request. */
 const refuseBytes = (socket: Socket) => {
   if (!socket.writable) {
     socket.destroy()

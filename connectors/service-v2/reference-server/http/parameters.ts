@@ -9,7 +9,7 @@ const decode = (text: string): string => {
   }
 }
 
-/** Reads the query of a URL (what follows the question mark). */
+/** Reads the query of a URL, without the question mark. */
 export const readParameters = (query: string, allowed: ReadonlyArray<string>): ReadonlyMap<string, string> => {
   const parameters = new Map<string, string>()
   for (const part of query.split("&")) {
@@ -43,7 +43,7 @@ export const readBoolean = (name: string, text: string): boolean => {
   return text === "true"
 }
 
-/** Whether `include=custom_fields` is asked for; nothing else may be. */
+/** Whether `include=custom_fields` is sent; any other value is refused. */
 export const readInclude = (parameters: ReadonlyMap<string, string>): boolean => {
   const include = parameters.get("include")
   if (include === undefined) return false

@@ -1,8 +1,8 @@
 /**
  * The request limit (LIM-02, E-01..E-06).
  *
- * Promise: in any 60 seconds of the server's clock at most the limit of authenticated requests is served for one
- * counter; a request that is refused for the limit does not count.
+ * Promise: for one counter, at most the limit of authenticated requests is served in any 60 seconds of the server's
+ * clock. A request refused for the limit does not count.
  */
 import { microsPerSecond } from "../time.ts"
 
@@ -17,7 +17,7 @@ interface Counter {
 export class Rate {
   private readonly counters = new Map<string, Counter>()
 
-  /** Counts a request; answers the seconds to wait when the limit is reached, else null. */
+  /** Counts a request; returns the seconds to wait when the limit is reached, else null. */
   enter(key: string, limit: number | null, now: number): number | null {
     if (limit === null) return null
     let counter = this.counters.get(key)
@@ -33,7 +33,7 @@ export class Rate {
       times.push(now)
       return null
     }
-    // The request fits again when all but `limit - 1` of those counted have left the window.
+    // The request fits again when all but `limit - 1` of the counted ones have left the window.
     const leaves = limit === 0 ? now : times[times.length - limit]!
     return Math.max(1, Math.ceil((leaves + windowMicros - now) / microsPerSecond))
   }

@@ -1,8 +1,8 @@
 /**
- * Paths below the base address and what may be done there.
+ * Paths below the base address and their methods.
  *
- * Promise: which paths exist follows from the catalogue and from the rules that are built; a path that is not built is
- * not found, and a method that a path does not take is told with the ones it takes (C-02, C-13, I-01).
+ * Promise: the existing paths follow from the catalogue and from the implemented rules. Any other path is not found,
+ * and a method that a path lacks is refused with a list of the allowed ones (C-02, C-13, I-01).
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Operation, Resource } from "../../../../src/catalogue/Resource.ts"
@@ -12,7 +12,7 @@ import { rules } from "../rules/index.ts"
 import type { SpecialRule } from "../rules/Rules.ts"
 import type { Action, Route } from "./Route.ts"
 
-/** The segments of a path, decoded; null when it cannot be a path of ours. */
+/** The decoded segments of a path; null when the path is outside the API. */
 const segmentsOf = (path: string): ReadonlyArray<string> | null => {
   if (!path.startsWith("/")) return null
   try {
@@ -29,7 +29,7 @@ const idOf = (segment: string): number | null => {
 
 const allOperations: ReadonlyArray<Operation> = ["L", "C", "B", "R", "U", "D"]
 
-/** What may be done with a resource; the other reading opens everything (I-01). */
+/** The operations of a resource; the other reading allows all (I-01). */
 export const operationsOf = (resource: Resource, isEverything: boolean): ReadonlyArray<Operation> =>
   isEverything ? allOperations : resource.operations
 
@@ -53,7 +53,7 @@ const refuseFile = (): never => {
   throw new ApiError("not_batchable", "a file cannot be asked for inside a batch")
 }
 
-/** A file below a record, asked for in a batch (G-07). */
+/** A file below a record, requested in a batch (G-07). */
 const fileBatch: SpecialRule = { refuse: refuseFile, run: refuseFile }
 
 /** The route of a path below the base address; null when there is none. */

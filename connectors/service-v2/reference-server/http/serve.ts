@@ -1,9 +1,9 @@
 /**
- * One request, one answer.
+ * Processing of one request.
  *
- * Promise: whatever arrives is answered with a documented status and, when refused, the one envelope (ERR-01). Checks
- * come in the order of C-02: token, user, path, method, licence, scope, rate, body and parameters, record. Nothing is
- * written before all of them passed. A defect of the server answers 500 server_error, and its write is undone.
+ * Promise: every input gets a documented status and, when refused, the one envelope (ERR-01). Checks run in the order
+ * of C-02: token, user, path, method, licence, scope, rate, body and parameters, record. Nothing is written before all
+ * of them passed. A defect of the server answers 500 server_error, and its write is undone.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { limits } from "../../catalogue/limits.ts"
@@ -45,7 +45,7 @@ export interface Served {
   readonly token: Token | null
 }
 
-/** `base` is the absolute base address as callers reach it. */
+/** `base` is the absolute base address as callers use it. */
 export const serve = (world: World, request: Request, requestId: string, base: string): Served => {
   let token: Token | null = null
   let result: Result
@@ -63,13 +63,13 @@ export const serve = (world: World, request: Request, requestId: string, base: s
   return { answer: finish(world, result, requestId), token }
 }
 
-/** The description of what is built, which needs no token. */
+/** The description of the implemented API, which needs no token. */
 const document = ({ store }: World, { method }: Request, base: string): Result => {
   if (method === "GET") return { status: 200, body: openApi(store.catalogue, base) }
   throw new ApiError("method_not_allowed", `${method} is not offered here`, { headers: { Allow: "GET" } })
 }
 
-/** The one renderer of everything that fails. */
+/** The one renderer of all failures. */
 const refusal = (world: World, error: unknown): Result => {
   if (error instanceof ApiError) {
     const { status, options } = error
@@ -79,11 +79,11 @@ const refusal = (world: World, error: unknown): Result => {
   return { status: 500, body: printEnvelope(new ApiError("server_error", "the request did not complete")) }
 }
 
-/** A result that was waited for; a defect is answered like any other. */
+/** A result that was awaited; a defect is answered as in any other. */
 const settled = (world: World, pending: Promise<Result>): Promise<Result> =>
   pending.catch((error: unknown) => refusal(world, error))
 
-/** The headers that every answer carries. */
+/** The headers of every answer. */
 export const finish = (world: World, { status, body, headers, bytes, pending }: Result, requestId: string): Answer => ({
   ...(bytes === undefined ? {} : { bytes }),
   ...(pending === undefined ? {} : { pending: settled(world, pending).then((late) => finish(world, late, requestId)) }),
@@ -115,7 +115,7 @@ const rateKey = ({ limits: { rateScope } }: World, token: Token): string =>
       ? `user ${token.company} ${token.userId}`
       : "install"
 
-/** Counts a request in its counter: test calls have one of their own for each token (LOG-03, E-05). */
+/** Counts a request in its counter: each token has a separate one for test calls (LOG-03, E-05). */
 const countIn = (world: World, token: Token, isTest: boolean): number | null => {
   const { requestsPerMinute, testCallsPerMinute } = world.limits
   const now = world.clock.now()
@@ -250,7 +250,7 @@ const perform = (
 
 const unknownOnDelete = ({ dialect }: World): string => (dialect.deleteUnknown === 422 ? "unknown_value" : "not_found")
 
-/** What an operation below a record answers when it is no record. */
+/** The answer of an operation below a record, if it is not a record. */
 const told = (world: World, outcome: Shown): Result => {
   switch (outcome.kind) {
     case "object":
@@ -268,7 +268,7 @@ const told = (world: World, outcome: Shown): Result => {
   }
 }
 
-/** A record of the token's company. */
+/** Finds a record of the token's company. */
 const find = ({ store, company }: Context, resource: Resource, id: number | null, code = "not_found"): Version => {
   const version = id === null ? undefined : store.table(company, resource.path).get(id)
   if (version === undefined) throw new ApiError(code, `there is no such record of ${resource.path}`)
@@ -294,7 +294,7 @@ const shown = (world: World, status: number, { version, more }: Written): Result
   headers: world.dialect.etag ? { ETag: etagOf(version) } : {}
 })
 
-/** If-Match takes the ETag, `*`, or lastchangedate quoted or bare (B-01); the present record comes along (B-03). */
+/** If-Match accepts the ETag, `*`, or lastchangedate quoted or bare (B-01); a refusal has the current record (B-03). */
 const refuseStale = (world: World, header: string | undefined, version: Version) => {
   if (header === undefined) return
   const etag = etagOf(version)
@@ -315,7 +315,7 @@ const refuseStale = (world: World, header: string | undefined, version: Version)
 /** A path to a file inside a batch item (G-07). */
 const isFilePath = (value: unknown) => typeof value === "string" && /\/(pdf|boxlabels|png)\/?$/i.test(value)
 
-/** Each item is a write of its own, in order (G-01, G-02). */
+/** Each item is its own write, in order (G-01, G-02). */
 const batch = (world: World, context: Context, resource: Resource, body: unknown): string => {
   if (!Array.isArray(body)) throw new ApiError("invalid_request", "the body must be a JSON array of records")
   const items: ReadonlyArray<unknown> = body
@@ -341,7 +341,7 @@ const batch = (world: World, context: Context, resource: Resource, body: unknown
   return `{"results":[${results.join(",")}]}`
 }
 
-/** Who the token is and what it can do (C-05). */
+/** The identity and the rights of the token (C-05). */
 const me = (world: World, token: Token): string => {
   const { catalogue } = world.store
   const { unlicensed } = world.settingsOf(token.company)

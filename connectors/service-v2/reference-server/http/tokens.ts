@@ -1,8 +1,8 @@
 /**
- * Tokens and who they are.
+ * Tokens and their users.
  *
- * Promise: only the hash of a token is kept; a revoked token is refused from the next request on (AUTH-04). Checks come
- * in the order of C-02: unknown, revoked, expired, then the user.
+ * Promise: only the hash of a token is stored; a revoked token is refused from the next request on (AUTH-04). Checks
+ * run in the order of C-02: unknown, revoked, expired, then the user.
  */
 import { createHash } from "node:crypto"
 import { ApiError } from "../ApiError.ts"
@@ -17,7 +17,7 @@ export interface Token {
   readonly scopes: ReadonlySet<string>
   readonly supervisor: boolean
   readonly active: boolean
-  /** Microseconds since 1970; null never. */
+  /** Microseconds since 1970; null means never. */
   readonly expires: number | null
   revoked: boolean
   lastUsed: number | null
@@ -45,7 +45,7 @@ export class Tokens {
 const challenge = { "WWW-Authenticate": 'Bearer realm="api", error="invalid_token"' }
 const refuse = (code: string, message: string) => new ApiError(code, message, { headers: challenge })
 
-/** The token of a request; 401 or 403 forbidden when it may not go on. */
+/** The token of a request; throws 401, or 403 forbidden, when it is not accepted. */
 export const authenticate = (
   tokens: Tokens,
   header: string | undefined,

@@ -4,7 +4,7 @@ export type Schema = Readonly<Record<string, unknown>>
 
 export const refer = (name: string): Schema => ({ $ref: `#/components/schemas/${name}` })
 
-/** An object of exactly these properties, all of them required unless said otherwise. */
+/** An object with exactly these properties, all required unless stated otherwise. */
 export const exactly = (
   properties: Readonly<Record<string, Schema>>,
   required: ReadonlyArray<string> = Object.keys(properties)
@@ -17,7 +17,7 @@ export const exactly = (
 
 export const arrayOf = (items: Schema, more: Schema = {}): Schema => ({ type: "array", items, ...more })
 
-/** The schema of a value that may be null as well. */
+/** The schema of a value that may also be null. */
 export const nullable = (schema: Schema): Schema => {
   const { type, enum: values } = schema
   if (typeof type !== "string") return schema

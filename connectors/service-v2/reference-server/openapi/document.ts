@@ -1,9 +1,9 @@
 /**
- * The OpenAPI 3.1 document of what is built (DESIGN.md 5.3).
+ * The OpenAPI 3.1 document of the implemented API (DESIGN.md 5.3).
  *
- * Promise: everything in it is derived from the catalogue and the router, so that it says what the server does in its
- * default dialect and limits; what the other dialects change stands in `http/dialect.ts`. It is made once for each
- * catalogue and is the same text every time.
+ * Promise: all content is derived from the catalogue and the router, and describes the server in its default dialect
+ * and limits; the effects of other dialects are listed in `http/dialect.ts`. The document is made once per catalogue
+ * and is always the same text.
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Endpoint } from "./endpoints.ts"
@@ -80,7 +80,7 @@ const self: Schema = {
   }
 }
 
-/** Refusals that several operations share, each once: named by their status and counted. */
+/** Refusals that several operations share, stored once each: named by their status and a number. */
 class Refusals {
   readonly components: Record<string, Schema> = {}
   private readonly names = new Map<string, string>()

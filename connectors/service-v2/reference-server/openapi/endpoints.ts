@@ -1,7 +1,7 @@
 /**
- * What is built: every path and method, asked of the router.
+ * The implemented endpoints: every path and method that the router accepts.
  *
- * Promise: the document names what the router answers and nothing else, so that what becomes built appears by itself.
+ * Promise: the document lists exactly the endpoints of the router, so that a new one appears without further work.
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
@@ -14,13 +14,13 @@ export interface Endpoint {
   readonly path: string
   readonly method: string
   readonly call: Call
-  /** The path of the resource; `me` and `webhooks` are none of the catalogue. */
+  /** The path of the resource; `me` and `webhooks` are not in the catalogue. */
   readonly owner: string
   readonly resource: Resource | null
-  /** What follows the id; empty where nothing does. */
+  /** The path after the id; empty where there is none. */
   readonly special: string
   readonly purpose: string
-  /** The scope in `area:access` form; null when any token will do. */
+  /** The scope in `area:access` form; null accepts any token. */
   readonly scope: string | null
   readonly feature: string | null
 }
@@ -67,7 +67,7 @@ const candidatesOf = (catalogue: Catalogue): ReadonlyArray<Candidate> => {
 
 export const endpointsOf = (catalogue: Catalogue): ReadonlyArray<Endpoint> =>
   candidatesOf(catalogue).flatMap((candidate) => {
-    // A resource without batch would be asked for the record called batch.
+    // For a resource without batch, the router would read `batch` as an id.
     if (candidate.path.endsWith("/batch") && candidate.resource?.operations.includes("B") !== true) {
       if (candidate.special === "") return []
     }

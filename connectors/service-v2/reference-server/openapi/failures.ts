@@ -1,7 +1,7 @@
 /**
- * Refusals as responses: one envelope (ERR-01), the codes of each status, the headers that belong to it.
+ * Refusals as responses: the one envelope (ERR-01), the codes of each status, and its headers.
  *
- * Promise: a code is listed under the status that the catalogue gives it and nowhere else.
+ * Promise: a code is listed only under the status that the catalogue gives it.
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Schema } from "./Schema.ts"
@@ -40,7 +40,7 @@ const errorOf = (codes: ReadonlyArray<string>, more: Readonly<Record<string, Sch
 
 export const problems: Schema = arrayOf(problem, { minItems: 1, description: "every problem, with invalid_request" })
 
-/** The one envelope of every failure; with stale_record it carries the record as it stands (B-03). */
+/** The one envelope of every failure; with stale_record it contains the current record (B-03). */
 const envelope = (codes: ReadonlyArray<string>, current: Schema | null): Schema => {
   const plain = (named: ReadonlyArray<string>) => exactly({ error: errorOf(named) })
   if (current === null) return plain(codes)
@@ -57,13 +57,13 @@ const staleRecord = "stale_record"
 const codesOf = ({ errorCodes }: Catalogue, status: number): ReadonlyArray<string> =>
   errorCodes.filter((one) => one.status === status).map(({ code }) => code)
 
-/** What one record of a batch can be refused with. */
+/** The error of one record of a batch. */
 export const batchError = (catalogue: Catalogue): Schema =>
   errorOf([400, 403, 409, 422, 500].flatMap((status) => codesOf(catalogue, status)))
 
 const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
 
-/** The headers that every answer carries (B-11). */
+/** The headers of every answer (B-11). */
 export const sharedHeaders = {
   "Svc-Request-Id": header("RequestId"),
   "X-Request-Id": header("RequestId")
@@ -83,7 +83,7 @@ const headersOf = (status: number): Schema => ({
     : {})
 })
 
-/** One refusal. `codes` are those of the status that this operation can answer. */
+/** One refusal. `codes` are those codes of the status that this operation can answer. */
 export const failure = (
   catalogue: Catalogue,
   status: number,

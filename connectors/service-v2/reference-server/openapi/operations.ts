@@ -1,6 +1,5 @@
 /**
- * Each endpoint as an OpenAPI operation: parameters, body, and every status that it can answer with the codes that go
- * with it there.
+ * Endpoints as OpenAPI operations: parameters, body, and every possible status with its codes.
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Filter, Resource } from "../../../../src/catalogue/Resource.ts"
@@ -165,9 +164,9 @@ const successOf = (endpoint: Endpoint): Success => {
   }
 }
 
-/** The component that a create answers. */
+/** The component of a create's answer. */
 const createdName = ({ path }: Resource): string => (withMore.has(path) ? `${path}_created` : path)
-/** Resources whose create answers carry more than the record (I-05). */
+/** Resources whose create answers have members beside those of the record (I-05). */
 export const withMore: ReadonlySet<string> = new Set(["invoicelines", "payments", "apbilllines"])
 
 const bodyOf = ({ call, owner, special, method, path }: Endpoint): Schema | null => {

@@ -1,9 +1,10 @@
 /**
- * Records as answers show them, and the bodies that write them, as schemas.
+ * Schemas of records in answers, and of the bodies that write them.
  *
- * Promise: a body's schema says what `rules/body.ts` accepts: unknown fields refused, read-only ones accepted and
- * ignored, what is required by either half of its pair, null where a value may be cleared. What only the store can
- * tell (whether a reference resolves, whether a period is closed) is no matter of a schema and answers 409 or 422.
+ * Promise: a body's schema agrees with `rules/body.ts`: unknown fields are refused, read-only ones accepted and
+ * ignored, a required reference is satisfied by either half of its pair, null is allowed where a value may be cleared.
+ * Checks that need the store (whether a reference resolves, whether a period is closed) are not in the schema and
+ * answer 409 or 422.
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Field } from "../../../../src/catalogue/Field.ts"
@@ -44,7 +45,7 @@ const shownFields = (catalogue: Catalogue, resource: Resource): Readonly<Record<
     resource.fields.map((field) => [field.name, shownField(field, lengthMaxOf(catalogue, resource, field))])
   )
 
-/** The record: every field is there, and no other (A-14). */
+/** The record with all of its fields and no others (A-14). */
 export const record = (catalogue: Catalogue, resource: Resource): Schema => {
   const fields = shownFields(catalogue, resource)
   return {
@@ -54,14 +55,14 @@ export const record = (catalogue: Catalogue, resource: Resource): Schema => {
   }
 }
 
-/** Keys that the answer to a create carries beside the record (I-05), with the catalogue's money. */
+/** Members that the answer to a create adds to the record (I-05), with the catalogue's money. */
 const beside: Readonly<Record<string, ReadonlyArray<string>>> = {
   invoicelines: ["invoicetotal"],
   payments: ["invoicepaid"],
   apbilllines: ["billtotal", "distributed", "undistributed"]
 }
 
-/** The answer to a create; null when it is the record. */
+/** The answer to a create; null when it is the record itself. */
 export const created = (catalogue: Catalogue, resource: Resource): Schema | null => {
   const names = beside[resource.path]
   if (names === undefined) return null
@@ -83,7 +84,7 @@ const pairedWith = (field: WriteField, fields: ReadonlyArray<WriteField>): strin
   return found?.refers?.resource === field.refers.resource ? other : null
 }
 
-/** Whole numbers that stand for a day (I-28). */
+/** Ranges of integers that mean a day (I-28). */
 const ranges: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
   teamprojectrecurringtasks: {
     dayofweek: { minimum: 0, maximum: 6 },
@@ -91,7 +92,7 @@ const ranges: Readonly<Record<string, Readonly<Record<string, Schema>>>> = {
   }
 }
 
-/** The body with the ranges of its resource. */
+/** The body schema with the ranges of its resource. */
 const ranged = (path: string, schema: Schema): Schema => {
   const within = ranges[path]
   if (within === undefined) return schema
@@ -115,7 +116,7 @@ const sentField = (field: WriteField, fields: ReadonlyArray<WriteField>, needed:
   } else {
     schema = arrayOf(sentFields(field.lines, ["id", "linenumber"], true), required ? { minItems: 1 } : {})
   }
-  // A required reference may be empty where the other half is given.
+  // A required reference may be null where the other half is given.
   const mayBeNull = !required || pairedWith(field, fields) !== null
   const told = described(mayBeNull ? nullable(schema) : schema, field.note)
   if (field.refers === null) return told
@@ -125,7 +126,7 @@ const sentField = (field: WriteField, fields: ReadonlyArray<WriteField>, needed:
 
 const given = (name: string): Schema => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
 
-/** An object of write fields; `whole` when what is required must be there. */
+/** An object of write fields; `whole` makes the required ones required. */
 const sentFields = (
   fields: ReadonlyArray<WriteField>,
   ignored: ReadonlyArray<string>,

@@ -1,8 +1,8 @@
 /**
- * What the operations below a record take and answer (J-01..J-11), as schemas.
+ * Schemas of the operations below a record (J-01..J-11): parameters, bodies and answers.
  *
- * The documents leave these shapes open; each entry is the decision named beside it. A special without an entry is
- * described as answering any object.
+ * The documents leave these forms open; each entry names its decision. A special without an entry is described as
+ * answering any object.
  */
 import { limits } from "../../catalogue/limits.ts"
 import type { Schema } from "./Schema.ts"
@@ -28,7 +28,7 @@ const text: Schema = { type: ["string", "null"] }
 const whole: Schema = { type: ["integer", "null"] }
 const money = nullable(shownDecimal(4))
 const qty = nullable(shownDecimal(6))
-/** What is added up over records may have more digits than any one of them. */
+/** The sum over records may have more digits than a single value. */
 const sum = (scale: number): Schema => ({ type: "string", pattern: `^-?(?:0|[1-9][0-9]*)\\.[0-9]{${scale}}$` })
 const day: Schema = { type: ["string", "null"], format: "date" }
 
@@ -67,7 +67,7 @@ const known: Readonly<Record<string, SpecialShape>> = {
     page(exactly({ id: recordId, trackingnumber: text, weight: qty, carriercharge: money }), false),
     { codes: ["unknown_value"] }
   ),
-  // J-02: not built in the documents' service; 201 with its option only.
+  // J-02: not implemented by default (501); 201 only with its switch.
   "shipments/invoice": shape(refer("invoices"), {
     status: 201,
     body: invoiceDate,
@@ -134,7 +134,7 @@ const known: Readonly<Record<string, SpecialShape>> = {
   )
 }
 
-/** G-07: a file cannot be asked for inside a batch. */
+/** G-07: a batch cannot contain a file. */
 const fileBatch = shape({ not: {} }, { status: 415, codes: ["not_batchable"] })
 
 const anything = shape({ type: "object" }, { codes: ["rule_violation", "unknown_value"] })
@@ -142,5 +142,5 @@ const anything = shape({ type: "object" }, { codes: ["rule_violation", "unknown_
 export const specialShape = (owner: string, special: string): SpecialShape =>
   special.endsWith("/batch") ? fileBatch : (known[`${owner}/${special}`] ?? anything)
 
-/** Parameters that special lists take beside none. */
+/** Page size parameter of the special lists. */
 export const pageSize: Schema = { type: "integer", minimum: 1, maximum: limits.pageRecordsMax }

@@ -1,4 +1,4 @@
-/** The webhook endpoints as schemas (WEBHOOK-01..WEBHOOK-19, LOG-01..LOG-07, H-11, H-14). */
+/** Schemas of the webhook endpoints (WEBHOOK-01..WEBHOOK-19, LOG-01..LOG-07, H-11, H-14). */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import { eventNames } from "../../catalogue/events.ts"
 import { limits } from "../../catalogue/limits.ts"

@@ -1,8 +1,8 @@
 /**
- * One value on the wire as a schema: as answers show it, as bodies may say it, and as a query parameter says it.
+ * Schemas of one value: in answers, in bodies and in query parameters.
  *
- * Promise: an answer's schema admits what the renderer prints and nothing else; a body's schema admits what the body
- * reader accepts. Patterns hold under the `u` flag, which validators use.
+ * Promise: an answer's schema accepts exactly the output of the renderer; a body's schema accepts what the body reader
+ * accepts. Patterns are valid under the `u` flag, which validators use.
  */
 import type { AllowedValue, Field, FieldType } from "../../../../src/catalogue/Field.ts"
 import { limits } from "../../catalogue/limits.ts"
@@ -20,21 +20,21 @@ export const recordId: Schema = { type: "integer", format: "int64", minimum: 1, 
 
 const dayPattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 const instantInputPattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(?:[Zz]|[+-]00:00)$"
-/** A day or an instant: every date field takes both (F-01). */
+/** A day or an instant: every date field accepts both (F-01). */
 const eitherInputPattern =
   "^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\\.[0-9]+)?(?:[Zz]|[+-]00:00))?$"
 
-/** A time as answers show it: microseconds, UTC (A-06). */
+/** A time in answers: microseconds, UTC (A-06). */
 export const shownInstant: Schema = {
   type: "string",
   format: "date-time",
   pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{6}Z$"
 }
 
-/** A time as callers may send it. */
+/** A time in requests. */
 export const sentInstant: Schema = { type: "string", format: "date-time", pattern: instantInputPattern }
 
-/** A decimal with exactly `shown` decimals, and no more digits than a field of `scale` holds. */
+/** A decimal with exactly `shown` decimals, and at most the digits of a field of `scale`. */
 export const shownDecimal = (scale: number, shown: number = scale): Schema => {
   // Rounding to fewer decimals can carry into one more digit before the point.
   const whole = limits.decimalDigitsMax - scale + (shown < scale ? 1 : 0)
@@ -56,7 +56,7 @@ const enumOf = (values: ReadonlyArray<AllowedValue> | null): Schema =>
         "x-enum-meanings": Object.fromEntries(values.map(({ value, meaning }) => [String(value), meaning]))
       }
 
-/** `lengthMax` replaces the field's own where other records' texts are shown. */
+/** `lengthMax` replaces the field's own limit where the field shows another record's text. */
 const shownType = (type: FieldType, lengthMax: number | null): Schema => {
   switch (type._tag) {
     case "integer":
@@ -91,7 +91,7 @@ const told = ({ note, readOnly, typed, reference }: Field): Schema => ({
       })
 })
 
-/** A field of a record in an answer: there whether it is set or not (A-14). */
+/** A field of a record in an answer: present whether set or not (A-14). */
 export const shownField = (
   field: Field,
   lengthMax: number | null = field.type._tag === "string" && field.reference?.half !== "code"
@@ -126,6 +126,6 @@ const sentType = (type: FieldType): Schema => {
   }
 }
 
-/** The value of a filter: whole numbers and booleans are read, everything else is compared as text (A-10). */
+/** The value of a filter: integers and booleans are parsed, all other values are compared as text (A-10). */
 export const filterValue = ({ type }: Field): Schema =>
   type._tag === "integer" ? safeInteger : type._tag === "boolean" ? { type: "boolean" } : { type: "string" }

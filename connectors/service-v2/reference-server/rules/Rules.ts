@@ -1,8 +1,8 @@
 /**
- * What a document adds to the plain writes, and the context in which it does.
+ * The rules that a document adds to the plain writes, and their context.
  *
- * Promise: a resource without an entry is written as its catalogue file says; everything a document does beyond that
- * stands in its one file in this folder.
+ * Promise: a resource without an entry is written as its catalogue file says. All further behaviour of a document is in
+ * its one file in this folder.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import type { CompanyStore } from "../store/Store.ts"
@@ -10,13 +10,13 @@ import type { Version } from "../store/Table.ts"
 import { printDay } from "../time.ts"
 import type { Body } from "./body.ts"
 
-/** What the control plane sets for one company. */
+/** The settings of one company by the control plane. */
 export interface CompanySettings {
-  /** Modules that are switched off. */
+  /** Modules that are not licensed. */
   readonly unlicensed: ReadonlySet<string>
   /** Records allowed, by resource. */
   readonly recordLimits: ReadonlyMap<string, number>
-  /** Every day up to this one is closed; null when none is. */
+  /** Every day up to this one is closed; null means none. */
   readonly closedThrough: string | null
 }
 
@@ -28,11 +28,11 @@ export interface Readings {
   readonly enableShipmentInvoice: boolean
 }
 
-/** Who writes, where and when: what every rule is given. */
+/** The user, company, time and store of a write: the input of every rule. */
 export interface Context extends CompanyStore {
   readonly settings: CompanySettings
   readonly readings: Readings
-  /** What a document adds to the plain writes, by resource. */
+  /** The rules of each resource. */
   readonly rules: ReadonlyMap<string, Rules>
   /** The user behind the token. */
   readonly userId: number
@@ -43,18 +43,18 @@ export interface Context extends CompanyStore {
 /** The server's day, in UTC. */
 export const today = ({ store }: CompanyStore): string => printDay(store.clock.now())
 
-/** What a write leaves behind. */
+/** The result of a write. */
 export interface Written {
   readonly version: Version
-  /** Keys that this answer carries beside the record (I-05), as JSON text. */
+  /** Members that this answer adds to the record (I-05), as JSON text. */
   readonly more?: ReadonlyArray<readonly [name: string, text: string]>
-  /** The status of the answer where it is not the operation's own. */
+  /** The status of the answer, where it differs from that of the operation. */
   readonly status?: number
 }
 
-/** What an operation below a record answers when it is no record. */
+/** The answer of an operation below a record, if it is not a record. */
 export type Shown =
-  /** Entries of a list, as JSON text each. */
+  /** Entries of a list, each as JSON text. */
   | { readonly kind: "entries"; readonly entries: ReadonlyArray<string> }
   /** JSON text of one object. */
   | { readonly kind: "object"; readonly text: string }
@@ -64,21 +64,21 @@ export type Shown =
 /** An operation below a record. */
 export interface SpecialRule {
   readonly run: (context: Context, version: Version, body: unknown) => Written | Shown
-  /** The code that answers an id which is no record; not_found when not said (I-14). */
+  /** The code for an id without a record; default not_found (I-14). */
   readonly unknownId?: string
-  /** Throws what refuses every call, before the record is looked for (J-02, G-07). */
+  /** Throws the refusal of every call, before the record is looked up (J-02, G-07). */
   readonly refuse?: (context: Context) => void
-  /** Whether it answers a file, which no batch carries (G-07). */
+  /** Whether it answers a file, which no batch may contain (G-07). */
   readonly isFile?: boolean
 }
 
 export interface Rules {
-  /** Scopes that a create body needs beside the resource's own (C-12). */
+  /** Scopes that a create body needs in addition to that of the resource (C-12). */
   readonly scopesOf?: (given: unknown) => ReadonlyArray<string>
   readonly create?: (context: Context, resource: Resource, body: Body) => Written
   readonly update?: (context: Context, version: Version, body: Body) => Written
   readonly cancel?: (context: Context, version: Version) => Written
-  /** After a code shown in the record changed: bring what is derived from it up to date. */
+  /** Called after a code shown in the record changed: updates what is derived from it. */
   readonly followUp?: (context: Context, version: Version) => void
   /** The operations below a record, by the name in the path. */
   readonly specials?: Readonly<Record<string, SpecialRule>>

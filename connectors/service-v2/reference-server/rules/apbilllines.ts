@@ -1,7 +1,7 @@
 /**
  * Coding lines of vendor bills (I-05, I-22, I-23).
  *
- * Promise: no more of a bill is coded than is owed, and nothing on a posted one.
+ * Promise: lines never code more of a bill than is owed, and a posted bill gets no lines.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
@@ -25,7 +25,7 @@ const create = (context: Context, resource: Version["table"]["resource"], body: 
   const total = units(bill.values["billtotal"], 4)
   const before = distributedOf(context, bill.id)
   const after = before + amount
-  // A credit is owed by the vendor: its lines go the other way.
+  // A credit is owed by the vendor: the amounts of its lines are negative.
   if (total < 0n ? after < total : after > total) {
     throw new ApiError("distribution_exceeds_total", `only ${format(total - before, 4)} is left on bill ${bill.id}`, {
       field: "amount"

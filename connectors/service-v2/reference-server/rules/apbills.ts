@@ -1,8 +1,8 @@
 /**
  * Vendor bills.
  *
- * Promise: what of a bill is distributed is the sum of its coding lines at every moment; a bill is posted once, with a
- * voucher of its own.
+ * Promise: the distributed amount of a bill is always the sum of its coding lines. A bill is posted once, with its own
+ * voucher.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
@@ -24,7 +24,7 @@ export const distributedOf = ({ store, company }: Context, billId: number): bigi
   return sum
 }
 
-/** Brings the distributed part of a bill up to date with its lines. */
+/** Updates the distributed amount of a bill from its lines. */
 export const refreshBill = (context: Context, billId: number): Version => {
   const bill = current(context, "apbills", billId)
   const distributed = distributedOf(context, billId)

@@ -1,9 +1,9 @@
 /**
- * What a write body may say, read against the catalogue.
+ * Validation of write bodies by the catalogue.
  *
- * Promise: a body is checked in one order for every resource (D-03): unknown fields, then required, types, enums,
- * decimals and lengths together (D-02), then references. What passes is normal: decimals padded, days as days, both
- * halves of a reference pair agreed. Nothing here knows a resource by name.
+ * Promise: a body is checked in one order for every resource (D-03): unknown fields; then required fields, types,
+ * enums, decimals and lengths together (D-02); then references. The result is normalised: decimals padded, dates as
+ * days, both halves of a reference pair equal. Nothing here depends on the name of a resource.
  */
 import type { Field } from "../../../../src/catalogue/Field.ts"
 import type { Resource, WriteField } from "../../../../src/catalogue/Resource.ts"
@@ -18,11 +18,11 @@ import type { CompanyStore } from "../store/Store.ts"
 import { printDay, printInstant, readDay, readInstant } from "../time.ts"
 import { resolve } from "./references.ts"
 
-/** A body that passed: values under the names that the body uses. */
+/** A valid body: values under the names that the body uses. */
 export interface Body {
   /** Fields that were sent, null where cleared. */
   readonly values: Readonly<Record<string, Value>>
-  /** The lines of each field that carries lines. */
+  /** The lines of each field that contains lines. */
   readonly lines: Readonly<Record<string, ReadonlyArray<Body>>>
   /** `custom_fields` as JSON text by name, null to clear one; null when not sent. */
   readonly custom: ReadonlyMap<string, string | null> | null
@@ -82,8 +82,8 @@ const shapesOf = (resource: Resource) => {
 }
 
 /**
- * Reads a body of create or update. Throws {@link ApiError}. `checked` is called when the body is known to be well made
- * and before its references are looked up: the place where an unknown record answers 404 (C-02).
+ * Reads a body of create or update. Throws {@link ApiError}. `checked` is called when the form of the body is valid,
+ * before its references are looked up: there an unknown record answers 404 (C-02).
  */
 export const readBody = (
   context: CompanyStore,
@@ -119,7 +119,7 @@ const refuse = (problems: ReadonlyArray<Problem>) => {
   })
 }
 
-/** A body with one missing field that the shape cannot tell: it depends on another. */
+/** The error for a missing field that the shape cannot detect, because it depends on another field. */
 export const missing = (field: string, message: string): ApiError =>
   new ApiError("invalid_request", `${field} ${message}`, { field, errors: [{ field, code: "required", message }] })
 
@@ -162,7 +162,7 @@ const readValues = (
     const { name } = slot
     const field = `${at}${name}`
     const given = body[name]
-    // An empty text is missing where a text is required; anywhere else it is a value of the wrong type (D-04).
+    // An empty text counts as missing where a text is required; elsewhere it is a value of the wrong type (D-04).
     const isEmpty = given === undefined || given === null || (given === "" && slot.type._tag === "string")
     if (slot.required && isEmpty && (whole || given !== undefined) && !isGiven(slot.pairedWith)) {
       problems.push({ field, code: "required", message: "is required" })
@@ -202,7 +202,7 @@ type ReadValue =
 const ok = (value: Value): ReadValue => ({ ok: true, value })
 const wrong = (code: string, message: string): ReadValue => ({ ok: false, code, message })
 
-/** One value against its field. */
+/** Checks one value against its field. */
 export const readValue = (field: Pick<Field, "type" | "values">, given: unknown): ReadValue => {
   const read = readTyped(field.type, given)
   if (!read.ok || field.values === null) return read
@@ -258,7 +258,7 @@ const readDecimalValue = (scale: number, given: unknown): ReadValue => {
   return ok(format(unitsOf(decimal, scale), scale))
 }
 
-/** Replaces references by the ids that they resolve to; the code halves follow from the ids when they are stored. */
+/** Replaces references by their ids; the code halves follow from the ids when the record is stored. */
 const resolveReferences = (context: CompanyStore, shape: Shape, read: Read, at: string): Body => {
   const values: Record<string, Value> = { ...read.values }
   for (const slot of shape.slots.values()) {
@@ -290,7 +290,7 @@ const resolveReferences = (context: CompanyStore, shape: Shape, read: Read, at: 
   return { values, lines, custom: null }
 }
 
-/** Custom fields need a definition (F-17); what is no plain value cannot be stored. */
+/** Custom fields need a definition (F-17); only a plain value can be stored. */
 const readCustom = (context: CompanyStore, resource: Resource, given: unknown): Body["custom"] => {
   if (!isObject(given)) return null
   const definitions = context.store.table(context.company, "customfields").where("resource", resource.path)
@@ -318,7 +318,7 @@ const readCustom = (context: CompanyStore, resource: Resource, given: unknown): 
   return custom
 }
 
-/** Refuses what is sent where nothing is taken: no body, null or `{}` may come (J-07). */
+/** Refuses a body with content where none is allowed: no body, null and `{}` are accepted (J-07). */
 export const refuseContent = (body: unknown): void => {
   if (body === undefined || body === null) return
   if (!isObject(body)) throw new ApiError("invalid_request", "the body must be empty or {}")
@@ -327,7 +327,7 @@ export const refuseContent = (body: unknown): void => {
   throw new ApiError("unknown_parameter", `${name} is no field here; none is`, { field: name })
 }
 
-/** What a body changes in the record: write names become field names, `taxable` becomes the flag it sets. */
+/** The changes of a body as record fields: write names become field names, `taxable` becomes the flag that it sets. */
 export const patchOf = (resource: Resource, mode: "create" | "update", body: Body): Record<string, Value> => {
   const patch: Record<string, Value> = {}
   const { slots } = shapesOf(resource)[mode]

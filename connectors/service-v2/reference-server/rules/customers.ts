@@ -1,4 +1,4 @@
-/** What a customer owes (J-09). */
+/** The balance of a customer (J-09). */
 import { format, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
 import type { SpecialRule } from "./Rules.ts"

@@ -1,4 +1,4 @@
-/** Quotes of the estimating module: dated when nothing is said; a cancelled one stays as it is (D-13). */
+/** Quotes of the estimating module: dated today by default; a cancelled quote cannot change (D-13). */
 import { patchOf } from "./body.ts"
 import { today } from "./Rules.ts"
 import { change, insert, violation } from "./records.ts"

@@ -1,8 +1,8 @@
 /**
  * Raw journal entries: one record is one set.
  *
- * Promise: every set that is written balances to the last decimal, has two lines at least and a voucher, and lies in an
- * open period.
+ * Promise: every stored set balances to the last decimal, has at least two lines and a voucher, and is in an open
+ * period.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"

@@ -1,4 +1,4 @@
-/** What each document adds to the plain writes; a resource that is not here needs nothing. */
+/** The rules of all documents; a resource without an entry has only the plain writes. */
 import { apbilllines } from "./apbilllines.ts"
 import { apbills } from "./apbills.ts"
 import { estquotes } from "./estquotes.ts"

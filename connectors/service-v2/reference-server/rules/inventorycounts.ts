@@ -1,8 +1,8 @@
 /**
  * Counts of stock.
  *
- * Promise: from a count on, an item has on hand what was counted; the record keeps by how much that differs from what
- * was there before.
+ * Promise: from a count on, the quantity on hand of an item is the counted one. The record stores the difference from
+ * the quantity before.
  */
 import { units } from "../decimal.ts"
 import { Raw } from "../json.ts"

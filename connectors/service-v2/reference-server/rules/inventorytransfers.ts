@@ -1,7 +1,7 @@
 /**
- * Stock that moves between companies.
+ * Transfers of stock between companies.
  *
- * Promise: one record, which both companies see and neither owns alone: it has the same id and the same content in each.
+ * Promise: a transfer is one record that both companies see, with the same id and content.
  */
 import { ApiError } from "../ApiError.ts"
 import { units } from "../decimal.ts"
@@ -15,7 +15,7 @@ import { insert, violation } from "./records.ts"
 
 const ends = ["gencompanyidfrom", "gencompanyidto"] as const
 
-/** Puts the record as it stands into the other company as well. */
+/** Copies the current record to the other company. */
 const mirror = ({ store, company }: Context, transfer: Version) => {
   const { id: _, lastchangedate: _stamp, entrydate: _entered, ...values } = transfer.values
   for (const other of new Set(ends.map((name) => transfer.values[name]))) {

@@ -1,8 +1,8 @@
 /**
  * Invoices and their lines.
  *
- * Promise: an invoice's total is the sum of its lines and its paid amount the sum of its payments, at every moment. A
- * posted invoice has a voucher and takes no more lines; only a posted one can be paid.
+ * Promise: an invoice's total is always the sum of its lines, and its paid amount the sum of its payments. A posted
+ * invoice has a voucher and accepts no more lines; only a posted one can be paid.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, lineTotal, rescale, units } from "../decimal.ts"
@@ -24,11 +24,11 @@ export const isPosted = (invoice: Version): boolean => (invoice.values["voucheri
 const linesOf = ({ store, company }: Context, invoiceId: number): ReadonlyArray<Version> =>
   byLineNumber(store.table(company, "invoicelines").where("invoiceid", invoiceId))
 
-/** What of the invoice is not paid, in units of money. */
+/** The unpaid amount of the invoice, in units of money. */
 export const openBalance = ({ values }: Version): bigint =>
   units(values["invoicetotal"], 4) - units(values["invoicepaid"], 4)
 
-/** Brings total, paid amount and lines of an invoice up to date. */
+/** Updates total, paid amount and lines of an invoice. */
 export const refreshInvoice = (context: Context, invoiceId: number): Version => {
   const invoice = current(context, "invoices", invoiceId)
   const lines = linesOf(context, invoiceId)
@@ -40,7 +40,7 @@ export const refreshInvoice = (context: Context, invoiceId: number): Version => 
   })
 }
 
-/** Brings the paid amount of an invoice up to date with its payments. */
+/** Updates the paid amount of an invoice from its payments. */
 export const refreshPaid = (context: Context, invoice: Version): Version => {
   let paid = 0n
   for (const { values } of active(context, "payments", "invoiceid", invoice.id)) paid += units(values["amount"], 4)
@@ -74,11 +74,11 @@ export const insertInvoice = (
     body
   )
 
-/** The unit that a company counts in where nothing else is said. */
+/** The default unit of a company. */
 const defaultUnit = ({ store, company }: Context): number | null =>
   store.table(company, "qtyunits").where("unitname", "EA")[0]?.id ?? null
 
-/** Writes a line; what is not said comes from the item and the invoice. */
+/** Writes a line; absent values come from the item and the invoice. */
 export const insertInvoiceLine = (
   context: Context,
   invoice: Version,
@@ -144,7 +144,7 @@ const create = (context: Context, resource: Version["table"]["resource"], body: 
   return { version: refreshInvoice(context, invoice.id) }
 }
 
-/** A line inside an invoice is written as POST /invoicelines writes it (RES-16). */
+/** A line inside an invoice is written as by POST /invoicelines (RES-16). */
 const lineOf = ({ values }: Body): Record<string, Value> => {
   const { quantity, price, taxable, ...rest } = values
   return {
@@ -184,7 +184,7 @@ const cancel = (context: Context, invoice: Version): Written => {
   return { version: cancelled }
 }
 
-/** What the invoice billed is unbilled again. */
+/** Marks the quantities of the invoice as unbilled again. */
 const unbill = (context: Context, invoice: Version, orderId: number) => {
   for (const { values } of linesOf(context, invoice.id)) {
     const lineId = values["arorderdetailid"]
@@ -211,7 +211,7 @@ const post = (context: Context, invoice: Version, body: unknown): Written => {
   return { version: change(context, invoice, { voucherid: makeVoucher(context, "AR", day).id }), status: 200 }
 }
 
-/** GET /invoices/{id}/pdf: a draft has nothing to print (J-11). */
+/** GET /invoices/{id}/pdf: a draft cannot be printed (J-11). */
 const print = (context: Context, invoice: Version): Shown => {
   if (!isPosted(invoice)) throw new ApiError("not_posted", `invoice ${invoice.id} is a draft: post it first`)
   return {
@@ -241,7 +241,7 @@ const createLine = (context: Context, resource: Version["table"]["resource"], bo
   return { version: line, more: [["invoicetotal", JSON.stringify(values["invoicetotal"])]] }
 }
 
-/** A line is changed in the other reading of its operations only (I-01); its invoice follows. */
+/** Lines can be changed only in the other reading of their operations (I-01); the invoice is updated. */
 const updateLine = (context: Context, line: Version, body: Body): Written => {
   const invoice = current(context, "invoices", line.values["invoiceid"])
   if (isPosted(invoice)) throw new ApiError("invoice_already_posted", `invoice ${invoice.id} is posted`)

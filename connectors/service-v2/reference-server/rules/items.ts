@@ -1,4 +1,4 @@
-/** Items sold: what else may be asked of one. */
+/** Items for sale, and the operations below them. */
 import type { Rules } from "./Rules.ts"
 import { itemStock } from "./stock.ts"
 

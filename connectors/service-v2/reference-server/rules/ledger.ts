@@ -1,14 +1,14 @@
 /**
- * The ledger as far as documents meet it: periods and vouchers.
+ * The ledger as used by documents: periods and vouchers.
  *
- * Promise: nothing posts into a closed period; every posting has a voucher of its own.
+ * Promise: nothing posts into a closed period; every posting has its own voucher.
  */
 import { ApiError } from "../ApiError.ts"
 import type { Version } from "../store/Table.ts"
 import type { Context } from "./Rules.ts"
 import { insert } from "./records.ts"
 
-/** A day is closed by the company's own mark or by a closed ledger period that covers it. */
+/** A day is closed by the company's closing date or by a closed ledger period that contains it. */
 export const isClosed = ({ store, company, settings }: Context, day: string): boolean => {
   if (settings.closedThrough !== null && day <= settings.closedThrough) return true
   return store

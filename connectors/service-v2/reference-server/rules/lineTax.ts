@@ -1,8 +1,8 @@
 /**
  * GET /invoicelines/{id}/tax (J-05).
  *
- * Promise: a line that no tax applies to has none; otherwise every authority of the company taxes the part of the line
- * that is not exempt, each at its own rate, rounded half away from zero.
+ * Promise: a line without applicable tax has none. Otherwise every authority of the company taxes the part of the line
+ * that is not exempt, at its own rate, rounded half away from zero.
  */
 import { format, rescale, units } from "../decimal.ts"
 import type { Version } from "../store/Table.ts"

@@ -1,4 +1,4 @@
-/** Lines that a document shows inside itself. */
+/** Lines that a document embeds. */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { format } from "../decimal.ts"
 import { Raw, print } from "../json.ts"
@@ -19,10 +19,10 @@ export const embedLines = (document: Resource, lines: ReadonlyArray<Pick<Version
 export const byLineNumber = (lines: ReadonlyArray<Version>): ReadonlyArray<Version> =>
   lines.toSorted((a, b) => Number(a.values["linenumber"] ?? 0) - Number(b.values["linenumber"] ?? 0) || a.id - b.id)
 
-/** Digits before the point that a money column holds. */
+/** The limit of a money column: digits before the point. */
 const wholeMoneyMax = 10n ** 20n
 
-/** A total as money; a total beyond what a field holds is refused. */
+/** A total as money; a total larger than its field is refused. */
 export const money = (units: bigint, what: string, scale = 4): string => {
   if (units >= wholeMoneyMax || units <= -wholeMoneyMax) throw violation(`${what} is larger than a field can hold`)
   return format(units, scale)

@@ -1,7 +1,7 @@
 /**
  * Records that others depend on (I-25).
  *
- * Promise: a lookup is not cancelled while an active record uses it; which records use it is data.
+ * Promise: a lookup is not cancelled while an active record uses it; the table below lists these uses.
  */
 import { ApiError } from "../ApiError.ts"
 import type { Context, Rules } from "./Rules.ts"
@@ -43,7 +43,7 @@ const cancelUnused =
     return { version: change(context, version, { cancel: true }) }
   }
 
-/** What else some of them do. */
+/** Further rules of some lookups. */
 const more: Readonly<Record<string, Rules>> = { customers: { specials: { balance: customerBalance } } }
 
 export const lookups: ReadonlyArray<readonly [path: string, rules: Rules]> = Object.entries(uses).map(

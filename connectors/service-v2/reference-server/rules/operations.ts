@@ -1,8 +1,8 @@
 /**
- * Create, update and cancel, for every resource alike.
+ * Create, update and cancel for all resources.
  *
- * Promise: each is one write, whole or not at all; the document's own rules are called where it has any. The checks
- * come in the order of D-03: body and references, then If-Match, then the document.
+ * Promise: each is one atomic write, and calls the document's own rules where there are any. Checks run in the order of
+ * D-03: body and references, then If-Match, then the document.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { ApiError } from "../ApiError.ts"
@@ -32,7 +32,7 @@ export const create = (context: Context, resource: Resource, given: unknown): Wr
     return { version: insert(context, resource.path, patchOf(resource, "create", body), body) }
   })
 
-/** `find` answers the record as it stands or throws; `precondition` throws when the caller knows another version. */
+/** Updates the record that `find` returns; `precondition` throws when the caller has another version. */
 export const update = (
   context: Context,
   resource: Resource,
@@ -70,7 +70,7 @@ const cancelInside = (context: Context, version: Version): Written => {
   return { version: change(context, version, { cancel: true }) }
 }
 
-/** Cancelling twice answers the record as it is (D-13). */
+/** Cancels a record; a second time it returns the record unchanged (D-13). */
 export const cancel = (context: Context, version: Version): Written =>
   context.store.transact(() => cancelInside(context, version))
 

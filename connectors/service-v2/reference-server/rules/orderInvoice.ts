@@ -1,8 +1,9 @@
 /**
  * POST /orders/{id}/invoice (J-03) and, in the other reading, POST /shipments/{id}/invoice (J-02).
  *
- * Promise: a quantity is billed once: what has shipped and is not billed becomes lines of one draft invoice, and the
- * shipments point to it. Hours of a service order become lines of the order first. An order with nothing but a deposit is billed for the deposit, once.
+ * Promise: a quantity is billed once: shipped and unbilled quantities become lines of one draft invoice, and the
+ * shipments point to it. Hours of a service order become lines of the order first. An order with nothing but a deposit
+ * is billed for the deposit, once.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
@@ -31,7 +32,7 @@ const readInvoiceDate = (body: unknown): string | null => {
   return read.value as string
 }
 
-/** What of the order's deposits may still be billed: not more than the order is worth beside its other invoices. */
+/** The amount of the order's deposits that may still be billed: at most the order's total less its other invoices. */
 const depositToBill = (context: Context, order: Version) => {
   const deposits = active(context, "orderdeposits", "orderid", order.id).filter(
     ({ values }) => (values["_invoiceid"] ?? null) === null
@@ -116,7 +117,7 @@ export const invoiceOrder = (context: Context, order: Version, body: unknown): W
   return { version, status: 201 }
 }
 
-/** POST /shipments/{id}/invoice as it is designed (J-02): what went out with this shipment and is not billed. */
+/** POST /shipments/{id}/invoice as designed (J-02): bills the unbilled quantities of this shipment. */
 export const invoiceShipment = (context: Context, shipment: Version, body: unknown): Written => {
   const invoicedate = readInvoiceDate(body) ?? today(context)
   if (shipment.cancelled || (shipment.values["invoiceid"] ?? null) !== null) {

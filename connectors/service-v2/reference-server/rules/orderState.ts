@@ -1,8 +1,8 @@
 /**
- * What of an order follows from its lines.
+ * The parts of an order that follow from its lines.
  *
- * Promise: an order's total, its lines and its status always agree with its lines (K-02). open ⇄ partial ⇄ billed by
- * shipping, billing and cancelling; quote and unconfirmed stay until a person moves them.
+ * Promise: an order's total, lines and status always agree with its lines (K-02). open ⇄ partial ⇄ billed by shipping,
+ * billing and cancelling; quote and unconfirmed stay until a user changes them.
  */
 import { lineTotal, units } from "../decimal.ts"
 import type { Value } from "../json.ts"
@@ -14,7 +14,7 @@ import { active, change, current } from "./records.ts"
 export const linesOf = ({ store, company }: Context, orderId: number): ReadonlyArray<Version> =>
   byLineNumber(store.table(company, "orderlines").where("orderid", orderId))
 
-/** Status that follows from the lines; before an order is open it stays what it was. */
+/** The status that follows from the lines; before an order is open, it keeps its status. */
 const statusOf = (context: Context, order: Version, lines: ReadonlyArray<Version>): Value => {
   const { status, ordertype } = order.values
   if (status === "quote" || status === "unconfirmed") return status
@@ -26,7 +26,7 @@ const statusOf = (context: Context, order: Version, lines: ReadonlyArray<Version
   return lines.some(isBegun) ? "partial" : "open"
 }
 
-/** Brings total, lines and status of an order up to date with its lines. */
+/** Updates total, lines and status of an order from its lines. */
 export const refreshOrder = (context: Context, orderId: number): Version => {
   const order = current(context, "orders", orderId)
   const lines = linesOf(context, orderId)

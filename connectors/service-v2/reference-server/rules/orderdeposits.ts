@@ -1,7 +1,7 @@
 /**
  * Deposits against an order (I-19, I-20).
  *
- * Promise: the deposits of an order never exceed what the order is worth.
+ * Promise: the deposits of an order never exceed its total.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"

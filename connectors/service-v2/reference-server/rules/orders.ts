@@ -1,8 +1,8 @@
 /**
  * Orders and their lines.
  *
- * Promise: an order that has shipped keeps its lines, and one that is invoiced keeps the header that the invoice took
- * over. A person moves an order from quote or unconfirmed to open; everything else follows (orderState.ts).
+ * Promise: an order that has shipped keeps its lines, and an invoiced one keeps the header fields that the invoice
+ * uses. A user moves an order from quote or unconfirmed to open; all else follows from lines (orderState.ts).
  */
 import { ApiError } from "../ApiError.ts"
 import { units } from "../decimal.ts"
@@ -19,7 +19,7 @@ import { active, change, current, insert, violation } from "./records.ts"
 import { insertHours } from "./serviceordertimes.ts"
 import { shipOrder } from "./shipments.ts"
 
-/** What a line takes over from its item. */
+/** The values of a line that default to those of its item. */
 const lineValues = (context: Context, given: Readonly<Record<string, Value>>): Record<string, Value> => {
   const { itemid } = given
   const item = typeof itemid === "number" ? current(context, "items", itemid) : null
@@ -82,7 +82,7 @@ const create = (context: Context, resource: Version["table"]["resource"], body: 
   return { version: current(context, "orders", order.id) }
 }
 
-/** A shipment inside its order names the order's lines by their place, because they have no ids yet. */
+/** Writes a shipment inside its order. It names the order's lines by their position, because they have no ids yet. */
 const shipNested = (context: Context, orderId: number, { values, lines }: Body, at: string) => {
   const orderLines = linesOf(context, orderId)
   const shipped = (lines["lines"] ?? []).map(({ values: { linenumber, quantity } }, index) => {
@@ -94,11 +94,11 @@ const shipNested = (context: Context, orderId: number, { values, lines }: Body, 
   shipOrder(context, current(context, "orders", orderId), values, shipped, at)
 }
 
-/** Nested shipments are shipments: the token must be allowed to write them (C-12). */
+/** Nested shipments are shipments: the token needs the scope to write them (C-12). */
 const scopesOf = (given: unknown): ReadonlyArray<string> =>
   isObject(given) && given["shipments"] !== undefined && given["shipments"] !== null ? ["shipments:write"] : []
 
-/** What an invoice takes from its order's header (K-04). */
+/** The header fields that an invoice takes from its order (K-04). */
 const billedHeader = ["customerid", "shiptoid", "ordertype"]
 
 const update = (context: Context, order: Version, body: Body): Written => {

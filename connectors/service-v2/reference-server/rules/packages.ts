@@ -1,8 +1,8 @@
 /**
  * The packages of a shipment (J-01).
  *
- * Promise: packages follow from what was shipped and by which carrier service, so that they are the same whenever they
- * are asked for: cartons of at most so many units, a pound a unit, the service's first and further box charges.
+ * Promise: packages follow from the shipped quantities and the carrier service, so every request gives the same ones:
+ * cartons of a fixed number of units, one pound per unit, the service's charges for the first and further boxes.
  */
 import { format, rescale, units } from "../decimal.ts"
 import type { Version } from "../store/Table.ts"
@@ -17,7 +17,7 @@ export interface Package {
 }
 
 const unitsPerCarton = 40n * 1_000_000n
-/** Beyond this many the last carton holds the rest. */
+/** Maximum number of cartons; the last one contains the rest. */
 const cartonsMax = 99n
 
 export const packagesOf = (context: Context, shipment: Version): ReadonlyArray<Package> => {

@@ -1,7 +1,7 @@
 /**
  * Payments applied to invoices (I-15..I-18).
  *
- * Promise: an invoice is never paid beyond its total, and a payment that is cancelled pays nothing.
+ * Promise: an invoice is never paid beyond its total, and a cancelled payment pays nothing.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
@@ -15,7 +15,7 @@ import { isPosted, openBalance, refreshPaid } from "./invoices.ts"
 import { isClosed, makeVoucher, refuseClosed } from "./ledger.ts"
 import { change, current, insert, violation } from "./records.ts"
 
-/** The currency of companies that say nothing else. */
+/** The default currency of a company. */
 export const companyCurrency = "USD"
 
 const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {

@@ -1,8 +1,8 @@
 /**
  * Lines of purchase orders.
  *
- * Promise: what was received stays ordered: an order with receipts takes no further line, and a line with receipts is
- * neither cancelled nor reduced below them. Nothing changes on a complete order.
+ * Promise: received quantities stay ordered: an order with receipts accepts no further line, and a line with receipts
+ * is neither cancelled nor reduced below them. Nothing changes on a complete order.
  */
 import { ApiError } from "../ApiError.ts"
 import { units } from "../decimal.ts"

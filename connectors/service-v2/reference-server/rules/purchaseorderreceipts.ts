@@ -1,7 +1,7 @@
 /**
  * Receipts against purchase orders.
  *
- * Promise: what is received on a line, over all receipts, never exceeds what was ordered.
+ * Promise: the received quantity of a line, over all receipts, never exceeds the ordered one.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
@@ -14,7 +14,7 @@ import { embedLines } from "./lines.ts"
 import { refreshPurchaseOrder } from "./purchaseorders.ts"
 import { change, current, insert, violation } from "./records.ts"
 
-/** Receives one line; repeats of a line are summed against what is left, because each raises qtyreceived. */
+/** Receives one line. Repeated lines are summed against the open quantity, because each raises qtyreceived. */
 const receive = (context: Context, order: Version, { values }: Body, at: string) => {
   const line = current(context, "purchaseorderlines", values["purchaseorderlineid"])
   if (line.values["purchaseorderid"] !== order.id) {

@@ -1,8 +1,8 @@
 /**
  * Purchase orders.
  *
- * Promise: an order's total and lines always agree with its lines that are not cancelled; a complete order takes no
- * change but the one that makes it incomplete again (X-20).
+ * Promise: an order's total and lines always agree with its lines that are not cancelled. A complete order accepts only
+ * the change that makes it incomplete again (X-20).
  */
 import { ApiError } from "../ApiError.ts"
 import { lineTotal, units } from "../decimal.ts"
@@ -24,7 +24,7 @@ export const refuseComplete = ({ id, values }: Version, field?: string): void =>
   throw new ApiError("po_complete", `purchase order ${id} is complete: set complete false first`, { field })
 }
 
-/** Writes a line; what is not said comes from the item. */
+/** Writes a line; absent values come from the item. */
 export const insertPurchaseLine = (
   context: Context,
   orderId: number,
@@ -51,7 +51,7 @@ export const insertPurchaseLine = (
   )
 }
 
-/** Brings total and lines of an order up to date with its lines. */
+/** Updates total and lines of an order from its lines. */
 export const refreshPurchaseOrder = (context: Context, orderId: number): Version => {
   const order = current(context, "purchaseorders", orderId)
   const lines = purchaseLinesOf(context, orderId)

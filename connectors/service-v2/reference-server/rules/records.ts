@@ -1,8 +1,8 @@
 /**
- * The writes that every rule is made of.
+ * The basic writes that all rules use.
  *
- * Promise: whoever writes a record through here keeps human keys unique (F-05, F-06), licensed limits (CODE-01) and both
- * halves of references; a write that changes nothing makes no version (D-10).
+ * Promise: every write through this module keeps human keys unique (F-05, F-06), licensed limits (CODE-01) and both
+ * halves of references. A write that changes nothing creates no version (D-10).
  */
 import { ApiError } from "../ApiError.ts"
 import type { Value } from "../json.ts"
@@ -12,7 +12,7 @@ import { carryCodes, completePairs } from "./references.ts"
 import type { Body } from "./body.ts"
 import type { Context } from "./Rules.ts"
 
-/** A unique key is refused while any record has it, a cancelled one too; the message names that record (F-06). */
+/** Refuses a unique key that any record has, a cancelled one too; the message names that record (F-06). */
 const refuseDuplicate = (table: Table, values: Values, except: number | null) => {
   const { key, path } = table.resource
   if (key === null || !key.unique) return
@@ -23,7 +23,7 @@ const refuseDuplicate = (table: Table, values: Values, except: number | null) =>
   throw new ApiError("duplicate", `${key.field} is already used by ${path} ${other.id}`, { field: key.field })
 }
 
-/** In the other reading of F-04 an externalid is unique in its company and resource. */
+/** In the other reading of F-04, refuses an externalid that exists in the company and resource. */
 const refuseSecondExternalid = ({ readings }: Context, table: Table, values: Values, except: number | null) => {
   const { externalid } = values
   if (!readings.uniqueExternalid || typeof externalid !== "string") return
@@ -53,7 +53,7 @@ const customOf = (before: Version | undefined, body: Body | null): Pick<Put, "cu
   return { custom }
 }
 
-/** Makes a record. Booleans that are not said are false, everything else is empty (F-13). */
+/** Creates a record. Absent booleans are false, all other absent fields empty (F-13). */
 export const insert = (
   context: Context,
   path: string,
@@ -92,14 +92,14 @@ export const change = (
   return after
 }
 
-/** The newest version of a record that must be there. */
+/** The current version of a record that must exist. */
 export const current = ({ store, company }: Context, path: string, id: Value | undefined): Version => {
   const version = typeof id === "number" ? store.table(company, path).get(id) : undefined
   if (version === undefined) throw new ApiError("unknown_value", `${String(id)} is no record of ${path}`)
   return version
 }
 
-/** Records that name another one and are not cancelled. */
+/** Records that refer to another one and are not cancelled. */
 export const active = ({ store, company }: Context, path: string, field: string, id: number): ReadonlyArray<Version> =>
   store
     .table(company, path)

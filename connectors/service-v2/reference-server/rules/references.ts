@@ -1,8 +1,8 @@
 /**
  * References between records.
  *
- * Promise: an id finds a record whether it is cancelled or not, a code finds active records only (F-08); a record that
- * is stored carries both halves of every pair, and keeps carrying them when the other record's code changes.
+ * Promise: an id finds a record whether it is cancelled or not, a code finds active records only (F-08). A stored
+ * record has both halves of every pair, also after the other record's code changes.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { ApiError } from "../ApiError.ts"
@@ -16,7 +16,7 @@ interface Target {
   readonly by: string | null
 }
 
-/** The record that a value names; 422 when none or several do. */
+/** The record that a value refers to; 422 when there is none or several. */
 export const resolve = ({ store, company }: CompanyStore, target: Target, value: Value, field: string): Version => {
   const table = store.table(company, target.resource)
   if (target.by === null) {
@@ -38,7 +38,7 @@ export const resolve = ({ store, company }: CompanyStore, target: Target, value:
   throw new ApiError("unknown_value", `${field} matches no active record of ${target.resource}`, { field })
 }
 
-/** Fills in the code half of every pair whose id half the patch says. */
+/** Fills in the code half of every pair whose id half is in the patch. */
 export const completePairs = (store: Store, company: number, resource: Resource, patch: Record<string, Value>) => {
   for (const name of Object.keys(patch)) {
     const reference = resource.field.get(name)?.reference
@@ -50,7 +50,7 @@ export const completePairs = (store: Store, company: number, resource: Resource,
   }
 }
 
-/** One way in which one resource names another by code. */
+/** A field of one resource that shows the code of another. */
 interface Naming {
   readonly resource: Resource
   readonly idField: string
@@ -60,7 +60,7 @@ interface Naming {
 
 const namingsByStore = new WeakMap<Store["catalogue"], ReadonlyMap<string, ReadonlyArray<Naming>>>()
 
-/** Who shows codes of a resource. */
+/** The fields that show codes of a resource. */
 const namingsOf = (store: Store, path: string): ReadonlyArray<Naming> => {
   let namings = namingsByStore.get(store.catalogue)
   if (namings === undefined) {
@@ -77,7 +77,7 @@ const namingsOf = (store: Store, path: string): ReadonlyArray<Naming> => {
   return namings.get(path) ?? []
 }
 
-/** After a code changed: every record that shows it becomes a new version. Answers those records. */
+/** After a change of a code, writes a new version of every record that shows it. Returns those records. */
 export const carryCodes = (context: CompanyStore, before: Version, after: Version): ReadonlyArray<Version> => {
   const { store } = context
   const changed: Array<Version> = []

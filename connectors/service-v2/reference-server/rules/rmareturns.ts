@@ -1,4 +1,4 @@
-/** Returns (I-26): no side effects on stock; a cancelled one stays as it is (D-13). */
+/** Returns (I-26): no side effects on stock; a cancelled return cannot change (D-13). */
 import { change, violation } from "./records.ts"
 import { patchOf } from "./body.ts"
 import type { Rules } from "./Rules.ts"

@@ -1,8 +1,8 @@
 /**
  * Hours on service orders (J-08).
  *
- * Promise: hours are taken by a service order that is not billed yet, and by nothing else; billing the order makes an
- * order line of each entry that is not billed, once, and from then on the entry stays as it is.
+ * Promise: only a service order that is not billed yet accepts hours. Billing the order makes an order line of each
+ * unbilled entry, once; then the entry cannot change.
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
@@ -19,7 +19,7 @@ import { active, change, current, insert, violation } from "./records.ts"
 const open = 0
 const billed = 2
 
-/** A quote is a quote whatever its type (STATE-03). */
+/** A quote does not count as a service order, whatever its type (STATE-03). */
 const isServiceOrder = ({ values }: Version) => values["ordertype"] === "service" && values["status"] !== "quote"
 
 const refuseOrder = (order: Version, at: string) => {
@@ -75,7 +75,7 @@ const cancel = (context: Context, time: Version): Written => {
 
 export const serviceordertimes: Rules = { create, update, cancel }
 
-/** Hours are sold at the price of the item whose sku is the name of their work type; without one they cost nothing. */
+/** Hours are sold at the price of the item whose sku is the name of their work type; without one they are free. */
 const itemOf = ({ store, company }: Context, worktype: Value | undefined): Version | undefined =>
   typeof worktype === "string"
     ? store
@@ -84,16 +84,16 @@ const itemOf = ({ store, company }: Context, worktype: Value | undefined): Versi
         .find(({ cancelled }) => !cancelled)
     : undefined
 
-/** Where an order line keeps the hours that it was made of. */
+/** The field of an order line that stores the id of its hours. */
 const timeField = "_timeid"
 
-/** The hours that an order line was made of. */
+/** The hours from which an order line was made. */
 export const hoursOf = ({ store, company }: Context, line: Version): Version | undefined => {
   const id = line.values[timeField]
   return typeof id === "number" ? store.table(company, "serviceordertimes").get(id) : undefined
 }
 
-/** Makes order lines of the hours that are not billed. What was worked counts as shipped. */
+/** Makes order lines of the unbilled hours. Worked hours count as shipped. */
 export const billHours = (context: Context, order: Version): void => {
   if (!isServiceOrder(order)) return
   let linenumber = Number(linesOf(context, order.id).at(-1)?.values["linenumber"] ?? 0)

@@ -1,4 +1,4 @@
-/** What may be asked of a shipment: its packages, its papers and, in the other reading, its invoice. */
+/** The operations below a shipment: its packages, its documents and, in the other reading, its invoice. */
 import { ApiError } from "../ApiError.ts"
 import { boxLabelsPdf, packingSlipPdf } from "../documents/shipment.ts"
 import { say } from "../documents/pdf.ts"
@@ -7,7 +7,7 @@ import type { Context, SpecialRule } from "./Rules.ts"
 import { invoiceShipment } from "./orderInvoice.ts"
 import { packagesOf } from "./packages.ts"
 
-/** All lines that were shipped, also of a shipment that was cancelled since. */
+/** All lines of the shipment, even if it was cancelled since. */
 const shippedLines = ({ store, company }: Context, { id }: Version) =>
   store
     .table(company, "shipmentlines")

@@ -1,8 +1,8 @@
 /**
  * Shipments against an order (I-08..I-13).
  *
- * Promise: what ships on a line, over all shipments that are not cancelled, never exceeds what was ordered; qtyship of
- * a line is always the sum of its shipment lines, unless the line was made of hours (serviceordertimes.ts).
+ * Promise: the shipped quantity of a line, over all shipments that are not cancelled, never exceeds the ordered one.
+ * qtyship of a line is always the sum of its shipment lines, unless the line was made of hours (serviceordertimes.ts).
  */
 import { ApiError } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
@@ -17,7 +17,7 @@ import { refreshOrder } from "./orderState.ts"
 import { active, change, current, insert, violation } from "./records.ts"
 import { shipmentSpecials } from "./shipmentSpecials.ts"
 
-/** Ships one line; repeats of a line in one shipment are summed against what is left, because each raises qtyship. */
+/** Ships one line. Repeated lines in one shipment are summed against the open quantity, because each raises qtyship. */
 const shipLine = (context: Context, order: Version, shipment: Version, values: Body["values"], at: string) => {
   const line = current(context, "orderlines", values["orderlineid"])
   if (line.values["orderid"] !== order.id) {
@@ -36,7 +36,7 @@ const shipLine = (context: Context, order: Version, shipment: Version, values: B
   change(context, line, { qtyship: format(shipped + quantity, 6) })
 }
 
-/** Ships lines of an order: the one way, whether sent alone or inside its order (RES-16). */
+/** Ships lines of an order, for a shipment sent alone or inside its order (RES-16). */
 export const shipOrder = (
   context: Context,
   order: Version,

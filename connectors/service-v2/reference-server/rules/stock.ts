@@ -1,9 +1,9 @@
 /**
- * What of an item is where (J-10, K-03).
+ * Stock of an item by location (J-10, K-03).
  *
- * Promise: stock follows from documents and from nothing else: on hand is what was received, less what was shipped,
- * plus what was transferred in less what was transferred out, corrected by counts; committed is what open orders have
- * not shipped yet. Receipts and transfers name no location: they meet the company's first one.
+ * Promise: stock follows from documents only. On hand is the received quantity, less the shipped one, plus transfers
+ * in, less transfers out, corrected by counts. Committed is the quantity of open orders that has not shipped yet.
+ * Receipts and transfers name no location: they count at the company's first one.
  */
 import { format, units } from "../decimal.ts"
 import { Raw } from "../json.ts"
@@ -12,7 +12,7 @@ import type { Context, Rules } from "./Rules.ts"
 import { defaultLocation } from "./orderState.ts"
 import { active } from "./records.ts"
 
-/** Where a count keeps by how much each item differed. */
+/** The field of a count that stores the difference of each item. */
 export const adjustmentsField = "_adjustments"
 
 const received = (context: Context, itemId: number): bigint => {
@@ -62,7 +62,7 @@ export const onHand = (context: Context, itemId: number, location: number): bigi
   return arrived + corrected(context, itemId, location) - shipped(context, itemId, location)
 }
 
-/** Orders commit stock from open on (STATE-03). */
+/** Orders commit stock from status open on (STATE-03). */
 const committing: ReadonlySet<unknown> = new Set(["open", "partial"])
 
 const committed = (context: Context, itemId: number, location: number): bigint => {

@@ -1,4 +1,4 @@
-/** Recurring tasks: days of the week and of the month have their ranges, and nothing goes across fields (I-28). */
+/** Recurring tasks: days of the week and of the month have ranges; no check combines several fields (I-28). */
 import { ApiError } from "../ApiError.ts"
 import type { Value } from "../json.ts"
 import { patchOf } from "./body.ts"

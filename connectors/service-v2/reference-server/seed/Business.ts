@@ -1,4 +1,4 @@
-/** The business of one company while the seed makes it: writes through the rules, each at its time. */
+/** The simulated business of one company: writes through the rules, each at its own time. */
 import type { Random } from "../random.ts"
 import { cancel, create, special, update } from "../rules/operations.ts"
 import type { Context } from "../rules/Rules.ts"
@@ -8,7 +8,7 @@ import { microsPerDay, microsPerSecond } from "../time.ts"
 
 const microsPerHour = 3600 * microsPerSecond
 
-/** A write that is planned for its time. */
+/** A write planned for a time. */
 interface PlannedWrite {
   readonly at: number
   readonly run: () => void
@@ -28,12 +28,12 @@ export class Business {
     this.end = end
   }
 
-  /** Plans something for later; what lies after the present never runs. */
+  /** Plans a write; one after the present never runs. */
   plan(at: number, run: () => void): void {
     if (at < this.end) this.planned.push({ at, run })
   }
 
-  /** Runs what is planned, in the order of its times, with the clock at its time. */
+  /** Runs the planned writes in the order of their times, with the clock at each time. */
   run(): void {
     for (;;) {
       let next = 0
@@ -56,7 +56,7 @@ export class Business {
     return create(this.context, this.context.store.resource(path), body).version
   }
 
-  /** The record as it stands now. */
+  /** The current version of the record. */
   fresh({ table, id }: Version): Version {
     return table.get(id)!
   }

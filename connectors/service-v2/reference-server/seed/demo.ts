@@ -1,8 +1,8 @@
 /**
- * A believable small business in company 1, and a smaller one in company 2.
+ * Demo data: a small business in company 1, and a smaller one in company 2.
  *
- * Promise: everything is made through the server's own rules, at the times at which it would have happened, so that the
- * data obeys every rule there is; the same seed and the same present give the same data.
+ * Promise: all records are written through the server's own rules, at plausible times, so that the data obeys every
+ * rule. The same seed and the same present give the same data.
  */
 import { insert } from "../rules/records.ts"
 import type { Random } from "../random.ts"
@@ -21,7 +21,7 @@ import { cities, companyNames, people, products, streets } from "./names.ts"
 
 const daysBack = 150
 
-/** How much of everything a company has. */
+/** The amounts of data of a company. */
 interface Size {
   readonly customers: number
   readonly items: number
@@ -108,7 +108,7 @@ const carrierServices = [
   ["Own truck", "Local delivery", "LOCAL"]
 ] as const
 
-/** One order from its entry to its last payment. */
+/** Plans one order from its entry to its last payment. */
 const orderStory = (business: Business, customers: ReadonlyArray<Version>, items: ReadonlyArray<Version>) => {
   const { chance, context } = business
   const customer = chance.pick(customers)
@@ -146,7 +146,7 @@ const orderStory = (business: Business, customers: ReadonlyArray<Version>, items
   business.plan(business.later(1, 6), () => ship(business, order))
 }
 
-/** Hours that somebody works on a service order before it is billed. */
+/** Records hours on a service order before it is billed. */
 const serve = (business: Business, order: Version) => {
   business.make("serviceordertimes", {
     orderid: order.id,
@@ -173,7 +173,7 @@ const deposit = (business: Business, order: Version) => {
   })
 }
 
-/** Ships what is left, sometimes in part, and invoices it. */
+/** Ships the open quantities, sometimes in part, and invoices them. */
 const ship = (business: Business, order: Version) => {
   const { chance, context } = business
   const lines = context.store.table(context.company, "orderlines").where("orderid", order.id)
@@ -219,7 +219,7 @@ const bill = (business: Business, order: Version) => {
   })
 }
 
-/** Pays what is open, sometimes in two parts, sometimes not at all. */
+/** Pays the open balance, sometimes in two parts, sometimes not at all. */
 const pay = (business: Business, invoice: Version) => {
   const { chance } = business
   if (chance.chance(0.12)) return
@@ -257,7 +257,7 @@ const takeBack = (business: Business, invoice: Version) => {
   })
 }
 
-/** The cancelled rows, custom fields and odd corners that every kind of reader meets sooner or later. */
+/** Cancelled rows, custom fields and unusual values that every client meets at some time. */
 const corners = (business: Business) => {
   const { context, clock } = business
   const { store, company } = context

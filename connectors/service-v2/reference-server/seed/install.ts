@@ -1,8 +1,8 @@
 /**
- * What every install and every company has before anybody works with it.
+ * The records that every install and every company has from the start.
  *
- * Promise: a company exists from the first time that it is mentioned, with its static tables, one location and an open
- * ledger period; the payment terms exist once for all companies (C-11).
+ * Promise: a company exists from its first use on, with its static tables, one location and an open ledger period. The
+ * payment terms exist once for all companies (C-11).
  */
 import type { Value } from "../json.ts"
 import { sharedCompany } from "../store/Store.ts"
@@ -90,7 +90,7 @@ const companyTables = (today: string): ReadonlyArray<readonly [path: string, row
   ["ledgerperiods", [{ startdate: addDays(today, -400), enddate: addDays(today, 800), closed: false }]]
 ]
 
-/** Tables that nobody writes: every company has the same records under the same numbers (SCOPE-23). */
+/** Read-only tables: every company has the same records with the same ids (SCOPE-23). */
 const staticTables: ReadonlyArray<readonly [path: string, rows: Rows]> = [
   [
     "countries",
@@ -140,12 +140,12 @@ const put = (target: SeedTarget, company: number, path: string, rows: Rows) => {
   for (const row of rows) target.store.put(table, null, { values: { cancel: false, ...row } })
 }
 
-/** What all companies share. */
+/** Creates the records that all companies share. */
 export const installShared = (target: SeedTarget): void => {
   target.store.transact(() => put(target, sharedCompany, "invoiceterms", terms))
 }
 
-/** The tables of a company that has none yet. */
+/** Creates the tables of a company that has none yet. */
 export const ensureCompany = (target: SeedTarget, company: number): void => {
   const { store } = target
   if (store.table(company, "qtyunits").size > 0) return

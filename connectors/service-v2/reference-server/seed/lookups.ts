@@ -1,4 +1,4 @@
-/** The lists that a business keeps beside its trade. */
+/** Demo data of the lookup lists. */
 import type { Business } from "./Business.ts"
 
 const rows: ReadonlyArray<readonly [path: string, bodies: ReadonlyArray<Readonly<Record<string, unknown>>>]> = [

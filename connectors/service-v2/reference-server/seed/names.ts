@@ -1,4 +1,4 @@
-/** Words that demo data is made of. */
+/** Names and words of the demo data. */
 
 export const companyNames: ReadonlyArray<string> = [
   "Abbott Hardware",

@@ -1,4 +1,4 @@
-/** Projects with everything under them. */
+/** Demo data of projects and their children. */
 import type { Business } from "./Business.ts"
 import { microsPerDay, printDay } from "../time.ts"
 

@@ -1,4 +1,4 @@
-/** What a business buys: vendors, purchase orders, receipts, bills and their coding, and the journals of each month. */
+/** Demo data of purchasing: vendors, purchase orders, receipts, bills and their coding, and monthly journals. */
 import { format, units } from "../decimal.ts"
 import { insert } from "../rules/records.ts"
 import type { Version } from "../store/Table.ts"
@@ -26,10 +26,10 @@ const vendorsOf = (business: Business): ReadonlyArray<Version> =>
     return vendor
   })
 
-/** Half of the price that an item is sold at. */
+/** Half of the item's sales price. */
 const costOf = ({ values }: Version): bigint => units(values["price"], 6) / 2n
 
-/** One purchase from its order to the posted bill. `index` stands in for chance, which the sales have for themselves. */
+/** Plans one purchase from its order to the posted bill. `index` replaces random values, which belong to the sales. */
 const purchase = (business: Business, vendor: Version, items: ReadonlyArray<Version>, index: number) => {
   const bought = [0, 1, 2].slice(0, 1 + (index % 3)).map((next) => items[(index * 3 + next) % items.length]!)
   const order = business.make("purchaseorders", {
@@ -48,7 +48,7 @@ const purchase = (business: Business, vendor: Version, items: ReadonlyArray<Vers
 const receive = (business: Business, order: Version, index: number) => {
   const { store, company } = business.context
   const lines = store.table(company, "purchaseorderlines").where("purchaseorderid", order.id)
-  // Every sixth delivery is short.
+  // Every sixth delivery is incomplete.
   const part = index % 6 === 5 ? 2n : 1n
   const received = lines.map(({ id, values }) => ({ id, values, quantity: units(values["qtyorder"], 6) / part }))
   business.make("purchaseorderreceipts", {
@@ -74,7 +74,7 @@ const bill = (business: Business, order: Version, total: bigint, index: number) 
     const costcodeid = costcodes[costcode]!.id
     business.make("apbilllines", { apbillid: made.id, glaccount, amount: format(amount, 4), costcodeid })
   }
-  // Some bills wait for their approval.
+  // Some bills still wait for approval.
   if (index % 5 !== 4) business.plan(business.clock.now() + microsPerDay, () => void business.special(made, "post"))
 }
 

@@ -1,9 +1,8 @@
 /**
- * Many invoice lines, fast: posted invoices of 10 to 40 lines with what they need.
+ * Fast generation of many invoice lines: posted invoices of 10 to 40 lines with the records they need.
  *
- * Promise: what is loaded here could have been written through the rules: totals are the sums of their lines, pairs
- * carry both halves, every posted invoice has its voucher. The amounts are small whole numbers, so that plain
- * arithmetic on them is exact.
+ * Promise: the rules could have written the same data: totals are the sums of their lines, pairs have both halves,
+ * every posted invoice has its voucher. The amounts are small integers, so that plain arithmetic on them is exact.
  */
 import { Raw } from "../json.ts"
 import type { Random } from "../random.ts"
@@ -21,7 +20,7 @@ const daysBack = 365
 const quantityMax = 24
 const itemCount = 500
 
-/** A whole number of ten-thousandths as money with 4 decimals. */
+/** An integer of ten-thousandths as money with 4 decimals. */
 const money4 = (tenThousandths: number): string => {
   const text = String(tenThousandths).padStart(5, "0")
   return `${text.slice(0, -4)}.${text.slice(-4)}`
@@ -59,7 +58,7 @@ const loadCustomers = (store: Store, count: number, at: number): ReadonlyArray<V
   })
 }
 
-/** An item as the lines show it. */
+/** An item with the values that lines show. */
 interface Item {
   readonly id: number
   readonly sku: string
@@ -88,7 +87,7 @@ const loadItems = (store: Store, account: Version, chance: Random, at: number): 
   })
 }
 
-/** Texts of quantities, which repeat and are made once. */
+/** Texts of quantities, made once because they repeat. */
 const quantities = Array.from({ length: quantityMax + 1 }, (_, quantity) => `${quantity}.000000`)
 
 /** The values of a line that depend on its invoice, its item and its quantity. */

@@ -1,4 +1,4 @@
-/** The three known states that a server can begin in. */
+/** The three initial states of a server. */
 import { microsPerDay } from "../time.ts"
 import { demo } from "./demo.ts"
 import { installShared } from "./install.ts"
@@ -14,7 +14,7 @@ export interface SeedOptions {
   readonly seed: number
 }
 
-/** The install is older than anything that is done with it. */
+/** The install is older than all of its data. */
 const installedDaysAgo = 400
 
 export const seed = (target: SeedTarget, { data, rows, seed }: SeedOptions): void => {

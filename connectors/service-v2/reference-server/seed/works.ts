@@ -1,4 +1,4 @@
-/** Who a business knows at its customers, what it builds for them and what it lets to them. */
+/** Demo data of contacts, jobs and leases of customers. */
 import type { Version } from "../store/Table.ts"
 import type { Business } from "./Business.ts"
 import { people, streets } from "./names.ts"

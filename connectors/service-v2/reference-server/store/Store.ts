@@ -1,10 +1,10 @@
 /**
  * The records of all companies, in memory.
  *
- * Promise: a write is whole or not at all: what {@link Store.transact} does is seen by nobody when it throws. Every
- * committed version stands in the history in the order of commits. One transaction has one stamp; while the clock runs,
- * stamps strictly increase, so that no later change hides behind an earlier one; while the clock stands, several
- * transactions share the stamp.
+ * Promise: a write is atomic: when {@link Store.transact} throws, none of its changes is visible. The history contains
+ * every committed version in the order of commits. One transaction has one stamp. While the clock runs, stamps strictly
+ * increase, so that no later change hides behind an earlier one; while the clock is stopped, several transactions share
+ * the stamp.
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
@@ -15,7 +15,7 @@ import { printInstant, readInstant } from "../time.ts"
 import { Table } from "./Table.ts"
 import type { Values, Version } from "./Table.ts"
 
-/** What happened to a record in one commit. */
+/** The change of a record in one commit. */
 export interface Change {
   readonly seq: number
   readonly op: "insert" | "update" | "delete"
@@ -26,16 +26,16 @@ export interface Change {
   readonly at: number
 }
 
-/** What a record becomes; what is not said stays. */
+/** The new content of a record; absent members stay. */
 export interface Put {
   readonly values: Values
   readonly extra?: ReadonlyMap<string, string> | null
   readonly custom?: ReadonlyMap<string, string> | null
-  /** Values are taken as they are: the stamp is read from lastchangedate, nothing is filled in. */
+  /** Values are stored as given: the stamp is read from lastchangedate, nothing is filled in. */
   readonly verbatim?: boolean
 }
 
-/** The company that holds what all companies share. */
+/** The company of the records that all companies share. */
 export const sharedCompany = 0
 
 interface Transaction {
@@ -44,7 +44,7 @@ interface Transaction {
   readonly order: Array<{ readonly table: Table; readonly id: number }>
 }
 
-/** The store as one company writes to it. */
+/** The store as seen by writes of one company. */
 export interface CompanyStore {
   readonly store: Store
   readonly company: number
@@ -54,7 +54,7 @@ export class Store {
   readonly catalogue: Catalogue
   readonly clock: ServerClock
   readonly history: Array<Change> = []
-  /** Called after each commit with what it changed. */
+  /** Called after each commit with its changes. */
   readonly listeners: Array<(changes: ReadonlyArray<Change>) => void> = []
   private readonly tables = new Map<number, Map<string, Table>>()
   private readonly indexed: ReadonlyMap<string, ReadonlyArray<string>>
@@ -63,7 +63,7 @@ export class Store {
   private transaction: Transaction | null = null
   private seq = 0
   private stampLast = 0
-  /** The instant that was printed last: large data has many records of one. */
+  /** The last printed instant: in large data many records share one. */
   private printed = { at: 0, text: printInstant(0) }
 
   constructor(catalogue: Catalogue, clock: ServerClock) {
@@ -115,7 +115,7 @@ export class Store {
     return next
   }
 
-  /** Runs `work` as one write; when it throws, nothing has happened. A write inside a write is part of it. */
+  /** Runs `work` as one write; when it throws, nothing is changed. A nested write is part of the outer one. */
   transact<A>(work: () => A): A {
     if (this.transaction !== null) return work()
     const transaction: Transaction = { stamp: this.nextStamp(), touched: new Map(), order: [] }
@@ -133,7 +133,7 @@ export class Store {
     return result
   }
 
-  /** Writes a version of a record; `id` null makes a new one. Answers the version as it now stands. */
+  /** Writes a version of a record; `id` null creates a record. Returns the new version. */
   put(table: Table, id: number | null, put: Put): Version {
     const transaction = this.open()
     const recordId = id ?? this.nextId(table.resource.path)
@@ -176,7 +176,7 @@ export class Store {
     return after
   }
 
-  /** Takes a record away. */
+  /** Removes a record. */
   remove(table: Table, id: number): void {
     const before = table.get(id)
     if (before === undefined) return
@@ -184,7 +184,7 @@ export class Store {
     table.replace(id, null)
   }
 
-  /** Puts a first version into the store without the care of a transaction: for making large data. */
+  /** Stores a first version without a transaction: for generating large data. */
   load(table: Table, values: Record<string, Value>, at: number, drawn: number | null = null): Version {
     const id = drawn ?? this.nextId(table.resource.path)
     const hasStamp = table.resource.field.has("lastchangedate")
@@ -226,7 +226,7 @@ export class Store {
     return stamp
   }
 
-  /** Remembers what the record was before the transaction, and answers it. */
+  /** Stores the record's version before the transaction, and returns it. */
   private touch(transaction: Transaction, table: Table, id: number, before: Version | undefined): Version | undefined {
     let records = transaction.touched.get(table)
     if (records === undefined) transaction.touched.set(table, (records = new Map<number, Version | undefined>()))
@@ -268,7 +268,7 @@ const changes = (before: Version, put: Put): boolean => {
 
 const isSame = (a: Value, b: Value): boolean => a === b || (a instanceof Raw && b instanceof Raw && a.text === b.text)
 
-/** What is looked up by value: exact filters, external keys, human keys, and what references are resolved by. */
+/** Fields that are looked up by value: exact filters, external keys, human keys, and targets of references. */
 const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<string>> => {
   const fields = new Map<string, Set<string>>()
   const add = (path: string, field: string) => {
@@ -278,7 +278,7 @@ const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<
   }
   for (const resource of catalogue.resources.values()) {
     for (const filter of resource.filters) if (filter.match === "exact") add(resource.path, filter.field)
-    // What a record cannot be made without is what it belongs to: rules look it up from there.
+    // A required reference names the parent: rules look up children by it.
     for (const { required, refers, sets } of resource.create?.fields ?? []) {
       if (required && refers?.by === null && sets !== null) add(resource.path, sets)
     }

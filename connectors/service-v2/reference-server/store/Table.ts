@@ -1,34 +1,34 @@
 /**
  * The records of one resource in one company: the newest version of each, and the orders in which lists need them.
  *
- * Promise: `order` holds every id ascending; `changes` holds every record that has a stamp, ordered by (stamp, id);
- * `where` answers in the order of ids. Superseded entries of `changes` are recognised by identity and swept now and
- * then, so that a write costs the same however many records there are.
+ * Promise: `order` contains every id ascending; `changes` contains every record that has a stamp, ordered by (stamp,
+ * id); `where` returns records in the order of ids. Superseded entries of `changes` are detected by identity and
+ * removed from time to time, so that the cost of a write does not depend on the number of records.
  */
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import type { Value } from "../json.ts"
 import { Raw } from "../json.ts"
 
 /**
- * What the fields hold, by name; a field that is absent is empty. Names beginning with `_` are the server's own notes
- * and are never shown.
+ * The values of the fields, by name; an absent field is empty. Names beginning with `_` are internal to the server and
+ * never shown.
  */
 export type Values = Readonly<Record<string, Value>>
 
 /**
  * One version of one record. It never changes once it is in the store (its rendered text is a cache), so that a reader
- * may keep it while the record moves on.
+ * may keep it while the record gets new versions.
  */
 export interface Version {
   readonly table: Table
   readonly id: number
-  /** Counts the versions of the record, from 1. */
+  /** Number of this version of the record, from 1. */
   readonly version: number
-  /** Place in the order of commits; changes whenever the record does. */
+  /** Position in the order of commits; every change of the record has a new one. */
   readonly seq: number
-  /** lastchangedate in microseconds; null when the record carries none that can be read. */
+  /** lastchangedate in microseconds; null when the record has no readable one. */
   readonly stamp: number | null
-  /** When the version was committed, in microseconds. */
+  /** Time of the commit, in microseconds. */
   readonly at: number
   readonly cancelled: boolean
   readonly values: Values
@@ -36,12 +36,12 @@ export interface Version {
   readonly extra: ReadonlyMap<string, string> | null
   /** The install's own fields, as JSON text by name. */
   readonly custom: ReadonlyMap<string, string> | null
-  /** Rendered text, and the rendering that it belongs to. */
+  /** Rendered text, for one generation of the renderer. */
   cache: string | null
   cacheEpoch: number
 }
 
-/** The place of the first element for which `isBefore` no longer holds. */
+/** The index of the first element for which `isBefore` is false. */
 export const place = <A>(items: ReadonlyArray<A>, isBefore: (item: A) => boolean): number => {
   let low = 0
   let high = items.length
@@ -58,11 +58,11 @@ const insertAt = <A>(items: Array<A>, index: number, item: A) => {
   else items.splice(index, 0, item)
 }
 
-/** Whether (stamp, id) comes before another. */
+/** Whether one (stamp, id) is before another. */
 export const isBefore = (stamp: number, id: number, otherStamp: number, otherId: number): boolean =>
   stamp < otherStamp || (stamp === otherStamp && id < otherId)
 
-/** Ids by value; a single id is kept without an array. */
+/** Ids by value; a single id is stored without an array. */
 type Postings = Map<string | number | boolean, number | Array<number>>
 
 export class Table {
@@ -94,12 +94,12 @@ export class Table {
     return this.current.get(version.id) === version
   }
 
-  /** Every record in the order of ids. */
+  /** All records in the order of ids. */
   *all(): Generator<Version> {
     for (const id of this.order) yield this.current.get(id)!
   }
 
-  /** The records whose field holds the value; the key ignores case where the catalogue says so. */
+  /** The records whose field has the value; the key ignores case where the catalogue says so. */
   where(field: string, value: string | number | boolean): ReadonlyArray<Version> {
     const postings = this.indexes.get(field)
     const key = this.keyOf(field, value)
@@ -110,7 +110,7 @@ export class Table {
     return typeof found === "number" ? [this.current.get(found)!] : found.map((id) => this.current.get(id)!)
   }
 
-  /** Puts a version in the place of the one before it; `null` takes the record away. */
+  /** Replaces a version by the next one; `null` removes the record. */
   replace(id: number, after: Version | null): void {
     const before = this.current.get(id)
     for (const [field, postings] of this.indexes) {
@@ -134,7 +134,7 @@ export class Table {
     if (before !== undefined && before.stamp !== null) this.stale++
   }
 
-  /** Enters a version into the order of changes. */
+  /** Inserts a version into the order of changes. */
   enter(version: Version): void {
     const { stamp, id } = version
     if (stamp === null) return
@@ -146,7 +146,7 @@ export class Table {
     insertAt(this.changes, index, version)
   }
 
-  /** Sweeps superseded entries once they outnumber the living. */
+  /** Removes superseded entries once they outnumber the current ones. */
   sweep(): void {
     if (this.stale <= this.current.size + 64) return
     let kept = 0
@@ -162,7 +162,7 @@ export class Table {
   }
 }
 
-/** Two texts that differ in case only fold to the same. */
+/** Texts that differ in case only become equal. */
 export const foldCase = (text: string): string => text.normalize("NFC").toLowerCase()
 
 const post = (postings: Postings, key: string | number | boolean, id: number) => {

@@ -1,8 +1,8 @@
 /**
- * Records as the wire shows them.
+ * Rendering of records as JSON text.
  *
- * Promise: every field of the catalogue is there, null when empty (A-14), both halves of references (A-15), decimals
- * padded (F-02). A version is rendered once and its text reused, until a switch changes how records look.
+ * Promise: every field of the catalogue is present, null when empty (A-14), with both halves of references (A-15) and
+ * padded decimals (F-02). A version is rendered once and its text reused, until a switch changes the form of records.
  */
 import type { Field } from "../../../../src/catalogue/Field.ts"
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
@@ -13,13 +13,13 @@ import { hash } from "../random.ts"
 import { readDay } from "../time.ts"
 import type { Version } from "./Table.ts"
 
-/** The switches that change how a record looks. */
+/** The switches that change the form of a record. */
 export interface Look {
-  /** Unknown fields are added, drawn from this seed. */
+  /** Adds unknown fields, drawn from this seed. */
   readonly extraFields: number | null
-  /** Fields come in an order drawn from this seed, another for every record. */
+  /** Orders the fields at random from this seed, differently for every record. */
   readonly keyOrder: number | null
-  /** `mixed`: each field in its own form. The others put every date field, or every time, in one form. */
+  /** `mixed`: each field in its own form. The others print all dates, or all times, in one form. */
   readonly dateForm: "mixed" | "timestamp" | "seconds"
 }
 
@@ -48,7 +48,7 @@ const columnsOf = (resource: Resource): ReadonlyArray<Column> => {
   return columns
 }
 
-/** Text without anything that JSON escapes; most text is. */
+/** Text without a character that JSON escapes, which is the usual case. */
 const isPlain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 const printValue = (value: Value): string => {
@@ -83,7 +83,7 @@ const members = (version: Version, look: Look): Array<string> => {
   return parts
 }
 
-/** Fields that no catalogue knows; the same for the same record and seed. */
+/** Fields unknown to the catalogue; the same ones for the same record and seed. */
 const unknownFields = (seed: number, version: Version): ReadonlyArray<string> => {
   const drawn = hash(seed, version.table.resource.path, version.id)
   const fields = [
@@ -107,10 +107,10 @@ const shuffle = (parts: Array<string>, seed: number): Array<string> => {
 
 const begins = /^\{/
 
-/** The record in the plain look: the way that most pages go, so it is written out. */
+/** The record in the default form: the most frequent case, optimised. */
 const joinedPlainly = (version: Version): string => {
   const { values } = version
-  // The first field is the id, which every record has.
+  // The first field is the id, which is always present.
   let text = `{"id":${version.id}`
   for (const column of columnsOf(version.table.resource)) {
     if (column.isId) continue
@@ -125,7 +125,7 @@ const joinedPlainly = (version: Version): string => {
 const joined = (version: Version, look: Look): string => {
   if (look.extraFields === null && look.keyOrder === null && look.dateForm === "mixed") {
     const text = joinedPlainly(version)
-    // Makes one piece of the many that the text was put together from, which is what gets kept.
+    // Flattens the concatenated string before it is cached.
     begins.test(text)
     return text
   }
@@ -134,16 +134,16 @@ const joined = (version: Version, look: Look): string => {
   return `{${parts.join("").slice(1)}}`
 }
 
-/** Texts are kept up to here; beyond it they are made again every time. */
+/** Limit of cached text; beyond it texts are rendered again each time. */
 const cachedCharactersMax = 300_000_000
 
-/** Renders versions in one look, each once. */
+/** Renders versions in one form, each once. */
 export class Renderer {
   private look: Look = plainLook
   private epoch = 1
   private cached = 0
 
-  /** Forgets what was counted, when the records themselves are gone. */
+  /** Resets the count after the records were removed. */
   clear(): void {
     this.cached = 0
     this.epoch++
@@ -164,7 +164,7 @@ export class Renderer {
     return text
   }
 
-  /** The record with its custom fields (A-12), or with keys that one answer carries beside it (I-05). */
+  /** The record with its custom fields (A-12), or with members that one answer adds (I-05). */
   renderWith(version: Version, more: ReadonlyArray<readonly [name: string, text: string]>): string {
     const text = this.render(version)
     return `${text.slice(0, -1)}${more.map(([name, value]) => `,${JSON.stringify(name)}:${value}`).join("")}}`
