@@ -57,13 +57,13 @@ export interface SyncMode {
   readonly acceptsOlderCatalogue?: boolean
   /** Forgets the learned overlap. */
   readonly resetOverlap?: boolean
-  /** Approximate number of records landed in one transaction. */
+  /** Reads the records that changed in this range instead of those after the cursor; null: without a bound. */
   readonly backfill?: { readonly since: string | null; readonly until: string | null } | undefined
 }
 
 export interface SyncResourceOptions {
   readonly mode?: SyncMode
-  /** Records landed in one transaction, about. */
+  /** Approximate number of records landed in one transaction. */
   readonly batchRecordsMax?: number
   readonly engine?: EngineSettings
   /** Whether to end the database session of a lock holder whose process has sent no heartbeat for long. */
