@@ -1,7 +1,7 @@
 /**
  * The rate budget of a token: every request to the source takes a permit first.
  *
- * Promise: no permit is given before a Retry-After has passed, as far as {@link PermitPolicy} accepts it; after a capped
+ * Promise: no permit is given before a Retry-After has passed, as far as the caps in `Permit.ts` allow; after a capped
  * pause one request is the probe. All processes of one store together give no more permits than the limit in any minute.
  * Urgent requests go first, then live ones by their due time, then backfills; of every ten permits one is for a backfill
  * that waits. While the store does not answer, no permit is given; requests that wait fail after a while.
@@ -13,9 +13,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { BudgetError } from "./BudgetError.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as PermitDispatcher from "./PermitDispatcher.ts"
-import type { PauseCause, PriorityClass } from "./PermitPolicy.ts"
-import { type PermitStore, memory } from "./PermitStore.ts"
+import type { PauseCause, PriorityClass } from "./Permit.ts"
+import { type PermitStore, unlimited } from "./PermitStore.ts"
 
 /** The priority of a request. */
 export interface Priority {
@@ -55,18 +56,11 @@ export interface BudgetOptions {
 }
 
 export class Budget extends Context.Service<Budget, BudgetShape>()("tributary/budget/Budget") {
-  /** For sources and tests that have no limit: only Retry-After is honoured. */
+  /** For sources that have no limit: only Retry-After is honoured. */
   static readonly layerUnlimited = Layer.effect(
     Budget,
-    Effect.suspend(() => make(null))
+    Effect.suspend(() => makeUnlimited())
   )
-
-  /** At most `requestsPerMinute` permits in any sliding minute, in this process. */
-  static readonly layerMemory = (requestsPerMinute: number) =>
-    Layer.effect(
-      Budget,
-      Effect.suspend(() => make(requestsPerMinute))
-    )
 }
 
 const unavailableMaxDefault = Duration.seconds(30)
@@ -88,9 +82,9 @@ const budgetOf = (dispatcher: PermitDispatcher.PermitDispatcher): BudgetShape =>
     PermitDispatcher.reportAttempt(dispatcher, request, sentAt, isAnswered)
 })
 
-/** A budget for this process alone; `null` for no limit but Retry-After. */
-export const make = Effect.fnUntraced(function* (requestsPerMinute: number | null, options: BudgetOptions = {}) {
-  const dispatcher = yield* dispatcherOf(yield* memory({ perMinute: requestsPerMinute }), options)
+/** A budget without a limit, for this process: only Retry-After is honoured. */
+export const makeUnlimited = Effect.fnUntraced(function* (options: BudgetOptions = {}) {
+  const dispatcher = yield* dispatcherOf(unlimited(yield* MonotonicClock.make), options)
   // The fiber waits while no request does, and has no permits to return at the end.
   yield* Effect.forkDetach(PermitDispatcher.serve(dispatcher))
   return Budget.of(budgetOf(dispatcher))

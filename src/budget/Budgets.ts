@@ -2,7 +2,7 @@
  * The rate budgets of all tokens: a connector gets its budget here.
  *
  * Promise: with a warehouse, all processes on it share the budget of a token, and a process has one dispatcher for each.
- * Without a warehouse (the default) a budget is for its process alone.
+ * Without a warehouse (the default, for `init` and `doctor`, which send a few requests) only Retry-After is honoured.
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -11,7 +11,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
-import { type BudgetShape, fromPermitStore, make } from "./Budget.ts"
+import { type BudgetShape, fromPermitStore, makeUnlimited } from "./Budget.ts"
 import * as PostgresPermitStore from "./PostgresPermitStore.ts"
 
 /** The token and the size of its budget. */
@@ -31,7 +31,7 @@ export interface BudgetsShape {
 }
 
 export const Budgets = Context.Reference<BudgetsShape>("tributary/budget/Budgets", {
-  defaultValue: () => ({ of: ({ requestsPerMinute, pauseWaitMax }) => make(requestsPerMinute, { pauseWaitMax }) })
+  defaultValue: () => ({ of: ({ pauseWaitMax }) => makeUnlimited({ pauseWaitMax }) })
 })
 
 /** Budgets that are shared through the warehouse. */

@@ -1,24 +1,12 @@
 /**
  * A store that counts the permits of one token.
  *
- * Promise: all grants of a store together stay within the limit, by the rule of `PermitPolicy.ts`. Every lease after the
- * report of a pause is answered with that pause.
+ * Promise: all grants of a store together stay within the limit, by the rule in `Permit.ts`. Every lease after the report of
+ * a pause is answered with that pause.
  */
-import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import {
-  type PermitRequest,
-  endProbe,
-  type PermitGrant,
-  guardMs,
-  pause,
-  type PauseRequest,
-  leasePermits,
-  emptyPermitState,
-  windowMs
-} from "./PermitPolicy.ts"
-import * as MonotonicClock from "../time/MonotonicClock.ts"
+import { firstPauseMaxMs, type PauseRequest, type PermitGrant, type PermitRequest } from "./Permit.ts"
 
 /** The store did not answer; the caller knows of no grant. */
 export class PermitStoreError extends Data.TaggedError("PermitStoreError")<{ readonly detail: string }> {}
@@ -36,41 +24,44 @@ export interface PermitStore {
   readonly cacheMaxMs: number
 }
 
-export interface PermitStoreOptions {
-  /** Null for no limit but Retry-After. */
-  readonly perMinute: number | null
-  /** How long a permit counts, for tests that cannot wait for minutes. */
-  readonly spanMs?: number | undefined
-}
-
+/** The window of the limit. */
+const windowMs = 60_000
+/**
+ * A permit counts this much longer than the window, since requests take different times to arrive: one that is sent
+ * late and fast must not overtake one that was sent a minute before and slowly.
+ */
+const guardMs = 500
+/** How long a permit counts. */
 export const spanMsDefault = windowMs + guardMs
 
-/** A store for one process alone. */
-export const memory = (options: PermitStoreOptions): Effect.Effect<PermitStore> =>
-  Effect.map(Clock.Clock, (clock) => {
-    const { perMinute } = options
-    const spanMs = options.spanMs ?? spanMsDefault
-    const now = () => MonotonicClock.nowMs(clock)
-    let state = emptyPermitState
-    let leases = 0n
-    return {
-      perMinute,
-      cacheMaxMs: Number.POSITIVE_INFINITY,
-      lease: (request) =>
-        Effect.sync(() => {
-          const [next, grant] = leasePermits(state, request, perMinute, now(), spanMs, (leases += 1n))
-          state = next
-          return grant
-        }),
-      pause: (request) =>
-        Effect.sync(() => {
-          const at = now()
-          state = pause(state, request, perMinute, at, spanMs)
-          return Math.max(0, state.pausedUntil - at)
-        }),
-      endProbe: (request, isAnswered) =>
-        Effect.sync(() => {
-          state = endProbe(state, request, isAnswered)
-        })
-    } satisfies PermitStore
-  })
+const noPermits = { urgent: 0, live: 0, backfill: 0 }
+
+/** A store without a limit, for one process: it keeps pauses, up to the cap of a first one. */
+export const unlimited = (now: () => number): PermitStore => {
+  let pausedUntil = 0
+  return {
+    perMinute: null,
+    cacheMaxMs: Number.POSITIVE_INFINITY,
+    lease: ({ wanted }) =>
+      Effect.sync(() => {
+        const pausedMs = Math.max(0, pausedUntil - now())
+        return {
+          leaseId: null,
+          granted: pausedMs > 0 ? noPermits : wanted,
+          waitMs: 0,
+          pausedMs,
+          effectivePerMinute: Number.POSITIVE_INFINITY,
+          pausedBy: null,
+          isProbe: false,
+          releases: 0
+        }
+      }),
+    pause: (request) =>
+      Effect.sync(() => {
+        const at = now()
+        pausedUntil = Math.max(pausedUntil, at + Math.min(request.statedMs, firstPauseMaxMs(request)))
+        return pausedUntil - at
+      }),
+    endProbe: () => Effect.void
+  }
+}

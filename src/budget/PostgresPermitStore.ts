@@ -14,8 +14,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { type PermitStore, PermitStoreError, type PermitStoreOptions, spanMsDefault } from "./PermitStore.ts"
-import type { PauseOrigin } from "./PermitPolicy.ts"
+import { type PermitStore, PermitStoreError, spanMsDefault } from "./PermitStore.ts"
+import type { PauseOrigin } from "./Permit.ts"
 
 /** The timeout of one statement. */
 const answerTimeoutMs = 10_000
@@ -82,6 +82,13 @@ const outsideTransaction = <A>(sql: SqlClient.SqlClient, effect: Sql.Query<A>): 
       orElse: () => Effect.fail(new PermitStoreError({ detail: `no answer within ${answerTimeoutMs / 1000} s` }))
     })
   )
+
+export interface PermitStoreOptions {
+  /** Null for no limit but Retry-After. */
+  readonly perMinute: number | null
+  /** How long a permit counts, for tests that cannot wait for minutes. */
+  readonly spanMs?: number | undefined
+}
 
 /** The store of one token. */
 export const make = (sql: SqlClient.SqlClient, fingerprint: string, options: PermitStoreOptions): PermitStore => {

@@ -4,13 +4,7 @@
  * It begins at once with an answer that requests it, even where the permit store does not answer. The store then decides
  * how long it lasts. After a pause that ended before its Retry-After, one request is the probe.
  */
-import {
-  cappedPauseMs,
-  type PauseCause,
-  type PauseReport,
-  type PauseRequest,
-  type PermitGrant
-} from "./PermitPolicy.ts"
+import { firstPauseMaxMs, type PauseCause, type PauseReport, type PauseRequest, type PermitGrant } from "./Permit.ts"
 
 /** All times are on the process's monotonic clock, in milliseconds. */
 export interface ProcessPause {
@@ -36,7 +30,7 @@ export const noPause = (): ProcessPause => ({
   probedAt: null
 })
 
-const endOf = (request: PauseRequest, from: number) => from + Math.min(request.statedMs, cappedPauseMs(request, 0))
+const endOf = (request: PauseRequest, from: number) => from + Math.min(request.statedMs, firstPauseMaxMs(request))
 
 export const pauseRequest = (statedMs: number, isLimit: boolean, cause?: PauseCause): PauseRequest => ({
   origin: cause?.origin ?? "source",

@@ -6,9 +6,10 @@ import * as Fiber from "effect/Fiber"
 import * as References from "effect/References"
 import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../src/budget/Budget.ts"
-import { type PermitStore, PermitStoreError, memory } from "../../src/budget/PermitStore.ts"
+import { type PermitStore, PermitStoreError } from "../../src/budget/PermitStore.ts"
 import { BudgetPaused } from "../../src/budget/BudgetError.ts"
-import type { PriorityClass } from "../../src/budget/PermitPolicy.ts"
+import type { PriorityClass } from "../../src/budget/Permit.ts"
+import { processBudget, memory } from "./PermitRule.ts"
 import { most, servers } from "./Servers.ts"
 
 const as = (kind: PriorityClass, dueAt = 0) => Effect.provideService(Budget.Priority, { class: kind, dueAt })
@@ -44,7 +45,7 @@ const draws = (seed: number) => {
 describe("a rate budget", () => {
   it.effect("gives its permits at once and the next ones a minute later", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(3)
+      const budget = yield* processBudget(3)
       let taken = 0
       const fiber = yield* Effect.forkChild(
         Effect.forEach([1, 2, 3, 4, 5], () =>
@@ -64,7 +65,7 @@ describe("a rate budget", () => {
 
   it.effect("gives no permit before Retry-After has passed, and then not all at once", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(null)
+      const budget = yield* processBudget(null)
       let taken = 0
       yield* budget.pause(Duration.seconds(10))
       yield* budget.pause(Duration.seconds(5))
@@ -86,7 +87,7 @@ describe("a rate budget", () => {
 
   it.effect("extends a wait that has begun", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(1)
+      const budget = yield* processBudget(1)
       yield* budget.takePermit
       let taken = false
       const fiber = yield* Effect.forkChild(
@@ -107,7 +108,7 @@ describe("a rate budget", () => {
 
   it.effect("gives the permit of an interrupted request to the next one", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(1)
+      const budget = yield* processBudget(1)
       yield* budget.takePermit
       const gone = yield* Effect.forkChild(budget.takePermit)
       yield* TestClock.adjust("10 seconds")
@@ -120,7 +121,7 @@ describe("a rate budget", () => {
 
   it.effect("fails requests whose wait for a pause is too long, also waiting ones", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(1, { pauseWaitMax: Duration.minutes(1) })
+      const budget = yield* processBudget(1, { pauseWaitMax: Duration.minutes(1) })
       yield* budget.takePermit
       const early = yield* Effect.forkChild(Effect.flip(budget.takePermit))
       yield* TestClock.adjust("1 second")
@@ -143,7 +144,7 @@ describe("the priority of permits", () => {
     perMinute: number,
     wishes: ReadonlyArray<readonly [kind: PriorityClass, dueAt: number]>
   ) {
-    const budget = yield* Budget.make(perMinute)
+    const budget = yield* processBudget(perMinute)
     for (let index = 0; index < perMinute; index++) yield* as("urgent")(budget.takePermit)
     const served: Array<string> = []
     for (const [kind, dueAt] of wishes) {
@@ -181,7 +182,7 @@ describe("the priority of permits", () => {
 
   it.effect("leaves a backfill one permit of ten, and no more while live work waits", () =>
     Effect.gen(function* () {
-      const budget = yield* Budget.make(100)
+      const budget = yield* processBudget(100)
       const taken: Array<Taken> = []
       yield* Effect.forkChild(as("backfill")(insatiable(budget, "backfill", taken)))
       yield* Effect.forkChild(as("live")(insatiable(budget, "live", taken)))
@@ -196,7 +197,7 @@ describe("the priority of permits", () => {
 
   it.effect("applies across processes without starving a backfill", () =>
     Effect.gen(function* () {
-      const ledger = yield* memory({ perMinute: 100 })
+      const ledger = yield* memory(100)
       const taken: Array<Taken> = []
       const process = (kind: PriorityClass) =>
         Effect.gen(function* () {
@@ -217,7 +218,7 @@ describe("the priority of permits", () => {
 
   it.effect("admits urgent and live work while a backfill of another process uses everything", () =>
     Effect.gen(function* () {
-      const ledger = yield* memory({ perMinute: 600 })
+      const ledger = yield* memory(600)
       const taken: Array<Taken> = []
       const backfill = yield* Budget.fromPermitStore(ledger)
       yield* Effect.forkScoped(as("backfill")(insatiable(backfill, "backfill", taken)))
@@ -242,7 +243,7 @@ describe("the whole rate budget", () => {
       Effect.gen(function* () {
         const perMinute = 600
         for (const processes of [1, 4]) {
-          const ledger = yield* memory({ perMinute })
+          const ledger = yield* memory(perMinute)
           const taken: Array<Taken> = []
           const began = yield* Clock.currentTimeMillis
           yield* Effect.scoped(
@@ -272,7 +273,7 @@ describe("the whole rate budget", () => {
       for (let seed = 1; seed <= 12; seed++) {
         const draw = draws(seed)
         const perMinute = [1, 3, 20, 75, 240, 3000][seed % 6]!
-        const ledger = yield* memory({ perMinute })
+        const ledger = yield* memory(perMinute)
         const taken: Array<Taken> = []
         const began = yield* Clock.currentTimeMillis
         for (let round = 0; round < 6; round++) {
@@ -303,7 +304,7 @@ describe("the whole rate budget", () => {
 describe("the rate", () => {
   it.effect("falls by a quarter after a 429, once per group, and recovers slowly", () =>
     Effect.gen(function* () {
-      const ledger = yield* memory({ perMinute: 100 })
+      const ledger = yield* memory(100)
       const budget = yield* Budget.fromPermitStore(ledger)
       const nothing = { urgent: 0, live: 0, backfill: 0 }
       const rate = Effect.map(
@@ -334,7 +335,7 @@ describe("the rate", () => {
   it.effect("adapts to another program's use, and recovers when that ends", () =>
     Effect.gen(function* () {
       // The source allows 100 requests a minute. For ten minutes another program uses 50 of them, evenly.
-      const budget = yield* Budget.make(100)
+      const budget = yield* processBudget(100)
       const served: Array<number> = []
       let own = 0
       let refusals = 0
@@ -382,7 +383,7 @@ describe("the rate", () => {
 describe("an unreachable permit store", () => {
   it.effect("gives no permits, is reported after a while, and recovers", () =>
     Effect.gen(function* () {
-      const real = yield* memory({ perMinute: 100 })
+      const real = yield* memory(100)
       let isAway = true
       let asked = 0
       let holds = 0
@@ -423,7 +424,7 @@ describe("an unreachable permit store", () => {
 
   it.effect("that answers late has its permits discarded, and a longer timeout next time", () =>
     Effect.gen(function* () {
-      const real = yield* memory({ perMinute: 100 })
+      const real = yield* memory(100)
       const slow: PermitStore = { ...real, lease: (ask) => Effect.delay(real.lease(ask), 1_500) }
       const budget = yield* Budget.fromPermitStore(slow)
       const taken: Array<Taken> = []

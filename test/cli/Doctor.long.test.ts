@@ -473,7 +473,13 @@ describe("tributary doctor", () => {
           yield* world.query("insert into tributary.migrations (id, name, checksum) values (9999, 'later', 'x')")
           const ahead = yield* examine(world)
           assert.strictEqual(ahead.code, 2)
-          assertFinding(ahead, "migrations", "failed", "9999_later.sql was applied by a newer version", "upgrade this program")
+          assertFinding(
+            ahead,
+            "migrations",
+            "failed",
+            "9999_later.sql was applied by a newer version",
+            "upgrade this program"
+          )
           yield* world.query("delete from tributary.migrations where id = 9999")
           yield* world.query("update tributary.migrations set checksum = 'x' where id = 1")
           const changed = yield* examine(world)

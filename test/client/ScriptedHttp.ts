@@ -7,6 +7,7 @@ import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Redacted from "effect/Redacted"
 import * as Budget from "../../src/budget/Budget.ts"
+import { processBudget } from "../budget/PermitRule.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
 import { tiny } from "../support/tiny.ts"
 
@@ -119,7 +120,7 @@ export const make = Effect.fnUntraced(function* (
         : step(request)
     })
   )
-  const budget = yield* Budget.make(null, { pauseWaitMax: options.retryAfterMax ?? Duration.minutes(10) })
+  const budget = yield* processBudget(null, { pauseWaitMax: options.retryAfterMax ?? Duration.minutes(10) })
   const watched = Budget.Budget.of({
     ...budget,
     pause: (duration, cause, by) =>

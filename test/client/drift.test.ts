@@ -60,7 +60,7 @@ const open = Effect.fnUntraced(function* (options: Options) {
       return HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
     })
   )
-  const budget = yield* Budget.make(null)
+  const budget = yield* Budget.makeUnlimited()
   const make = (pageSize: number | null) =>
     ServiceClient.make({
       baseUrl: base,

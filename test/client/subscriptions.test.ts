@@ -55,7 +55,7 @@ const world = Effect.fnUntraced(function* (
     })
   )
   const held: Array<number> = []
-  const budget = yield* Budget.make(null)
+  const budget = yield* Budget.makeUnlimited()
   const watched = Budget.Budget.of({
     ...budget,
     pause: (duration, cause, by) =>

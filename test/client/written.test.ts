@@ -529,7 +529,7 @@ const world = Effect.fnUntraced(function* (dialect: Json = {}) {
     pageSize: 250
   }).pipe(
     Effect.provideService(HttpClient.HttpClient, http),
-    Effect.provideService(Budget.Budget, yield* Budget.make(null))
+    Effect.provideService(Budget.Budget, yield* Budget.makeUnlimited())
   )
   let key = 0
   const write = (path: string, operation: WriteRequest["operation"], body: unknown, id: string | null = null) =>

@@ -11,9 +11,10 @@ import * as Budget from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import type { PermitStore } from "../../../src/budget/PermitStore.ts"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
-import * as PermitPolicy from "../../../src/budget/PermitPolicy.ts"
+import type { PauseRequest, PriorityClass, SettledPermits } from "../../../src/budget/Permit.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { most } from "../../budget/Servers.ts"
+import * as PermitRule from "../../budget/PermitRule.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let tokens = 0
@@ -21,7 +22,7 @@ let tokens = 0
 const fingerprint = () =>
   PostgresPermitStore.fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
 
-const as = (kind: PermitPolicy.PriorityClass) => Effect.provideService(Budget.Priority, { class: kind, dueAt: 0 })
+const as = (kind: PriorityClass) => Effect.provideService(Budget.Priority, { class: kind, dueAt: 0 })
 const nothing = { urgent: 0, live: 0, backfill: 0 }
 
 const draws = (seed: number) => {
@@ -61,7 +62,7 @@ const insatiable = (budget: Budget.BudgetShape, taken: Array<number>, pauseMs: n
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("PostgresPermitStore", (it) => {
   describe("the permit policy in SQL", () => {
-    it.effect("gives the same results as PermitPolicy.ts on random histories", () =>
+    it.effect("gives the same results as PermitRule.ts on random histories", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const set = yield* ownTime
@@ -75,7 +76,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           const name = fingerprint()
           const spanMs = 60_500
           const ledger = PostgresPermitStore.make(sql, name, { perMinute, spanMs })
-          let standing = PermitPolicy.emptyPermitState
+          let standing = PermitRule.emptyPermitState
           let now = 1_800_000_000_000
           const ids = new Map<bigint, bigint>()
           const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
@@ -84,14 +85,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
             now += draw(3) === 0 ? draw(9_000) : draw(400)
             yield* set(now)
             if (draw(25) === 0) {
-              const asked: PermitPolicy.PauseRequest = {
+              const asked: PauseRequest = {
                 origin: draw(2) === 0 ? "source" : "intermediary",
                 status: 503,
                 request: `GET /${draw(2)}`,
                 statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(isPatient ? 4 : 1)]!,
                 limited: draw(2) === 0
               }
-              standing = PermitPolicy.pause(standing, asked, perMinute, now, spanMs)
+              standing = PermitRule.pause(standing, asked, perMinute, now, spanMs)
               const heldMs = yield* ledger.pause(asked)
               assert.closeTo(heldMs, Math.max(0, standing.pausedUntil - now), 0.01)
               if (asked.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(heldMs)
@@ -100,7 +101,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
             if (draw(6) === 0) {
               const request = `GET /${draw(2)}`
               const isAnswered = draw(2) === 0
-              standing = PermitPolicy.endProbe(standing, request, isAnswered)
+              standing = PermitRule.endProbe(standing, request, isAnswered)
               yield* ledger.endProbe(request, isAnswered)
             }
             const last = draw(3) === 0 ? undefined : open.shift()
@@ -112,7 +113,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
             const wish = () => (draw(3) === 0 ? 0 : draw(size))
             const wanted = { urgent: draw(6) === 0 ? wish() : 0, live: wish(), backfill: wish() }
             const validMs = 1_000 + draw(2_000)
-            const [next, expected] = PermitPolicy.leasePermits(
+            const [next, expected] = PermitRule.leasePermits(
               standing,
               { wanted, validMs, settled },
               perMinute,
@@ -303,7 +304,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         yield* set(now)
         const name = fingerprint()
         const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
-        const ask = (urgent: number, settled: PermitPolicy.SettledPermits | null = null) =>
+        const ask = (urgent: number, settled: SettledPermits | null = null) =>
           ledger.lease({ wanted: { ...nothing, urgent }, validMs: 1_000, settled })
         const killed = yield* ask(6)
         assert.strictEqual(killed.granted.urgent, 6)

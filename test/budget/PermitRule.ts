@@ -1,37 +1,23 @@
 /**
- * The rule of a rate budget: which permits may be given now. It has no clock and no store.
- *
- * Promise: permits that are used within their lease never number more than the limit in any window of the span. So a
- * server never answers 429 because of that limit, whether it counts by fixed windows, by sliding ones, or fills a bucket.
- * `tributary.lease_permits` in Postgres is the same rule; a test compares them.
- *
- * Within the limit, by class:
- * - urgent requests may use all of it; the other two leave them a two-hundredth.
- * - live requests may use half of the window at once, and go at an even pace beyond. So a large sync does not use up the
- *   permits of a whole minute.
- * - backfills go at an even pace from the beginning, and yield to requests that wait with a nearer target. Of every ten
- *   permits one is theirs, so that they are never starved.
- * While the effective rate is lowered after a 429, every class goes at the even pace.
- *
- * A Retry-After is obeyed up to a cap that depends on the sender: 24 h with the error body of the API, 1 h for a 429
- * without it. For another answer without it the cap is 1 min, four times that after each probe with the same answer, up to
- * 1 h. After a pause that ended before its Retry-After one permit is granted, the probe; the others follow its answer.
+ * The rule of a rate budget, stated once more in TypeScript: which permits may be given now. It has no clock and no store.
+ * `PostgresPermitStore.test.ts` compares it with the functions in Postgres, which the product uses.
  */
-
-/** The class of a request: how near its freshness target is. */
-export type PriorityClass = "urgent" | "live" | "backfill"
-
-export const classes: ReadonlyArray<PriorityClass> = ["urgent", "live", "backfill"]
-
-export type ByClass<A> = Readonly<Record<PriorityClass, A>>
-
-/** The window of the limit. */
-export const windowMs = 60_000
-/**
- * A permit counts this much longer than the window, since requests take different times to arrive: one that is sent
- * late and fast must not overtake one that was sent a minute before and slowly.
- */
-export const guardMs = 500
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import { type BudgetOptions, fromPermitStore } from "../../src/budget/Budget.ts"
+import {
+  type ByClass,
+  classes,
+  type PauseCause,
+  pauseMaxMs,
+  type PauseRequest,
+  type PermitGrant,
+  type PermitRequest,
+  type PriorityClass,
+  type SettledPermits
+} from "../../src/budget/Permit.ts"
+import { type PermitStore, spanMsDefault } from "../../src/budget/PermitStore.ts"
+import * as MonotonicClock from "../../src/time/MonotonicClock.ts"
 
 /** A lease that counts longer than any lease can, by more than this, is from before the clock was set back. */
 const clockSlackMs = 20_000
@@ -42,31 +28,6 @@ export interface CountedLease {
   readonly permits: number
   readonly backfill: number
   readonly countsUntil: number
-}
-
-/** The sender of the answer that requested a pause: `source` with the error body of the API; `intermediary` without (a proxy, a firewall). */
-export type PauseOrigin = "source" | "intermediary"
-
-/** The answer that requested a pause. */
-export interface PauseCause {
-  readonly origin: PauseOrigin
-  readonly status: number
-  /** Method and path of the request; null where an earlier version did not store it. */
-  readonly request: string | null
-}
-
-/** A pause as an answer requested it. */
-export interface PauseRequest extends PauseCause {
-  /** Its Retry-After. */
-  readonly statedMs: number
-  /** Whether it counts as a 429 of the token: then other programs use the token too. */
-  readonly limited: boolean
-}
-
-/** A pause that is in force: the answer that requested it, for how long, and how long ago. */
-export interface PauseReport extends PauseCause {
-  readonly statedMs: number
-  readonly agoMs: number
 }
 
 /** The state of one token's rate budget; times are in milliseconds of the store's clock. */
@@ -100,35 +61,6 @@ export const emptyPermitState: PermitState = {
   releases: 0,
   pacedAt: null,
   waitsUntil: { urgent: null, live: null, backfill: null }
-}
-
-/** The usage of a lease: how many of its permits were used, and how long ago the last one was. */
-export interface SettledPermits {
-  readonly id: bigint
-  readonly used: number
-  readonly ageMs: number
-}
-
-export interface PermitRequest {
-  readonly wanted: ByClass<number>
-  /** How long the permits may be used. */
-  readonly validMs: number
-  readonly settled: SettledPermits | null
-}
-
-export interface PermitGrant {
-  readonly leaseId: bigint | null
-  readonly granted: ByClass<number>
-  /** When to request again the permits that were not granted. */
-  readonly waitMs: number
-  /** How long no request may be sent; no permit is granted then. */
-  readonly pausedMs: number
-  readonly effectivePerMinute: number
-  /** The answer that requested the pause; null without a pause, or where the answer is not known. */
-  readonly pausedBy: PauseReport | null
-  /** The one permit after a capped pause: the end of its request is to be reported. */
-  readonly isProbe: boolean
-  readonly releases: number
 }
 
 type Permits = Omit<PermitGrant, "pausedBy" | "isProbe" | "releases">
@@ -299,8 +231,6 @@ export const leasePermits = (
   ]
 }
 
-/** The longest pause, by the sender of the answer that requested it. A request is tried again after it, whatever it says. */
-export const pauseMaxMs = { source: 24 * 3_600_000, intermediary: 3_600_000 } as const
 const intermediaryFirstMs = 60_000
 /** The longest time that a clock and a database can represent, with room. */
 const statedMaxMs = 1e12
@@ -308,7 +238,7 @@ const statedMaxMs = 1e12
 const probeMs = 60_000
 
 /** The cap of a pause after this number of capped pauses in a row. */
-export const cappedPauseMs = ({ limited, origin }: Pick<PauseRequest, "limited" | "origin">, level: number): number => {
+const cappedPauseMs = ({ limited, origin }: Pick<PauseRequest, "limited" | "origin">, level: number): number => {
   if (origin === "source" || limited) return pauseMaxMs[origin]
   return Math.min(pauseMaxMs.intermediary, intermediaryFirstMs * 4 ** Math.min(level, 10))
 }
@@ -358,3 +288,38 @@ export const endProbe = (state: PermitState, request: string, isAnswered: boolea
     exemptRequest: pausedBy?.request === request ? null : isIntermediary ? pausedBy.request : exemptRequest
   }
 }
+
+/** A permit store in memory, which keeps the rule. */
+export const memory = (perMinute: number | null): Effect.Effect<PermitStore> =>
+  Effect.map(MonotonicClock.make, (now) => {
+    let state = emptyPermitState
+    let leases = 0n
+    return {
+      perMinute,
+      cacheMaxMs: Number.POSITIVE_INFINITY,
+      lease: (request) =>
+        Effect.sync(() => {
+          const [next, grant] = leasePermits(state, request, perMinute, now(), spanMsDefault, (leases += 1n))
+          state = next
+          return grant
+        }),
+      pause: (request) =>
+        Effect.sync(() => {
+          const at = now()
+          state = pause(state, request, perMinute, at, spanMsDefault)
+          return Math.max(0, state.pausedUntil - at)
+        }),
+      endProbe: (request, isAnswered) =>
+        Effect.sync(() => {
+          state = endProbe(state, request, isAnswered)
+        })
+    }
+  })
+
+/** A budget for one process, by the rule; null for no limit but Retry-After. */
+export const processBudget = (perMinute: number | null, options: BudgetOptions = {}) =>
+  Effect.gen(function* () {
+    const store = yield* memory(perMinute)
+    // Its fiber waits while no request does.
+    return yield* Scope.provide(fromPermitStore(store, options), yield* Scope.make())
+  })
