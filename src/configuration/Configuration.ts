@@ -5,12 +5,12 @@
  * the moment it is read.
  */
 import { resolve } from "node:path"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
-import { type Datasets, datasetsDefault } from "../warehouse/Table.ts"
-import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "../sync/SyncResource.ts"
+import type { Datasets } from "../warehouse/Table.ts"
+import type { EngineSettings } from "../sync/SyncResource.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
 import { companiesOf, type CompanyConfiguration } from "./Companies.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
@@ -24,32 +24,15 @@ import {
   webhooksOf
 } from "./Listeners.ts"
 import { freshnessOf, schedulesOf } from "./Schedules.ts"
-import type { Settings } from "./Settings.ts"
+import type { List, Paging, Push, Requests, Retention, Settings, SyncSettings } from "./Settings.ts"
 
-/** How records are written to the service. */
-export interface PushConfiguration {
-  /** Records in one request at most. */
-  readonly batchRecordsMax: number
-  /** Whether new records are sent in batches where the source offers that. */
-  readonly useBatch: boolean
-  /** Maximum age of an idempotency key that is sent again. */
-  readonly keyAgeMax: Duration.Duration
-  /** Requests in flight at the same time. */
-  readonly concurrency: number
-}
-
-/** How long finished work is kept. */
-export interface RetentionConfiguration {
-  readonly runs: Duration.Duration
-  readonly quarantine: Duration.Duration
-  readonly outbox: Duration.Duration
-  /** Null for ever. */
-  readonly history: Duration.Duration | null
-}
-
-export type PagingMode = "auto" | "cursor" | "page" | "offset" | "link" | "none"
-
-export interface Configuration {
+/** The settings of the file, and what the environment and the other sources add. */
+export interface Configuration
+  extends
+    Readonly<typeof Requests.Type>,
+    Readonly<typeof Paging.Type>,
+    Readonly<typeof List.Type>,
+    Readonly<Omit<SyncSettings, keyof EngineSettings>> {
   /** Null is the embedded Postgres. */
   readonly databaseUrl: Redacted.Redacted | null
   /** DATABASE_READER_URL: the login for SQL that a person writes; null where it is not set. */
@@ -66,64 +49,25 @@ export interface Configuration {
   readonly requestsPerMinute: number | null
   /** The unit that the source's limit counts by. */
   readonly budgetScope: "token" | "install"
-  readonly requestTimeout: Duration.Duration
-  readonly attemptsMax: number
-  readonly retryAfterMax: Duration.Duration
-  readonly pagingMode: PagingMode
-  readonly pageSize: number | null
-  readonly itemsKey: string | null
-  readonly customFields: boolean
-  readonly concurrency: number
-  readonly batchRecordsMax: number
   readonly engine: EngineSettings
   /** The freshness target. */
   readonly freshnessOf: (resource: string) => Duration.Duration
   readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
-  readonly push: PushConfiguration
+  readonly push: typeof Push.Type
   /** When `serve` syncs a resource. */
   readonly scheduleOf: (resource: string) => ResourceSchedule
-  readonly retention: RetentionConfiguration
+  readonly retention: typeof Retention.Type
   /** Null: no dashboard. */
   readonly dashboard: DashboardConfiguration | null
   readonly monitoring: MonitoringConfiguration
 }
 
 const dataDirectoryDefault = ".tributary"
-const requestsPerMinuteDefault = 500
-
-const engineOf = ({ sync }: Settings): EngineSettings => {
-  const days = sync?.full_scan_every_days
-  const percent = sync?.deletions_max_percent
-  return {
-    overlap: sync?.overlap_seconds ?? engineDefault.overlap,
-    fullScanInterval:
-      days === undefined ? engineDefault.fullScanInterval : Duration.isZero(days) ? Duration.infinity : days,
-    cursorlessScanInterval: sync?.sweep_every_minutes ?? engineDefault.cursorlessScanInterval,
-    deletionsShareMax: percent === undefined ? engineDefault.deletionsShareMax : percent / 100
-  }
-}
-
-const pushOf = ({ push = {} }: Settings): PushConfiguration => ({
-  batchRecordsMax: push.batch_size ?? 250,
-  useBatch: push.use_batch ?? true,
-  keyAgeMax: push.idempotency_max_age_hours ?? Duration.hours(23),
-  concurrency: push.concurrency ?? 4
-})
-
-const retentionOf = ({ retention = {} }: Settings): RetentionConfiguration => ({
-  runs: retention.runs_days ?? Duration.days(90),
-  quarantine: retention.quarantine_days ?? Duration.days(90),
-  outbox: retention.outbox_days ?? Duration.days(90),
-  history: retention.history_days ?? null
-})
 
 /** The limit of the budget with the reserve subtracted; null is unlimited. */
-const requestsPerMinuteOf = ({ budget }: Settings): number | null => {
-  const limit = budget?.requests_per_minute ?? requestsPerMinuteDefault
-  if (limit === "unlimited") return null
-  return Math.max(1, Math.floor((limit * (100 - (budget?.reserve_percent ?? 0))) / 100))
-}
+const requestsPerMinuteOf = ({ budget: { requestsPerMinute, reservePercent } }: Settings): number | null =>
+  requestsPerMinute === "unlimited" ? null : Math.max(1, Math.floor((requestsPerMinute * (100 - reservePercent)) / 100))
 
 const redacted = (value: string | undefined, label: string): Redacted.Redacted | null =>
   value === undefined ? null : Redacted.make(value, { label })
@@ -159,39 +103,28 @@ export const load = Effect.fn("Configuration.load")(function* (
   if (problems.length > 0) return yield* new ConfigurationError({ problems })
 
   const databaseUrl = variable("DATABASE_URL")
+  const { connectionsMax, ...datasets } = settings.warehouse
+  const { concurrency, batchRecordsMax, customFields, ...engine } = settings.sync
   return {
     ...checked,
+    ...settings.requests,
+    ...settings.paging,
+    ...settings.list,
+    concurrency,
+    batchRecordsMax,
+    customFields,
+    engine,
     databaseUrl: redacted(databaseUrl, "DATABASE_URL"),
     readerUrl: databaseUrl === undefined ? null : redacted(variable("DATABASE_READER_URL"), "DATABASE_READER_URL"),
+    connectionsMax,
+    datasets,
     dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? dataDirectoryDefault),
-    resources: Object.entries(settings.resources ?? {}).map(([path, one]) => ({
-      path,
-      area: one.area ?? null,
-      modifiedSince: one.modifiedsince ?? false,
-      cancel: one.cancel ?? false,
-      key: one.key ?? null,
-      ignoreFields: one.ignore_fields ?? []
-    })),
-    datasets: {
-      current: settings.warehouse?.current ?? datasetsDefault.current,
-      history: settings.warehouse?.history ?? datasetsDefault.history
-    },
-    connectionsMax: settings.warehouse?.connections ?? null,
+    resources: Object.entries(settings.resources).map(([path, one]) => ({ path, ...one })),
     requestsPerMinute: requestsPerMinuteOf(settings),
-    budgetScope: settings.budget?.scope ?? "token",
-    requestTimeout: settings.requests?.timeout_seconds ?? Duration.seconds(60),
-    attemptsMax: settings.requests?.attempts_max ?? 8,
-    retryAfterMax: settings.requests?.retry_after_max_seconds ?? Duration.minutes(15),
-    pagingMode: settings.paging?.mode ?? "auto",
-    pageSize: settings.paging?.page_size ?? null,
-    itemsKey: settings.list?.items_key ?? null,
-    customFields: settings.sync?.custom_fields ?? false,
-    concurrency: settings.sync?.concurrency ?? 4,
-    batchRecordsMax: settings.sync?.batch_records ?? batchRecordsMaxDefault,
-    engine: engineOf(settings),
+    budgetScope: settings.budget.scope,
     freshnessOf: freshnessOf(inputs),
-    allowHttp: settings.allow_http ?? false,
-    push: pushOf(settings),
-    retention: retentionOf(settings)
+    allowHttp: settings.allowHttp,
+    push: settings.push,
+    retention: settings.retention
   }
 })

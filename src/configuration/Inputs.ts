@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { ConfigurationError } from "./ConfigurationError.ts"
-import { allowedKeys, Settings } from "./Settings.ts"
+import { allowedNames, Settings } from "./Settings.ts"
 
 export interface ConfigurationFlags {
   readonly config?: string | undefined
@@ -32,7 +32,7 @@ export interface Inputs extends SettingsFile {
   readonly problems: Array<string>
 }
 
-const settingsFileDefault = "config/tributary.yaml"
+export const settingsFileDefault = "config/tributary.yaml"
 
 /** Values of the environment, else of `.env`. An empty value counts as unset and hides nothing. */
 export const variables = (
@@ -52,14 +52,16 @@ export const secretVariable = (
   { place, problems, variable }: Inputs,
   section: string,
   key: string,
-  name: string | undefined,
+  name: string | null,
   nameDefault: string
 ): string | undefined => {
   const secret = variable(name ?? nameDefault)
-  if (name !== undefined && secret === undefined)
+  if (name !== null && secret === undefined)
     problems.push(`${place(section, key)}: ${name} is not set in the environment or .env`)
   return secret
 }
+
+const decodeSettings = Schema.decodeUnknownResult(Settings, { errors: "all", onExcessProperty: "error" })
 
 /** Decodes a YAML file by the Schema. Each mistake carries its line. */
 const readSettings = (file: string): Effect.Effect<SettingsFile, ConfigurationError> =>
@@ -77,10 +79,7 @@ const readSettings = (file: string): Effect.Effect<SettingsFile, ConfigurationEr
         problems: document.errors.map((error) => problem(error.pos[0], error.message))
       })
     }
-    const decoded = Schema.decodeUnknownResult(Settings)(document.toJS() ?? {}, {
-      errors: "all",
-      onExcessProperty: "error"
-    })
+    const decoded = decodeSettings(document.toJS() ?? {})
     const at = (keys: ReadonlyArray<unknown>): number => {
       // A missing key has no node of its own.
       for (let length = keys.length; length >= 0; length -= 1) {
@@ -94,17 +93,13 @@ const readSettings = (file: string): Effect.Effect<SettingsFile, ConfigurationEr
     }
     const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
     const problems = issues.map(({ path, message }) => {
-      const keys = (path ?? []).map((segment) => (typeof segment === "object" ? segment.key : segment))
-      const place = keys.join(".")
-      const parent = keys.slice(0, -1).filter((key) => typeof key !== "number")
-      const allowed = allowedKeys.get(
-        parent[0] === "resources" && parent.length === 2 ? "resources.*" : parent.join(".")
-      )
+      // A file of YAML has no symbols as keys.
+      const keys = (path ?? []).map((part) => (typeof part === "object" ? part.key : part) as string | number)
       const mistake =
         message === "Expected no excess property"
-          ? `there is no such setting${allowed === undefined ? "" : `; allowed: ${allowed.join(", ")}`}`
+          ? `there is no such setting; allowed: ${allowedNames(keys.slice(0, -1))}`
           : message.replace(/^Expected/, "expected")
-      return problem(at(keys), `${place}: ${mistake}`)
+      return problem(at(keys), `${keys.join(".")}: ${mistake}`)
     })
     return yield* new ConfigurationError({ problems })
   })
@@ -121,6 +116,6 @@ export const readInputs = Effect.fn("Inputs.readInputs")(function* (
   }
   const settingsFile: SettingsFile = existsSync(file)
     ? yield* readSettings(file)
-    : { settings: {}, place: (...keys) => keys.join(".") }
+    : { settings: Schema.decodeUnknownSync(Settings)({}), place: (...keys) => keys.join(".") }
   return { ...settingsFile, flags, variable, problems: [] }
 })

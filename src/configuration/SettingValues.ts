@@ -1,11 +1,72 @@
-/** The forms of values in the settings: names, numbers and described members. */
+/**
+ * A setting as data: its name in the file, its form, its description and its default. Decoding, the JSON Schema and the
+ * messages follow from it.
+ */
 import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as SchemaTransformation from "effect/SchemaTransformation"
+import * as SchemaGetter from "effect/SchemaGetter"
 
-/** The description is that of the written form, as the JSON Schema shows it. */
-export const described = <S extends Schema.Top>(schema: S, description: string) =>
-  Schema.optionalKey(schema.pipe(Schema.annotateEncoded({ description })))
+/** A form of values. Settings are read and never written. */
+export type Form<A, E = unknown> = Schema.Codec<A, E>
+
+export interface Setting<A> {
+  /** The name in the file. */
+  readonly key: string
+  readonly schema: Form<A>
+}
+
+/**
+ * A setting with its default as the file would hold it; without a default it is null. The description names a default
+ * that is a single value.
+ */
+export function setting<A, E>(key: string, form: Form<A, E>, description: string, fallback: NoInfer<E>): Setting<A>
+export function setting<A, E>(key: string, form: Form<A, E>, description: string): Setting<A | null>
+export function setting<A, E>(key: string, form: Form<A, E>, description: string, fallback?: E): Setting<A | null> {
+  const text =
+    fallback === undefined || typeof fallback === "object" ? description : `${description}; default ${fallback}`
+  const described: Form<A, E> = form.pipe(Schema.annotateEncoded({ description: text }))
+  if (fallback !== undefined) {
+    return { key, schema: described.pipe(Schema.withDecodingDefaultKey(Effect.succeed(fallback))) }
+  }
+  const schema = Schema.optionalKey(described).pipe(
+    Schema.decodeTo(Schema.NullOr(Schema.toType(described)), {
+      decode: SchemaGetter.withDefault<A | null>(Effect.succeed(null)),
+      encode: SchemaGetter.forbiddenEncoding
+    })
+  )
+  return { key, schema }
+}
+
+/** A setting that the file must hold. */
+export const required = <A, E>(key: string, form: Form<A, E>, description: string): Setting<A> => ({
+  key,
+  schema: form.pipe(Schema.annotateEncoded({ description }))
+})
+
+type Settings = Readonly<Record<string, Setting<unknown>>>
+type Values<S extends Settings> = { readonly [Name in keyof S]: S[Name]["schema"]["Type"] }
+
+/** A section of the file: its settings by their names in the program. */
+export const section = <const S extends Settings>(settings: S): Form<Values<S>> => {
+  const names = Object.entries(settings)
+  return Schema.Struct(Object.fromEntries(names.map(([name, { schema }]) => [name, schema]))).pipe(
+    Schema.encodeKeys(Object.fromEntries(names.map(([name, { key }]) => [name, key])))
+  ) as unknown as Form<Values<S>>
+}
+
+/** A written form that stands for a value of another type. */
+export const meaning = <A, E, B>(written: Form<A, E>, target: Form<B, B>, decode: (value: A) => B): Form<B, E> =>
+  written.pipe(
+    Schema.decodeTo(target, { decode: SchemaGetter.transform(decode), encode: SchemaGetter.forbiddenEncoding })
+  )
+
+const durationOf = (decode: (count: number) => Duration.Duration) => (count: Form<number, number>) =>
+  meaning(count, Schema.Duration, decode)
+export const seconds = durationOf(Duration.seconds)
+export const minutes = durationOf(Duration.minutes)
+export const hours = durationOf(Duration.hours)
+export const days = durationOf(Duration.days)
 
 export const pattern = (regex: RegExp, message: string) => Schema.String.check(Schema.isPattern(regex, { message }))
 
@@ -15,17 +76,6 @@ export const between = (minimum: number, maximum: number) =>
   )
 export const natural = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 export const positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
-
-const units = {
-  seconds: { decode: Duration.seconds, encode: Duration.toSeconds },
-  minutes: { decode: Duration.minutes, encode: Duration.toMinutes },
-  hours: { decode: Duration.hours, encode: Duration.toHours },
-  days: { decode: Duration.days, encode: Duration.toDays }
-}
-
-/** A duration that is written as a number of one unit. */
-export const durationIn = (unit: keyof typeof units, number: Schema.Codec<number>) =>
-  number.pipe(Schema.decodeTo(Schema.Duration, SchemaTransformation.transform(units[unit])))
 
 export const variableName = Schema.String.check(
   Schema.isNonEmpty({ message: "Expected the name of an environment variable" })
