@@ -147,7 +147,8 @@ const wholeNumber = (name: string, text: string | undefined): number | undefined
 
 // ---------------------------------------------------------------------------------------------------------------- TLS
 
-const isLoopback = (host: string): boolean =>
+/** Whether the host is this machine. */
+export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."))
 
 const modes = "disable, require, verify-ca, verify-full"

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
-import { about, bounded, codeOf, lines } from "../../src/cli/doctor/Finding.ts"
+import { about, check, codeOf, lines } from "../../src/cli/doctor/Finding.ts"
 
 describe("the findings of tributary doctor", () => {
   it("set the exit code of the most urgent failure", () => {
@@ -29,11 +29,11 @@ describe("the findings of tributary doctor", () => {
 
   it.effect("report a check as failed when it exceeds 10 s or throws", () =>
     Effect.gen(function* () {
-      const waiting = yield* Effect.forkChild(bounded(about("x"), Effect.never))
+      const waiting = yield* Effect.forkChild(check("x", null, () => Effect.never))
       yield* TestClock.adjust("10 seconds")
       const [late] = yield* Fiber.join(waiting)
       assert.deepInclude(late, { status: "failed", kind: "unreachable", message: "no answer within 10 s" })
-      const [broken] = yield* bounded(about("x"), Effect.die(new Error("out of order")))
+      const [broken] = yield* check("x", null, () => Effect.die(new Error("out of order")))
       assert.deepInclude(broken, { status: "failed", message: "the check itself failed: out of order" })
     })
   )

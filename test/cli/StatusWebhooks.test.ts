@@ -2,6 +2,7 @@
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import { about } from "../../src/cli/doctor/Finding.ts"
 import { gaps } from "../../src/cli/doctor/Webhooks.ts"
 import { webhookLines } from "../../src/cli/status/Format.ts"
 import * as DeliveryGaps from "../../src/reconcile/DeliveryGaps.ts"
@@ -85,12 +86,12 @@ describe("tributary status", () => {
           "    closed: z (acknowledged not stored) 3 h ago by run 7"
         ])
 
-        const [finding] = yield* gaps("main")
+        const [finding] = yield* gaps(about("gaps", "main"), "main")
         assert.match(
           finding!.message,
           /^events of 2 resources may have been missed, of x for \d+ m?s: a test delivery was/
         )
-        assert.deepStrictEqual(yield* gaps("other"), [])
+        assert.deepStrictEqual(yield* gaps(about("gaps", "other"), "other"), [])
 
         yield* sql`update tributary.subscriptions set paused = false where subscription_id = '2'`
         assert.include(

@@ -1,18 +1,14 @@
 /** The checks of the service's address: its answer, its certificate and its clock. */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Output from "../Output.ts"
 import { validity } from "./Certificate.ts"
-import { about, type Finding, type Findings, within } from "./Finding.ts"
+import { about, type About, type Checked, type Finding, type Findings, within } from "./Finding.ts"
 import * as Web from "./Web.ts"
 
-export interface CheckedAddress {
+export interface CheckedAddress extends Checked<Web.Reachable> {
   readonly url: string
-  readonly findings: Findings
-  /** Null when it was not reached. */
-  readonly reached: Web.Reachable | null
 }
 
 /** The difference of another clock to this machine's; positive when the other is ahead. */
@@ -24,8 +20,12 @@ export interface ClockOffset {
 /** A smaller difference has no effect. */
 const clockOffMsMin = 5_000
 
-const answer = (url: string, allowHttp: boolean, { status, location, tookMs }: Web.Reachable): Finding => {
-  const { ok, warning, failed } = about("address", url)
+const answer = (
+  { ok, warning, failed }: About,
+  url: string,
+  allowHttp: boolean,
+  { status, location, tookMs }: Web.Reachable
+): Finding => {
   const isHttp = new URL(url).protocol === "http:"
   if (status >= 300 && status < 400) {
     return failed(
@@ -40,20 +40,20 @@ const answer = (url: string, allowHttp: boolean, { status, location, tookMs }: W
     : ok(`it answers (${tookMs} ms)${isHttp ? ", plain http on this machine" : ""}`)
 }
 
-const checkAddress = Effect.fnUntraced(function* (url: string, allowHttp: boolean): Effect.fn.Return<CheckedAddress> {
+const checkAddress = Effect.fnUntraced(function* (
+  its: About,
+  url: string,
+  allowHttp: boolean
+): Effect.fn.Return<Checked<Web.Reachable>> {
   const result = yield* Effect.result(Web.reach(url))
   if (result._tag === "Failure") {
     const { detail, remedy } = result.failure
-    return { url, reached: null, findings: [about("address", url).failed("unreachable", detail, remedy)] }
+    return { value: null, findings: [its.failed("unreachable", detail, remedy)] }
   }
   const reached = result.success
-  const { certificate } = reached
-  const nowMs = yield* Clock.currentTimeMillis
-  const findings = [
-    answer(url, allowHttp, reached),
-    ...(certificate === null ? [] : [validity("certificate", url, certificate.validTo, nowMs, certificate.issuer)])
-  ]
-  return { url, reached, findings }
+  const findings = [answer(its, url, allowHttp, reached)]
+  if (reached.certificate !== null) findings.push(yield* validity(about("certificate", url), reached.certificate))
+  return { value: reached, findings }
 })
 
 /** Checks each address of the companies once. */
@@ -61,12 +61,13 @@ export const checkAddresses = ({ companies, allowHttp }: Configuration) => {
   const urls = [...new Set(companies.map(({ url }) => url.replace(/\/+$/, "")))].filter((url) => URL.canParse(url))
   return Effect.forEach(
     urls,
-    (url) =>
-      within(about("address", url), checkAddress(url, allowHttp), (finding): CheckedAddress => ({
+    (url) => {
+      const its = about("address", url)
+      return Effect.map(within(its, checkAddress(its, url, allowHttp)), (checked): CheckedAddress => ({
         url,
-        findings: [finding],
-        reached: null
-      })),
+        ...checked
+      }))
+    },
     { concurrency: "unbounded" }
   )
 }
@@ -100,9 +101,9 @@ export const checkClocks = (
   addresses: ReadonlyArray<CheckedAddress>,
   warehouse: ClockOffset | null
 ): Findings => [
-  ...addresses.flatMap(({ url, reached }) => {
-    if (reached === null) return []
-    const { aheadMs, uncertainMs } = reached
+  ...addresses.flatMap(({ url, value }) => {
+    if (value === null) return []
+    const { aheadMs, uncertainMs } = value
     return [
       aheadMs === null
         ? about("clock", url).skipped("the service does not send its time")

@@ -10,14 +10,12 @@ import { hookUrl } from "../../serve/Serve.ts"
 import { eventsOf } from "../ServeLayers.ts"
 import { Source } from "../Source.ts"
 import * as CompanyChecks from "./CompanyChecks.ts"
-import { about, bounded, boundedQuery, checkTimeout, type Findings, within } from "./Finding.ts"
-import { provideTables, queryTables, type WarehouseTables } from "./Warehouse.ts"
+import { about, all, check, type Checked, checkTables, checkTimeout, type Findings, Tables, within } from "./Finding.ts"
 import * as Webhooks from "./Webhooks.ts"
 
-export interface CompanyOptions {
+interface CompanyOptions {
   readonly settings: Configuration
   readonly catalogue: Catalogue
-  readonly tables: WarehouseTables
   readonly sendTest: boolean
 }
 
@@ -28,69 +26,64 @@ const requestLimits = {
   retryAfterMax: Duration.seconds(2)
 } as const
 
-type Check<R = never> = Effect.Effect<Findings, never, R>
+type Check<R = Tables> = Effect.Effect<Findings, never, R>
 
-const none: Check = Effect.succeed([])
+const skipped = (check: string, company: CompanyConfiguration, reason: string): Check<never> =>
+  Effect.succeed([about(check, company.name).skipped(reason)])
+
+const notIdentified = "the token was not accepted, or the service not reached"
 
 /** The checks of what the token reads, in the order of the report. */
 const readChecks = (
   company: CompanyConfiguration,
-  { settings, catalogue, tables }: CompanyOptions,
+  { settings, catalogue }: CompanyOptions,
   identity: Identity | null
 ): ReadonlyArray<Check> => {
-  const budget = provideTables(
-    tables,
-    boundedQuery(about("budget", company.name), CompanyChecks.budget(company, settings))
-  )
-  if (identity === null) return [notIdentified(company, "scopes"), budget, notIdentified(company, "freshness")]
+  const { name } = company
+  const budget = check("budget", name, (its) => CompanyChecks.budget(its, company, settings))
+  if (identity === null) {
+    return [skipped("scopes", company, notIdentified), budget, skipped("freshness", company, notIdentified)]
+  }
   const { companyId } = identity
-  const { findings, paths } = CompanyChecks.scopes(company, catalogue, identity)
+  const { findings, paths } = CompanyChecks.scopes(about("scopes", name), company, catalogue, identity)
   return [
     Effect.succeed(findings),
     budget,
-    queryTables(tables, about("freshness", company.name), CompanyChecks.freshness(company, settings, companyId, paths)),
-    tables.context === null
-      ? none
-      : queryTables(tables, about("fields", company.name), CompanyChecks.fields(company, companyId))
+    checkTables("freshness", name, (its) => CompanyChecks.freshness(its, settings, companyId, paths)),
+    checkTables("fields", name, (its) => CompanyChecks.fields(its, companyId), "omitted")
   ]
 }
-
-const notIdentified = ({ name }: CompanyConfiguration, check: string): Check =>
-  Effect.succeed([about(check, name).skipped("the token was not accepted, or the service not reached")])
 
 /** The checks of the company's webhooks, in the order of the report. */
 const webhookChecks = (
   company: CompanyConfiguration,
-  { settings, tables, sendTest }: CompanyOptions,
+  { settings, sendTest }: CompanyOptions,
   connector: ConnectorShape,
   identity: Identity | null
-): ReadonlyArray<Check<Source>> => {
-  const subscription = about("subscription", company.name)
-  const target = hookUrl(settings.webhooks.publicUrl, company.name)
+): ReadonlyArray<Check<Tables | Source>> => {
+  const { name } = company
+  const target = hookUrl(settings.webhooks.publicUrl, name)
   if (target === null) {
-    return [Effect.succeed([subscription.skipped("webhooks.public_url is not set: events are not received")])]
+    return [skipped("subscription", company, "webhooks.public_url is not set: events are not received")]
   }
+  const subscription = Effect.flatMap(deliverableEvents(company, settings), (events) =>
+    check(
+      "subscription",
+      name,
+      (its) => Webhooks.subscription(its, company, connector, target, events, sendTest),
+      sendTest ? Duration.times(checkTimeout, 3) : checkTimeout
+    )
+  )
   return [
-    identity === null
-      ? notIdentified(company, "subscription")
-      : Effect.flatMap(deliverableEvents(company, settings, tables), (events) =>
-          bounded(
-            subscription,
-            Webhooks.subscription(company, connector, target, events, sendTest),
-            sendTest ? Duration.times(checkTimeout, 3) : checkTimeout
-          )
-        ),
-    queryTables(tables, about("signing secrets", company.name), Webhooks.secrets(company)),
-    tables.context === null ? none : queryTables(tables, about("gaps", company.name), Webhooks.gaps(company.name))
+    identity === null ? skipped("subscription", company, notIdentified) : subscription,
+    checkTables("signing secrets", name, (its) => Webhooks.secrets(its, company)),
+    checkTables("gaps", name, (its) => Webhooks.gaps(its, name), "omitted")
   ]
 }
 
 /** The configured events, without those that the source does not know. */
-const deliverableEvents = Effect.fnUntraced(function* (
-  company: CompanyConfiguration,
-  settings: Configuration,
-  { context }: WarehouseTables
-) {
+const deliverableEvents = Effect.fnUntraced(function* (company: CompanyConfiguration, settings: Configuration) {
+  const { context } = yield* Tables
   const reader = yield* (yield* Source).deliveries
   const events = eventsOf(company, settings, reader)
   if (context === null) return events
@@ -102,27 +95,24 @@ const deliverableEvents = Effect.fnUntraced(function* (
   return events.filter((event) => !unknown.includes(event))
 })
 
+/** The value is the identity of the company at the source. */
 export const checkCompany = Effect.fnUntraced(function* (
   company: CompanyConfiguration,
   options: CompanyOptions
-): Effect.fn.Return<CompanyChecks.IdentifiedCompany, never, Source | Scope.Scope> {
+): Effect.fn.Return<Checked<Identity>, never, Source | Tables | Scope.Scope> {
   const token = about("token", company.name)
   const connected = yield* Effect.result((yield* Source).connect(company, { ...options.settings, ...requestLimits }))
   if (connected._tag === "Failure") {
     const findings = connected.failure.problems.map((problem) =>
       token.failed("configuration", problem, "correct it in the configuration")
     )
-    return { findings, identity: null }
+    return { findings, value: null }
   }
   const connector = connected.success
-  const { findings, identity } = yield* within(
-    token,
-    CompanyChecks.token(company, connector),
-    (finding): CompanyChecks.IdentifiedCompany => ({ findings: [finding], identity: null })
-  )
-  const others = yield* Effect.all(
-    [...readChecks(company, options, identity), ...webhookChecks(company, options, connector, identity)],
-    { concurrency: "unbounded" }
-  )
-  return { findings: [...findings, ...others.flat()], identity }
+  const { findings, value: identity } = yield* within(token, CompanyChecks.token(token, company, connector))
+  const others = yield* all([
+    ...readChecks(company, options, identity),
+    ...webhookChecks(company, options, connector, identity)
+  ])
+  return { findings: [...findings, ...others], value: identity }
 })

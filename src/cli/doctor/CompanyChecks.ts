@@ -1,7 +1,6 @@
 /** The checks of one company: token, scopes, budget, fields and freshness. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
 import { describePause } from "../../budget/Pause.ts"
 import { fingerprintOf } from "../../budget/PostgresPermitStore.ts"
 import * as BudgetState from "../../budget/BudgetState.ts"
@@ -16,23 +15,17 @@ import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { budgetStatement } from "../plan.ts"
-import { about, counted, type Finding, type Findings } from "./Finding.ts"
+import { about, type About, type Checked, counted, type Finding, type Findings, Tables } from "./Finding.ts"
 
 /** The limit that the service documents for one token (LIM-02). */
 const documentedPerMinute = 600
 
-export interface IdentifiedCompany {
-  readonly findings: Findings
-  /** Null where the source did not answer. */
-  readonly identity: Identity | null
-}
-
 /** Whether the source accepts the token, and for which company. */
 export const token = Effect.fnUntraced(function* (
+  { ok, warning, failed }: About,
   company: CompanyConfiguration,
   connector: ConnectorShape
-): Effect.fn.Return<IdentifiedCompany> {
-  const { ok, warning, failed } = about("token", company.name)
+): Effect.fn.Return<Checked<Identity>> {
   const asked = yield* Effect.result(connector.identify)
   if (asked._tag === "Failure") {
     const error = asked.failure
@@ -42,7 +35,7 @@ export const token = Effect.fnUntraced(function* (
         : error.reason._tag === "RateLimited"
           ? warning(error.message, "wait for that time; if it happens again, another program uses the token too")
           : failed(failureKindOf(error), error.message, error.remedy)
-    return { findings: [finding], identity: null }
+    return { findings: [finding], value: null }
   }
   const identity = asked.success
   const { companyId, user } = identity
@@ -55,55 +48,48 @@ export const token = Effect.fnUntraced(function* (
           "correct company_id, or use the token of the other company"
         )
       : ok(text)
-  return { findings: [finding], identity }
+  return { findings: [finding], value: identity }
 })
 
 /** Two names of one company load the same rows twice, by two schedules. */
-export const duplicateCompanies = (identities: ReadonlyMap<string, Identity>): Findings => {
-  const byId = new Map<bigint, Array<string>>()
-  for (const [name, { companyId }] of identities) {
-    const known = byId.get(companyId)
-    if (known === undefined) byId.set(companyId, [name])
-    else known.push(name)
-  }
-  return [...byId]
-    .filter(([, names]) => names.length > 1)
-    .map(([id, names]) =>
+export const duplicateCompanies = (
+  companies: ReadonlyArray<{ readonly name: string; readonly companyId: bigint }>
+): Findings =>
+  [...Map.groupBy(companies, ({ companyId }) => companyId)]
+    .filter(([, same]) => same.length > 1)
+    .map(([id, same]) =>
       about("token").warning(
-        `${names.join(" and ")} are tokens of the same company, ${id}`,
+        `${same.map(({ name }) => name).join(" and ")} are tokens of the same company, ${id}`,
         "leave one of them out, or check whether one is the wrong token"
       )
     )
-}
-
-export interface ReadableResources {
-  readonly findings: Findings
-  /** The resources that a sync reads. */
-  readonly paths: ReadonlyArray<string>
-}
 
 const describeBlocked = ({ reason, resources }: BlockedResources): string => `${reason}: ${resources.join(", ")}`
 
-/** Whether the token may read the configured resources. */
-export const scopes = (company: CompanyConfiguration, catalogue: Catalogue, identity: Identity): ReadableResources => {
-  const named = company.resources
-  const wanted = (named ?? [...catalogue.resources.keys()])
+/** Whether the token may read the configured resources; the value is the paths that a sync reads. */
+export const scopes = (
+  its: About,
+  company: CompanyConfiguration,
+  catalogue: Catalogue,
+  identity: Identity
+): { readonly findings: Findings; readonly paths: ReadonlyArray<string> } => {
+  const wanted = (company.resources ?? [...catalogue.resources.keys()])
     .map((path) => catalogue.resources.get(path))
     .filter((resource): resource is Resource => resource !== undefined)
   const blocked = blockedResources(wanted, identity)
   const blockedPaths = new Set(blocked.flatMap(({ resources }) => resources))
   const paths = wanted.map(({ path }) => path).filter((path) => !blockedPaths.has(path))
-  return { paths, findings: scopeFindings(company, identity, wanted.length, paths.length, blocked) }
+  return { paths, findings: scopeFindings(its, company, identity, wanted.length, paths.length, blocked) }
 }
 
 const scopeFindings = (
+  { ok, warning, failed, skipped }: About,
   company: CompanyConfiguration,
   identity: Identity,
   wanted: number,
   readable: number,
   blocked: ReadonlyArray<BlockedResources>
 ): Findings => {
-  const { ok, warning, failed, skipped } = about("scopes", company.name)
   if (blocked.length === 0) {
     return [
       identity.scopes === null
@@ -135,8 +121,11 @@ const scopeFindings = (
 }
 
 /** The configured rate limit, and whether the source enforces a lower one or a pause. */
-export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration, settings: Configuration) {
-  const { ok, warning } = about("budget", company.name)
+export const budget = Effect.fnUntraced(function* (
+  { ok, warning }: About,
+  company: CompanyConfiguration,
+  settings: Configuration
+) {
   const { requestsPerMinute: allowed, budgetScope } = settings
   const limit = allowed === null ? "no limit is configured" : `${allowed} requests a minute`
   const findings: Array<Finding> = []
@@ -148,13 +137,13 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
       )
     )
   }
-  const sql = yield* Effect.serviceOption(SqlClient.SqlClient)
-  if (sql._tag === "Some") {
+  const { context } = yield* Tables
+  if (context !== null) {
     const fingerprint = fingerprintOf(company.url, company.token, budgetScope)
     const [[row], [state]] = yield* Effect.all([
       Statement.run(budgetStatement, [fingerprint]),
       BudgetState.readBudgets([fingerprint])
-    ]).pipe(Effect.provideService(SqlClient.SqlClient, sql.value))
+    ]).pipe(Effect.provideContext(context))
     const pausedBy = state?.heldBy ?? null
     if (row !== undefined && row.pausedms > 0) {
       const why = pausedBy === null ? "an answer requested a pause (Retry-After)" : describePause(pausedBy)
@@ -179,8 +168,7 @@ export const budget = Effect.fnUntraced(function* (company: CompanyConfiguration
 })
 
 /** Fields that change at every read, and fields that the source no longer sends. */
-export const fields = Effect.fnUntraced(function* (company: CompanyConfiguration, companyId: bigint) {
-  const { warning } = about("fields", company.name)
+export const fields = Effect.fnUntraced(function* ({ warning }: About, companyId: bigint) {
   const findings = (yield* FieldFinding.read).filter((one) => one.companyId === companyId)
   return findings.map((finding) => {
     const { found, remedy } = FieldFinding.partsOf(finding.resource, finding)
@@ -200,12 +188,11 @@ export const agesStatement = Statement.make({
 
 /** The age of each resource against its target. */
 export const freshness = Effect.fnUntraced(function* (
-  company: CompanyConfiguration,
+  { ok, warning }: About,
   settings: Configuration,
   companyId: bigint,
   paths: ReadonlyArray<string>
 ) {
-  const { ok, warning } = about("freshness", company.name)
   const rows = yield* Statement.run(agesStatement, [companyId])
   const ages = new Map(rows.map(({ resource, agems }) => [resource, agems]))
   const wanted = paths.filter((path) => settings.scheduleOf(path).timing.kind !== "off")

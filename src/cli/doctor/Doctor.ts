@@ -16,11 +16,11 @@ import { checkAddresses, checkClocks } from "./Address.ts"
 import * as Certificate from "./Certificate.ts"
 import * as CompanyChecks from "./CompanyChecks.ts"
 import { checkCompany } from "./Company.ts"
-import { about, bounded, type Findings } from "./Finding.ts"
+import { about, all, check, checkTables, type Findings, Tables } from "./Finding.ts"
 import { leftovers } from "./Leftovers.ts"
 import * as Machine from "./Machine.ts"
 import { loadSettings } from "./Settings.ts"
-import * as Warehouse from "./Warehouse.ts"
+import { checkWarehouse } from "./Warehouse.ts"
 import * as Webhooks from "./Webhooks.ts"
 
 export interface DoctorOptions {
@@ -31,25 +31,21 @@ export interface DoctorOptions {
   readonly sendTest: boolean
 }
 
-/** Runs checks side by side; their findings stay in this order. */
-const all = <R>(checks: ReadonlyArray<Effect.Effect<Findings, never, R>>) =>
-  Effect.map(Effect.all(checks, { concurrency: "unbounded" }), (findings) => findings.flat())
-
 const checkCompanies = Effect.fnUntraced(function* (
   settings: Configuration.Configuration,
   catalogue: Catalogue,
-  tables: Warehouse.WarehouseTables,
   sendTest: boolean
 ) {
+  const { context } = yield* Tables
   // With the tables, all processes of a token share one rate budget.
   const budgets =
-    tables.context === null
+    context === null
       ? Context.empty()
-      : yield* Layer.build(layerPostgres.pipe(Layer.provide(Layer.succeedContext(tables.context))))
+      : yield* Layer.build(layerPostgres.pipe(Layer.provide(Layer.succeedContext(context))))
   const checked = yield* Effect.forEach(
     settings.companies,
     (company) =>
-      Effect.map(checkCompany(company, { settings, catalogue, tables, sendTest }), (result) => ({
+      Effect.map(checkCompany(company, { settings, catalogue, sendTest }), (result) => ({
         name: company.name,
         ...result
       })),
@@ -59,54 +55,48 @@ const checkCompanies = Effect.fnUntraced(function* (
     // A person waits for the result; a backfill may be using the whole budget.
     Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
   )
-  const identities = new Map(
-    checked.flatMap(({ name, identity }) => (identity === null ? [] : [[name, identity] as const]))
+  const identified = checked.flatMap(({ name, value }) =>
+    value === null ? [] : [{ name, companyId: value.companyId }]
   )
-  return [...checked.flatMap(({ findings }) => findings), ...CompanyChecks.duplicateCompanies(identities)]
+  return [...checked.flatMap(({ findings }) => findings), ...CompanyChecks.duplicateCompanies(identified)]
 })
 
 /** The listeners of `serve`, its processes, and the work that it left. */
-const checkServe = (
-  { companies, webhooks, dashboard }: Configuration.Configuration,
-  tables: Warehouse.WarehouseTables
-) => {
+const checkServe = ({ companies, webhooks, dashboard }: Configuration.Configuration) => {
   const names = companies.map(({ name }) => name)
+  const [first] = names
   const { publicUrl, tls } = webhooks
   return all([
-    publicUrl === null || names[0] === undefined
-      ? Effect.succeed<Findings>([])
-      : bounded(about("webhook address", publicUrl), Webhooks.publicAddress(publicUrl, names[0])),
-    bounded(about("webhook certificate"), Certificate.files("webhook certificate", tls)),
-    Effect.succeed([Webhooks.page(dashboard)]),
-    bounded(about("page certificate"), Certificate.files("page certificate", dashboard?.tls ?? null)),
-    ...(tables.context === null
-      ? []
-      : [
-          Warehouse.queryTables(tables, about("serve"), Webhooks.serve(names)),
-          Warehouse.queryTables(tables, about("runs"), leftovers)
-        ])
+    publicUrl === null || first === undefined
+      ? Effect.succeed([])
+      : check("webhook address", publicUrl, (its) => Webhooks.publicAddress(its, publicUrl, first)),
+    check("webhook certificate", null, () => Certificate.files("webhook certificate", tls)),
+    Effect.succeed([Webhooks.page(about("page"), dashboard)]),
+    check("page certificate", null, () => Certificate.files("page certificate", dashboard?.tls ?? null)),
+    checkTables("serve", null, (its) => Webhooks.serve(its, names), "omitted"),
+    checkTables("runs", null, () => leftovers, "omitted")
   ])
 }
 
 /** Every finding, in the order in which a person resolves them. */
 export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOptions) {
-  const { loaded, findings: configuration } = yield* loadSettings(options.config)
-  const machine = yield* all([
-    bounded(about("node"), Machine.node),
-    bounded(about("time zones"), Machine.timeZones),
-    bounded(about(".env"), Machine.environmentFile)
-  ])
+  const { value: loaded, findings: configuration } = yield* loadSettings(options.config)
+  const machine = yield* all(
+    Object.entries(Machine.checks).map(([name, run]) => check(name, null, (its) => Effect.sync(() => run(its))))
+  )
   const first: Findings = [...machine, ...configuration]
   if (loaded === null) return [...first, about("everything else").skipped("the configuration must be valid first")]
   const companies = yield* Configuration.chooseCompanies(loaded.settings, options.companies)
   const settings = { ...loaded.settings, companies }
   return yield* Effect.gen(function* () {
     const [disk, addresses, warehouse] = yield* Effect.all(
-      [bounded(about("disk"), Machine.disk(settings)), checkAddresses(settings), Warehouse.check(settings)],
+      [check("disk", null, (its) => Machine.disk(its, settings)), checkAddresses(settings), checkWarehouse(settings)],
       { concurrency: "unbounded" }
     )
-    const { tables } = warehouse
-    const companyFindings = yield* checkCompanies(settings, loaded.catalogue, tables, options.sendTest)
+    const [companyFindings, serveFindings] = yield* Effect.all([
+      checkCompanies(settings, loaded.catalogue, options.sendTest),
+      checkServe(settings)
+    ]).pipe(Effect.provideService(Tables, warehouse.tables))
     return [
       ...first,
       ...disk,
@@ -114,7 +104,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       ...addresses.flatMap(({ findings }) => findings),
       ...checkClocks(settings, addresses, warehouse.clock),
       ...companyFindings,
-      ...(yield* checkServe(settings, tables))
+      ...serveFindings
     ] satisfies Findings
   }).pipe(Effect.scoped)
 })

@@ -4,9 +4,12 @@
  * Promise: every warning and failure has a remedy. A check that times out or breaks is a finding and hides no other.
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
+import type { Database } from "../../postgres/Database.ts"
 import { damageRemedy, DatabaseError } from "../../postgres/DatabaseError.ts"
 import { type ExitCode, exitCode, exitCodeOfKind, type FailureKind } from "../Exit.ts"
 import * as Output from "../Output.ts"
@@ -48,70 +51,86 @@ export const counted = (number: number, one: string, many: string): string =>
 /** The time limit of one check. */
 export const checkTimeout = Duration.seconds(10)
 
-/** The result of a check within its time limit. `broken` makes a result of the finding that the check failed. */
-export const within = <A, R>(
-  { failed }: About,
-  check: Effect.Effect<A, never, R>,
-  broken: (finding: Finding) => A,
+/** The findings of a check, and the value that further checks need; null where it is not known. */
+export interface Checked<A> {
+  readonly findings: Findings
+  readonly value: A | null
+}
+
+/** The finding for an error of the warehouse. */
+const failedBy = ({ failed }: About, error: { readonly message: string }): Finding => {
+  const database = isSqlError(error) ? DatabaseError.from("ask")(error) : null
+  const damaged = database === null ? null : damageRemedy(database)
+  return failed(
+    damaged === null ? "unreachable" : "configuration",
+    (database ?? error).message,
+    damaged ?? "read the log of the database server, then run this again"
+  )
+}
+
+/** The result of a check within its time limit. A check that fails, breaks or times out has a finding and no value. */
+export const within = <A, E extends { readonly message: string }, R>(
+  subject: About,
+  run: Effect.Effect<Checked<A>, E, R>,
   timeout = checkTimeout
-): Effect.Effect<A, never, R> =>
-  check.pipe(
-    Effect.timeoutOrElse({
-      duration: timeout,
-      orElse: () =>
-        Effect.sync(() =>
-          broken(
-            failed(
-              "unreachable",
-              `no answer within ${Duration.toSeconds(timeout)} s`,
-              "find out why it does not answer, then run this again"
-            )
-          )
-        )
-    }),
+): Effect.Effect<Checked<A>, never, R> => {
+  const unknown = (finding: Finding): Checked<A> => ({ findings: [finding], value: null })
+  const late = subject.failed(
+    "unreachable",
+    `no answer within ${Duration.toSeconds(timeout)} s`,
+    "find out why it does not answer, then run this again"
+  )
+  return run.pipe(
+    Effect.catch((error: E) => Effect.succeed(unknown(failedBy(subject, error)))),
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.succeed(unknown(late)) }),
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterruptsOnly(cause),
-      (cause) =>
-        Effect.sync(() =>
-          broken(
-            failed(
-              "unreachable",
-              `the check itself failed: ${Cause.prettyErrors(cause)[0]?.message ?? "unknown"}`,
-              "please report this"
-            )
-          )
-        )
+      (cause) => {
+        const message = `the check itself failed: ${Cause.prettyErrors(cause)[0]?.message ?? "unknown"}`
+        return Effect.succeed(unknown(subject.failed("unreachable", message, "please report this")))
+      }
     )
   )
+}
 
-/** {@link within} for a check whose result is findings. */
-export const bounded = <R>(
-  subject: About,
-  check: Effect.Effect<Findings, never, R>,
+/** One check: {@link within}, for the findings alone. */
+export const check = <E extends { readonly message: string }, R>(
+  name: string,
+  subject: string | null,
+  run: (about: About) => Effect.Effect<Findings, E, R>,
   timeout = checkTimeout
-): Effect.Effect<Findings, never, R> => within(subject, check, (finding) => [finding], timeout)
+): Effect.Effect<Findings, never, R> => {
+  const its = about(name, subject)
+  const checked = Effect.map(run(its), (findings) => ({ findings, value: null }))
+  return Effect.map(within(its, checked, timeout), ({ findings }) => findings)
+}
 
-/** A {@link bounded} check of the warehouse, whose errors are findings too. */
-export const boundedQuery = <E extends { readonly message: string }, R>(
-  subject: About,
-  check: Effect.Effect<Findings, E, R>
-): Effect.Effect<Findings, never, R> =>
-  bounded(
-    subject,
-    check.pipe(
-      Effect.catch((error) => {
-        const database = isSqlError(error) ? DatabaseError.from("ask")(error) : null
-        const damaged = database === null ? null : damageRemedy(database)
-        return Effect.succeed([
-          subject.failed(
-            damaged === null ? "unreachable" : "configuration",
-            (database ?? error).message,
-            damaged ?? "read the log of the database server, then run this again"
-          )
-        ])
-      })
-    )
-  )
+/** The tables of the warehouse. */
+export class Tables extends Context.Service<
+  Tables,
+  {
+    /** Null where they cannot be queried. */
+    readonly context: Context.Context<Database | SqlClient.SqlClient> | null
+    /** Why they cannot be queried; empty where they can. */
+    readonly reason: string
+  }
+>()("tributary/cli/doctor/Tables") {}
+
+/** A {@link check} that queries the tables. Where that is not possible, it is skipped, or left out of the report. */
+export const checkTables = <E extends { readonly message: string }, R>(
+  name: string,
+  subject: string | null,
+  run: (about: About) => Effect.Effect<Findings, E, R>,
+  otherwise: "skipped" | "omitted" = "skipped"
+): Effect.Effect<Findings, never, Tables | Exclude<R, Database | SqlClient.SqlClient>> =>
+  Effect.flatMap(Tables, ({ context, reason }) => {
+    if (context !== null) return check(name, subject, (its) => Effect.provideContext(run(its), context))
+    return Effect.succeed(otherwise === "omitted" ? [] : [about(name, subject).skipped(reason)])
+  })
+
+/** Runs checks side by side; their findings stay in this order. */
+export const all = <R>(checks: ReadonlyArray<Effect.Effect<Findings, never, R>>): Effect.Effect<Findings, never, R> =>
+  Effect.map(Effect.all(checks, { concurrency: "unbounded" }), (findings) => findings.flat())
 
 const kinds = Object.keys(exitCodeOfKind) as ReadonlyArray<FailureKind>
 

@@ -5,22 +5,20 @@ import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { ignoresEnvironment } from "../init/Files.ts"
-import { about, type Finding } from "./Finding.ts"
+import type { About, Finding, Findings } from "./Finding.ts"
 
 /** The oldest Node that runs the program. */
 const nodeMin = [22, 19] as const
 
-export const node: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
-  const { ok, failed } = about("node")
+const node = ({ ok, failed }: About): Findings => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
   const isOld = major < nodeMin[0] || (major === nodeMin[0] && minor < nodeMin[1])
   const text = `Node ${process.versions.node} on ${process.platform}-${process.arch}`
   return [isOld ? failed("configuration", text, `install Node ${nodeMin.join(".")} or later`) : ok(text)]
-})
+}
 
 /** Whether Node has the rules of the time zones, which cron expressions need. */
-export const timeZones: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
-  const { ok, failed } = about("time zones")
+const timeZones = ({ ok, failed }: About): Findings => {
   const inJuly = new Intl.DateTimeFormat("en-GB", { timeZone: "Europe/Berlin", hour: "2-digit", hourCycle: "h23" })
   const zones = Intl.supportedValuesOf("timeZone").length
   const isKnown = zones > 300 && inJuly.format(Date.UTC(2026, 6, 1, 12)) === "14"
@@ -33,11 +31,10 @@ export const timeZones: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() =
           "install Node with full ICU data (the usual builds have it)"
         )
   ]
-})
+}
 
 /** Whether other users cannot read `.env`, and Git ignores it. */
-export const environmentFile: Effect.Effect<ReadonlyArray<Finding>> = Effect.sync(() => {
-  const { ok, warning, skipped } = about(".env")
+const environmentFile = ({ ok, warning, skipped }: About): Findings => {
   if (!existsSync(".env")) return [skipped("there is none: secrets come from the environment")]
   const { mode } = statSync(".env")
   const findings: Array<Finding> = []
@@ -52,7 +49,10 @@ export const environmentFile: Effect.Effect<ReadonlyArray<Finding>> = Effect.syn
     )
   }
   return findings.length > 0 ? findings : [ok("only its owner can read it")]
-})
+}
+
+/** The checks that need nothing but the machine, by their names. */
+export const checks = { node, "time zones": timeZones, ".env": environmentFile }
 
 const existing = (path: string): string => (existsSync(path) || dirname(path) === path ? path : existing(dirname(path)))
 
@@ -66,8 +66,11 @@ const freeMinBytes = 0.2 * gigabyte
 const freeLowBytes = 2 * gigabyte
 
 /** The free space of the disk of this folder, which need not exist yet. */
-export const space = Effect.fnUntraced(function* (check: string, folder: string, whose: string) {
-  const { ok, warning, failed, skipped } = about(check)
+export const space = Effect.fnUntraced(function* (
+  { ok, warning, failed, skipped }: About,
+  folder: string,
+  whose: string
+) {
   const found = yield* Effect.option(Effect.tryPromise(() => statfs(existing(folder))))
   if (found._tag === "None") return skipped(`the free space at ${folder} cannot be read`)
   const free = found.value.bavail * found.value.bsize
@@ -81,7 +84,7 @@ export const space = Effect.fnUntraced(function* (check: string, folder: string,
 })
 
 /** The disk of the embedded Postgres and other local files. */
-export const disk = ({ databaseUrl, dataDirectory }: Configuration): Effect.Effect<ReadonlyArray<Finding>> =>
+export const disk = (about: About, { databaseUrl, dataDirectory }: Configuration): Effect.Effect<Findings> =>
   databaseUrl === null
-    ? Effect.map(space("disk", dataDirectory, "the embedded Postgres"), (one) => [one])
+    ? Effect.map(space(about, dataDirectory, "the embedded Postgres"), (one) => [one])
     : Effect.succeed([])

@@ -6,7 +6,7 @@ import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Grants from "../../warehouse/Grants.ts"
 import { modelsDatasetDefault } from "../../warehouse/Model.ts"
 import * as Reader from "../../warehouse/Reader.ts"
-import { about, type Finding, type Findings } from "./Finding.ts"
+import { about, type About, type Finding, type Findings } from "./Finding.ts"
 import * as Statement from "../../postgres/Statement.ts"
 
 export const serverStatement = Statement.make({
@@ -59,10 +59,10 @@ export const rightsStatement = Statement.make({
 
 /** Whether the user may create and write the datasets. */
 export const rights = Effect.fnUntraced(function* (
+  { ok, failed }: About,
   { datasets }: Configuration,
   { standby, readonly, maycreate, maytemp, user, database }: Statement.RowOf<typeof serverStatement>
 ): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
-  const { ok, failed } = about("rights")
   const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]
   const rows = yield* Statement.run(rightsStatement, [wanted])
   const findings: Array<Finding> = []
@@ -103,18 +103,17 @@ export const rights = Effect.fnUntraced(function* (
 })
 
 /** The role of SQL that a person writes, and the role of the dashboard. */
-export const reader = ({ readerUrl: url, datasets }: Configuration) =>
-  Effect.flatMap(Reader.loginOf, (login) => Effect.all([queries(login), dashboard(login)])).pipe(
+export const reader = (its: About, { readerUrl: url, datasets }: Configuration) =>
+  Effect.flatMap(Reader.loginOf, (login) =>
+    Effect.map(dashboard(about("dashboard reader"), login), (finding) => [queries(its, login), finding])
+  ).pipe(
     Effect.provideService(Reader.ReaderOptions, { url, datasets }),
-    Effect.catch(({ message }) =>
-      Effect.succeed([about("reader").warning(message, "read the log of the database server")])
-    )
+    Effect.catch(({ message }) => Effect.succeed([its.warning(message, "read the log of the database server")]))
   )
 
 /** Logs in as the reader, except where that creates the role. */
-const dashboard = (login: Reader.Login) => {
-  const { ok, warning } = about("dashboard reader")
-  return Effect.map(login._tag === "Own" ? Effect.succeed(null) : Reader.skippedPages(login), (skipped) =>
+const dashboard = ({ ok, warning }: About, login: Reader.Login) =>
+  Effect.map(login._tag === "Own" ? Effect.succeed(null) : Reader.skippedPages(login), (skipped) =>
     skipped === null
       ? ok("the dashboard reads as the reader")
       : warning(
@@ -122,28 +121,23 @@ const dashboard = (login: Reader.Login) => {
           skipped.remedy
         )
   )
-}
 
-const queries = (login: Reader.Login) => {
-  const { ok, warning } = about("reader")
-  return Effect.sync((): Finding => {
-    switch (login._tag) {
-      case "Url":
-        return ok("query and push --from a query run as DATABASE_READER_URL says")
-      case "Own":
-        return ok(`query and push --from a query run as ${Grants.roleNamesDefault.reader}, which they create`)
-      case "Role":
-        return warning(
-          `query and push --from a query run in a read-only transaction as ${Grants.roleNamesDefault.reader}, which a statement can leave`,
-          `give the role a password, and set DATABASE_READER_URL to log in as it`
-        )
-      case "Owner":
-        return warning(
-          "query and push --from a query run in a read-only transaction, but with the rights of DATABASE_URL",
-          login.remedy
-        )
-      case "Refused":
-        return warning(`query and push --from a query are refused: ${login.message}`, login.remedy)
-    }
-  })
+const queries = ({ ok, warning }: About, login: Reader.Login): Finding => {
+  const role = Grants.roleNamesDefault.reader
+  const queries = "query and push --from a query"
+  switch (login._tag) {
+    case "Url":
+      return ok(`${queries} run as DATABASE_READER_URL says`)
+    case "Own":
+      return ok(`${queries} run as ${role}, which they create`)
+    case "Role":
+      return warning(
+        `${queries} run in a read-only transaction as ${role}, which a statement can leave`,
+        "give the role a password, and set DATABASE_READER_URL to log in as it"
+      )
+    case "Owner":
+      return warning(`${queries} run in a read-only transaction, but with the rights of DATABASE_URL`, login.remedy)
+    case "Refused":
+      return warning(`${queries} are refused: ${login.message}`, login.remedy)
+  }
 }

@@ -16,42 +16,26 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
+import { isLoopback } from "../../postgres/DatabaseUrl.ts"
 import { binaries } from "../../postgres/embedded/DataDirectory.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import type { FailureKind } from "../Exit.ts"
 import { databaseLayer, describe } from "../Warehouse.ts"
-import { about, type About, boundedQuery, checkTimeout, type Finding, type Findings, within } from "./Finding.ts"
+import type { ClockOffset } from "./Address.ts"
+import {
+  about,
+  type About,
+  check,
+  type Checked,
+  checkTimeout,
+  type Finding,
+  type Findings,
+  Tables,
+  within
+} from "./Finding.ts"
 import { size, space } from "./Machine.ts"
 import { reader, rights, serverStatement } from "./Rights.ts"
-
-interface OpenedWarehouse {
-  readonly findings: Findings
-  /** Null where it cannot be queried. */
-  readonly context: Context.Context<Database | SqlClient.SqlClient> | null
-  /** Why it cannot be queried; empty where it can. */
-  readonly reason: string
-}
-
-/** The tables of the warehouse, or the reason why they cannot be queried. */
-export type WarehouseTables = Pick<OpenedWarehouse, "context" | "reason">
-
-/** A check with the warehouse, or without it where it cannot be queried. */
-export const provideTables = <R>(
-  { context }: WarehouseTables,
-  check: Effect.Effect<Findings, never, R>
-): Effect.Effect<Findings, never, Exclude<R, Database | SqlClient.SqlClient>> =>
-  Effect.provideContext(check, (context ?? Context.empty()) as Context.Context<Database | SqlClient.SqlClient>)
-
-/** A check that queries the warehouse; skipped where that cannot be queried. */
-export const queryTables = <E extends { readonly message: string }, R>(
-  tables: WarehouseTables,
-  subject: About,
-  check: Effect.Effect<Findings, E, R>
-): Effect.Effect<Findings, never, Exclude<R, Database | SqlClient.SqlClient>> =>
-  tables.context === null
-    ? Effect.succeed([subject.skipped(tables.reason)])
-    : provideTables(tables, boundedQuery(subject, check))
 
 /** An embedded server may have to recover first. */
 const openTimeout = Duration.seconds(30)
@@ -77,14 +61,10 @@ const splitRemedy = (sentence: string): { readonly message: string; readonly rem
 
 /** Connects for the scope. */
 const open = Effect.fnUntraced(function* (
+  { ok, warning, failed }: About,
   settings: Configuration
-): Effect.fn.Return<OpenedWarehouse, never, Scope.Scope> {
-  const { ok, warning, failed } = about("database")
-  const unusable = (finding: Finding, reason: string): OpenedWarehouse => ({
-    findings: [finding],
-    context: null,
-    reason
-  })
+): Effect.fn.Return<Checked<Tables["Service"]>, never, Scope.Scope> {
+  const unusable = (finding: Finding, reason: string) => ({ findings: [finding], value: { context: null, reason } })
   const root = join(settings.dataDirectory, "postgres")
   if (settings.databaseUrl === null) {
     const found = yield* Effect.result(binaries)
@@ -111,7 +91,7 @@ const open = Effect.fnUntraced(function* (
   }
   const { describe: server } = Context.get(built.success, Database)
   const took = (yield* Clock.currentTimeMillis) - began
-  return { findings: [ok(`${server} answers (${took} ms)`)], context: built.success, reason: "" }
+  return { findings: [ok(`${server} answers (${took} ms)`)], value: { context: built.success, reason: "" } }
 })
 
 /** Version, encoding, rights, connections, size. */
@@ -119,14 +99,12 @@ const fitness = Effect.fnUntraced(function* (
   settings: Configuration
 ): Effect.fn.Return<Findings, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
   const database = yield* Database
-  const { embedded, endpoint } = database
-  const budget = yield* database.budget
+  const { connections: needed } = yield* database.budget
   const [row] = yield* Statement.run(serverStatement)
   if (row === undefined) return []
   const version = about("database version")
   const encoding = about("encoding")
   const connections = about("connections")
-  const { connections: needed } = budget
   const ofServer = row.max - row.reserved - row.used
   const left = row.limit < 0 ? ofServer : Math.min(ofServer, row.limit - row.own)
   const freeText = `${left} of ${row.limit < 0 ? row.max : Math.min(row.max, row.limit)} are free, a process takes up to ${needed}`
@@ -145,17 +123,15 @@ const fitness = Effect.fnUntraced(function* (
           `the database is encoded as ${row.encoding}, which cannot hold every text`,
           `create a database with: create database ... encoding 'UTF8' template template0`
         ),
-    ...(yield* rights(settings, row)),
-    ...(yield* reader(settings)),
+    ...(yield* rights(about("rights"), settings, row)),
+    ...(yield* reader(about("reader"), settings)),
     left >= needed
       ? connections.ok(freeText)
       : connections.warning(freeText, "raise max_connections, close other programs, or set warehouse.connections"),
-    ...(yield* serverDisk(embedded, endpoint.host, row.bytes))
+    about("size").ok(`the database takes ${size(row.bytes)}`),
+    ...(database.embedded ? [] : [yield* serverDisk(about("disk"), database.endpoint.host)])
   ]
 })
-
-const isThisMachine = (host: string): boolean =>
-  host.startsWith("/") || host === "localhost" || host === "::1" || host.startsWith("127.")
 
 export const directoryStatement = Statement.make({
   name: "look for the folder of the server",
@@ -163,51 +139,44 @@ export const directoryStatement = Statement.make({
   text: "select current_setting('data_directory') as folder"
 })
 
-const serverDisk = Effect.fnUntraced(function* (embedded: boolean, host: string, bytes: number) {
-  const used = about("size").ok(`the database takes ${size(bytes)}`)
-  if (embedded) return [used]
-  const unknown = about("disk").skipped("SQL does not show the free space of the server's disk")
-  if (!isThisMachine(host)) return [used, unknown]
+const serverDisk = Effect.fnUntraced(function* (its: About, host: string) {
+  const isHere = host.startsWith("/") || isLoopback(host)
   // Only an administrator may read this setting.
-  const [row] = yield* Effect.orElseSucceed(Statement.run(directoryStatement), () => [])
-  return [used, row === undefined || !existsSync(row.folder) ? unknown : yield* space("disk", row.folder, "the server")]
+  const [row] = isHere ? yield* Effect.orElseSucceed(Statement.run(directoryStatement), () => []) : []
+  return row === undefined || !existsSync(row.folder)
+    ? its.skipped("SQL does not show the free space of the server's disk")
+    : yield* space(its, row.folder, "the server")
 })
 
-interface MigrationState {
-  readonly findings: Findings
-  /** Whether the control tables can be queried. */
-  readonly isCurrent: boolean
-}
-
 /** Whether the control tables are those of this version. */
-const migrations: Effect.Effect<MigrationState, never, Database> = Effect.gen(function* () {
-  const { ok, warning, failed } = about("migrations")
-  const known = yield* Effect.result(Migrations.readMigrations(Migrations.folderDefault))
-  const pending = yield* Effect.result(Migrations.pendingMigrations())
-  if (pending._tag === "Failure") {
-    const error = pending.failure
+const migrations = Effect.fnUntraced(function* ({
+  ok,
+  warning,
+  failed
+}: About): Effect.fn.Return<Checked<boolean>, never, Database> {
+  const read = yield* Effect.result(
+    Effect.all([Migrations.readMigrations(Migrations.folderDefault), Migrations.pendingMigrations()])
+  )
+  if (read._tag === "Failure") {
+    const error = read.failure
     const { message, remedy } = splitRemedy(error.message)
     const kind = error._tag === "DatabaseError" ? kindOf(error) : "configuration"
-    return { findings: [failed(kind, message, remedy)], isCurrent: false }
+    return { findings: [failed(kind, message, remedy)], value: null }
   }
-  const all = known._tag === "Success" ? known.success.length : 0
-  const open = pending.success.length
-  return {
-    isCurrent: open === 0,
-    findings: [
-      open === 0
-        ? ok(`all ${all} are applied`)
-        : open === all
-          ? warning(
-              "the database is empty: nothing was synced into it yet",
-              "npx tributary sync creates its tables and fills them"
-            )
-          : warning(
-              `${open} of ${all} are not applied yet (${pending.success.map(({ file }) => file).join(", ")})`,
-              "the next command that uses the warehouse applies them; stop older versions of the program first: they refuse a migrated warehouse"
-            )
-    ]
-  }
+  const [{ length: all }, pending] = read.success
+  const finding =
+    pending.length === 0
+      ? ok(`all ${all} are applied`)
+      : pending.length === all
+        ? warning(
+            "the database is empty: nothing was synced into it yet",
+            "npx tributary sync creates its tables and fills them"
+          )
+        : warning(
+            `${pending.length} of ${all} are not applied yet (${pending.map(({ file }) => file).join(", ")})`,
+            "the next command that uses the warehouse applies them; stop older versions of the program first: they refuse a migrated warehouse"
+          )
+  return { findings: [finding], value: pending.length === 0 }
 })
 
 export const clockStatement = Statement.make({
@@ -216,48 +185,43 @@ export const clockStatement = Statement.make({
   text: "select (extract(epoch from clock_timestamp()) * 1000)::float8 as now"
 })
 
-/** The difference of the warehouse's clock to this machine's. */
+/** The difference of the warehouse's clock to this machine's; null where it does not answer. */
 const clock = Effect.gen(function* () {
   const began = yield* Clock.currentTimeMillis
   const [row] = yield* Statement.run(clockStatement)
   const ended = yield* Clock.currentTimeMillis
   return row === undefined ? null : { aheadMs: row.now - (began + ended) / 2, uncertainMs: (ended - began) / 2 }
-})
+}).pipe(
+  Effect.timeout(checkTimeout),
+  Effect.orElseSucceed(() => null)
+)
 
-export interface CheckedWarehouse {
+interface CheckedWarehouse {
   readonly findings: Findings
-  readonly tables: WarehouseTables
-  /** The difference of its clock to this machine's; null where it did not answer. */
-  readonly clock: Effect.Success<typeof clock>
+  readonly tables: Tables["Service"]
+  readonly clock: ClockOffset | null
 }
 
 /** Connects for the scope, and checks the server. */
-export const check = Effect.fnUntraced(function* (
+export const checkWarehouse = Effect.fnUntraced(function* (
   settings: Configuration
 ): Effect.fn.Return<CheckedWarehouse, never, Scope.Scope> {
   const database = about("database")
   const opened = yield* within(
     database,
-    open(settings),
-    (finding): OpenedWarehouse => ({ findings: [finding], context: null, reason: "the database does not answer" }),
+    open(database, settings),
     settings.databaseUrl === null ? openTimeout : checkTimeout
   )
-  const { context } = opened
-  if (context === null) return { findings: opened.findings, tables: opened, clock: null }
+  const tables = opened.value ?? { context: null, reason: "the database does not answer" }
+  if (tables.context === null) return { findings: opened.findings, tables, clock: null }
+  const its = about("migrations")
   const [serverFindings, migrated, offset] = yield* Effect.all(
-    [
-      boundedQuery(database, fitness(settings)),
-      within(about("migrations"), migrations, (finding): MigrationState => ({ findings: [finding], isCurrent: false })),
-      clock.pipe(
-        Effect.timeout(checkTimeout),
-        Effect.orElseSucceed(() => null)
-      )
-    ],
+    [check("database", null, () => fitness(settings)), within(its, migrations(its)), clock],
     { concurrency: "unbounded" }
-  ).pipe(Effect.provideContext(context))
+  ).pipe(Effect.provideContext(tables.context))
   return {
     findings: [...opened.findings, ...serverFindings, ...migrated.findings],
-    tables: migrated.isCurrent ? opened : { context: null, reason: "the warehouse's tables are not up to date" },
+    tables: migrated.value === true ? tables : { context: null, reason: "the warehouse's tables are not up to date" },
     clock: offset
   }
 })

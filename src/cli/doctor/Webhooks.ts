@@ -1,5 +1,4 @@
 /** The checks of webhooks, their subscriptions, and `serve`. */
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { DashboardConfiguration } from "../../configuration/Listeners.ts"
@@ -12,12 +11,12 @@ import { stateOf } from "../../subscriptions/SubscriptionStore.ts"
 import { failureKindOf } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { validity } from "./Certificate.ts"
-import { about, counted, type Finding, type Findings } from "./Finding.ts"
+import { about, type About, counted, type Finding, type Findings } from "./Finding.ts"
 import * as Web from "./Web.ts"
 
 /** Whether a delivery to the public address reaches `serve`. */
-export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, company: string) {
-  const { ok, warning, failed } = about("webhook address", publicUrl)
+export const publicAddress = Effect.fnUntraced(function* (its: About, publicUrl: string, company: string) {
+  const { ok, warning, failed } = its
   const reached = yield* Effect.result(Web.reach(`${publicUrl}/hooks/${encodeURIComponent(company)}`))
   if (reached._tag === "Failure") {
     const { reason, detail, remedy } = reached.failure
@@ -29,9 +28,7 @@ export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, com
     ]
   }
   const { status, certificate } = reached.success
-  const nowMs = yield* Clock.currentTimeMillis
-  const certified =
-    certificate === null ? [] : [validity("webhook address", publicUrl, certificate.validTo, nowMs, certificate.issuer)]
+  const certified = certificate === null ? [] : [yield* validity(its, certificate)]
   // `serve` accepts only POST.
   if (status === 405) return [ok("tributary serve answers there"), ...certified]
   return [
@@ -46,13 +43,13 @@ export const publicAddress = Effect.fnUntraced(function* (publicUrl: string, com
 })
 
 const subscriptionFinding = (
+  { ok, warning }: About,
   name: string,
   address: string,
   wanted: ReadonlyArray<string>,
   subscribed: Subscription
 ): Finding => {
   const { id, events, failCount, disabledAt, lastDeliveryAt } = subscribed
-  const { ok, warning } = about("subscription", name)
   const remedy = `npx tributary webhooks ensure --company ${name}`
   const state = stateOf(subscribed)
   if (state !== "active") {
@@ -106,13 +103,14 @@ export const unknownEvents = (name: string) =>
 
 /** The company's subscription at the source. */
 export const subscription = Effect.fnUntraced(function* (
+  its: About,
   company: CompanyConfiguration,
   connector: ConnectorShape,
   address: string,
   wanted: ReadonlyArray<string>,
   sendTest: boolean
 ): Effect.fn.Return<Findings> {
-  const { warning, failed, skipped } = about("subscription", company.name)
+  const { warning, failed, skipped } = its
   const source = connector.subscriptions
   if (source === undefined) return [skipped("this source has no webhooks")]
   const listed = yield* Effect.result(source.list)
@@ -130,7 +128,7 @@ export const subscription = Effect.fnUntraced(function* (
           `${matching.length} subscriptions deliver to ${address}: ${matching.map(({ id }) => id).join(", ")}`,
           `cancel all but one: npx tributary webhooks delete <number> --company ${company.name}`
         )
-      : subscriptionFinding(company.name, address, wanted, one),
+      : subscriptionFinding(its, company.name, address, wanted, one),
     ...(sendTest ? [yield* testFinding(company.name, source, one.id)] : [])
   ]
 })
@@ -144,8 +142,7 @@ export const sealedStatement = Statement.make({
 })
 
 /** Whether the company's token decrypts the stored signing secrets. */
-export const secrets = Effect.fnUntraced(function* (company: CompanyConfiguration) {
-  const { ok, warning, failed } = about("signing secrets", company.name)
+export const secrets = Effect.fnUntraced(function* ({ ok, warning, failed }: About, company: CompanyConfiguration) {
   const rows = yield* Statement.run(sealedStatement, [company.name])
   const unreadable = rows.filter(
     ({ sealed }) => decrypt(company.name, company.token, Buffer.from(sealed, "base64")) === null
@@ -183,11 +180,10 @@ export const openGapsStatement = Statement.make({
 })
 
 /** Open delivery gaps; no finding without one. */
-export const gaps = Effect.fnUntraced(function* (company: string) {
+export const gaps = Effect.fnUntraced(function* ({ warning }: About, company: string) {
   const rows = yield* Statement.run(openGapsStatement, [company])
   const [first] = rows
   if (first === undefined) return []
-  const { warning } = about("gaps", company)
   return [
     warning(
       `events of ${counted(rows.length, "resource", "resources")} may have been missed, of ${first.resource} for ${Output.elapsed(first.agoms)}` +
@@ -214,31 +210,27 @@ export const troubledStatement = Statement.make({
 })
 
 /** Which `serve` processes are alive, and which of their tasks are paused or failing. */
-export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<string>) {
-  const { ok, warning } = about("serve")
+export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, companies: ReadonlyArray<string>) {
   const rows = yield* Statement.run(seenStatement)
   const alive = companies.filter((name) => rows.some((row) => row.company === name && row.alive))
   const silent = companies.filter((name) => !alive.includes(name))
-  const findings: Array<Finding> = []
-  if (silent.length > 0) {
-    const lastMs = rows.filter(({ company }) => silent.includes(company)).map(({ agoms }) => agoms)
-    findings.push(
-      warning(
-        `no tributary serve runs for ${silent.join(", ")}` +
-          (lastMs.length === 0 ? "" : ` (the last was seen ${Output.elapsed(Math.min(...lastMs))} ago)`),
-        "npx tributary serve; or run npx tributary sync by cron or systemd"
-      )
-    )
-  } else findings.push(ok(`runs for ${alive.join(", ")}`))
+  const lastMs = rows.filter(({ company }) => silent.includes(company)).map(({ agoms }) => agoms)
+  const schedule = about("schedule")
+  const findings = [
+    silent.length === 0
+      ? ok(`runs for ${alive.join(", ")}`)
+      : warning(
+          `no tributary serve runs for ${silent.join(", ")}` +
+            (lastMs.length === 0 ? "" : ` (the last was seen ${Output.elapsed(Math.min(...lastMs))} ago)`),
+          "npx tributary serve; or run npx tributary sync by cron or systemd"
+        )
+  ]
   const tasks = yield* Statement.run(troubledStatement, [companies])
-  const paused = tasks.filter((task) => task.paused)
+  const paused = tasks.filter((task) => task.paused).map(({ company, resource }) => `${company} ${resource}`)
   if (paused.length > 0) {
     findings.push(
-      about("schedule").warning(
-        `${counted(paused.length, "task is", "tasks are")} paused: ${paused
-          .slice(0, 5)
-          .map((task) => `${task.company} ${task.resource}`)
-          .join(", ")}${paused.length > 5 ? " and more" : ""}`,
+      schedule.warning(
+        `${counted(paused.length, "task is", "tasks are")} paused: ${Output.firstOf(paused, 5)}`,
         "resume them on the dashboard of tributary serve"
       )
     )
@@ -247,7 +239,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
   const [first] = failing
   if (first !== undefined) {
     findings.push(
-      about("schedule").warning(
+      schedule.warning(
         `${counted(failing.length, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "the reason is unknown"}`,
         first.remedy ?? "npx tributary status shows why"
       )
@@ -257,8 +249,7 @@ export const serve = Effect.fnUntraced(function* (companies: ReadonlyArray<strin
 })
 
 /** The address of the dashboard. */
-export const page = (dashboard: DashboardConfiguration | null): Finding => {
-  const { ok, skipped } = about("page")
+export const page = ({ ok, skipped }: About, dashboard: DashboardConfiguration | null): Finding => {
   if (dashboard === null) return skipped("dashboard.listen is off")
   const { host, port, tls, password, publicUrl } = dashboard
   const at = publicUrl ?? `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`
