@@ -7,8 +7,13 @@ import * as Flag from "effect/cli/Flag"
 import { config, json, reported } from "./Command.ts"
 import * as Output from "./Output.ts"
 
-const named = (name: string, metavar: string, description: string) =>
-  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
+const optional = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.optional,
+    Flag.map(Option.getOrNull)
+  )
 
 const repeated = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.between(0, 1000))
@@ -29,14 +34,14 @@ const onStandardError = Effect.map(Terminal.Terminal, (terminal) =>
 export const command = Command.make(
   "init",
   {
-    url: named("url", "URL", "Base address of the service (default: SERVICE_API_URL, else a prompt)"),
+    url: optional("url", "URL", "Base address of the service (default: SERVICE_API_URL, else a prompt)"),
     companies: repeated("company", "NAME", "Name of a company in output (may be repeated; default: main)"),
     tokenVariables: repeated(
       "token-env",
       "NAME",
       "The environment variable (or .env entry) that holds the token, one for each company in their order"
     ),
-    databaseUrlVariable: named(
+    databaseUrlVariable: optional(
       "database-url-env",
       "NAME",
       "The environment variable that holds the warehouse's address (default: DATABASE_URL, else the embedded Postgres)"
@@ -49,10 +54,11 @@ export const command = Command.make(
     freshnessMinutes: Flag.Int("freshness").pipe(
       Flag.withMetavar("MINUTES"),
       Flag.withDescription("Maximum age of a resource (default: 15)"),
-      Flag.optional
+      Flag.optional,
+      Flag.map(Option.getOrNull)
     ),
-    publicUrl: named("webhooks-url", "URL", "The https address at which the service reaches tributary serve"),
-    passwordVariable: named(
+    publicUrl: optional("webhooks-url", "URL", "The https address at which the service reaches tributary serve"),
+    passwordVariable: optional(
       "page-password-env",
       "NAME",
       "The environment variable that holds the password of the dashboard (default: no password, this machine only)"
@@ -73,15 +79,7 @@ export const command = Command.make(
     const { reportLines } = yield* Effect.promise(() => import("./init/Report.ts"))
     const report = yield* initialise(
       {
-        url: Option.getOrNull(flags.url),
-        companies: flags.companies,
-        tokenVariables: flags.tokenVariables,
-        databaseUrlVariable: Option.getOrNull(flags.databaseUrlVariable),
-        areas: flags.areas,
-        freshnessMinutes: Option.getOrNull(flags.freshnessMinutes),
-        publicUrl: Option.getOrNull(flags.publicUrl),
-        passwordVariable: Option.getOrNull(flags.passwordVariable),
-        replace: flags.replace,
+        ...flags,
         config: Option.getOrNull(flags.config),
         isInteractive: !flags.yes && process.stdin.isTTY && process.stderr.isTTY
       },

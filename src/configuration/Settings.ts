@@ -280,7 +280,7 @@ export const Settings = section({
 export type Settings = typeof Settings.Type
 
 /** The JSON Schema of the file, for editors. */
-export const jsonSchema = (): object => {
+export const jsonSchema = () => {
   const { schema } = Schema.toJsonSchemaDocument(Settings, { onExcessProperty: "error" })
   return { $schema: "https://json-schema.org/draft/2020-12/schema", title: "Tributary configuration", ...schema }
 }

@@ -27,7 +27,7 @@ import * as ConnectionBudget from "./ConnectionBudget.ts"
 import * as ConnectionPool from "./ConnectionPool.ts"
 import type { DatabaseError } from "./DatabaseError.ts"
 import { parseUrl } from "./DatabaseUrl.ts"
-import { EmbeddedPostgres, type EmbeddedPostgresError, type EmbeddedPostgresOptions } from "./EmbeddedPostgres.ts"
+import { type EmbeddedPostgresError, type EmbeddedPostgresOptions, start } from "./EmbeddedPostgres.ts"
 import * as SessionLocks from "./SessionLocks.ts"
 import * as Statement from "./Statement.ts"
 
@@ -60,8 +60,8 @@ export class Database extends Context.Service<Database, DatabaseShape>()("tribut
   ): Layer.Layer<Database, EmbeddedPostgresError> =>
     Layer.effect(
       Database,
-      Effect.flatMap(EmbeddedPostgres, (server) => fromServer(server, options))
-    ).pipe(Layer.provide(EmbeddedPostgres.layer(options)))
+      Effect.flatMap(start(options), (server) => fromServer(server, options))
+    )
 
   /** A server named by a URL. Only the URL is checked; the first use connects. */
   static readonly layerUrl = (

@@ -13,11 +13,9 @@
  * the process before finalizers have run.
  */
 import { isAbsolute, join, relative, resolve } from "node:path"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type pg from "pg"
@@ -55,14 +53,6 @@ export interface EmbeddedServer extends Server {
   readonly adopted: boolean
   /** Process id of the server; changes when the server is started again. */
   readonly pid: () => number
-}
-
-/** The embedded server as a service: running for as long as the layer is. */
-export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, EmbeddedServer>()(
-  "tributary/postgres/EmbeddedPostgres"
-) {
-  static readonly layer = (options?: EmbeddedPostgresOptions): Layer.Layer<EmbeddedPostgres, EmbeddedPostgresError> =>
-    Layer.effect(EmbeddedPostgres, start(options))
 }
 
 const rootDefault = join(".tributary", "postgres")

@@ -15,15 +15,7 @@ import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import * as Address from "./Address.ts"
 import { type CompanyDraft, describeProblems, loadDraft, makeDraft } from "./Draft.ts"
-import {
-  askSecret,
-  failUnanswered,
-  failWith,
-  type InitContext,
-  noteOverridden,
-  say,
-  variableOf
-} from "./InitContext.ts"
+import { askSecret, failUnanswered, failWith, type InitContext, noteOverridden, say } from "./InitContext.ts"
 
 export interface Company extends CompanyDraft {
   readonly identity: Identity
@@ -46,7 +38,7 @@ export const blockedPaths = ({ blocked }: Pick<Company, "blocked">): ReadonlySet
 /** The address of the service. `previous` is one that did not work. */
 const readUrl = Effect.fnUntraced(function* (context: InitContext, previous: string | null) {
   const { isInteractive, url } = context.options
-  const preset = url ?? (isInteractive ? null : (variableOf(context, "SERVICE_API_URL") ?? null))
+  const preset = url ?? (isInteractive ? null : (context.variable("SERVICE_API_URL") ?? null))
   if (preset !== null && previous === null) {
     const address = Address.read(preset)
     if (typeof address === "string") return yield* failWith(exitCode.usage, `the address of the service: ${address}`)
@@ -56,7 +48,7 @@ const readUrl = Effect.fnUntraced(function* (context: InitContext, previous: str
   if (!isInteractive) return yield* failUnanswered("give the address of the service: --url or SERVICE_API_URL")
   const typed = yield* Prompt.String({
     message: "Address of the service:",
-    default: previous ?? variableOf(context, "SERVICE_API_URL") ?? "",
+    default: previous ?? context.variable("SERVICE_API_URL") ?? "",
     validate: (value) => {
       const address = Address.read(value)
       return typeof address === "string" ? Effect.fail(address) : Effect.succeed(value)
@@ -113,7 +105,7 @@ const tokenVariableFor = (
   const own = newTokenVariable(company, others)
   const isOnly = index === 0 && companies.length <= 1
   const isStandard =
-    isOnly && variableOf(context, own) === undefined && variableOf(context, standardTokenVariable) !== undefined
+    isOnly && context.variable(own) === undefined && context.variable(standardTokenVariable) !== undefined
   return tokenVariables[index] ?? (isStandard ? standardTokenVariable : own)
 }
 
@@ -125,7 +117,7 @@ const readToken = Effect.fnUntraced(function* (
   mayReuse: boolean
 ) {
   const label = `token of ${company}`
-  const value = variableOf(context, variable)
+  const value = context.variable(variable)
   if (!context.options.isInteractive) {
     return value === undefined
       ? yield* failUnanswered(

@@ -2,14 +2,16 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Configuration from "../../configuration/Configuration.ts"
 import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
+import { freshnessDefault } from "../../sync/Sync.ts"
 import * as Files from "./Files.ts"
 import type { InitContext } from "./InitContext.ts"
 
-export const freshnessMinutesDefault = 15
+export const freshnessMinutesDefault = Duration.toMinutes(freshnessDefault)
 
 /** The configuration's values, with the secrets that it names. */
 export interface Draft extends Files.ConfigurationValues {

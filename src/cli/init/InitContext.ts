@@ -1,6 +1,4 @@
 /** The context of `tributary init`: the command line, the variables, and the notes that its steps share. */
-import { existsSync, readFileSync } from "node:fs"
-import { parse as parseDotEnv } from "dotenv"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Terminal from "effect/Terminal"
@@ -8,7 +6,6 @@ import * as Prompt from "effect/cli/Prompt"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import { CommandFailed, type ExitCode, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { environmentFile } from "./Write.ts"
 
 /** The command line; null where a flag is absent. */
 export interface InitOptions {
@@ -33,26 +30,13 @@ export interface InitContext {
   readonly catalogue: Catalogue
   /** The environment of the process, which precedes `.env`. */
   readonly environment: Variables
-  /** The variables of `.env`. */
-  readonly dotEnv: Variables
+  /** A variable of the environment or of `.env`. */
+  readonly variable: (name: string) => string | undefined
   /** The configuration file that is written. */
   readonly file: string
   /** Warnings of the report. Steps append to it. */
   readonly notes: Array<string>
 }
-
-export const makeContext = (options: InitOptions, catalogue: Catalogue, environment: Variables): InitContext => ({
-  options,
-  catalogue,
-  environment,
-  dotEnv: existsSync(environmentFile) ? parseDotEnv(readFileSync(environmentFile)) : {},
-  file: options.config ?? "config/tributary.yaml",
-  notes: []
-})
-
-/** A variable of the environment or of `.env`. An empty one counts as unset. */
-export const variableOf = ({ environment, dotEnv }: InitContext, name: string): string | undefined =>
-  [environment[name], dotEnv[name]].map((value) => value?.trim()).find((value) => value !== undefined && value !== "")
 
 /** Adds a note where the environment has another value, since it precedes `.env`. */
 export const noteOverridden = ({ environment, notes }: InitContext, name: string, value: Redacted.Redacted): void => {

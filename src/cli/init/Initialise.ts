@@ -6,17 +6,19 @@
  * shown while it is typed, and is written to `.env` alone, which only its owner can read.
  */
 import { existsSync, readFileSync } from "node:fs"
+import { parse as parseDotEnv } from "dotenv"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
+import { settingsFileDefault, variables } from "../../configuration/Inputs.ts"
 import { CommandFailed, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import { readCompanies } from "./Companies.ts"
 import { describeProblems, type Draft, loadDraft, makeDraft } from "./Draft.ts"
 import * as Files from "./Files.ts"
-import { failWith, type InitContext, type InitOptions, makeContext, type Variables } from "./InitContext.ts"
+import { failWith, type InitContext, type InitOptions, type Variables } from "./InitContext.ts"
 import { companyReport, type InitReport, nextCommands } from "./Report.ts"
 import { chooseAreas, chooseFreshness, choosePassword, choosePublicUrl, limitToAreas } from "./SettingsChoice.ts"
 import { chooseWarehouse, databaseUrlVariable } from "./WarehouseChoice.ts"
@@ -53,7 +55,9 @@ const checkFlags = Effect.fnUntraced(function* ({ catalogue, options }: InitCont
 
 /** The new text of `.env`. A replaced value becomes a note, and needs `--replace` in a script. */
 const mergeSecrets = Effect.fnUntraced(function* (context: InitContext, secrets: Draft["secrets"]) {
-  const { dotEnv, notes, options } = context
+  const { notes, options } = context
+  const before = existsSync(environmentFile) ? readFileSync(environmentFile, "utf8") : ""
+  const dotEnv = parseDotEnv(before)
   const values = new Map([...secrets].map(([name, value]) => [name, Redacted.value(value)]))
   const replaced = [...values.keys()].filter(
     (name) => dotEnv[name] !== undefined && dotEnv[name].trim() !== values.get(name)
@@ -65,7 +69,6 @@ const mergeSecrets = Effect.fnUntraced(function* (context: InitContext, secrets:
     )
   }
   for (const name of replaced) notes.push(`${name} in ${environmentFile} was replaced`)
-  const before = existsSync(environmentFile) ? readFileSync(environmentFile, "utf8") : ""
   const merged = Files.mergedEnvironment(before, values)
   if ("unwritable" in merged) {
     return yield* failWith(
@@ -93,7 +96,14 @@ export const initialise = Effect.fn("initialise")(function* (
   options: InitOptions,
   environment: Variables
 ): Effect.fn.Return<InitReport | null, CommandFailed | Terminal.QuitError, Source | Prompt.Environment> {
-  const context = makeContext(options, (yield* Source).catalogue, environment)
+  const context: InitContext = {
+    options,
+    catalogue: (yield* Source).catalogue,
+    environment,
+    variable: variables(environment),
+    file: options.config ?? settingsFileDefault,
+    notes: []
+  }
   if (!(yield* mayWrite(context))) {
     yield* Output.note("Nothing was written.")
     return null

@@ -2,12 +2,6 @@
 import type { InitContext } from "./InitContext.ts"
 import { blockedPaths, type Company, describeUser } from "./Companies.ts"
 
-/** Resources that a token may not read, by the missing scope or module. */
-export interface MissingAccess {
-  readonly reason: string
-  readonly resources: ReadonlyArray<string>
-}
-
 export interface CompanyReport {
   readonly name: string
   readonly companyId: bigint
@@ -15,7 +9,8 @@ export interface CompanyReport {
   readonly scopes: ReadonlyArray<string> | null
   /** How many resources a sync reads. */
   readonly resources: number
-  readonly missing: ReadonlyArray<MissingAccess>
+  /** Resources that the token may not read, by the missing scope or module. */
+  readonly missing: ReadonlyArray<{ readonly reason: string; readonly resources: ReadonlyArray<string> }>
 }
 
 export interface InitReport {

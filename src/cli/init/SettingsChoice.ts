@@ -5,7 +5,7 @@ import * as Prompt from "effect/cli/Prompt"
 import { exitCode } from "../Exit.ts"
 import { blockedPaths, type Company } from "./Companies.ts"
 import { describeProblems, freshnessMinutesDefault, loadDraft, makeDraft } from "./Draft.ts"
-import { answerOf, askSecret, failWith, type InitContext, variableOf } from "./InitContext.ts"
+import { answerOf, askSecret, failWith, type InitContext } from "./InitContext.ts"
 
 const freshnessMinutesMax = 7 * 24 * 60
 const passwordVariableDefault = "TRIBUTARY_DASHBOARD_PASSWORD"
@@ -102,7 +102,7 @@ export const choosePassword = Effect.fnUntraced(function* (context: InitContext)
   const { isInteractive, passwordVariable } = context.options
   const name = passwordVariable ?? passwordVariableDefault
   const label = "password of the dashboard"
-  const value = variableOf(context, name)
+  const value = context.variable(name)
   if (value !== undefined) return { name, value: Redacted.make(value, { label }) }
   if (passwordVariable !== null) {
     return yield* failWith(exitCode.usage, `--page-password-env: the variable ${name} is not set`)

@@ -6,7 +6,7 @@ import { queryNamed } from "../../postgres/Connection.ts"
 import { Database } from "../../postgres/Database.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { exitCode } from "../Exit.ts"
-import { askSecret, failWith, type InitContext, noteOverridden, say, variableOf } from "./InitContext.ts"
+import { askSecret, failWith, type InitContext, noteOverridden, say } from "./InitContext.ts"
 
 export interface WarehouseChoice {
   readonly description: string
@@ -83,7 +83,7 @@ const askWarehouse = Effect.fnUntraced(function* (context: InitContext) {
 export const chooseWarehouse = Effect.fnUntraced(function* (context: InitContext) {
   const flag = context.options.databaseUrlVariable
   const name = flag ?? databaseUrlVariable
-  const text = variableOf(context, name)
+  const text = context.variable(name)
   if (flag !== null && text === undefined) {
     return yield* failWith(exitCode.usage, `--database-url-env: the variable ${name} is not set`)
   }

@@ -19,6 +19,7 @@ import {
 import { dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import { jsonSchema } from "../../configuration/Settings.ts"
 import * as Files from "./Files.ts"
 
@@ -44,21 +45,22 @@ const backupName = (file: string): string => {
   }
 }
 
-/** Whether the file is a schema of this configuration, so that it may be brought up to date. */
-const isSchema = (path: string): boolean => {
-  try {
-    const found: unknown = JSON.parse(readFileSync(path, "utf8"))
-    return typeof found === "object" && found !== null && "title" in found && found.title === "Tributary configuration"
-  } catch {
-    return false
+/** Writes the JSON Schema; another file of that name stays. */
+const writeSchema = (path: string) => {
+  const content = jsonSchema()
+  if (existsSync(path)) {
+    const present = parseJson(readFileSync(path, "utf8"))
+    const isOurs = Predicate.hasProperty(present, "title") && present.title === content.title
+    if (!isOurs || isDeepStrictEqual(present, content)) return
   }
+  replaceFile(path, `${JSON.stringify(content, null, 2)}\n`, 0o644)
 }
 
-const isSameJson = (path: string, value: object): boolean => {
+const parseJson = (text: string): unknown => {
   try {
-    return isDeepStrictEqual(JSON.parse(readFileSync(path, "utf8")), JSON.parse(JSON.stringify(value)))
+    return JSON.parse(text)
   } catch {
-    return false
+    return null
   }
 }
 
@@ -78,10 +80,7 @@ export const write = (file: string, text: string, environment: string): Effect.E
       const wasOpen = existsSync(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
       replaceFile(environmentFile, environment, 0o600)
       const schema = join(dirname(file), Files.schemaName)
-      const content = jsonSchema()
-      if (!existsSync(schema) || (isSchema(schema) && !isSameJson(schema, content))) {
-        replaceFile(schema, `${JSON.stringify(content, null, 2)}\n`, 0o644)
-      }
+      writeSchema(schema)
       const backup = existsSync(file) ? backupName(file) : null
       if (backup !== null) copyFileSync(file, backup)
       replaceFile(file, text, 0o644)

@@ -27,7 +27,7 @@ import { basename, dirname, join, relative, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { type EmbeddedPostgresError, errnoOf, fail, useDatabaseUrl } from "./Failure.ts"
-import { isOther } from "./Process.ts"
+import { isAlive, nameOf } from "./Process.ts"
 
 /** The folder itself, or the nearest one above it that exists. */
 const existingFolder = (path: string): string => (existsSync(path) ? path : existingFolder(dirname(path)))
@@ -235,18 +235,15 @@ const copyBinaries = (native: string, copy: string) => {
   }
 }
 
-export const initPrefix = "init-"
-/** Folders that this process is initialising now. */
-export const initialising = new Set<string>()
+/** A folder for an initdb that runs. Its name contains this process. */
+export const makeDraft = (root: string): string => mkdtempSync(join(root, `init-${nameOf(process.pid)}-`))
 
-/** Removes the folders of killed starts; the name of a folder contains its process. */
+/** Removes the drafts of killed starts. */
 const sweep = (root: string) => {
-  for (const name of readdirSync(root)) {
-    const path = join(root, name)
-    if (!name.startsWith(initPrefix) || initialising.has(path)) continue
-    if (isOther(/^init-(\d+\.\d+)-/.exec(name)?.[1])) continue
+  for (const draft of readdirSync(root)) {
+    if (!draft.startsWith("init-") || isAlive(draft.split("-")[1] ?? "")) continue
     try {
-      rmSync(path, { recursive: true, force: true })
+      rmSync(join(root, draft), { recursive: true, force: true })
     } catch {
       // An orphaned initdb may still be writing into it: the next start sweeps the rest.
     }

@@ -9,7 +9,6 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readFileSync,
   renameSync,
@@ -26,16 +25,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
 import { type EmbeddedPostgresError, fail, folderHint, textOf } from "./Failure.ts"
-import {
-  type DataDirectory,
-  initPrefix,
-  initialising,
-  own,
-  ownFolder,
-  privateHomeHint,
-  spawnOptions
-} from "./DataDirectory.ts"
-import { gone, isOther, isServerOf, nameOf, pollMs, signal } from "./Process.ts"
+import { type DataDirectory, makeDraft, own, ownFolder, privateHomeHint, spawnOptions } from "./DataDirectory.ts"
+import { gone, isAlive, isServerOf, nameOf, pollMs, signal } from "./Process.ts"
 
 export const superuser = "tributary"
 export const startTimeoutMs = 120_000
@@ -63,8 +54,7 @@ const isInitialised = (place: DataDirectory) => existsSync(join(place.dataDir, "
 export const initialise = (place: DataDirectory, durable: boolean): Effect.Effect<void, EmbeddedPostgresError> =>
   Effect.suspend(() => {
     if (isInitialised(place)) return Effect.void
-    const draft = mkdtempSync(join(place.root, `${initPrefix}${nameOf(process.pid)}-`))
-    initialising.add(draft)
+    const draft = makeDraft(place.root)
     mkdirSync(join(draft, "data"), { mode: 0o700 })
     for (const folder of [draft, join(draft, "data")]) own(folder, place.identity)
     return runInitdb(place, join(draft, "data"), durable).pipe(
@@ -79,12 +69,7 @@ export const initialise = (place: DataDirectory, durable: boolean): Effect.Effec
         () => isInitialised(place),
         () => Effect.void
       ),
-      Effect.ensuring(
-        Effect.sync(() => {
-          initialising.delete(draft)
-          rmSync(draft, { recursive: true, force: true, maxRetries: 3 })
-        })
-      )
+      Effect.ensuring(Effect.sync(() => rmSync(draft, { recursive: true, force: true, maxRetries: 3 })))
     )
   })
 
@@ -129,8 +114,6 @@ const runInitdb = (
     })
   })
 
-/** Roots that this process is starting. */
-const starting = new Set<string>()
 const turnFile = (place: DataDirectory) => join(place.root, "starting")
 
 /**
@@ -143,33 +126,25 @@ export const withLock = <A>(
 ): Effect.Effect<A, EmbeddedPostgresError> =>
   Effect.acquireUseRelease(
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.suspend(() =>
-        takeTurn(place, now) ? Effect.void : Effect.fail(fail("wait", "another process is starting it"))
-      )
+      takeTurn(place, now) ? Effect.void : Effect.fail(fail("wait", "another process is starting it"))
     ),
     () => work,
-    () =>
-      Effect.sync(() => {
-        starting.delete(place.root)
-        rmSync(turnFile(place), { force: true })
-      })
+    () => Effect.sync(() => rmSync(turnFile(place), { force: true }))
   )
 
 const takeTurn = (place: DataDirectory, now: number): boolean => {
   const path = turnFile(place)
-  if (starting.has(place.root)) return false
   const holder = readText(path)
   if (holder !== undefined) {
     const ageMs = now - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now)
     // Empty: its holder is about to write its name.
-    const isHeld = holder === "" ? ageMs < 1000 : isOther(holder) && ageMs < 2 * startTimeoutMs
+    const isHeld = holder === "" ? ageMs < 1000 : isAlive(holder) && ageMs < 2 * startTimeoutMs
     if (isHeld) return false
     rmSync(path, { force: true })
   }
   try {
     writeFileSync(path, nameOf(process.pid), { flag: "wx" })
     own(path, place.identity)
-    starting.add(place.root)
     return true
   } catch {
     return false
@@ -221,22 +196,14 @@ export const runningPostmaster = (place: DataDirectory): Postmaster | undefined 
 
 /**
  * Postgres refuses to start while the process in `postmaster.pid` exists, also when that is a zombie or another program
- * that got the id after a restart of the machine or container. Where that is known, the file is removed. The file is
- * moved first and read again, because another process may have replaced it in between.
+ * that got the id after a restart of the machine or container. Where that is known, the file is removed. No other
+ * process starts the server meanwhile ({@link withLock}).
  */
 const removeStaleLock = (place: DataDirectory) => {
   const path = postmasterFile(place)
   const stale = readPostmaster(path)
   if (process.platform === "win32" || stale === undefined || isOurs(place, stale)) return
-  const moved = join(place.root, `postmaster.pid.${process.pid}`)
-  try {
-    renameSync(path, moved)
-    const found = readPostmaster(moved)
-    if (found !== undefined && isOurs(place, found)) renameSync(moved, path)
-    rmSync(moved, { force: true })
-  } catch {
-    // Another process removed it.
-  }
+  rmSync(path, { force: true })
 }
 
 /** The preferred port, and the maximum wait while it is in use; after that any other port is used. */
@@ -352,7 +319,6 @@ const spawnPostgres = (
   port: number,
   durable: boolean
 ): { readonly child: ChildProcess; readonly offset: number } => {
-  rotateLog(place)
   const log = openSync(place.logFile, "a", 0o600)
   own(place.logFile, place.identity)
   const offset = statSync(place.logFile).size

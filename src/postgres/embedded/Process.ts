@@ -11,12 +11,12 @@ import { errnoOf } from "./Failure.ts"
 /** The polling interval of a wait for a process or a file. */
 export const pollMs = 25
 
-export const signal = (pid: number, name: NodeJS.Signals | 0): "sent" | "gone" | "refused" => {
+/** Sends a signal; 0 sends none. False where there is no such process. */
+export const signal = (pid: number, name: NodeJS.Signals | 0): boolean => {
   try {
-    process.kill(pid, name)
-    return "sent"
+    return process.kill(pid, name)
   } catch (error) {
-    return errnoOf(error) === "ESRCH" ? "gone" : "refused"
+    return errnoOf(error) !== "ESRCH"
   }
 }
 
@@ -36,7 +36,7 @@ const startOf = (pid: number): string => {
 
 /** Whether this process is a running Postgres: not a zombie, and not another program that got the id later. */
 const isPostgres = (pid: number): boolean => {
-  if (!Number.isInteger(pid) || pid <= 0 || signal(pid, 0) === "gone") return false
+  if (!Number.isInteger(pid) || pid <= 0 || !signal(pid, 0)) return false
   if (process.platform !== "linux") return true
   try {
     // A process keeps its name until its end; its command line is already empty while it ends.
@@ -103,8 +103,8 @@ export const gone = (pid: number, timeout: Duration.Duration): Effect.Effect<boo
 /** A process in a name: its id, and its start to tell it from a later one with the same id. */
 export const nameOf = (pid: number) => `${pid}.${startOf(pid)}`
 
-/** Whether another process with this name is alive; never true for the id of this process. */
-export const isOther = (name: string | undefined): boolean => {
-  const pid = Number(name?.split(".")[0])
-  return Number.isInteger(pid) && pid > 0 && pid !== process.pid && signal(pid, 0) !== "gone" && nameOf(pid) === name
+/** Whether the process with this name is alive. */
+export const isAlive = (name: string): boolean => {
+  const pid = Number(name.split(".")[0])
+  return Number.isInteger(pid) && pid > 0 && signal(pid, 0) && nameOf(pid) === name
 }
