@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Configuration from "../configuration/Configuration.ts"
@@ -16,13 +17,25 @@ import * as Output from "./Output.ts"
 import type { ReferenceFailed } from "../connector/Demo.ts"
 import { describe, locationOf, provide, type WarehouseError } from "./Warehouse.ts"
 
-export const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON, for programs"), Flag.withDefault(false))
+/** A flag that is off unless it is given. */
+export const switchFlag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
-export const config = Flag.String("config").pipe(
-  Flag.withDescription("Configuration file (default: config/tributary.yaml)"),
-  Flag.withMetavar("FILE"),
-  Flag.optional
-)
+/** A flag with a text, which may be absent. */
+export const textFlag = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
+
+/** A flag that may be given several times. */
+export const repeatedFlag = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.between(0, 1000))
+
+/** Command lines for the help, each with what it does. */
+export const withExamples = (examples: Readonly<Record<string, string>>) =>
+  Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description })))
+
+export const json = switchFlag("json", "Print JSON, for programs")
+
+export const config = textFlag("config", "FILE", "Configuration file (default: config/tributary.yaml)")
 
 /** Names of resources; none means all that are configured. `what` is the verb of the description. */
 export const resources = (what: string) =>
@@ -31,21 +44,14 @@ export const resources = (what: string) =>
     Argument.variadic()
   )
 
-export const company = Flag.String("company").pipe(
-  Flag.withDescription("Only this company (may be repeated)"),
-  Flag.withMetavar("NAME"),
-  Flag.between(0, 1000)
-)
+export const company = repeatedFlag("company", "NAME", "Only this company (may be repeated)")
 
 export const url = Flag.String("url").pipe(
   Flag.withDescription("Base address of the service (default: SERVICE_API_URL)"),
   Flag.optional
 )
 
-export const demoWarehouse = Flag.Boolean("demo").pipe(
-  Flag.withDescription("Use the warehouse of the demo"),
-  Flag.withDefault(false)
-)
+export const demoWarehouse = switchFlag("demo", "Use the warehouse of the demo")
 
 /** Reads the configuration: flags, environment, `.env` and file. */
 export const configuration = (file: Option.Option<string>, flags: { readonly url?: string | undefined } = {}) =>

@@ -23,6 +23,7 @@ import type { Demo, DemoCompany, Reference } from "../connector/Demo.ts"
 import { Source } from "./Source.ts"
 import { readResources } from "./status/Resources.ts"
 import * as Sync from "./sync.ts"
+import * as Targets from "./Targets.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 export type Say = (line: string) => Effect.Effect<void>
@@ -56,8 +57,6 @@ export interface StoryReport {
   readonly resources: ReadonlyArray<ResourceResult>
   readonly queries: ReadonlyArray<{ readonly title: string; readonly sql: string; readonly result: QueryResult }>
 }
-
-const everything: Sync.TargetOptions = { resources: [], companies: [] }
 
 export const dropStatement = Statement.make({
   name: "drop the demo's datasets",
@@ -98,7 +97,7 @@ const makeWorld = Effect.fnUntraced(function* ({ settings, say }: StoryOptions) 
     webhookEvents: null
   }))
   const own = { ...settings, companies: configured, datasets: datasetsDefault }
-  const sources = yield* Sync.targets(own, everything)
+  const sources = yield* Targets.connect(own, { companies: [] })
   return { demo, reference, companies, settings: own, sources, say } satisfies DemoWorld
 })
 

@@ -3,6 +3,7 @@
  * unequal, 5 gave up on a fault.
  */
 import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import * as Runtime from "effect/Runtime"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Failure } from "../sync/Outcome.ts"
@@ -22,6 +23,12 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
     return this.code
   }
 }
+
+export const usageError = (message: string) => new CommandFailed({ code: exitCode.usage, message })
+
+/** Ends a command that has printed everything. */
+export const endWith = (code: ExitCode): Effect.Effect<void, CommandFailed> =>
+  code === exitCode.ok ? Effect.void : Effect.fail(new CommandFailed({ code, message: "" }))
 
 /** Failures by their remedy: change the configuration, grant rights at the source, or wait and check the network. */
 export type FailureKind = "configuration" | "refused" | "unreachable"

@@ -22,6 +22,17 @@ export const toJson = (value: unknown): string =>
 /** A line of the result. */
 export const print = (line: string): Effect.Effect<void> => write(process.stdout, `${line}\n`)
 
+/** Lines of the result. */
+export const printLines = (lines: ReadonlyArray<string>): Effect.Effect<void> =>
+  Effect.forEach(lines, print, { discard: true })
+
+/** A result as JSON, or as lines for people. */
+export const printResult = <A>(
+  json: boolean,
+  result: A,
+  lines: (result: A) => ReadonlyArray<string>
+): Effect.Effect<void> => (json ? print(toJson(result)) : printLines(lines(result)))
+
 /** The format of standard error. */
 export const LogFormat = Context.Reference<"text" | "json">("tributary/cli/LogFormat", { defaultValue: () => "text" })
 

@@ -9,51 +9,77 @@ import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Version } from "./Version.ts"
 
-/** The commands in the order of the help. Only the requested command is loaded. */
+/** A command that is loaded only when it is requested; the help lists its description without loading it. */
+const lazy = <Name extends string, Input, ContextInput, E, R>(
+  description: string,
+  load: () => Promise<{ readonly command: Command.Command<Name, Input, ContextInput, E, R> }>
+) => ({
+  description,
+  load: async () => (await load()).command.pipe(Command.withDescription(description))
+})
+
+/** The commands in the order of the help. */
 const commands = {
-  demo: () => import("./demo.ts"),
-  init: () => import("./init.ts"),
-  doctor: () => import("./doctor.ts"),
-  plan: () => import("./plan.ts"),
-  sync: () => import("./sync.ts"),
-  backfill: () => import("./backfill.ts"),
-  status: () => import("./status.ts"),
-  verify: () => import("./verify.ts"),
-  explain: () => import("./explain.ts"),
-  budget: () => import("./budget.ts"),
-  query: () => import("./query.ts"),
-  schema: () => import("./schema.ts"),
-  serve: () => import("./serve.ts"),
-  webhooks: () => import("./webhooks.ts"),
-  push: () => import("./push.ts"),
-  "reference-server": () => import("./referenceServer.ts"),
-  completions: () => import("./completions.ts")
+  demo: lazy("Run everything end to end on this machine: no account, nothing to install", () => import("./demo.ts")),
+  init: lazy(
+    "Prompt for the service, its token and the warehouse, check them, and write the configuration",
+    () => import("./init.ts")
+  ),
+  doctor: lazy(
+    "Check everything that sync and serve need, each problem with its remedy; exit code 2: configuration or database, " +
+      "3: refused by the source, 5: unreachable",
+    () => import("./doctor.ts")
+  ),
+  plan: lazy("Estimate the requests and minutes of a sync or a backfill at the rate budget", () => import("./plan.ts")),
+  sync: lazy(
+    "Bring the warehouse up to date: read the changes of every resource since the last sync",
+    () => import("./sync.ts")
+  ),
+  backfill: lazy(
+    "Read a past range, or everything, again beside live syncing; resumable, safe to repeat",
+    () => import("./backfill.ts")
+  ),
+  status: lazy("Show the content of the warehouse, its freshness, and the last errors", () => import("./status.ts")),
+  verify: lazy(
+    "Compare the warehouse with the source, row by row and value by value; exit code 0: equal, 4: unequal",
+    () => import("./verify.ts")
+  ),
+  explain: lazy(
+    "Show every version of a record, with the run and the request or event that it came from",
+    () => import("./explain.ts")
+  ),
+  budget: lazy("Show the rate budget of each company, and the end of its pause", () => import("./budget.ts")),
+  query: lazy(
+    "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
+    () => import("./query.ts")
+  ),
+  schema: lazy(
+    "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
+    () => import("./schema.ts")
+  ),
+  serve: lazy(
+    "Sync by schedule, receive webhook deliveries, push, and serve the dashboard, until stopped",
+    () => import("./serve.ts")
+  ),
+  webhooks: lazy(
+    "Show and change the webhook subscriptions at the source, and replay events",
+    () => import("./webhooks.ts")
+  ),
+  push: lazy(
+    "Write records to the source, each at most once, also when the command is interrupted or repeated",
+    () => import("./push.ts")
+  ),
+  "reference-server": lazy(
+    "Serve the API on loopback for tests and demos; prints one JSON line when it is ready",
+    () => import("./referenceServer.ts")
+  ),
+  completions: lazy(
+    "Print the script by which a shell completes commands, flags, resources and companies",
+    () => import("./completions.ts")
+  )
 }
 
 type Name = keyof typeof commands
-
-/** The descriptions of the commands, equal to those in their modules. So the help lists them without loading one. */
-const descriptions: Readonly<Record<Name, string>> = {
-  demo: "Run everything end to end on this machine: no account, nothing to install",
-  init: "Prompt for the service, its token and the warehouse, check them, and write the configuration",
-  doctor:
-    "Check everything that sync and serve need, each problem with its remedy; exit code 2: configuration or database, " +
-    "3: refused by the source, 5: unreachable",
-  plan: "Estimate the requests and minutes of a sync or a backfill at the rate budget",
-  sync: "Bring the warehouse up to date: read the changes of every resource since the last sync",
-  backfill: "Read a past range, or everything, again beside live syncing; resumable, safe to repeat",
-  status: "Show the content of the warehouse, its freshness, and the last errors",
-  verify: "Compare the warehouse with the source, row by row and value by value; exit code 0: equal, 4: unequal",
-  explain: "Show every version of a record, with the run and the request or event that it came from",
-  budget: "Show the rate budget of each company, and the end of its pause",
-  query: "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
-  schema: "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
-  serve: "Sync by schedule, receive webhook deliveries, push, and serve the dashboard, until stopped",
-  webhooks: "Show and change the webhook subscriptions at the source, and replay events",
-  push: "Write records to the source, each at most once, also when the command is interrupted or repeated",
-  "reference-server": "Serve the API on loopback for tests and demos; prints one JSON line when it is ready",
-  completions: "Print the script by which a shell completes commands, flags, resources and companies"
-}
 
 const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(commands, word)
 
@@ -75,13 +101,13 @@ const namesFor = (args: ReadonlyArray<string>): ReadonlyArray<Name> => {
 export const rootFor = Effect.fnUntraced(function* (args: ReadonlyArray<string>) {
   const root = Command.make("tributary").pipe(Command.withDescription("Keeps a Postgres warehouse equal to an ERP"))
   if (args.length === 1 && asksForLittle.test(args[0]!)) {
-    const listed = Object.entries(descriptions).map(([name, description]) =>
+    const listed = Object.entries(commands).map(([name, { description }]) =>
       Command.make(name).pipe(Command.withDescription(description))
     )
     return root.pipe(Command.withSubcommands(listed))
   }
-  const loaded = yield* Effect.promise(() => Promise.all(namesFor(args).map((name) => commands[name]())))
-  return root.pipe(Command.withSubcommands(loaded.map(({ command }) => command)))
+  const loaded = yield* Effect.promise(() => Promise.all(namesFor(args).map((name) => commands[name].load())))
+  return root.pipe(Command.withSubcommands(loaded))
 })
 
 /** Runs a command line. Requested help goes to standard output, help after a usage error to standard error. */

@@ -5,9 +5,8 @@
  * names the command that continues it.
  */
 import * as Effect from "effect/Effect"
-import * as Flag from "effect/cli/Flag"
+import * as Option from "effect/Option"
 import type { Resource } from "../catalogue/Resource.ts"
-import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Identity } from "../connector/Connector.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
@@ -20,45 +19,33 @@ import type { Operation, Rows } from "../outbox/Push.ts"
 import * as OutboxWorker from "../outbox/OutboxWorker.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Progress from "./Progress.ts"
+import { textFlag } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
-import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import { codeOfFailures, CommandFailed, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as PushProgress from "./PushProgress.ts"
 import * as PushText from "./PushText.ts"
-import * as Sync from "./sync.ts"
+import * as Targets from "./Targets.ts"
 
-export const usage = (message: string) => new CommandFailed({ code: exitCode.usage, message })
+export const companyFlag = textFlag("company", "NAME", "The company; required where several are configured")
 
-export const companyFlag = Flag.String("company").pipe(
-  Flag.withDescription("The company; required where several are configured"),
-  Flag.withMetavar("NAME"),
-  Flag.optional
-)
-
-/** The named company, or the only one. */
-export const companyOf = Effect.fnUntraced(function* (settings: Configuration, named: string | null) {
-  const companies = yield* Sync.targets(settings, { resources: [], companies: named === null ? [] : [named] })
-  const [company, ...others] = companies
-  if (company === undefined || others.length > 0) {
-    return yield* usage(`name one company with --company: ${companies.map(({ name }) => name).join(", ")}`)
-  }
-  return company
+/** The name of the given company, or of the only one. A mistake in the configuration fails before anything starts. */
+export const companyNameOf = Effect.fnUntraced(function* (settings: Configuration, given: Option.Option<string>) {
+  const names = (yield* Targets.check(settings, { companies: Option.toArray(given) })).map(({ name }) => name)
+  if (names.length === 1) return names[0]!
+  return yield* usageError(`name one company with --company: ${names.join(", ")}`)
 })
 
-/** A resource of the catalogue by its path. */
-export const resourceOf = Effect.fnUntraced(function* (settings: Configuration, path: string) {
-  const { resources } = yield* catalogueOf(settings)
-  const resource = resources.get(path)
-  if (resource !== undefined) return resource
-  return yield* new ConfigurationError({
-    problems: [`there is no resource "${path}"; the catalogue has ${[...resources.keys()].sort().join(", ")}`]
-  })
+/** A company, connected. */
+export const companyOf = Effect.fnUntraced(function* (settings: Configuration, name: string) {
+  const [company] = yield* Targets.connect(settings, { companies: [name] })
+  return company!
 })
 
 /** A push by its number. */
 export const pushOf = Effect.fnUntraced(function* (push: bigint) {
   const [found] = yield* Outbox.pushes([push])
-  return found ?? (yield* usage(`there is no push ${push}; see them with npx tributary push status`))
+  return found ?? (yield* usageError(`there is no push ${push}; see them with npx tributary push status`))
 })
 
 /** The scope that the token lacks, as a failure; null when it lacks none. */
@@ -185,6 +172,5 @@ export const printReport = Effect.fnUntraced(function* (
     if (result.failure !== null) yield* noteFailure(result.failure)
     if (result.status === "stopped") yield* Output.note(`  ${continuation(result.rows)}`)
   }
-  const code = results.map(codeOf).reduce((worst, one) => (one > worst ? one : worst), exitCode.ok as ExitCode)
-  if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+  yield* endWith(results.map(codeOf).reduce<ExitCode>((worst, one) => (one > worst ? one : worst), exitCode.ok))
 })

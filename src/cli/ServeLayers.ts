@@ -27,7 +27,7 @@ import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import { type BackgroundService, hookUrl, type ServiceOptions } from "../serve/Serve.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { Source } from "./Source.ts"
-import * as Sync from "./sync.ts"
+import * as Targets from "./Targets.ts"
 import type { WarehouseError } from "./Warehouse.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
@@ -54,7 +54,7 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
   const source = yield* Source
   const reader = yield* source.deliveries
   const catalogue = yield* catalogueOf(settings)
-  const targets = yield* Sync.targets(settings, { resources: [], companies: names })
+  const targets = yield* Targets.connect(settings, { companies: names })
   const configured = new Map(settings.companies.map((company) => [company.name, company]))
   const nowMs = yield* MonotonicClock.make
   /** Companies with the same resources have the same tables: one query serves them all. */

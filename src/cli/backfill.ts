@@ -22,11 +22,11 @@ import type { SyncCompany, SyncReport } from "../sync/Sync.ts"
 import * as Query from "../postgres/Query.ts"
 import { type ProgressStyle, styleOf } from "./Progress.ts"
 import * as SyncProgress from "./SyncProgress.ts"
-import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
-import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
+import { company, config, json, reported, resources, url, withExamples } from "./Command.ts"
+import { codeOf, type CommandFailed, endWith, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sync from "./sync.ts"
-import * as Warehouse from "./Warehouse.ts"
+import { onTargets } from "./Targets.ts"
 
 // ---------------------------------------------------------------------------------------------------------- the range
 
@@ -64,10 +64,9 @@ export const rangeOf = (
   }
   return range.since !== null && range.until !== null && isAfter(range.until, range.since) !== true
     ? Effect.fail(
-        new CommandFailed({
-          code: exitCode.usage,
-          message: `--since must be before --until: ${Option.getOrThrow(since)} is not before ${Option.getOrThrow(until)}`
-        })
+        usageError(
+          `--since must be before --until: ${Option.getOrThrow(since)} is not before ${Option.getOrThrow(until)}`
+        )
       )
     : Effect.succeed(range)
 }
@@ -282,32 +281,19 @@ export const command = Command.make(
   },
   Effect.fn(function* (flags) {
     const report = yield* reported(
-      Effect.gen(function* () {
-        const backfill = yield* rangeOf(flags.since, flags.until)
-        const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        const options = { resources: flags.resources, companies: flags.company }
-        // A mistake in the configuration is reported before the warehouse starts.
-        yield* Effect.scoped(Sync.targets(settings, options))
-        return yield* Effect.gen(function* () {
-          // Connected within the warehouse, so that its processes share the budget.
-          const targets = yield* Sync.targets(settings, options)
-          return yield* run(settings, backfill, targets, styleOf(flags))
-        }).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
-      })
+      Effect.flatMap(rangeOf(flags.since, flags.until), (backfill) =>
+        onTargets(flags, { companies: flags.company, resources: flags.resources }, (settings, companies) =>
+          run(settings, backfill, companies, styleOf(flags))
+        )
+      )
     )
-    yield* Sync.tellProblems(report)
-    if (flags.json) yield* Output.print(Output.toJson(report))
-    else for (const line of lines(report)) yield* Output.print(line)
-    const code = codeOf(report)
-    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+    yield* Sync.noteProblems(report)
+    yield* Output.printResult(flags.json, report, lines)
+    yield* endWith(codeOf(report))
   })
 ).pipe(
-  Command.withDescription("Read a past range, or everything, again beside live syncing; resumable, safe to repeat"),
-  Command.withExamples([
-    { command: "tributary backfill", description: "Read everything of every resource" },
-    {
-      command: "tributary backfill --since 2026-01-01 --until 2026-01-31",
-      description: "The changes of January, both days included"
-    }
-  ])
+  withExamples({
+    "tributary backfill": "Read everything of every resource",
+    "tributary backfill --since 2026-01-01 --until 2026-01-31": "The changes of January, both days included"
+  })
 )

@@ -9,7 +9,7 @@ import { chooseCompanies } from "../configuration/Configuration.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { company, config, configuration, json, reported } from "./Command.ts"
+import { company, config, configuration, json, reported, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
 
@@ -79,10 +79,10 @@ const release = Command.make(
   })
 ).pipe(
   Command.withDescription("End the pause that a Retry-After requested; every process on the warehouse sends again"),
-  Command.withExamples([
-    { command: "tributary budget release", description: "For every company" },
-    { command: "tributary budget release --company main", description: "For one" }
-  ])
+  withExamples({
+    "tributary budget release": "For every company",
+    "tributary budget release --company main": "For one"
+  })
 )
 
 export const command = Command.make(
@@ -109,7 +109,8 @@ export const command = Command.make(
     }
   })
 ).pipe(
-  Command.withDescription("Show the rate budget of each company, and the end of its pause"),
-  Command.withExamples([{ command: "tributary budget", description: "Every company" }]),
+  withExamples({
+    "tributary budget": "Every company"
+  }),
   Command.withSubcommands([release])
 )

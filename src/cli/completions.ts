@@ -11,7 +11,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
-import { config, configuration } from "./Command.ts"
+import { config, configuration, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
 
@@ -85,19 +85,10 @@ export const command = Command.make(
     yield* Output.print(yield* script(flags.shell, flags.config))
   })
 ).pipe(
-  Command.withDescription("Print the script by which a shell completes commands, flags, resources and companies"),
-  Command.withExamples([
-    {
-      command: "tributary completions bash > ~/.local/share/bash-completion/completions/tributary",
-      description: "For bash (or, for this shell only: source <(tributary completions bash))"
-    },
-    {
-      command: 'tributary completions zsh > "${fpath[1]}/_tributary"',
-      description: "For zsh: any folder of $fpath, then begin a new shell"
-    },
-    {
-      command: "tributary completions fish > ~/.config/fish/completions/tributary.fish",
-      description: "For fish"
-    }
-  ])
+  withExamples({
+    "tributary completions bash > ~/.local/share/bash-completion/completions/tributary":
+      "For bash (or, for this shell only: source <(tributary completions bash))",
+    'tributary completions zsh > "${fpath[1]}/_tributary"': "For zsh: any folder of $fpath, then begin a new shell",
+    "tributary completions fish > ~/.config/fish/completions/tributary.fish": "For fish"
+  })
 )

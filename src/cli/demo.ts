@@ -2,9 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Configuration from "../configuration/Configuration.ts"
-import { config, json, reported } from "./Command.ts"
+import { config, json, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { type Say, type StoryReport, tellStory } from "./DemoStory.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -65,14 +64,11 @@ What to try next
 export const command = Command.make(
   "demo",
   {
-    serve: Flag.Boolean("serve").pipe(
-      Flag.withDescription("Keep serving afterwards, with changes at the source and the dashboard"),
-      Flag.withDefault(false)
-    ),
-    dashboard: Flag.String("dashboard").pipe(
-      Flag.withDescription("Address of the dashboard (default: dashboard.listen, else 127.0.0.1:8086)"),
-      Flag.withMetavar("HOST:PORT"),
-      Flag.optional
+    serve: switchFlag("serve", "Keep serving afterwards, with changes at the source and the dashboard"),
+    dashboard: textFlag(
+      "dashboard",
+      "HOST:PORT",
+      "Address of the dashboard (default: dashboard.listen, else 127.0.0.1:8086)"
     ),
     config,
     json
@@ -107,9 +103,8 @@ export const command = Command.make(
     yield* say(nextSteps)
   })
 ).pipe(
-  Command.withDescription("Run everything end to end on this machine: no account, nothing to install"),
-  Command.withExamples([
-    { command: "tributary demo", description: "From nothing to SQL in half a minute" },
-    { command: "tributary demo --serve", description: "Then keep serving, with the dashboard, until Ctrl-C" }
-  ])
+  withExamples({
+    "tributary demo": "From nothing to SQL in half a minute",
+    "tributary demo --serve": "Then keep serving, with the dashboard, until Ctrl-C"
+  })
 )

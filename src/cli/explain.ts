@@ -3,12 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { explain, findHistory, listHistories } from "../verify/Explain.ts"
 import type { Explanation, RunSummary, Version } from "../verify/Explanation.ts"
-import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
+import { config, configuration, demoWarehouse, json, reported, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
@@ -110,10 +109,10 @@ export const command = Command.make(
   {
     resource: Argument.String("resource").pipe(Argument.withDescription("The resource, by the name of its table")),
     id: Argument.String("id").pipe(Argument.withDescription("The record's number")),
-    company: Flag.String("company").pipe(
-      Flag.withDescription("Only in this company, by name or number (default: every company that has the record)"),
-      Flag.withMetavar("NAME"),
-      Flag.optional
+    company: textFlag(
+      "company",
+      "NAME",
+      "Only in this company, by name or number (default: every company that has the record)"
     ),
     config,
     demo: demoWarehouse,
@@ -154,12 +153,8 @@ export const command = Command.make(
     return yield* new CommandFailed({ code: exitCode.usage, message: "" })
   })
 ).pipe(
-  Command.withDescription("Show every version of a record, with the run and the request or event that it came from"),
-  Command.withExamples([
-    { command: "tributary explain RESOURCE 17", description: "What happened to record 17" },
-    {
-      command: "tributary explain RESOURCE 17 --company 2 --json",
-      description: "The same of one company, for a machine"
-    }
-  ])
+  withExamples({
+    "tributary explain RESOURCE 17": "What happened to record 17",
+    "tributary explain RESOURCE 17 --company 2 --json": "The same of one company, for a machine"
+  })
 )

@@ -7,18 +7,17 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"
 import type { Certainty } from "../sync/ReadEstimate.ts"
+import type { SyncCompany } from "../sync/Sync.ts"
 import { type Range, rangeOf, since, until } from "./backfill.ts"
-import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
-import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import { company, config, json, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
+import { codeOfFailures, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import * as Sync from "./sync.ts"
-import * as Warehouse from "./Warehouse.ts"
+import { onTargets } from "./Targets.ts"
 
 /** The rate budget of a token, and its present use. */
 export interface BudgetNow {
@@ -82,8 +81,6 @@ const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: st
 })
 
 export interface PlanOptions {
-  readonly resources: ReadonlyArray<string>
-  readonly companies: ReadonlyArray<string>
   readonly full: boolean
   readonly backfill: Range | null
   readonly probe: boolean
@@ -92,9 +89,12 @@ export interface PlanOptions {
 const tenths = (value: number) => Math.round(value * 10) / 10
 
 /** Plans; the warehouse is provided. */
-export const run = Effect.fn("plan.run")(function* (settings: Configuration, options: PlanOptions) {
+export const run = Effect.fn("plan.run")(function* (
+  settings: Configuration,
+  options: PlanOptions,
+  targets: ReadonlyArray<SyncCompany>
+) {
   const { backfill } = options
-  const targets = yield* Sync.targets(settings, options)
   // Read before the plan sends requests, which would count as used.
   const budgets = yield* Effect.forEach(targets, ({ name }) => budgetNow(settings, name))
   const { companies } = yield* plan({
@@ -251,20 +251,11 @@ export const command = Command.make(
   {
     resources: resources("plan"),
     company,
-    full: Flag.Boolean("full").pipe(
-      Flag.withDescription("Plan a sync --full: every record, also where a cursor exists"),
-      Flag.withDefault(false)
-    ),
-    backfill: Flag.Boolean("backfill").pipe(
-      Flag.withDescription("Plan a backfill instead of a sync"),
-      Flag.withDefault(false)
-    ),
+    full: switchFlag("full", "Plan a sync --full: every record, also where a cursor exists"),
+    backfill: switchFlag("backfill", "Plan a backfill instead of a sync"),
     since,
     until,
-    noProbe: Flag.Boolean("no-probe").pipe(
-      Flag.withDescription("Send no request to the source; resources that were never read stay unknown"),
-      Flag.withDefault(false)
-    ),
+    noProbe: switchFlag("no-probe", "Send no request to the source; resources that were never read stay unknown"),
     url,
     config,
     json
@@ -272,35 +263,29 @@ export const command = Command.make(
   Effect.fn(function* (flags) {
     const report = yield* reported(
       Effect.gen(function* () {
-        const usage = (message: string) => new CommandFailed({ code: exitCode.usage, message })
         const isRanged = Option.isSome(flags.since) || Option.isSome(flags.until)
-        if (isRanged && !flags.backfill) return yield* usage("--since and --until belong to a backfill: add --backfill")
-        if (flags.full && flags.backfill)
-          return yield* usage("--full belongs to a sync; a backfill reads everything anyway")
-        const range = yield* rangeOf(flags.since, flags.until)
-        const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        const options = {
-          resources: flags.resources,
-          companies: flags.company,
-          full: flags.full,
-          backfill: flags.backfill ? range : null,
-          probe: !flags.noProbe
+        if (isRanged && !flags.backfill) {
+          return yield* usageError("--since and --until belong to a backfill: add --backfill")
         }
-        // A mistake in the configuration ends the command before anything starts.
-        yield* Effect.scoped(Sync.targets(settings, options))
-        return yield* run(settings, options).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, settings))
+        if (flags.full && flags.backfill) {
+          return yield* usageError("--full belongs to a sync; a backfill reads everything anyway")
+        }
+        const range = yield* rangeOf(flags.since, flags.until)
+        const options = { full: flags.full, backfill: flags.backfill ? range : null, probe: !flags.noProbe }
+        return yield* onTargets(
+          flags,
+          { companies: flags.company, resources: flags.resources },
+          (settings, companies) => run(settings, options, companies)
+        )
       })
     )
-    if (flags.json) yield* Output.print(Output.toJson(report))
-    else for (const line of lines(report)) yield* Output.print(line)
-    const code = codeOf(report)
-    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+    yield* Output.printResult(flags.json, report, lines)
+    yield* endWith(codeOf(report))
   })
 ).pipe(
-  Command.withDescription("Estimate the requests and minutes of a sync or a backfill at the rate budget"),
-  Command.withExamples([
-    { command: "tributary plan", description: "The reads, requests and minutes of the next sync" },
-    { command: "tributary plan --backfill --since 2026-01-01", description: "The same for a backfill" },
-    { command: "tributary plan --no-probe --json", description: "From the warehouse alone, as JSON" }
-  ])
+  withExamples({
+    "tributary plan": "The reads, requests and minutes of the next sync",
+    "tributary plan --backfill --since 2026-01-01": "The same for a backfill",
+    "tributary plan --no-probe --json": "From the warehouse alone, as JSON"
+  })
 )

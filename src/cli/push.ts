@@ -19,16 +19,14 @@ import { dryRun, type DryRunReport } from "../outbox/DryRun.ts"
 import { enqueue } from "../outbox/Enqueue.ts"
 import type { Operation, Problem } from "../outbox/Push.ts"
 import { EnqueueRejected, type InputOptions } from "../outbox/ValidateInput.ts"
-import { config, configuration, json, reported } from "./Command.ts"
-import { CommandFailed, exitCode } from "./Exit.ts"
+import { config, configuration, json, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { CommandFailed, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as PushRun from "./PushRun.ts"
 import * as PushText from "./PushText.ts"
 import { exportRefused, release, retry, status } from "./pushStatus.ts"
+import { resourceOf } from "./Targets.ts"
 import * as Warehouse from "./Warehouse.ts"
-
-const flagOf = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
 /** Reads an input and reports its problems; a rejected input ends the command. */
 const readInput = <A, R>(
@@ -77,14 +75,10 @@ type Target = Pick<InputOptions<never, never>, "company" | "resource" | "operati
 const printDryRun = Effect.fnUntraced(function* (report: DryRunReport, target: Target, json: boolean) {
   const { company, operation } = target
   const resource = target.resource.path
-  if (json) {
-    const { given, bytes, calls, first } = report
-    return yield* Output.print(
-      Output.toJson({ dryRun: true, company, resource, operation, given, bytes, calls, first })
-    )
-  }
-  const lines = PushText.dryRunLines(report, `${PushText.participles[operation]} in ${resource} of ${company}`)
-  for (const line of lines) yield* Output.print(line)
+  const { given, bytes, calls, first } = report
+  yield* Output.printResult(json, { dryRun: true, company, resource, operation, given, bytes, calls, first }, () =>
+    PushText.dryRunLines(report, `${PushText.participles[operation]} in ${resource} of ${company}`)
+  )
 })
 
 export const command = Command.make(
@@ -99,27 +93,26 @@ export const command = Command.make(
       Flag.withDescription("The format of the records (default: by the name of the file; ndjson for -)"),
       Flag.optional
     ),
-    update: flagOf("update", "Change existing records, named by id or externalid, instead of creating records"),
-    cancel: flagOf("cancel", "Cancel records, named by id or externalid"),
-    externalidFrom: Flag.String("externalid-from").pipe(
-      Flag.withDescription("The column whose value becomes the externalid (default: externalid)"),
-      Flag.withMetavar("COLUMN"),
-      Flag.optional
+    update: switchFlag("update", "Change existing records, named by id or externalid, instead of creating records"),
+    cancel: switchFlag("cancel", "Cancel records, named by id or externalid"),
+    externalidFrom: textFlag(
+      "externalid-from",
+      "COLUMN",
+      "The column whose value becomes the externalid (default: externalid)"
     ),
     company: PushRun.companyFlag,
-    dryRun: flagOf("dry-run", "Read and check everything, show the requests, and send and store nothing"),
+    dryRun: switchFlag("dry-run", "Read and check everything, show the requests, and send and store nothing"),
     config,
     json
   },
   Effect.fn(function* (flags) {
     const pushed = yield* reported(
       Effect.gen(function* () {
-        if (flags.update && flags.cancel) return yield* PushRun.usage("give --update or --cancel, not both")
+        if (flags.update && flags.cancel) return yield* usageError("give --update or --cancel, not both")
         const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
         const settings = yield* configuration(flags.config)
-        const resource = yield* PushRun.resourceOf(settings, flags.resource)
-        // A mistake in the configuration or in the flags is reported before anything starts.
-        const { name } = yield* Effect.scoped(PushRun.companyOf(settings, Option.getOrNull(flags.company)))
+        const resource = yield* resourceOf(settings, flags.resource)
+        const name = yield* PushRun.companyNameOf(settings, flags.company)
         const input = yield* readInput(() => inputOf(flags.from, flags.format), flags.json)
         const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 
@@ -171,19 +164,10 @@ export const command = Command.make(
   })
 ).pipe(
   Command.withSubcommands([status, retry, exportRefused, release]),
-  Command.withDescription(
-    "Write records to the source, each at most once, also when the command is interrupted or repeated"
-  ),
-  Command.withExamples([
-    {
-      command: "tributary push RESOURCE --from records.csv --dry-run",
-      description: "The requests that would be sent, and every mistake"
-    },
-    {
-      command: "tributary push RESOURCE --from records.csv",
-      description: "Create them; the same command again continues"
-    },
-    { command: "tributary push RESOURCE --from changes.ndjson --update", description: "Change fields of records" },
-    { command: 'tributary push RESOURCE --from "select ..." --json', description: "Rows of the warehouse" }
-  ])
+  withExamples({
+    "tributary push RESOURCE --from records.csv --dry-run": "The requests that would be sent, and every mistake",
+    "tributary push RESOURCE --from records.csv": "Create them; the same command again continues",
+    "tributary push RESOURCE --from changes.ndjson --update": "Change fields of records",
+    'tributary push RESOURCE --from "select ..." --json': "Rows of the warehouse"
+  })
 )

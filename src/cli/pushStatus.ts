@@ -17,13 +17,15 @@ import * as PushPause from "../outbox/PushPause.ts"
 import { retryRejected } from "../outbox/RetryRejected.ts"
 import * as ExportRejected from "../outbox/ExportRejected.ts"
 import * as Outbox from "../status/Outbox.ts"
-import { config, configuration, json, onWarehouse, reported } from "./Command.ts"
+import { config, configuration, json, onWarehouse, reported, switchFlag, withExamples } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
+import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { openCount } from "./PushProgress.ts"
 import * as PushText from "./PushText.ts"
 import * as PushRun from "./PushRun.ts"
 import { Source } from "./Source.ts"
+import { resourceOf } from "./Targets.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 export const status = Command.make(
@@ -37,28 +39,23 @@ export const status = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    const { status, companies } = yield* reported(
+    yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
         const push = yield* numberOf(flags.push)
-        return yield* Warehouse.provide(
-          Effect.gen(function* () {
-            if (push !== null) yield* PushRun.pushOf(push)
-            return { status: yield* Outbox.read(push), companies: settings.companies.map(({ name }) => name) }
-          }),
-          settings
-        )
+        const checked = push === null ? Effect.void : PushRun.pushOf(push)
+        const status = yield* Warehouse.provide(Effect.andThen(checked, Outbox.read(push)), settings)
+        const companies = settings.companies.map(({ name }) => name)
+        yield* Output.printResult(flags.json, status, () => PushText.statusLines(status, companies))
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson(status))
-    for (const line of PushText.statusLines(status, companies)) yield* Output.print(line)
   })
 ).pipe(
   Command.withDescription("Show the pushes: done, waiting and refused records, with the reasons"),
-  Command.withExamples([
-    { command: "tributary push status", description: "The newest pushes, the outbox, and requests under way" },
-    { command: "tributary push status 3 --json", description: "One push, for a machine" }
-  ])
+  withExamples({
+    "tributary push status": "The newest pushes, the outbox, and requests under way",
+    "tributary push status 3 --json": "One push, for a machine"
+  })
 )
 
 export const release = Command.make(
@@ -68,25 +65,24 @@ export const release = Command.make(
     const reason = yield* onWarehouse(flags, () =>
       Effect.tap(PushPause.read, (reason) => (reason === null ? Effect.void : PushPause.release))
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ released: reason !== null, reason }))
-    yield* Output.print(
+    yield* Output.printResult(flags.json, { released: reason !== null, reason }, () => [
       reason === null ? "Pushes were not paused" : `Pushes continue; they were paused because ${reason}`
-    )
+    ])
   })
 ).pipe(
   Command.withDescription(
     "Continue pushes that were paused because the database was restored or the source was replaced"
   ),
-  Command.withExamples([
-    { command: "tributary push release", description: "After you compared the waiting records with the source" }
-  ])
+  withExamples({
+    "tributary push release": "After you compared the waiting records with the source"
+  })
 )
 
 /** The number of a push; null when none is given. */
 const numberOf = Effect.fnUntraced(function* (given: Option.Option<string>) {
   if (Option.isNone(given)) return null
   if (/^\d{1,18}$/.test(given.value)) return BigInt(given.value)
-  return yield* PushRun.usage(`"${given.value}" is not the number of a push; see them with npx tributary push status`)
+  return yield* usageError(`"${given.value}" is not the number of a push; see them with npx tributary push status`)
 })
 
 /** A push by its number, or the rows of a resource that belong to none. */
@@ -113,8 +109,8 @@ const namedTarget = Effect.fnUntraced(function* (
     const push = yield* PushRun.pushOf(BigInt(given))
     return { ...push, rows: { push: push.push } } satisfies Target
   }
-  const resource = (yield* PushRun.resourceOf(settings, given)).path
-  const { name } = yield* Effect.scoped(PushRun.companyOf(settings, Option.getOrNull(company)))
+  const resource = (yield* resourceOf(settings, given)).path
+  const name = yield* PushRun.companyNameOf(settings, company)
   return { rows: { company: name, resource }, company: name, resource, known: 0 } satisfies Target
 })
 
@@ -139,7 +135,7 @@ const targetsOf = Effect.fnUntraced(function* (
 })
 
 const ambiguous = (targets: ReadonlyArray<Target>) =>
-  PushRun.usage(
+  usageError(
     `name the push or resource of the refused records: ${targets.map(({ rows }) => PushText.argument(rows)).join(", ")}`
   )
 
@@ -147,10 +143,7 @@ export const retry = Command.make(
   "retry",
   {
     push: target,
-    refused: Flag.Boolean("refused").pipe(
-      Flag.withDescription("Send its refused records again, after the cause was fixed at the source"),
-      Flag.withDefault(false)
-    ),
+    refused: switchFlag("refused", "Send its refused records again, after the cause was fixed at the source"),
     company: PushRun.companyFlag,
     config,
     json
@@ -161,11 +154,11 @@ export const retry = Command.make(
       Effect.fnUntraced(function* (settings) {
         const retryRows = Effect.fnUntraced(function* ({ known, rows, ...of }: Target) {
           const company = yield* PushRun.companyOf(settings, of.company)
-          const resource = yield* PushRun.resourceOf(settings, of.resource)
+          const resource = yield* resourceOf(settings, of.resource)
           const identity = yield* PushRun.identityOf(company)
           if (flags.refused) {
             yield* Effect.catchTag(retryRejected(rows), "PushSuperseded", ({ by, message }) =>
-              Effect.fail(PushRun.usage(`${message}: npx tributary push retry ${by}`))
+              Effect.fail(usageError(`${message}: npx tributary push retry ${by}`))
             )
           }
           const named = { company, identity, resource, rows, known, knownOpen: PushRun.noDuplicates }
@@ -183,10 +176,10 @@ export const retry = Command.make(
   })
 ).pipe(
   Command.withDescription("Continue an unfinished push, or push the waiting rows of the outbox"),
-  Command.withExamples([
-    { command: "tributary push retry", description: "All waiting records" },
-    { command: "tributary push retry 3 --refused", description: "The refused records of push 3 once more" }
-  ])
+  withExamples({
+    "tributary push retry": "All waiting records",
+    "tributary push retry 3 --refused": "The refused records of push 3 once more"
+  })
 )
 
 // ------------------------------------------------------------------------------------------------- refused records
@@ -211,7 +204,7 @@ const forEachRejected = Effect.fnUntraced(function* <E, R>(
 })
 
 const fileFailed = (file: string) => (cause: unknown) =>
-  PushRun.usage(
+  usageError(
     cause instanceof Error && "code" in cause && cause.code === "EEXIST"
       ? `${file} exists already; name another file`
       : `${file} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`
@@ -230,9 +223,7 @@ const csvColumns = Effect.fnUntraced(function* (rows: Rows, roles: FieldRoles) {
     })
   )
   if (lost.size === 0) return ExportRejected.columnsOf(names)
-  return yield* PushRun.usage(
-    `a CSV cell cannot hold the empty value of ${[...lost].join(", ")}; write an .ndjson file`
-  )
+  return yield* usageError(`a CSV cell cannot hold the empty value of ${[...lost].join(", ")}; write an .ndjson file`)
 })
 
 /** Writes rejected rows to a new file; a file that cannot be completed is removed. */
@@ -283,14 +274,14 @@ export const exportRefused = Command.make(
       Effect.gen(function* () {
         const kind = extname(flags.to).toLowerCase()
         if (kind !== ".ndjson" && kind !== ".jsonl" && kind !== ".csv") {
-          return yield* PushRun.usage(`--to: expected a name that ends in .ndjson or .csv, not "${flags.to}"`)
+          return yield* usageError(`--to: expected a name that ends in .ndjson or .csv, not "${flags.to}"`)
         }
         const settings = yield* configuration(flags.config)
         return yield* Warehouse.provide(
           Effect.gen(function* () {
             const targets = yield* targetsOf(settings, flags, ({ refused }) => refused > 0)
             const [only, another] = targets
-            if (only === undefined) return yield* PushRun.usage("no record was refused")
+            if (only === undefined) return yield* usageError("no record was refused")
             if (another !== undefined) return yield* ambiguous(targets)
             return { resource: only.resource, ...(yield* writeRejected(only.rows, flags.to, kind === ".csv")) }
           }),
@@ -298,24 +289,17 @@ export const exportRefused = Command.make(
         )
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ file: flags.to, ...written }))
-    const { records, resource, operations } = written
-    yield* Output.print(
-      `${Output.count(records)} refused ${records === 1 ? "record is" : "records are"} in ${flags.to}`
-    )
-    yield* Output.print(
+    yield* Output.printResult(flags.json, { file: flags.to, ...written }, ({ file, operations, records, resource }) => [
+      `${Output.count(records)} refused ${records === 1 ? "record is" : "records are"} in ${file}`,
       operations.length > 1
         ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a push of a file does only one of these`
-        : `  what to do: correct them there, then: npx tributary push ${resource} --from ${flags.to}${operationFlag(operations[0])}`
-    )
+        : `  what to do: correct them there, then: npx tributary push ${resource} --from ${file}${operationFlag(operations[0])}`
+    ])
   })
 ).pipe(
   Command.withDescription("Write refused records to a file, each with the reason, to be corrected and pushed again"),
-  Command.withExamples([
-    {
-      command: "tributary push export-refused 3 --to refused.ndjson",
-      description: "Those of push 3, as lines of JSON"
-    },
-    { command: "tributary push export-refused 3 --to refused.csv", description: "For a spreadsheet" }
-  ])
+  withExamples({
+    "tributary push export-refused 3 --to refused.ndjson": "Those of push 3, as lines of JSON",
+    "tributary push export-refused 3 --to refused.csv": "For a spreadsheet"
+  })
 )

@@ -5,7 +5,7 @@ import * as Command from "effect/cli/Command"
 import pg from "pg"
 import * as Reader from "../warehouse/Reader.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { config, configuration, demoWarehouse, json, reported } from "./Command.ts"
+import { config, configuration, demoWarehouse, json, reported, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -177,11 +177,8 @@ export const command = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Query the warehouse in SQL (the datasets are erp, erp_history and tributary)"),
-  Command.withExamples([
-    {
-      command: 'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"',
-      description: "The last five runs"
-    }
-  ])
+  withExamples({
+    'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"':
+      "The last five runs"
+  })
 )

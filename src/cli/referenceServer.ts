@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { reported } from "./Command.ts"
+import { reported, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
@@ -44,9 +44,8 @@ export const command = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Serve the API on loopback for tests and demos; prints one JSON line when it is ready"),
-  Command.withExamples([
-    { command: "tributary reference-server --data demo", description: "A small business on free ports" },
-    { command: "tributary reference-server --port 8080 --control-port 8081 --data empty", description: "Fixed ports" }
-  ])
+  withExamples({
+    "tributary reference-server --data demo": "A small business on free ports",
+    "tributary reference-server --port 8080 --control-port 8081 --data empty": "Fixed ports"
+  })
 )

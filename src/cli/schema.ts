@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { config, json, onWarehouse } from "./Command.ts"
+import { config, json, onWarehouse, repeatedFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { dbtCommand } from "./schema/dbt.ts"
@@ -21,12 +21,9 @@ const planCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Show the SQL that brings the warehouse's tables up to date; changes nothing"),
-  Command.withExamples([
-    {
-      command: "tributary schema plan",
-      description: "SQL, new fields, and names that differ from the API's"
-    }
-  ])
+  withExamples({
+    "tributary schema plan": "SQL, new fields, and names that differ from the API's"
+  })
 )
 
 const types = ["integer", "number", "decimal", "boolean", "text", "date", "timestamp", "json"] as const
@@ -34,10 +31,10 @@ const types = ["integer", "number", "decimal", "boolean", "text", "date", "times
 const applyCommand = Command.make(
   "apply",
   {
-    field: Flag.String("field").pipe(
-      Flag.withDescription("Create a column for this unknown field only (may be repeated; default: all of them)"),
-      Flag.withMetavar("RESOURCE.FIELD"),
-      Flag.between(0, 1000)
+    field: repeatedFlag(
+      "field",
+      "RESOURCE.FIELD",
+      "Create a column for this unknown field only (may be repeated; default: all of them)"
     ),
     type: Flag.Literals("type", types).pipe(
       Flag.withDescription("The type of the columns of --field (default: inferred from the values)"),
@@ -58,16 +55,12 @@ const applyCommand = Command.make(
   Command.withDescription(
     "Bring the warehouse's tables up to date, only by additions, and create columns for unknown fields"
   ),
-  Command.withExamples([
-    { command: "tributary schema apply", description: "Everything that schema plan shows" },
-    {
-      command: "tributary schema apply --field widgets.colour --type text",
-      description: "One column, with a type of your choice"
-    }
-  ])
+  withExamples({
+    "tributary schema apply": "Everything that schema plan shows",
+    "tributary schema apply --field widgets.colour --type text": "One column, with a type of your choice"
+  })
 )
 
 export const command = Command.make("schema").pipe(
-  Command.withDescription("Plan and apply the warehouse's tables, columns and views; print rights and dbt sources"),
   Command.withSubcommands([planCommand, applyCommand, grantsCommand, dbtCommand])
 )

@@ -9,7 +9,6 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import * as Configuration from "../configuration/Configuration.ts"
@@ -17,12 +16,12 @@ import type { Datasets } from "../warehouse/Table.ts"
 import * as ProcessMetrics from "../status/ProcessMetrics.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as Serve from "../serve/Serve.ts"
-import { company, config, json, reported } from "./Command.ts"
+import { company, config, json, reported, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as ServeLayers from "./ServeLayers.ts"
 import { Source } from "./Source.ts"
-import * as Sync from "./sync.ts"
+import * as Targets from "./Targets.ts"
 import { Version } from "./Version.ts"
 import * as Warehouse from "./Warehouse.ts"
 
@@ -73,20 +72,16 @@ const pageAt = Effect.fnUntraced(function* (at: DashboardConfiguration, datasets
 export const command = Command.make(
   "serve",
   {
-    listen: Flag.String("listen").pipe(
-      Flag.withDescription("Address for deliveries (default: webhooks.listen, else 127.0.0.1:8085)"),
-      Flag.withMetavar("HOST:PORT"),
-      Flag.optional
+    listen: textFlag("listen", "HOST:PORT", "Address for deliveries (default: webhooks.listen, else 127.0.0.1:8085)"),
+    monitoring: textFlag(
+      "monitoring",
+      "HOST:PORT",
+      "Address for health and metrics (default: monitoring.listen, else the one for deliveries)"
     ),
-    monitoring: Flag.String("monitoring").pipe(
-      Flag.withDescription("Address for health and metrics (default: monitoring.listen, else the one for deliveries)"),
-      Flag.withMetavar("HOST:PORT"),
-      Flag.optional
-    ),
-    dashboard: Flag.String("dashboard").pipe(
-      Flag.withDescription("Address of the dashboard, or off (default: dashboard.listen, else 127.0.0.1:8086)"),
-      Flag.withMetavar("HOST:PORT"),
-      Flag.optional
+    dashboard: textFlag(
+      "dashboard",
+      "HOST:PORT",
+      "Address of the dashboard, or off (default: dashboard.listen, else 127.0.0.1:8086)"
     ),
     company,
     config,
@@ -105,9 +100,7 @@ export const command = Command.make(
         },
         process.env
       )
-      const options = { resources: [], companies: flags.company }
-      // A mistake in the configuration ends the command before anything starts.
-      const targets = yield* Effect.scoped(Sync.targets(settings, options))
+      const targets = yield* Targets.check(settings, { companies: flags.company })
       const names = targets.map(({ name }) => name)
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
@@ -182,10 +175,9 @@ export const command = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Sync by schedule, receive webhook deliveries, push, and serve the dashboard, until stopped"),
-  Command.withExamples([
-    { command: "tributary serve", description: "For every company of the configuration" },
-    { command: "tributary serve --dashboard 127.0.0.1:9001", description: "The dashboard at another address" },
-    { command: "tributary serve --listen 127.0.0.1:9000 --json", description: "One JSON line when it is ready" }
-  ])
+  withExamples({
+    "tributary serve": "For every company of the configuration",
+    "tributary serve --dashboard 127.0.0.1:9001": "The dashboard at another address",
+    "tributary serve --listen 127.0.0.1:9000 --json": "One JSON line when it is ready"
+  })
 )

@@ -5,7 +5,7 @@ import * as PushPause from "../outbox/PushPause.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Schedule from "../status/Schedule.ts"
 import * as Webhooks from "../status/Webhooks.ts"
-import { config, demoWarehouse, json, onWarehouse } from "./Command.ts"
+import { config, demoWarehouse, json, onWarehouse, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
 import { reportLines, type StatusReport } from "./status/Format.ts"
 import { readPauses } from "./status/Pauses.ts"
@@ -29,9 +29,8 @@ export const command = Command.make(
     for (const line of reportLines(report)) yield* Output.print(line)
   })
 ).pipe(
-  Command.withDescription("Show the content of the warehouse, its freshness, and the last errors"),
-  Command.withExamples([
-    { command: "tributary status", description: "A table of every resource" },
-    { command: "tributary status --demo --json", description: "The demo's warehouse, for a machine" }
-  ])
+  withExamples({
+    "tributary status": "A table of every resource",
+    "tributary status --demo --json": "The demo's warehouse, for a machine"
+  })
 )

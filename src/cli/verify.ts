@@ -21,11 +21,10 @@ import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { Mismatch, ResourceReport } from "../verify/Report.ts"
 import { verifyResource } from "../verify/Verify.ts"
-import { company, config, configuration, json, reported, resources, url } from "./Command.ts"
-import { codeOfFailures, CommandFailed, type ExitCode, exitCode } from "./Exit.ts"
+import { company, config, json, repeatedFlag, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
+import { codeOfFailures, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import * as Sync from "./sync.ts"
-import * as Warehouse from "./Warehouse.ts"
+import { onTargets } from "./Targets.ts"
 
 /** Findings of one resource that are printed for people. */
 const findingsShownMax = 20
@@ -65,7 +64,7 @@ const verifyCompany = Effect.fnUntraced(function* (
   settings: VerifySettings,
   options: VerifyCommandOptions,
   { name, connector, resources, named = false }: SyncCompany,
-  tell: (line: string) => Effect.Effect<void>
+  say: (line: string) => Effect.Effect<void>
 ) {
   const identified = yield* Effect.result(connector.identify)
   if (identified._tag === "Failure") {
@@ -91,7 +90,7 @@ const verifyCompany = Effect.fnUntraced(function* (
         seed: options.seed,
         repair: options.repair ? repair : null,
         named
-      }).pipe(Effect.tap((report) => (report.status === "equal" ? Effect.void : tell(line(name, report)))))
+      }).pipe(Effect.tap((report) => (report.status === "equal" ? Effect.void : say(line(name, report)))))
     },
     { concurrency: settings.concurrency }
   )
@@ -123,10 +122,10 @@ export const run = Effect.fn("verify.run")(function* (
   settings: VerifySettings,
   options: VerifyCommandOptions,
   targets: ReadonlyArray<SyncCompany>,
-  tell: (line: string) => Effect.Effect<void> = () => Effect.void
+  say: (line: string) => Effect.Effect<void> = () => Effect.void
 ) {
   // A verification reads everything, so its requests yield to live syncs.
-  const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, options, target, tell), {
+  const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, options, target, say), {
     concurrency: "unbounded"
   }).pipe(Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY }))
   const resources = companies.flatMap((company) => company.resources)
@@ -278,11 +277,7 @@ export const command = Command.make(
   "verify",
   {
     resources: resources("compare"),
-    resource: Flag.String("resource").pipe(
-      Flag.withDescription("A resource to compare, as a flag (may be repeated)"),
-      Flag.withMetavar("NAME"),
-      Flag.between(0, 1000)
-    ),
+    resource: repeatedFlag("resource", "NAME", "A resource to compare, as a flag (may be repeated)"),
     company,
     sample: Flag.Int("sample").pipe(
       Flag.withDescription("Compare this many rows of each resource, drawn at random, instead of everything"),
@@ -293,14 +288,8 @@ export const command = Command.make(
       Flag.withDescription("Draw the same sample as a run that printed this seed"),
       Flag.optional
     ),
-    repair: Flag.Boolean("repair").pipe(
-      Flag.withDescription("Read exactly the differing records again, and compare them once more"),
-      Flag.withDefault(false)
-    ),
-    asOfSync: Flag.Boolean("as-of-sync").pipe(
-      Flag.withDescription("End with code 0 when the only differences are changes since the last sync"),
-      Flag.withDefault(false)
-    ),
+    repair: switchFlag("repair", "Read exactly the differing records again, and compare them once more"),
+    asOfSync: switchFlag("as-of-sync", "End with code 0 when the only differences are changes since the last sync"),
     url,
     config,
     json
@@ -309,39 +298,25 @@ export const command = Command.make(
     const report = yield* reported(
       Effect.gen(function* () {
         const sample = Option.getOrNull(flags.sample)
-        if (sample !== null && sample < 1) {
-          return yield* new CommandFailed({
-            code: exitCode.usage,
-            message: "--sample takes a number of records from 1"
-          })
-        }
-        const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-        const resources = [...flags.resources, ...flags.resource]
-        const targets = Sync.targets(settings, { resources, companies: flags.company })
-        // A mistake in the configuration ends the command before anything starts.
-        yield* Effect.scoped(targets)
+        if (sample !== null && sample < 1) return yield* usageError("--sample takes a number of records from 1")
         const drawn = yield* Random.nextIntBetween(1, seedMax)
         const options = { sample, seed: Option.getOrElse(flags.seed, () => drawn), repair: flags.repair }
-        const tell = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
-        return yield* Effect.flatMap(targets, (companies) => Sync.withInferred(settings, companies)).pipe(
-          Effect.flatMap((companies) => run(settings, options, companies, tell)),
-          Effect.scoped,
-          (effect) => Warehouse.provide(effect, settings)
+        const say = (text: string) => (flags.json ? Effect.void : Output.note(`  ${text}`))
+        return yield* onTargets(
+          flags,
+          { companies: flags.company, resources: [...flags.resources, ...flags.resource] },
+          (settings, companies) => run(settings, options, companies, say)
         )
       })
     )
     const code = codeOf(report, flags.asOfSync)
-    if (flags.json) yield* Output.print(Output.toJson({ ...report, code }))
-    else for (const text of lines(report)) yield* Output.print(text)
-    if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+    yield* Output.printResult(flags.json, { ...report, code }, lines)
+    yield* endWith(code)
   })
 ).pipe(
-  Command.withDescription(
-    "Compare the warehouse with the source, row by row and value by value; exit code 0: equal, 4: unequal"
-  ),
-  Command.withExamples([
-    { command: "tributary verify", description: "Compare everything; reads every record once" },
-    { command: "tributary verify --sample 200", description: "Compare 200 rows of each resource, drawn at random" },
-    { command: "tributary verify --resource RESOURCE --repair", description: "Repair the differences of one resource" }
-  ])
+  withExamples({
+    "tributary verify": "Compare everything; reads every record once",
+    "tributary verify --sample 200": "Compare 200 rows of each resource, drawn at random",
+    "tributary verify --resource RESOURCE --repair": "Repair the differences of one resource"
+  })
 )

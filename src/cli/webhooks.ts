@@ -4,6 +4,5 @@ import { eventCommands } from "./webhooks/EventCommands.ts"
 import { subscriptionCommands } from "./webhooks/SubscriptionCommands.ts"
 
 export const command = Command.make("webhooks").pipe(
-  Command.withDescription("Show and change the webhook subscriptions at the source, and replay events"),
   Command.withSubcommands([...subscriptionCommands, ...eventCommands])
 )

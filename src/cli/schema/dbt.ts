@@ -4,10 +4,9 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Dbt from "../../warehouse/Dbt.ts"
-import { config, configuration, reported } from "../Command.ts"
+import { config, configuration, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import { CommandFailed, exitCode } from "../Exit.ts"
 import * as Output from "../Output.ts"
@@ -39,17 +38,12 @@ const dbtSources = Effect.fn("schema.dbt")(function* (settings: Configuration, u
 export const dbtCommand = Command.make(
   "dbt",
   {
-    out: Flag.String("out").pipe(
-      Flag.withDescription(
-        "Write one file per source into this folder, for example models/sources (default: print them)"
-      ),
-      Flag.withMetavar("DIR"),
-      Flag.optional
+    out: textFlag(
+      "out",
+      "DIR",
+      "Write one file per source into this folder, for example models/sources (default: print them)"
     ),
-    catalogueOnly: Flag.Boolean("catalogue-only").pipe(
-      Flag.withDescription("Do not read the warehouse; omits inferred columns"),
-      Flag.withDefault(false)
-    ),
+    catalogueOnly: switchFlag("catalogue-only", "Do not read the warehouse; omits inferred columns"),
     config
   },
   Effect.fn(function* (flags) {
@@ -82,8 +76,8 @@ export const dbtCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Write dbt sources: every table and view with its columns, types, meanings and tests"),
-  Command.withExamples([
-    { command: "tributary schema dbt --out models/sources", description: "One file per source, in a dbt project" },
-    { command: "tributary schema dbt --catalogue-only", description: "Print without reading the warehouse" }
-  ])
+  withExamples({
+    "tributary schema dbt --out models/sources": "One file per source, in a dbt project",
+    "tributary schema dbt --catalogue-only": "Print without reading the warehouse"
+  })
 )

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Grants from "../../warehouse/Grants.ts"
-import { config, configuration, json, reported } from "../Command.ts"
+import { config, configuration, json, reported, withExamples } from "../Command.ts"
 import * as Output from "../Output.ts"
 import { invalid, modelDatasets } from "./SchemaChanges.ts"
 
@@ -47,7 +47,7 @@ export const grantsCommand = Command.make(
   Command.withDescription(
     "Print the statements that give the loader and the reader their rights, for the owner to run"
   ),
-  Command.withExamples([
-    { command: "tributary schema grants | psql", description: "Create both roles with their rights" }
-  ])
+  withExamples({
+    "tributary schema grants | psql": "Create both roles with their rights"
+  })
 )

@@ -8,11 +8,11 @@ import { hookUrl } from "../../serve/Serve.ts"
 import * as SigningSecrets from "../../subscriptions/SigningSecrets.ts"
 import type * as Subscriptions from "../../subscriptions/Subscriptions.ts"
 import { company, config, configuration, json } from "../Command.ts"
-import { CommandFailed, type ExitCode, exitCode } from "../Exit.ts"
+import { endWith, type ExitCode, exitCode, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import * as ServeLayers from "../ServeLayers.ts"
 import { Source } from "../Source.ts"
-import * as Sync from "../sync.ts"
+import * as Targets from "../Targets.ts"
 import * as Warehouse from "../Warehouse.ts"
 
 /** The flags of every command. */
@@ -76,19 +76,13 @@ const failureOf = (error: Subscriptions.SubscriptionError | SourceError): Failur
         : exitCode.refused
 })
 
-export const usageError = (message: string) => new CommandFailed({ code: exitCode.usage, message })
-
 /** A subscription number belongs to one company. */
 export const companiesFor = (subscription: Option.Option<string>) =>
   Option.isSome(subscription) ? "one" : "any number"
 
-const optionsFor = (companies: ReadonlyArray<string>): Sync.TargetOptions => ({ resources: [], companies })
-
 /** The names of the chosen companies. A mistake in the configuration fails before anything starts. */
-const namesOf = (settings: Configuration, flags: CommonFlags) =>
-  Effect.map(Effect.scoped(Sync.targets(settings, optionsFor(flags.company))), (targets) =>
-    targets.map(({ name }) => name)
-  )
+const namesOf = (settings: Configuration, { company }: CommonFlags) =>
+  Effect.map(Targets.check(settings, { companies: company }), (targets) => targets.map(({ name }) => name))
 
 /** Runs an operation at the source for each chosen company, one after the other. */
 export const forEachCompany = Effect.fnUntraced(function* <A>(
@@ -104,8 +98,7 @@ export const forEachCompany = Effect.fnUntraced(function* <A>(
   const companies = settings.companies.filter(({ name }) => names.includes(name))
   const reader = yield* (yield* Source).deliveries
   return yield* Effect.gen(function* () {
-    // Connected within the warehouse, where all processes share the rate budget.
-    const targets = yield* Sync.targets(settings, optionsFor(names))
+    const targets = yield* Targets.connect(settings, { companies: names })
     return yield* Effect.forEach(targets, ({ name, connector }) => {
       const company = companies.find((one) => one.name === name)!
       const wanted = {
@@ -177,6 +170,5 @@ export const printResults = Effect.fnUntraced(function* <A>(
     }
   }
   const codes = results.map((one) => ("answer" in one ? codeOf(one.answer) : one.failure.code))
-  const code = codes.reduce<ExitCode>((highest, one) => (one > highest ? one : highest), exitCode.ok)
-  if (code !== exitCode.ok) return yield* new CommandFailed({ code, message: "" })
+  yield* endWith(codes.reduce<ExitCode>((highest, one) => (one > highest ? one : highest), exitCode.ok))
 })

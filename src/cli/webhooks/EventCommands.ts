@@ -7,7 +7,8 @@ import * as Flag from "effect/cli/Flag"
 import * as InboxStore from "../../inbox/InboxStore.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
 import { Time } from "../backfill.ts"
-import { reported } from "../Command.ts"
+import { repeatedFlag, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
+import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import {
   commonFlags,
@@ -15,13 +16,9 @@ import {
   forEachCompany,
   forEachInbox,
   printResults,
-  subscriptionArgument,
-  usageError
+  subscriptionArgument
 } from "./CompanyResults.ts"
 import { logLines } from "./Format.ts"
-
-const switchFlag = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
 const deliveriesCommand = Command.make(
   "deliveries",
@@ -30,11 +27,7 @@ const deliveriesCommand = Command.make(
     delivered: switchFlag("delivered", "Only events that were delivered"),
     failed: switchFlag("failed", "Only events that were not delivered, abandoned ones included"),
     abandoned: switchFlag("abandoned", "Only events that the source abandoned"),
-    type: Flag.String("type").pipe(
-      Flag.withDescription("Only events of this name"),
-      Flag.withMetavar("NAME"),
-      Flag.optional
-    ),
+    type: textFlag("type", "NAME", "Only events of this name"),
     limit: Flag.Int("limit").pipe(
       Flag.withDescription("Most events to show (default: 20)"),
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
@@ -69,13 +62,10 @@ const deliveriesCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Show the source's log of deliveries, newest first: the last attempt of each event"),
-  Command.withExamples([
-    { command: "tributary webhooks deliveries", description: "The last 20 events" },
-    {
-      command: "tributary webhooks deliveries --abandoned --limit 100",
-      description: "Events that the source abandoned"
-    }
-  ])
+  withExamples({
+    "tributary webhooks deliveries": "The last 20 events",
+    "tributary webhooks deliveries --abandoned --limit 100": "Events that the source abandoned"
+  })
 )
 
 const replayCommand = Command.make(
@@ -83,16 +73,8 @@ const replayCommand = Command.make(
   {
     dead: switchFlag("dead", "Dead letters (the default without --event)"),
     ignored: switchFlag("ignored", "Events about resources that are not synced"),
-    event: Flag.String("event").pipe(
-      Flag.withDescription("Only this event, in any state but pending (may be repeated)"),
-      Flag.withMetavar("ID"),
-      Flag.between(0, 1000)
-    ),
-    resource: Flag.String("resource").pipe(
-      Flag.withDescription("Only events about this resource"),
-      Flag.withMetavar("NAME"),
-      Flag.optional
-    ),
+    event: repeatedFlag("event", "ID", "Only this event, in any state but pending (may be repeated)"),
+    resource: textFlag("resource", "NAME", "Only events about this resource"),
     since: Flag.String("since").pipe(
       Flag.withDescription("Only events accepted at this time or later: a day, or RFC 3339 in UTC"),
       Flag.withMetavar("T"),
@@ -129,11 +111,11 @@ const replayCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Process dead letters or ignored events again"),
-  Command.withExamples([
-    { command: "tributary webhooks replay", description: "Every dead letter" },
-    { command: "tributary webhooks replay --ignored --resource NAME", description: "After a resource was added" },
-    { command: "tributary webhooks replay --event evt_1 --json", description: "One event in any state" }
-  ])
+  withExamples({
+    "tributary webhooks replay": "Every dead letter",
+    "tributary webhooks replay --ignored --resource NAME": "After a resource was added",
+    "tributary webhooks replay --event evt_1 --json": "One event in any state"
+  })
 )
 
 export const eventCommands = [deliveriesCommand, replayCommand] as const

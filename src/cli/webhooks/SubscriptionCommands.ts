@@ -4,12 +4,11 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import { variableStatus, variables } from "../../configuration/Inputs.ts"
 import type { Subscription } from "../../connector/Subscriptions.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
-import { reported } from "../Command.ts"
-import { exitCode } from "../Exit.ts"
+import { repeatedFlag, reported, textFlag, withExamples } from "../Command.ts"
+import { exitCode, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import {
   type CommandLine,
@@ -18,8 +17,7 @@ import {
   forEachCompany,
   printResults,
   subscriptionArgument,
-  type Target,
-  usageError
+  type Target
 } from "./CompanyResults.ts"
 import { ensureLines, listLines, secretLines, subscriptionLine, testLines } from "./Format.ts"
 
@@ -42,32 +40,22 @@ const ensureCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Create or repair the configured subscription of each company: active, with a stored secret"),
-  Command.withExamples([
-    { command: "tributary webhooks ensure", description: "For every company; safe to repeat" },
-    { command: "tributary webhooks ensure --company main --json", description: "For one, for a machine" }
-  ])
+  withExamples({
+    "tributary webhooks ensure": "For every company; safe to repeat",
+    "tributary webhooks ensure --company main --json": "For one, for a machine"
+  })
 )
 
 const createCommand = Command.make(
   "create",
   {
-    url: Flag.String("url").pipe(
-      Flag.withDescription(
-        "The https address to deliver to (default: that of tributary serve, from webhooks.public_url)"
-      ),
-      Flag.withMetavar("URL"),
-      Flag.optional
+    url: textFlag(
+      "url",
+      "URL",
+      "The https address to deliver to (default: that of tributary serve, from webhooks.public_url)"
     ),
-    event: Flag.String("event").pipe(
-      Flag.withDescription("Deliver this event (may be repeated; default: those of the configuration)"),
-      Flag.withMetavar("NAME"),
-      Flag.between(0, 1000)
-    ),
-    description: Flag.String("description").pipe(
-      Flag.withDescription("A note that the source stores with it"),
-      Flag.withMetavar("TEXT"),
-      Flag.optional
-    ),
+    event: repeatedFlag("event", "NAME", "Deliver this event (may be repeated; default: those of the configuration)"),
+    description: textFlag("description", "TEXT", "A note that the source stores with it"),
     ...commonFlags
   },
   Effect.fn(function* (flags) {
@@ -88,12 +76,9 @@ const createCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Create a subscription of your own; ensure creates the one that delivers to tributary serve"),
-  Command.withExamples([
-    {
-      command: "tributary webhooks create --url https://elsewhere.example.com/in --event resource.created",
-      description: "For another receiver"
-    }
-  ])
+  withExamples({
+    "tributary webhooks create --url https://elsewhere.example.com/in --event resource.created": "For another receiver"
+  })
 )
 
 const listCommand = Command.make(
@@ -109,7 +94,9 @@ const listCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Show the subscriptions at the source, and whether their deliveries can be accepted"),
-  Command.withExamples([{ command: "tributary webhooks list", description: "Of every company" }])
+  withExamples({
+    "tributary webhooks list": "Of every company"
+  })
 )
 
 const testCommand = Command.make(
@@ -130,7 +117,9 @@ const testCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Let the source send a test event now, and show the receiver's answer"),
-  Command.withExamples([{ command: "tributary webhooks test", description: ofServe }])
+  withExamples({
+    "tributary webhooks test": ofServe
+  })
 )
 
 /** The allowed length of a secret. */
@@ -151,10 +140,10 @@ const rotateCommand = Command.make(
   "rotate",
   {
     subscription: subscriptionArgument,
-    secretEnv: Flag.String("secret-env").pipe(
-      Flag.withDescription("Use the secret in this environment variable or .env entry (default: a new random one)"),
-      Flag.withMetavar("NAME"),
-      Flag.optional
+    secretEnv: textFlag(
+      "secret-env",
+      "NAME",
+      "Use the secret in this environment variable or .env entry (default: a new random one)"
     ),
     ...commonFlags
   },
@@ -175,10 +164,10 @@ const rotateCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Replace the signing secret of a subscription; no delivery is refused meanwhile"),
-  Command.withExamples([
-    { command: "tributary webhooks rotate", description: ofServe },
-    { command: "tributary webhooks rotate 7 --secret-env HOOK_SECRET", description: "With a secret of your own" }
-  ])
+  withExamples({
+    "tributary webhooks rotate": ofServe,
+    "tributary webhooks rotate 7 --secret-env HOOK_SECRET": "With a secret of your own"
+  })
 )
 
 /** A command that changes one subscription and prints one line about it. */
@@ -204,10 +193,10 @@ const changeCommand = (
     })
   ).pipe(
     Command.withDescription(description),
-    Command.withExamples([
-      { command: `tributary webhooks ${name}`, description: ofServe },
-      { command: `tributary webhooks ${name} 7 --company main --json`, description: "Another one, for a machine" }
-    ])
+    withExamples({
+      [`tributary webhooks ${name}`]: ofServe,
+      [`tributary webhooks ${name} 7 --company main --json`]: "Another one, for a machine"
+    })
   )
 
 const pauseCommand = changeCommand(
@@ -244,7 +233,9 @@ const deleteCommand = Command.make(
   })
 ).pipe(
   Command.withDescription("Delete a subscription and its secret"),
-  Command.withExamples([{ command: "tributary webhooks delete 7", description: "Subscription 7" }])
+  withExamples({
+    "tributary webhooks delete 7": "Subscription 7"
+  })
 )
 
 export const subscriptionCommands = [
