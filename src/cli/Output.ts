@@ -151,6 +151,17 @@ export const count = (value: number | bigint): string => {
   return decimals === undefined ? grouped : `${grouped}.${decimals}`
 }
 
+/** `1 record`, `1,200 records`. */
+export const plural = (value: number, one: string, many = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : many}`
+
+/** `3 refused`; empty for none. */
+export const counted = (value: number, what: string): string => (value === 0 ? "" : `${count(value)} ${what}`)
+
+/** The parts that are not empty, as a list. */
+export const list = (parts: ReadonlyArray<string>, separator = ", "): string =>
+  parts.filter((part) => part !== "").join(separator)
+
 /** The first names, and the number of the others: `a, b and 3 more`. */
 export const firstOf = (names: ReadonlyArray<string>, namesMax: number): string =>
   names.slice(0, namesMax).join(", ") + (names.length > namesMax ? ` and ${count(names.length - namesMax)} more` : "")

@@ -15,16 +15,9 @@ export const resolvedCount = (counts: Counts): number =>
 
 export const openCount = ({ waiting, sending }: Counts): number => waiting + sending
 
-/** The parts that are not empty, as a list. */
-export const list = (parts: ReadonlyArray<string>, separator = ", "): string =>
-  parts.filter((part) => part !== "").join(separator)
-
-/** `3 refused`; empty for none. */
-export const counted = (count: number, what: string): string => (count === 0 ? "" : `${Output.count(count)} ${what}`)
-
 /** `1,200 created, 3 adopted, 1 refused`. */
 export const describeOutcomes = (counts: Counts): string =>
-  list([...outcomes, "refused" as const].map((outcome) => counted(counts[outcome], outcome)))
+  Output.list([...outcomes, "refused" as const].map((outcome) => Output.counted(counts[outcome], outcome)))
 
 /** `480 records/s`; empty when the time is too short. */
 export const rate = (records: number, elapsedMs: number): string =>
@@ -34,7 +27,11 @@ export const rate = (records: number, elapsedMs: number): string =>
 export const pace = (counts: Counts, done: number, elapsedMs: number): string => {
   const left = openCount(counts)
   const isKnown = elapsedMs >= rateAfterMs && done > 0 && left > 0
-  return list([describeOutcomes(counts), rate(done, elapsedMs), isKnown ? timeLeft((left * elapsedMs) / done) : ""])
+  return Output.list([
+    describeOutcomes(counts),
+    rate(done, elapsedMs),
+    isKnown ? timeLeft((left * elapsedMs) / done) : ""
+  ])
 }
 
 /** The function to call after each commit, within the scope. The pace excludes rows that were resolved `before`. */
@@ -56,7 +53,9 @@ export const make = Effect.fnUntraced(function* (
         if (nowMs() - lineAt < lineEveryMs) return Effect.void
         lineAt = nowMs()
         const { resolved, total, pace } = shown(counts)
-        return Output.note(`  ${list([`${Output.count(resolved)} of ${Output.count(total)} records`, pace], ": ")}`)
+        return Output.note(
+          `  ${Output.list([`${Output.count(resolved)} of ${Output.count(total)} records`, pace], ": ")}`
+        )
       })
   }
   const drawn = yield* bars("  {bar} {records} of {of} records  {pace}")

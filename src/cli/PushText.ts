@@ -10,7 +10,7 @@ import type { Counts, Operation, Problem, RejectedRow, Rows } from "../outbox/Pu
 import type { DifferingRow, OpenRequest, OutboxState, PushStatus, RejectedBy, Status } from "../status/Outbox.ts"
 import type { Failure } from "../sync/Outcome.ts"
 import * as Output from "./Output.ts"
-import { counted, describeOutcomes, list, openCount, rate, resolvedCount } from "./PushProgress.ts"
+import { describeOutcomes, openCount, rate, resolvedCount } from "./PushProgress.ts"
 
 /** Rejected and differing records that are named. */
 export const namedMax = 10
@@ -21,14 +21,11 @@ export const participles: Readonly<Record<Operation, string>> = {
   cancel: "cancelled"
 }
 
-const countOf = (count: number, one: string, many = `${one}s`): string =>
-  `${Output.count(count)} ${count === 1 ? one : many}`
-
-const records = (count: number): string => countOf(count, "record")
+const records = (count: number): string => Output.plural(count, "record")
 
 /** The identity of a record, for a person. */
 const describeRow = (row: Pick<RejectedRow, "line" | "externalid" | "recordId">): string => {
-  const text = list([
+  const text = Output.list([
     row.line === null ? "" : `line ${row.line}`,
     row.externalid === null ? "" : `externalid ${Output.shown(row.externalid)}`,
     row.recordId === null ? "" : `id ${Output.shown(row.recordId)}`
@@ -38,8 +35,11 @@ const describeRow = (row: Pick<RejectedRow, "line" | "externalid" | "recordId">)
 
 /** `line 17, amount: …`. */
 export const problemLine = ({ line, field, message }: Problem): string =>
-  list(
-    [list([line === null ? "" : `line ${line}`, field === null ? "" : Output.shown(field)]), Output.shown(message)],
+  Output.list(
+    [
+      Output.list([line === null ? "" : `line ${line}`, field === null ? "" : Output.shown(field)]),
+      Output.shown(message)
+    ],
     ": "
   )
 
@@ -47,7 +47,7 @@ export const problemLine = ({ line, field, message }: Problem): string =>
 const rejectedLines = (row: RejectedRow): ReadonlyArray<string> => {
   const reason = Output.shown(row.reason)
   return [
-    list([`  ${describeRow(row)}`, list([row.code, row.field ?? ""].map(Output.shown)), reason], ": "),
+    Output.list([`  ${describeRow(row)}`, Output.list([row.code, row.field ?? ""].map(Output.shown)), reason], ": "),
     ...row.problems
       .map((problem) => problemLine({ line: null, ...problem }))
       .flatMap((text) => (reason.includes(text) ? [] : [`    ${text}`]))
@@ -80,8 +80,11 @@ const size = (bytes: number): string =>
 /** `4 batches`, `3 calls`, `4 batches and 3 single calls`. */
 const describeCalls = (batches: number, single: number): string =>
   batches === 0
-    ? countOf(single, "call")
-    : list([countOf(batches, "batch", "batches"), single === 0 ? "" : countOf(single, "single call")], " and ")
+    ? Output.plural(single, "call")
+    : Output.list(
+        [Output.plural(batches, "batch", "batches"), single === 0 ? "" : Output.plural(single, "single call")],
+        " and "
+      )
 
 /** The requests of a push; `target` names the operation, the resource and the company. */
 export const dryRunLines = ({ given, bytes, calls, first }: DryRunReport, target: string): ReadonlyArray<string> => [
@@ -97,7 +100,7 @@ export const dryRunLines = ({ given, bytes, calls, first }: DryRunReport, target
 export const enqueuedLine = ({ pushId, given, known, resumed }: EnqueueResult, target: string): string =>
   resumed
     ? `push ${pushId} to ${target} continues where it stopped`
-    : `push ${pushId} to ${target}: ${list([records(given), counted(known, "of them pushed before")])}`
+    : `push ${pushId} to ${target}: ${Output.list([records(given), Output.counted(known, "of them pushed before")])}`
 
 // ---------------------------------------------------------------------------------------------------------- the result
 
@@ -125,22 +128,22 @@ export const summaryLine = (result: PushResult): string => {
   const { calls, company, counts, durationMs, known, resolvedNow, resource, rows, status } = result
   const open = openCount(counts)
   const target = `${"push" in rows ? `push ${rows.push} to ` : ""}${resource} of ${company}`
-  const outcome = list([
+  const outcome = Output.list([
     describeOutcomes(counts),
-    counted(known, "pushed before"),
-    counted(open, open === 1 ? "waits" : "wait")
+    Output.counted(known, "pushed before"),
+    Output.counted(open, open === 1 ? "waits" : "wait")
   ])
   const sent = calls.sent === 0 ? "no call" : describeCalls(calls.batches, calls.sent - calls.batches)
-  const cost = list([sent, Output.duration(durationMs), rate(resolvedNow, durationMs)], "; ")
+  const cost = Output.list([sent, Output.duration(durationMs), rate(resolvedNow, durationMs)], "; ")
   return `${target} ${status === "done" ? "is done" : "has stopped"}: ${outcome === "" ? "nothing to do" : outcome} (${cost})`
 }
 
 /** The state of records that an earlier push has. */
 const duplicateLines = ({ sending, refused, different, pushes }: OpenDuplicates): ReadonlyArray<string> => {
-  const text = list([
-    counted(refused, "refused"),
-    counted(different, "with other values at the source"),
-    counted(sending, "in requests whose outcome was not known")
+  const text = Output.list([
+    Output.counted(refused, "refused"),
+    Output.counted(different, "with other values at the source"),
+    Output.counted(sending, "in requests whose outcome was not known")
   ])
   if (text === "") return []
   return [
@@ -176,18 +179,20 @@ export const remarkLines = ({ counts, different, knownOpen, refused, rows }: Pus
 // ----------------------------------------------------------------------------------------------------------- the state
 
 const describeState = ({ counts, oldestMs }: OutboxState): string =>
-  list([
-    counted(counts.waiting, counts.waiting === 1 ? "waits" : "wait"),
-    counted(counts.sending, "being sent"),
+  Output.list([
+    Output.counted(counts.waiting, counts.waiting === 1 ? "waits" : "wait"),
+    Output.counted(counts.sending, "being sent"),
     oldestMs === null ? "" : `the oldest for ${Output.elapsed(oldestMs)}`,
     describeOutcomes(counts),
-    counted(counts.different, "with other values at the source")
+    Output.counted(counts.different, "with other values at the source")
   ])
 
 const codesLine = (codes: ReadonlyArray<RejectedBy>): ReadonlyArray<string> =>
   codes.length === 0
     ? []
-    : [`    refused: ${list(codes.map(({ code, records: count }) => counted(count, Output.shown(code))))}`]
+    : [
+        `    refused: ${Output.list(codes.map(({ code, records: count }) => Output.counted(count, Output.shown(code))))}`
+      ]
 
 const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => `  ${line}`)
 
@@ -208,10 +213,10 @@ const pushLines = (push: PushStatus): ReadonlyArray<string> => {
   return [
     `  push ${push.push}: ${push.operation} ${push.resource} of ${push.company} from ${describeSource(push.source)}, ` +
       `begun ${Output.elapsed(push.ageMs)} ago, ${push.state}`,
-    `    ${records(push.records)}: ${list([
+    `    ${records(push.records)}: ${Output.list([
       state === "" ? "nothing to do" : state,
-      counted(known, "pushed before"),
-      counted(moved, "given again in a later push")
+      Output.counted(known, "pushed before"),
+      Output.counted(moved, "given again in a later push")
     ])}`,
     ...codesLine(push.refusedBy),
     ...(open === 0 ? [] : [`    what to do: npx tributary push retry ${push.push} continues it`]),

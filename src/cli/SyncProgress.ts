@@ -1,6 +1,5 @@
 /** Progress of syncs and backfills, by resource. */
 import type { SingleBar } from "cli-progress"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Outcome, RunTotals } from "../sync/Outcome.ts"
@@ -44,70 +43,64 @@ export const pace = (
 export const keyOf = (run: { readonly companyId: bigint; readonly resource: string }) =>
   `${run.companyId} ${run.resource}`
 
+/** `1,200 new, 3 deleted`, or `nothing new`. */
+export const describeChanges = (
+  totals: Pick<RunTotals, "inserted" | "updated" | "deleted" | "quarantined">,
+  ...others: ReadonlyArray<string>
+): string =>
+  Output.list([
+    Output.counted(totals.inserted, "new"),
+    Output.counted(totals.updated, "changed"),
+    Output.counted(totals.deleted, "deleted"),
+    Output.counted(totals.quarantined, "in quarantine"),
+    ...others
+  ]) || "nothing new"
+
 /** How a run ended, in one line. */
-const outcomeLine = (outcome: Outcome): string => {
-  const { totals } = outcome
-  const changes = [
-    totals.inserted > 0 ? `${Output.count(totals.inserted)} new` : "",
-    totals.updated > 0 ? `${Output.count(totals.updated)} changed` : "",
-    totals.deleted > 0 ? `${Output.count(totals.deleted)} deleted` : "",
-    totals.quarantined > 0 ? `${Output.count(totals.quarantined)} in quarantine` : ""
-  ].filter((part) => part !== "")
+const outcomeLine = ({ durationMs, failure, massDeleteBlocked, resource, status, totals }: Outcome): string => {
   const text =
-    outcome.failure === null
-      ? `${changes.length === 0 ? "nothing new" : changes.join(", ")} (${Output.duration(outcome.durationMs)})`
-      : outcome.status === "skipped"
+    failure === null
+      ? `${describeChanges(totals)} (${Output.duration(durationMs)})`
+      : status === "skipped"
         ? "skipped: the company's token is not accepted"
-        : `failed: ${outcome.failure.message}. What to do: ${outcome.failure.remedy}`
-  const doubted =
-    outcome.massDeleteBlocked === null
+        : `failed: ${failure.message}. What to do: ${failure.remedy}`
+  const blocked =
+    massDeleteBlocked === null
       ? ""
-      : `; ${outcome.massDeleteBlocked.gone} of ${outcome.massDeleteBlocked.live} rows were missing at the source, and the mass-delete guard deleted none: if they are deleted there, run again with --full --accept-deletions`
-  return `${outcome.resource}: ${text}${doubted}`
+      : `; ${massDeleteBlocked.gone} of ${massDeleteBlocked.live} rows were missing at the source, and the mass-delete guard deleted none: if they are deleted there, run again with --full --accept-deletions`
+  return `${resource}: ${text}${blocked}`
 }
 
 /** Whether a run has no line of its own: it changed nothing, or was skipped. The summary counts it. */
 const isQuiet = ({ status, totals }: Outcome) =>
   status === "skipped" || (status === "done" && totals.inserted + totals.updated + totals.deleted === 0)
 
-/** When runs began, on the monotonic clock. */
-const stopwatch = Effect.map(Clock.Clock, (clock) => {
-  const began = new Map<string, number>()
-  const nowMs = () => MonotonicClock.nowMs(clock)
-  return {
-    nowMs,
-    start: (key: string) => began.set(key, nowMs()),
-    elapsedMs: (key: string) => nowMs() - (began.get(key) ?? nowMs()),
-    end: (key: string) => began.delete(key)
-  }
-})
-
 const makeLines = (expectations: Expectations) =>
-  Effect.map(stopwatch, (watch): ProgressShape => {
-    const toldAt = new Map<string, number>()
+  Effect.map(MonotonicClock.make, (nowMs): ProgressShape => {
+    const runs = new Map<string, { readonly beganAtMs: number; lineAtMs: number }>()
     return {
       began: (run) =>
         Effect.sync(() => {
-          watch.start(keyOf(run))
-          toldAt.set(keyOf(run), watch.nowMs())
+          const now = nowMs()
+          runs.set(keyOf(run), { beganAtMs: now, lineAtMs: now })
         }),
       landed: (run, totals) =>
         Effect.suspend(() => {
-          const key = keyOf(run)
-          if (watch.nowMs() - (toldAt.get(key) ?? watch.nowMs()) < lineEveryMs) return Effect.void
-          toldAt.set(key, watch.nowMs())
+          const now = nowMs()
+          const active = runs.get(keyOf(run))
+          if (active === undefined || now - active.lineAtMs < lineEveryMs) return Effect.void
+          active.lineAtMs = now
           const expected = expectations(run)
           const records = expected?.records ?? null
           const of = records === null ? "" : ` of about ${Output.count(records)}`
-          const text = pace(totals, watch.elapsedMs(key), expected)
+          const text = pace(totals, now - active.beganAtMs, expected)
           return Output.note(
             `  company ${run.companyId} ${run.resource}: ${Output.count(totals.records)}${of} records so far, ${text}`
           )
         }),
       ended: (outcome) =>
         Effect.suspend(() => {
-          watch.end(keyOf(outcome))
-          toldAt.delete(keyOf(outcome))
+          runs.delete(keyOf(outcome))
           return isQuiet(outcome) ? Effect.void : Output.note(`  company ${outcome.companyId} ${outcomeLine(outcome)}`)
         }),
       note: (text) => Output.note(`  ${text}`)
@@ -116,39 +109,37 @@ const makeLines = (expectations: Expectations) =>
 
 /** A bar for each active run. A run that has ended becomes a line above the bars, so that any terminal is tall enough. */
 const makeBars = Effect.fnUntraced(function* (expectations: Expectations) {
-  const watch = yield* stopwatch
+  const nowMs = yield* MonotonicClock.make
   const drawn = yield* bars("  {name} {bar} {records} records  {text}")
-  const known = new Map<string, SingleBar>()
+  const runs = new Map<string, { readonly beganAtMs: number; readonly bar: SingleBar }>()
   const line = (text: string) => Effect.sync(() => drawn.log(`  ${text}\n`))
   return {
     began: (run) =>
       Effect.sync(() => {
-        watch.start(keyOf(run))
         const name = `company ${run.companyId} ${run.resource}`.padEnd(34)
         const text = run.resumed ? "resumed" : ""
-        const bar = known.get(keyOf(run)) ?? drawn.create(1, 0, { name, records: "0".padStart(9), text })
-        known.set(keyOf(run), bar)
+        const bar = runs.get(keyOf(run))?.bar ?? drawn.create(1, 0, { name, records: "0".padStart(9), text })
+        runs.set(keyOf(run), { beganAtMs: nowMs(), bar })
       }),
     // Without an estimate the bar approaches its end, and reaches it with the last page.
     landed: (run, totals) =>
       Effect.sync(() => {
+        const active = runs.get(keyOf(run))
+        if (active === undefined) return
         const expected = expectations(run)
         const records = expected?.records ?? 0
         const share = records <= 0 ? 1 - 1 / (1 + totals.pages) : Math.min(0.99, totals.records / records)
-        known.get(keyOf(run))?.update(share, {
+        active.bar.update(share, {
           records: Output.count(totals.records).padStart(9),
-          text: pace(totals, watch.elapsedMs(keyOf(run)), expected) || (run.resumed ? "resumed" : "")
+          text: pace(totals, nowMs() - active.beganAtMs, expected) || (run.resumed ? "resumed" : "")
         })
       }),
     ended: (outcome) =>
-      Effect.suspend(() => {
-        const bar = known.get(keyOf(outcome))
-        known.delete(keyOf(outcome))
-        watch.end(keyOf(outcome))
-        const removed = bar === undefined ? Effect.void : Effect.sync(() => drawn.remove(bar))
-        return isQuiet(outcome)
-          ? removed
-          : Effect.andThen(line(`company ${outcome.companyId} ${outcomeLine(outcome)}`), removed)
+      Effect.gen(function* () {
+        const active = runs.get(keyOf(outcome))
+        runs.delete(keyOf(outcome))
+        if (!isQuiet(outcome)) yield* line(`company ${outcome.companyId} ${outcomeLine(outcome)}`)
+        if (active !== undefined) drawn.remove(active.bar)
       }),
     note: line
   } satisfies ProgressShape

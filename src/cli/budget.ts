@@ -31,7 +31,7 @@ const eachCompany = <A>(
     })
   )
 
-const lineOf = (name: string, state: BudgetState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
+const budgetLines = (name: string, state: BudgetState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
   if (state === undefined) return [`${name}: no request has been made yet`]
   const { allowed, configured, heldBy, heldUntil, isProbing, refusals, used } = state
   const limit =
@@ -67,15 +67,12 @@ const release = Command.make(
     const released = yield* eachCompany(flags, (fingerprint) =>
       Effect.map(Statement.run(releaseStatement, [fingerprint]), ([row]) => row?.released === true)
     )
-    if (flags.json) {
-      const companies = released.map(({ name, answer }) => ({ company: name, released: answer }))
-      return yield* Output.print(Output.toJson({ companies }))
-    }
-    for (const { name, answer } of released) {
-      yield* Output.print(
-        answer ? `${name}: released; running processes send again within 5 s` : `${name}: there was no pause`
+    const companies = released.map(({ name, answer }) => ({ company: name, released: answer }))
+    yield* Output.printResult(flags.json, { companies }, () =>
+      companies.map(({ company, released }) =>
+        released ? `${company}: released; running processes send again within 5 s` : `${company}: there was no pause`
       )
-    }
+    )
   })
 ).pipe(
   Command.withDescription("End the pause that a Retry-After requested; every process on the warehouse sends again"),
@@ -96,17 +93,14 @@ export const command = Command.make(
         return { now, state }
       })
     )
-    if (flags.json) {
-      const companies = budgets.map(({ name, answer: { state } }) => {
-        if (state === undefined) return { company: name, budget: null }
-        const { fingerprint: _, ...budget } = state
-        return { company: name, budget }
-      })
-      return yield* Output.print(Output.toJson({ companies }))
-    }
-    for (const { name, answer } of budgets) {
-      for (const line of lineOf(name, answer.state, answer.now)) yield* Output.print(line)
-    }
+    const companies = budgets.map(({ name, answer: { state } }) => {
+      if (state === undefined) return { company: name, budget: null }
+      const { fingerprint: _, ...budget } = state
+      return { company: name, budget }
+    })
+    yield* Output.printResult(flags.json, { companies }, () =>
+      budgets.flatMap(({ name, answer }) => budgetLines(name, answer.state, answer.now))
+    )
   })
 ).pipe(
   withExamples({

@@ -8,7 +8,7 @@ import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { explain, findHistory, listHistories } from "../verify/Explain.ts"
 import type { Explanation, RunSummary, Version } from "../verify/Explanation.ts"
 import { config, configuration, demoWarehouse, json, reported, textFlag, withExamples } from "./Command.ts"
-import { CommandFailed, exitCode } from "./Exit.ts"
+import { CommandFailed, endWith, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
 import * as Warehouse from "./Warehouse.ts"
@@ -27,13 +27,13 @@ const shown = (value: string | null): string =>
 const when = (instant: string | null): string =>
   instant === null ? "" : instant.replace("T", " ").replace(/(?:\.0+|(\.\d*?[1-9])0*)Z$/, "$1Z")
 
-const runTold = (run: RunSummary): string =>
+const describeRun = (run: RunSummary): string =>
   `run ${run.id} (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`}, ${run.status}, began ${when(run.beganAt)})`
 
 const versionLines = (version: Version): ReadonlyArray<string> => {
   const run =
     version.run !== null
-      ? runTold(version.run)
+      ? describeRun(version.run)
       : version.runId === null
         ? "no run"
         : `run ${version.runId}, which is no longer in the ledger`
@@ -51,7 +51,7 @@ const versionLines = (version: Version): ReadonlyArray<string> => {
 /** The explanation for people. */
 export const lines = (explanation: Explanation): ReadonlyArray<string> => {
   const { companyId, resource, id, state, versions, quarantine, rereads, fullScan, checkpoints } = explanation
-  const count = versions.length === 1 ? "1 version" : `${versions.length} versions`
+  const count = Output.plural(versions.length, "version")
   return [
     `${resource} ${id} in company ${companyId}: ${state === "unknown" ? "never landed" : `${state}, ${count}`}`,
     ...versions.flatMap(versionLines),
@@ -71,7 +71,7 @@ export const lines = (explanation: Explanation): ReadonlyArray<string> => {
     ),
     fullScan === null
       ? "  last full scan: none"
-      : `  last full scan: ${runTold(fullScan)}${fullScan.confirmed ? "; it confirmed this version" : "; this version came after it"}`,
+      : `  last full scan: ${describeRun(fullScan)}${fullScan.confirmed ? "; it confirmed this version" : "; this version came after it"}`,
     ...checkpoints.map(
       ({ lane, cursor, scan, updatedAt }) =>
         `  checkpoint${lane === "live" ? "" : ` of the ${lane}`}: ${cursor === null ? "no cursor" : `cursor ${cursor}`}, ` +
@@ -81,16 +81,16 @@ export const lines = (explanation: Explanation): ReadonlyArray<string> => {
 }
 
 /** A company by its number or its configured name; null is every company. */
-const companyOf = Effect.fnUntraced(function* (settings: Configuration, wished: string | undefined) {
-  if (wished === undefined) return null
-  const configured = settings.companies.find(({ name }) => name === wished)
+const companyOf = Effect.fnUntraced(function* (settings: Configuration, given: string | undefined) {
+  if (given === undefined) return null
+  const configured = settings.companies.find(({ name }) => name === given)
   if (configured?.companyId !== undefined && configured.companyId !== null) return configured.companyId
-  if (configured === undefined && /^\d{1,18}$/.test(wished)) return BigInt(wished)
+  if (configured === undefined && /^\d{1,18}$/.test(given)) return BigInt(given)
   if (configured === undefined) {
     const names = settings.companies.map(({ name }) => name)
     return yield* new ConfigurationError({
       problems: [
-        `there is no company "${wished}"; give its number${names.length === 0 ? "" : `, or one of ${names.join(", ")}`}`
+        `there is no company "${given}"; give its number${names.length === 0 ? "" : `, or one of ${names.join(", ")}`}`
       ]
     })
   }
@@ -128,12 +128,10 @@ export const command = Command.make(
             const resource = yield* findHistory(settings.datasets, flags.resource)
             if (resource === null) {
               const names = yield* listHistories(settings.datasets)
-              return yield* new CommandFailed({
-                code: exitCode.usage,
-                message:
-                  `the warehouse has no history of "${flags.resource}"` +
+              return yield* usageError(
+                `the warehouse has no history of "${flags.resource}"` +
                   (names.length === 0 ? "; nothing has been synced yet" : `; it has ${names.join(", ")}`)
-              })
+              )
             }
             return yield* explain(settings.datasets, resource, flags.id, company)
           }),
@@ -141,16 +139,12 @@ export const command = Command.make(
         )
       }).pipe(Effect.scoped)
     )
-    if (flags.json) yield* Output.print(Output.toJson({ explanations }))
-    else {
-      for (const [at, explanation] of explanations.entries()) {
-        if (at > 0) yield* Output.print("")
-        for (const line of lines(explanation)) yield* Output.print(line)
-      }
-    }
+    yield* Output.printResult(flags.json, { explanations }, () =>
+      explanations.flatMap((explanation, at) => [...(at === 0 ? [] : [""]), ...lines(explanation)])
+    )
     if (explanations.length > 0) return
     yield* Output.note(`tributary: the warehouse has no version of ${flags.resource} ${flags.id}`)
-    return yield* new CommandFailed({ code: exitCode.usage, message: "" })
+    yield* endWith(exitCode.usage)
   })
 ).pipe(
   withExamples({

@@ -13,11 +13,11 @@ import * as Statement from "../postgres/Statement.ts"
 import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"
 import type { Certainty } from "../sync/ReadEstimate.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
-import { type Range, rangeOf, since, until } from "./backfill.ts"
 import { company, config, json, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
 import { codeOfFailures, endWith, type ExitCode, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { onTargets } from "./Targets.ts"
+import { type Range, rangeOf, since, until } from "./TimeRange.ts"
 
 /** The rate budget of a token, and its present use. */
 export interface BudgetNow {

@@ -290,7 +290,7 @@ export const exportRefused = Command.make(
       })
     )
     yield* Output.printResult(flags.json, { file: flags.to, ...written }, ({ file, operations, records, resource }) => [
-      `${Output.count(records)} refused ${records === 1 ? "record is" : "records are"} in ${file}`,
+      `${Output.plural(records, "refused record is", "refused records are")} in ${file}`,
       operations.length > 1
         ? `  they are to be ${operations.map((operation) => PushText.participles[operation]).join(" or ")}: a push of a file does only one of these`
         : `  what to do: correct them there, then: npx tributary push ${resource} --from ${file}${operationFlag(operations[0])}`

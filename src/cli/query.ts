@@ -5,10 +5,9 @@ import * as Command from "effect/cli/Command"
 import pg from "pg"
 import * as Reader from "../warehouse/Reader.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { config, configuration, demoWarehouse, json, reported, withExamples } from "./Command.ts"
-import { CommandFailed, exitCode } from "./Exit.ts"
+import { config, demoWarehouse, json, onWarehouse, withExamples } from "./Command.ts"
+import { type CommandFailed, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
-import * as Warehouse from "./Warehouse.ts"
 
 export interface QueryResult {
   readonly columns: ReadonlyArray<{ readonly name: string; readonly oid: number }>
@@ -149,31 +148,16 @@ export const command = Command.make(
   },
   Effect.fn(function* (flags) {
     const answered = flags.json
-      ? readParts(flags.sql, (part) =>
-          Effect.forEach(part.rows, (row) => Output.print(rowJson(part, row)), { discard: true })
-        )
+      ? readParts(flags.sql, (part) => Output.printLines(part.rows.map((row) => rowJson(part, row))))
       : Effect.flatMap(read(flags.sql), (result) =>
-          Effect.andThen(
-            Output.print(toTable(result)),
-            Output.note(`  ${Output.count(result.rows.length)} ${result.rows.length === 1 ? "row" : "rows"}`)
-          )
+          Effect.andThen(Output.print(toTable(result)), Output.note(`  ${Output.plural(result.rows.length, "row")}`))
         )
-    yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        return yield* Warehouse.provide(answered, Warehouse.locationOf(settings, flags.demo)).pipe(
-          Effect.catchTag("DatabaseError", (error): Effect.Effect<never, CommandFailed | DatabaseError> =>
-            error.operation === "query" && !error.isRetryable
-              ? Effect.fail(
-                  new CommandFailed({
-                    code: exitCode.usage,
-                    message: `${error.message}${error.code === undefined ? "" : ` (${error.code})`}`
-                  })
-                )
-              : Effect.fail(error)
-          )
-        )
-      })
+    yield* onWarehouse(flags, () =>
+      Effect.catchTag(answered, "DatabaseError", (error): Effect.Effect<never, CommandFailed | DatabaseError> =>
+        error.operation === "query" && !error.isRetryable
+          ? Effect.fail(usageError(`${error.message}${error.code === undefined ? "" : ` (${error.code})`}`))
+          : Effect.fail(error)
+      )
     )
   })
 ).pipe(

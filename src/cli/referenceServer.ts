@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { reported, withExamples } from "./Command.ts"
-import { CommandFailed, exitCode } from "./Exit.ts"
+import { usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { Source } from "./Source.ts"
 
@@ -28,7 +28,7 @@ export const command = Command.make(
       Effect.gen(function* () {
         const ports = [flags.port, flags.controlPort]
         if (ports.some((one) => one < 0 || one > 65_535)) {
-          return yield* new CommandFailed({ code: exitCode.usage, message: "a port is a number from 0 to 65535" })
+          return yield* usageError("a port is a number from 0 to 65535")
         }
         const source = yield* Source
         const { baseUrl, controlUrl } = yield* source.reference({

@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { config, json, onWarehouse, repeatedFlag, withExamples } from "./Command.ts"
-import { CommandFailed, exitCode } from "./Exit.ts"
+import { endWith, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { dbtCommand } from "./schema/dbt.ts"
 import { printReport } from "./schema/Format.ts"
@@ -47,9 +47,7 @@ const applyCommand = Command.make(
     const options = { fields: flags.field, type: Option.getOrNull(flags.type) }
     const report = yield* onWarehouse(flags, (settings) => apply(settings, options))
     yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, false)
-    if (report.refusedViews.length > 0) {
-      return yield* new CommandFailed({ code: exitCode.incomplete, message: "" })
-    }
+    if (report.refusedViews.length > 0) yield* endWith(exitCode.incomplete)
   })
 ).pipe(
   Command.withDescription(

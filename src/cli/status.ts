@@ -25,8 +25,7 @@ export const command = Command.make(
         pushPause: PushPause.read
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson(report))
-    for (const line of reportLines(report)) yield* Output.print(line)
+    yield* Output.printResult(flags.json, report, reportLines)
   })
 ).pipe(
   withExamples({

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import type { Configuration } from "../configuration/Configuration.ts"
-import type { RunTotals } from "../sync/Outcome.ts"
+import type { Outcome, RunTotals } from "../sync/Outcome.ts"
 import { sync, type SyncCompany, type SyncReport } from "../sync/Sync.ts"
 import type { SyncMode } from "../sync/SyncResource.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
@@ -40,25 +40,18 @@ export const run = Effect.fnUntraced(function* (
 })
 
 /** The totals of a sync in one line. */
-export const summary = (report: SyncReport): string => {
-  const outcomes = report.companies.flatMap((company) => company.outcomes)
-  const sum = (pick: (totals: RunTotals) => number) =>
-    outcomes.reduce((total, outcome) => total + pick(outcome.totals), 0)
-  const failed = outcomes.filter(({ status }) => status === "failed").length
-  const skipped = outcomes.filter(({ status }) => status === "skipped").length
-  const counts: ReadonlyArray<readonly [number, string]> = [
-    [sum((totals) => totals.inserted), "new"],
-    [sum((totals) => totals.updated), "changed"],
-    [sum((totals) => totals.deleted), "deleted"],
-    [sum((totals) => totals.quarantined), "in quarantine"],
-    [failed, "failed"],
-    [skipped, "skipped"]
-  ]
-  const parts = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${Output.count(count)} ${what}`]))
+export const summary = ({ companies, durationMs }: SyncReport): string => {
+  const outcomes = companies.flatMap((company) => company.outcomes)
+  const sum = (total: keyof RunTotals) => outcomes.reduce((result, { totals }) => result + totals[total], 0)
+  const countOf = (wanted: Outcome["status"]) => outcomes.filter(({ status }) => status === wanted).length
+  const changes = SyncProgress.describeChanges(
+    { inserted: sum("inserted"), updated: sum("updated"), deleted: sum("deleted"), quarantined: sum("quarantined") },
+    Output.counted(countOf("failed"), "failed"),
+    Output.counted(countOf("skipped"), "skipped")
+  )
   return (
-    `${outcomes.length} ${outcomes.length === 1 ? "resource" : "resources"} in ${Output.duration(report.durationMs)}: ` +
-    `${parts.length === 0 ? "nothing new" : parts.join(", ")} ` +
-    `(${Output.count(sum((totals) => totals.records))} records read, ${Output.count(sum((totals) => totals.requests))} requests)`
+    `${Output.plural(outcomes.length, "resource")} in ${Output.duration(durationMs)}: ${changes} ` +
+    `(${Output.count(sum("records"))} records read, ${Output.count(sum("requests"))} requests)`
   )
 }
 

@@ -106,15 +106,14 @@ const line = (company: string, report: ResourceReport): string => {
 }
 
 const resultText = (report: ResourceReport): string => {
-  const counts: ReadonlyArray<readonly [number, string]> = [
-    [report.missing, "missing"],
-    [report.surplus, "surplus"],
-    [report.different, "different"],
-    [report.unreadable, "unreadable"]
-  ]
-  const parts = counts.flatMap(([count, what]) => (count === 0 ? [] : [`${Output.count(count)} ${what}`]))
+  const differences = Output.list([
+    Output.counted(report.missing, "missing"),
+    Output.counted(report.surplus, "surplus"),
+    Output.counted(report.different, "different"),
+    Output.counted(report.unreadable, "unreadable")
+  ])
   const waiting = report.notYetSynced === 0 ? "" : ` (${Output.count(report.notYetSynced)} of them not yet synced)`
-  return parts.length === 0 ? "equal" : `${parts.join(", ")}${waiting}`
+  return differences === "" ? "equal" : `${differences}${waiting}`
 }
 
 /** Verifies the targets; the warehouse is provided. */
@@ -260,17 +259,17 @@ const summary = (report: VerifyReport): string => {
   if (report.equal) {
     return `Equal: ${Output.count(records)} records of ${resources.length} resources, every value, both ways (${requests}).${sampled}`
   }
-  const parts = [
-    ...(differing - waiting > 0 ? [`${Output.count(differing - waiting)} records differ`] : []),
-    ...(waiting > 0 ? [`${Output.count(waiting)} are not yet synced`] : []),
-    ...(failed > 0 ? [`${failed} resources could not be compared`] : []),
-    ...(report.companies.some(({ failure }) => failure !== null) ? ["a company could not be reached"] : [])
-  ]
+  const reasons = Output.list([
+    Output.counted(differing - waiting, "records differ"),
+    Output.counted(waiting, "are not yet synced"),
+    Output.counted(failed, "resources could not be compared"),
+    report.companies.some(({ failure }) => failure !== null) ? "a company could not be reached" : ""
+  ])
   const hint =
     differing - waiting > 0 && resources.every(({ repair }) => repair === null)
       ? " To read those records again: npx tributary verify --repair"
       : ""
-  return `Not equal: ${parts.join(", ")} (${Output.count(records)} records compared, ${requests}).${sampled}${hint}`
+  return `Not equal: ${reasons} (${Output.count(records)} records compared, ${requests}).${sampled}${hint}`
 }
 
 export const command = Command.make(

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { rangeOf, Time } from "../../src/cli/backfill.ts"
+import { rangeOf, Time } from "../../src/cli/TimeRange.ts"
 import { pace } from "../../src/cli/SyncProgress.ts"
 import { makeWorld } from "../support/world.ts"
 

@@ -3,15 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Output from "../Output.ts"
 import type { SchemaReport } from "./SchemaChanges.ts"
 
-export const plural = (count: number, one: string): string => `${Output.count(count)} ${one}${count === 1 ? "" : "s"}`
-
 const isComment = (statement: string): boolean => statement.startsWith("comment on ")
 
 const statementLines = (statements: SchemaReport["statements"]): ReadonlyArray<string> => {
   const comments = statements.filter(isComment).length
   return [
     ...statements.filter((statement) => !isComment(statement)).map((statement) => `${statement};`),
-    ...(comments === 0 ? [] : [`-- and ${plural(comments, "comment")} on tables and columns`])
+    ...(comments === 0 ? [] : [`-- and ${Output.plural(comments, "comment")} on tables and columns`])
   ]
 }
 
@@ -65,7 +63,7 @@ export const printReport = Effect.fnUntraced(function* (report: SchemaReport, is
     return yield* Output.print(
       statements.length === 0
         ? "The warehouse is up to date."
-        : `\n${plural(statements.length, "statement")} to run: npx tributary schema apply`
+        : `\n${Output.plural(statements.length, "statement")} to run: npx tributary schema apply`
     )
   }
   yield* printAll(
@@ -74,6 +72,6 @@ export const printReport = Effect.fnUntraced(function* (report: SchemaReport, is
   yield* Output.print(
     statements.length === 0
       ? "The warehouse was up to date; nothing was changed."
-      : `${plural(statements.length, "statement")} ran.`
+      : `${Output.plural(statements.length, "statement")} ran.`
   )
 })

@@ -8,11 +8,10 @@ import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Dbt from "../../warehouse/Dbt.ts"
 import { config, configuration, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
-import { CommandFailed, exitCode } from "../Exit.ts"
+import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import * as Warehouse from "../Warehouse.ts"
-import { plural } from "./Format.ts"
 import { modelDatasets, syncedResources, warehouseResources } from "./SchemaChanges.ts"
 
 /** dbt sources, each with the text of its file. Inferred columns need the warehouse. */
@@ -64,14 +63,11 @@ export const dbtCommand = Command.make(
           for (const { name, text } of written.files) writeFileSync(join(folder, name), text)
         },
         catch: (cause) =>
-          new CommandFailed({
-            code: exitCode.usage,
-            message: `${folder} cannot be written (${cause instanceof Error ? cause.message : String(cause)})`
-          })
+          usageError(`${folder} cannot be written (${cause instanceof Error ? cause.message : String(cause)})`)
       })
     )
     for (const { name, tables } of written.files) {
-      yield* Output.print(`${join(folder, name)}: ${plural(tables, "table")} with columns and tests`)
+      yield* Output.print(`${join(folder, name)}: ${Output.plural(tables, "table")} with columns and tests`)
     }
   })
 ).pipe(

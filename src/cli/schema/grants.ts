@@ -40,8 +40,7 @@ export const grantsCommand = Command.make(
         )
       })
     )
-    if (flags.json) return yield* Output.print(Output.toJson({ statements }))
-    for (const statement of statements) yield* Output.print(`${statement};`)
+    yield* Output.printResult(flags.json, { statements }, () => statements.map((statement) => `${statement};`))
   })
 ).pipe(
   Command.withDescription(

@@ -6,10 +6,10 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as InboxStore from "../../inbox/InboxStore.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
-import { Time } from "../backfill.ts"
 import { repeatedFlag, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
+import { startOf, timeFlag } from "../TimeRange.ts"
 import {
   commonFlags,
   companiesFor,
@@ -75,12 +75,7 @@ const replayCommand = Command.make(
     ignored: switchFlag("ignored", "Events about resources that are not synced"),
     event: repeatedFlag("event", "ID", "Only this event, in any state but pending (may be repeated)"),
     resource: textFlag("resource", "NAME", "Only events about this resource"),
-    since: Flag.String("since").pipe(
-      Flag.withDescription("Only events accepted at this time or later: a day, or RFC 3339 in UTC"),
-      Flag.withMetavar("T"),
-      Flag.withSchema(Time),
-      Flag.optional
-    ),
+    since: timeFlag("since", "Only events accepted at this time or later: a day, or RFC 3339 in UTC"),
     ...commonFlags
   },
   Effect.fn(function* (flags) {
@@ -90,11 +85,10 @@ const replayCommand = Command.make(
         : flags.event.length > 0
           ? ["dead_letter", "skipped", "done"]
           : ["dead_letter"]
-    const since = Option.getOrUndefined(flags.since)
     const filter = {
       ...(flags.event.length === 0 ? {} : { eventIds: flags.event }),
       ...(Option.isSome(flags.resource) ? { resource: flags.resource.value } : {}),
-      ...(since === undefined ? {} : { since: since.length === 10 ? `${since}T00:00:00Z` : since })
+      ...(Option.isSome(flags.since) ? { since: startOf(flags.since.value) } : {})
     }
     const results = yield* reported(
       forEachInbox(flags, (company) =>
@@ -105,7 +99,7 @@ const replayCommand = Command.make(
       )
     )
     yield* printResults(flags, results, ({ events }, _, name) => [
-      `company ${name}: ${Output.count(events)} ${events === 1 ? "event is" : "events are"} pending again` +
+      `company ${name}: ${Output.plural(events, "event is", "events are")} pending again` +
         (events === 0 ? "" : "; tributary serve processes them")
     ])
   })
