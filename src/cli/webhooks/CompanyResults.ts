@@ -7,7 +7,7 @@ import type { SourceError } from "../../connector/SourceError.ts"
 import { hookUrl } from "../../serve/Serve.ts"
 import * as SigningSecrets from "../../subscriptions/SigningSecrets.ts"
 import type * as Subscriptions from "../../subscriptions/Subscriptions.ts"
-import { company, config, configuration, json } from "../Command.ts"
+import { company, config, configuration, json, reported } from "../Command.ts"
 import { endWith, type ExitCode, exitCode, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import * as ServeLayers from "../ServeLayers.ts"
@@ -49,7 +49,7 @@ interface Failure {
   readonly code: ExitCode
 }
 
-export type CompanyResult<A> =
+type CompanyResult<A> =
   | { readonly company: string; readonly answer: A; readonly commandLine: CommandLine }
   | { readonly company: string; readonly failure: Failure }
 
@@ -80,18 +80,14 @@ const failureOf = (error: Subscriptions.SubscriptionError | SourceError): Failur
 export const companiesFor = (subscription: Option.Option<string>) =>
   Option.isSome(subscription) ? "one" : "any number"
 
-/** The names of the chosen companies. A mistake in the configuration fails before anything starts. */
-const namesOf = (settings: Configuration, { company }: CommonFlags) =>
-  Effect.map(Targets.check(settings, { companies: company }), (targets) => targets.map(({ name }) => name))
-
 /** Runs an operation at the source for each chosen company, one after the other. */
-export const forEachCompany = Effect.fnUntraced(function* <A>(
+const runForEach = Effect.fnUntraced(function* <A>(
   flags: CommonFlags,
   allowed: "any number" | "one",
   operation: (target: Target) => Effect.Effect<A, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>
 ) {
   const settings = yield* configuration(flags.config)
-  const names = yield* namesOf(settings, flags)
+  const names = (yield* Targets.check(settings, { companies: flags.company })).map(({ name }) => name)
   if (allowed === "one" && names.length > 1) {
     return yield* usageError(`choose one company with --company: ${names.join(", ")}`)
   }
@@ -105,16 +101,15 @@ export const forEachCompany = Effect.fnUntraced(function* <A>(
         url: hookUrl(settings.webhooks.publicUrl, name),
         events: ServeLayers.eventsOf(company, settings, reader)
       }
+      const failed = (error: Parameters<typeof failureOf>[0]) =>
+        Effect.succeed<CompanyResult<A>>({ company: name, failure: failureOf(error) })
       return operation({ company: { name, connector }, wanted }).pipe(
         Effect.map((answer): CompanyResult<A> => ({
           company: name,
           answer,
           commandLine: commandLineFor(settings, name)
         })),
-        Effect.catchTags({
-          SubscriptionError: (error) => Effect.succeed<CompanyResult<A>>({ company: name, failure: failureOf(error) }),
-          SourceError: (error) => Effect.succeed<CompanyResult<A>>({ company: name, failure: failureOf(error) })
-        })
+        Effect.catchTags({ SubscriptionError: failed, SourceError: failed })
       )
     })
   }).pipe(
@@ -124,49 +119,33 @@ export const forEachCompany = Effect.fnUntraced(function* <A>(
   )
 })
 
-/** Runs an operation in the warehouse for each chosen company; nothing is sent to the source. */
-export const forEachInbox = Effect.fnUntraced(function* <A, E, R>(
+/**
+ * Runs an operation for each chosen company, prints the results, and ends with the highest of their exit codes. One
+ * company that fails does not stop the others.
+ */
+export const forEachCompany = Effect.fnUntraced(function* <A>(
   flags: CommonFlags,
-  operation: (company: string) => Effect.Effect<A, E, R>
-) {
-  const settings = yield* configuration(flags.config)
-  const names = yield* namesOf(settings, flags)
-  const results = Effect.forEach(names, (name) =>
-    Effect.map(operation(name), (answer): CompanyResult<A> => ({
-      company: name,
-      answer,
-      commandLine: commandLineFor(settings, name)
-    }))
-  )
-  return yield* Warehouse.provide(results, settings)
-})
-
-const printJson = <A>(results: ReadonlyArray<CompanyResult<A>>) =>
-  Output.print(
-    Output.toJson({
-      companies: results.map((one) =>
-        "answer" in one
-          ? { company: one.company, ...one.answer }
-          : { company: one.company, failure: { message: one.failure.message, remedy: one.failure.remedy } }
-      )
-    })
-  )
-
-/** Prints the result of each company, and ends with the highest of their exit codes. */
-export const printResults = Effect.fnUntraced(function* <A>(
-  flags: CommonFlags,
-  results: ReadonlyArray<CompanyResult<A>>,
+  allowed: "any number" | "one",
+  operation: (target: Target) => Effect.Effect<A, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>,
   lines: (answer: A, commandLine: CommandLine, company: string) => ReadonlyArray<string>,
   codeOf: (answer: A) => ExitCode = () => exitCode.ok
 ) {
-  if (flags.json) yield* printJson(results)
+  const results = yield* reported(runForEach(flags, allowed, operation))
+  if (flags.json) {
+    const companies = results.map((one) =>
+      "answer" in one
+        ? { company: one.company, ...one.answer }
+        : { company: one.company, failure: { message: one.failure.message, remedy: one.failure.remedy } }
+    )
+    yield* Output.print(Output.toJson({ companies }))
+  }
   for (const result of results) {
     if ("failure" in result) {
       yield* Output.note(`tributary: ${result.failure.message}`)
       yield* Output.note(`  what to do: ${result.failure.remedy}`)
     } else if (!flags.json) {
       if (results.length > 1) yield* Output.print(`company ${result.company}`)
-      for (const line of lines(result.answer, result.commandLine, result.company)) yield* Output.print(line)
+      yield* Output.printLines(lines(result.answer, result.commandLine, result.company))
     }
   }
   const codes = results.map((one) => ("answer" in one ? codeOf(one.answer) : one.failure.code))

@@ -10,14 +10,7 @@ import { repeatedFlag, reported, switchFlag, textFlag, withExamples } from "../C
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { startOf, timeFlag } from "../TimeRange.ts"
-import {
-  commonFlags,
-  companiesFor,
-  forEachCompany,
-  forEachInbox,
-  printResults,
-  subscriptionArgument
-} from "./CompanyResults.ts"
+import { commonFlags, companiesFor, forEachCompany, subscriptionArgument } from "./CompanyResults.ts"
 import { logLines } from "./Format.ts"
 
 const deliveriesCommand = Command.make(
@@ -36,29 +29,26 @@ const deliveriesCommand = Command.make(
     ...commonFlags
   },
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      Effect.gen(function* () {
-        if (flags.delivered && (flags.failed || flags.abandoned)) {
-          return yield* usageError("--delivered excludes --failed and --abandoned")
-        }
-        return yield* forEachCompany(flags, companiesFor(flags.subscription), ({ company, wanted }) =>
-          Subscriptions.deliveries(company, wanted, Option.getOrNull(flags.subscription), {
-            ...(flags.delivered ? { delivered: true } : flags.failed ? { delivered: false } : {}),
-            ...(flags.abandoned ? { abandoned: true } : {}),
-            ...(Option.isSome(flags.type) ? { eventType: flags.type.value } : {}),
-            limit: flags.limit
-          })
-        )
-      })
-    )
-    for (const result of results) {
-      if ("answer" in result && !result.answer.isWhole) {
-        yield* Output.note(
-          `tributary: company ${result.company}: the log is longer than the part that was read; narrow it with --type NAME`
-        )
-      }
+    if (flags.delivered && (flags.failed || flags.abandoned)) {
+      return yield* reported(usageError("--delivered excludes --failed and --abandoned"))
     }
-    yield* printResults(flags, results, ({ attempts }) => logLines(attempts))
+    const filter = {
+      ...(flags.delivered ? { delivered: true } : flags.failed ? { delivered: false } : {}),
+      ...(flags.abandoned ? { abandoned: true } : {}),
+      ...(Option.isSome(flags.type) ? { eventType: flags.type.value } : {}),
+      limit: flags.limit
+    }
+    const remark = "the log is longer than the part that was read; narrow it with --type NAME"
+    yield* forEachCompany(
+      flags,
+      companiesFor(flags.subscription),
+      ({ company, wanted }) =>
+        Effect.tap(
+          Subscriptions.deliveries(company, wanted, Option.getOrNull(flags.subscription), filter),
+          ({ isWhole }) => (isWhole ? Effect.void : Output.note(`tributary: company ${company.name}: ${remark}`))
+        ),
+      ({ attempts }) => logLines(attempts)
+    )
   })
 ).pipe(
   Command.withDescription("Show the source's log of deliveries, newest first: the last attempt of each event"),
@@ -90,18 +80,19 @@ const replayCommand = Command.make(
       ...(Option.isSome(flags.resource) ? { resource: flags.resource.value } : {}),
       ...(Option.isSome(flags.since) ? { since: startOf(flags.since.value) } : {})
     }
-    const results = yield* reported(
-      forEachInbox(flags, (company) =>
+    yield* forEachCompany(
+      flags,
+      "any number",
+      ({ company }) =>
         Effect.map(
-          Effect.forEach(states, (state) => InboxStore.replay(company, { ...filter, state })),
+          Effect.forEach(states, (state) => InboxStore.replay(company.name, { ...filter, state })),
           (counts) => ({ events: counts.reduce((sum, count) => sum + count, 0) })
-        )
-      )
+        ),
+      ({ events }, _, name) => [
+        `company ${name}: ${Output.plural(events, "event is", "events are")} pending again` +
+          (events === 0 ? "" : "; tributary serve processes them")
+      ]
     )
-    yield* printResults(flags, results, ({ events }, _, name) => [
-      `company ${name}: ${Output.plural(events, "event is", "events are")} pending again` +
-        (events === 0 ? "" : "; tributary serve processes them")
-    ])
   })
 ).pipe(
   Command.withDescription("Process dead letters or ignored events again"),

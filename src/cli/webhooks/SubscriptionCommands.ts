@@ -15,7 +15,6 @@ import {
   commonFlags,
   companiesFor,
   forEachCompany,
-  printResults,
   subscriptionArgument,
   type Target
 } from "./CompanyResults.ts"
@@ -29,14 +28,15 @@ const ensureCommand = Command.make(
   "ensure",
   commonFlags,
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      forEachCompany(flags, "any number", ({ company, wanted }) => Subscriptions.ensure(company, wanted))
+    yield* forEachCompany(
+      flags,
+      "any number",
+      ({ company, wanted }) =>
+        Effect.tap(Subscriptions.ensure(company, wanted), ({ warnings }) =>
+          Effect.forEach(warnings, (text) => Output.note(`tributary: company ${company.name}: ${shown(text)}`))
+        ),
+      ensureLines
     )
-    for (const result of results) {
-      const warnings = "answer" in result ? result.answer.warnings : []
-      for (const text of warnings) yield* Output.note(`tributary: company ${result.company}: ${shown(text)}`)
-    }
-    yield* printResults(flags, results, (answer) => ensureLines(answer))
   })
 ).pipe(
   Command.withDescription("Create or repair the configured subscription of each company: active, with a stored secret"),
@@ -59,20 +59,21 @@ const createCommand = Command.make(
     ...commonFlags
   },
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      forEachCompany(flags, "one", ({ company, wanted }) =>
+    yield* forEachCompany(
+      flags,
+      "one",
+      ({ company, wanted }) =>
         Subscriptions.create(company, wanted, {
           url: Option.getOrElse(flags.url, () => wanted.url),
           events: flags.event.length === 0 ? wanted.events : [...new Set(flags.event)],
           description: Option.getOrElse(flags.description, () => Subscriptions.descriptionOf(company.name))
-        })
-      )
+        }),
+      ({ subscription, refused, ours }, commandLine) => [
+        subscriptionLine(subscription),
+        ...(refused.length === 0 ? [] : [`  The source does not know ${refused.map(shown).join(", ")}: left out.`]),
+        ...secretLines(subscription, ours, commandLine)
+      ]
     )
-    yield* printResults(flags, results, ({ subscription, refused, ours }, commandLine) => [
-      subscriptionLine(subscription),
-      ...(refused.length === 0 ? [] : [`  The source does not know ${refused.map(shown).join(", ")}: left out.`]),
-      ...secretLines(subscription, ours, commandLine)
-    ])
   })
 ).pipe(
   Command.withDescription("Create a subscription of your own; ensure creates the one that delivers to tributary serve"),
@@ -85,12 +86,12 @@ const listCommand = Command.make(
   "list",
   commonFlags,
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      forEachCompany(flags, "any number", ({ company, wanted }) =>
-        Effect.map(Subscriptions.list(company, wanted), (subscriptions) => ({ subscriptions }))
-      )
+    yield* forEachCompany(
+      flags,
+      "any number",
+      ({ company, wanted }) => Effect.map(Subscriptions.list(company, wanted), (subscriptions) => ({ subscriptions })),
+      ({ subscriptions }, commandLine) => listLines(subscriptions, commandLine)
     )
-    yield* printResults(flags, results, ({ subscriptions }, commandLine) => listLines(subscriptions, commandLine))
   })
 ).pipe(
   Command.withDescription("Show the subscriptions at the source, and whether their deliveries can be accepted"),
@@ -103,14 +104,10 @@ const testCommand = Command.make(
   "test",
   { subscription: subscriptionArgument, ...commonFlags },
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      forEachCompany(flags, companiesFor(flags.subscription), ({ company, wanted }) =>
-        Subscriptions.test(company, wanted, Option.getOrNull(flags.subscription))
-      )
-    )
-    yield* printResults(
+    yield* forEachCompany(
       flags,
-      results,
+      companiesFor(flags.subscription),
+      ({ company, wanted }) => Subscriptions.test(company, wanted, Option.getOrNull(flags.subscription)),
       ({ subscription, result }) => testLines(subscription, result),
       ({ result }) => (result.delivered ? exitCode.ok : exitCode.incomplete)
     )
@@ -148,19 +145,16 @@ const rotateCommand = Command.make(
     ...commonFlags
   },
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      Effect.gen(function* () {
-        const secret = Option.isSome(flags.secretEnv) ? yield* secretOf(flags.secretEnv.value) : null
-        const allowed = secret === null ? companiesFor(flags.subscription) : "one"
-        return yield* forEachCompany(flags, allowed, ({ company, wanted }) =>
-          Subscriptions.rotate(company, wanted, Option.getOrNull(flags.subscription), secret)
-        )
-      })
+    const secret = Option.isSome(flags.secretEnv) ? yield* reported(secretOf(flags.secretEnv.value)) : null
+    yield* forEachCompany(
+      flags,
+      secret === null ? companiesFor(flags.subscription) : "one",
+      ({ company, wanted }) => Subscriptions.rotate(company, wanted, Option.getOrNull(flags.subscription), secret),
+      ({ subscription, acceptedHours }) => [
+        `subscription ${shown(subscription.id)} has a new signing secret` +
+          (acceptedHours === null ? "" : `; the previous one stays valid for ${acceptedHours} hours`)
+      ]
     )
-    yield* printResults(flags, results, ({ subscription, acceptedHours }) => [
-      `subscription ${shown(subscription.id)} has a new signing secret` +
-        (acceptedHours === null ? "" : `; the previous one stays valid for ${acceptedHours} hours`)
-    ])
   })
 ).pipe(
   Command.withDescription("Replace the signing secret of a subscription; no delivery is refused meanwhile"),
@@ -184,12 +178,13 @@ const changeCommand = (
     name,
     { subscription: subscriptionArgument, ...commonFlags },
     Effect.fn(function* (flags) {
-      const results = yield* reported(
-        forEachCompany(flags, companiesFor(flags.subscription), (target) =>
-          Effect.map(change(target, Option.getOrNull(flags.subscription)), (subscription) => ({ subscription }))
-        )
+      yield* forEachCompany(
+        flags,
+        companiesFor(flags.subscription),
+        (target) =>
+          Effect.map(change(target, Option.getOrNull(flags.subscription)), (subscription) => ({ subscription })),
+        ({ subscription }, commandLine) => [describe(subscription, commandLine)]
       )
-      yield* printResults(flags, results, ({ subscription }, commandLine) => [describe(subscription, commandLine)])
     })
   ).pipe(
     Command.withDescription(description),
@@ -220,16 +215,17 @@ const deleteCommand = Command.make(
     ...commonFlags
   },
   Effect.fn(function* (flags) {
-    const results = yield* reported(
-      forEachCompany(flags, "one", ({ company, wanted }) =>
-        Effect.map(Subscriptions.remove(company, wanted, flags.subscription), (subscription) => ({ subscription }))
-      )
+    yield* forEachCompany(
+      flags,
+      "one",
+      ({ company, wanted }) =>
+        Effect.map(Subscriptions.remove(company, wanted, flags.subscription), (subscription) => ({ subscription })),
+      ({ subscription: { id, cancelled } }) => [
+        cancelled
+          ? `subscription ${shown(id)} and its secret are deleted`
+          : `subscription ${shown(id)} is paused: this source cannot delete subscriptions`
+      ]
     )
-    yield* printResults(flags, results, ({ subscription: { id, cancelled } }) => [
-      cancelled
-        ? `subscription ${shown(id)} and its secret are deleted`
-        : `subscription ${shown(id)} is paused: this source cannot delete subscriptions`
-    ])
   })
 ).pipe(
   Command.withDescription("Delete a subscription and its secret"),
