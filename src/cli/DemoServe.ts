@@ -15,15 +15,12 @@ import type { ListenError } from "../http/Server.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
-import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Serve from "../serve/Serve.ts"
-import * as Subscriptions from "../subscriptions/Subscriptions.ts"
-import { failed } from "./DemoWebhook.ts"
+import { failed, subscribe } from "./DemoWebhook.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as ServeLayers from "./ServeLayers.ts"
 import type { Demo, Reference, ReferenceFailed } from "../connector/Demo.ts"
-import { Source } from "./Source.ts"
-import { Version } from "./Version.ts"
+import type { Source } from "./Source.ts"
 
 export interface LivingDemo {
   readonly demo: Demo
@@ -51,31 +48,16 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
     freshnessOf: () => Duration.times(interval, 2),
     scheduleOf: () => ({ timing: { kind: "every", interval }, missed: "once", jitterMax: null })
   }
-  const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
-  const page = yield* Dashboard.start({
-    ...living.page,
-    datasets: settings.datasets,
-    version: yield* Version
-  }).pipe(Effect.mapError(notListening))
+  const page = yield* ServeLayers.startDashboard(living.page, settings.datasets).pipe(Effect.mapError(notListening))
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const options = yield* ServeLayers.service(settings, [], here, yield* ServeLayers.backgroundServices(settings, page))
   // The subscriptions are created below, and no other process changes them.
   const service = yield* Serve.start({ ...options, checkInterval: null }).pipe(Effect.mapError(notListening))
   yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))
 
-  const reader = yield* (yield* Source).deliveries
   for (const company of settings.companies) {
     const { connector } = companies.find(({ name }) => name === company.name)!
-    yield* Subscriptions.ensure(
-      { name: company.name, connector },
-      {
-        url: `https://localhost:${service.port}/hooks/${company.name}`,
-        events: ServeLayers.eventsOf(company, settings, reader)
-      }
-    ).pipe(
-      Effect.provide(SigningSecrets.layer([ServeLayers.secretsOf(company)])),
-      Effect.mapError(({ message }) => failed(message))
-    )
+    yield* subscribe(settings, company, connector, service.port)
   }
   yield* Effect.forkScoped(life(living))
   return page.link ?? page.url

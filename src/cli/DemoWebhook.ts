@@ -122,12 +122,26 @@ const settled = (eventId: string) =>
     Effect.map((rows) => rows[0]!.ms)
   )
 
+/** Subscribes a company of the demo to deliveries at this port. */
+export const subscribe = Effect.fnUntraced(function* (
+  settings: Configuration,
+  company: CompanyConfiguration,
+  connector: ConnectorShape,
+  port: number
+) {
+  const events = ServeLayers.eventsOf(company, settings, yield* (yield* Source).deliveries)
+  const url = `https://localhost:${port}/hooks/${company.name}`
+  return yield* Subscriptions.ensure({ name: company.name, connector }, { url, events }).pipe(
+    Effect.provide(SigningSecrets.layer([ServeLayers.secretsOf(company)])),
+    Effect.mapError(({ message }) => failed(message))
+  )
+})
+
 /** Subscribes, changes a record, delivers the event, and waits for the row. Returns the port of the service, too. */
 export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (story: WebhookStory) {
   const { company, connector, demo, reference, say, settings } = story
   const { certificate } = story
   yield* demo.trust(reference, certificate.pem)
-  const { deliveries } = yield* Source
   const webhooks = { ...settings.webhooks, host: "127.0.0.1", port: 0, tls: certificate.files }
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const service = yield* Serve.start({
@@ -136,12 +150,7 @@ export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (s
   }).pipe(Effect.mapError(({ message }) => failed(message)))
   yield* Effect.raceFirst(service.ready, service.ended)
 
-  const url = `https://localhost:${service.port}/hooks/${company.name}`
-  const events = ServeLayers.eventsOf(company, settings, yield* deliveries)
-  const { subscription } = yield* Subscriptions.ensure({ name: company.name, connector }, { url, events }).pipe(
-    Effect.provide(SigningSecrets.layer([ServeLayers.secretsOf(company)])),
-    Effect.mapError(({ message }) => failed(message))
-  )
+  const { subscription } = yield* subscribe(settings, company, connector, service.port)
   yield* say(`   subscribed to ${subscription.events.join(", ")}`)
   yield* say(`   at ${subscription.url}`)
 

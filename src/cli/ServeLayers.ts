@@ -8,12 +8,13 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
-import { type Table, tableOf } from "../warehouse/Table.ts"
+import { type Datasets, type Table, tableOf } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
@@ -28,6 +29,7 @@ import { type BackgroundService, hookUrl, type ServiceOptions } from "../serve/S
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { Source } from "./Source.ts"
 import * as Targets from "./Targets.ts"
+import { Version } from "./Version.ts"
 import type { WarehouseError } from "./Warehouse.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
@@ -85,6 +87,12 @@ export const companies = Effect.fnUntraced(function* (settings: Configuration, n
 /** Whether a retry may help: the warehouse is unreachable. */
 const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
   error._tag === "DatabaseError" && error.isRetryable
+
+/** Starts the dashboard. Its modules are loaded only here. */
+export const startDashboard = Effect.fnUntraced(function* (at: DashboardConfiguration, datasets: Datasets) {
+  const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
+  return yield* Dashboard.start({ ...at, datasets, version: yield* Version })
+})
 
 type Service = ServiceOptions<ConfigurationError | WarehouseError>
 

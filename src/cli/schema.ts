@@ -16,8 +16,7 @@ const planCommand = Command.make(
   { config, json },
   Effect.fn(function* (flags) {
     const report = yield* onWarehouse(flags, plan)
-    if (flags.json) return yield* Output.print(Output.toJson(report))
-    yield* printReport(report, true)
+    yield* flags.json ? Output.print(Output.toJson(report)) : printReport(report, true)
   })
 ).pipe(
   Command.withDescription("Show the SQL that brings the warehouse's tables up to date; changes nothing"),

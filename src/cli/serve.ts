@@ -10,9 +10,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Command from "effect/cli/Command"
 import type { Resource } from "../catalogue/Resource.ts"
-import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import * as Configuration from "../configuration/Configuration.ts"
-import type { Datasets } from "../warehouse/Table.ts"
 import * as ProcessMetrics from "../status/ProcessMetrics.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as Serve from "../serve/Serve.ts"
@@ -63,12 +61,6 @@ const frontLines = ({ webhooks }: Configuration.Configuration, url: string): Rea
   return tls === null ? [`a TLS proxy must forward ${publicUrl}/hooks/ to ${url}/hooks/ with unchanged bodies`] : []
 }
 
-/** Starts the dashboard. Its modules are loaded only here. */
-const pageAt = Effect.fnUntraced(function* (at: DashboardConfiguration, datasets: Datasets, version: string) {
-  const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
-  return yield* Dashboard.start({ ...at, datasets, version })
-})
-
 export const command = Command.make(
   "serve",
   {
@@ -104,14 +96,14 @@ export const command = Command.make(
       const names = targets.map(({ name }) => name)
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
-      const version = yield* Version
       const { service, page } = yield* Effect.gen(function* () {
         // The dashboard starts before the service and stops after it, and reports meanwhile that the warehouse is
         // unreachable.
-        const page = settings.dashboard === null ? null : yield* pageAt(settings.dashboard, settings.datasets, version)
+        const page =
+          settings.dashboard === null ? null : yield* ServeLayers.startDashboard(settings.dashboard, settings.datasets)
         const besides = yield* ServeLayers.backgroundServices(settings, page)
         const options = yield* ServeLayers.service(settings, names, warehouse, besides)
-        const always = yield* ProcessMetrics.make(version)
+        const always = yield* ProcessMetrics.make(yield* Version)
         return { service: yield* Serve.start({ ...options, always }), page }
       }).pipe(
         Effect.catchTag("ListenError", (error) =>

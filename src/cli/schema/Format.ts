@@ -52,26 +52,24 @@ const viewNotes = ({ skippedViews, refusedViews }: SchemaReport): ReadonlyArray<
   ])
 ]
 
-const printAll = Effect.forEach((line: string) => Output.print(line), { discard: true })
+const summaryLine = (statements: SchemaReport["statements"], isPlan: boolean): string => {
+  const text = Output.plural(statements.length, "statement")
+  if (isPlan) {
+    return statements.length === 0 ? "The warehouse is up to date." : `\n${text} to run: npx tributary schema apply`
+  }
+  return statements.length === 0 ? "The warehouse was up to date; nothing was changed." : `${text} ran.`
+}
 
 export const printReport = Effect.fnUntraced(function* (report: SchemaReport, isPlan: boolean) {
   const { statements, unknownFields, names, adopted } = report
-  if (isPlan) yield* printAll(statementLines(statements))
-  yield* printAll([...fieldLines(unknownFields, isPlan), ...nameLines(names)])
-  yield* Effect.forEach(viewNotes(report), (line) => Output.note(line), { discard: true })
-  if (isPlan) {
-    return yield* Output.print(
-      statements.length === 0
-        ? "The warehouse is up to date."
-        : `\n${Output.plural(statements.length, "statement")} to run: npx tributary schema apply`
-    )
-  }
-  yield* printAll(
-    adopted.map(({ resource, field, column, type }) => `  ${resource}.${field} has the column ${column} (${type}) now`)
+  yield* Output.printLines([
+    ...(isPlan ? statementLines(statements) : []),
+    ...fieldLines(unknownFields, isPlan),
+    ...nameLines(names)
+  ])
+  for (const line of viewNotes(report)) yield* Output.note(line)
+  const adoptedLines = adopted.map(
+    ({ resource, field, column, type }) => `  ${resource}.${field} has the column ${column} (${type}) now`
   )
-  yield* Output.print(
-    statements.length === 0
-      ? "The warehouse was up to date; nothing was changed."
-      : `${Output.plural(statements.length, "statement")} ran.`
-  )
+  yield* Output.printLines([...(isPlan ? [] : adoptedLines), summaryLine(statements, isPlan)])
 })

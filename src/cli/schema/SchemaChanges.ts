@@ -54,8 +54,6 @@ export interface PromoteOptions {
   readonly type: InferredType | null
 }
 
-const everyField: PromoteOptions = { fields: [], type: null }
-
 export const modelDatasets = (settings: Configuration): ModelDatasets => ({
   current: settings.datasets.current,
   models: modelsDatasetDefault
@@ -161,43 +159,48 @@ const reportOf = Effect.fnUntraced(function* (
   } satisfies SchemaReport
 })
 
+/** Plans the changes, or makes them. `adopting` are the fields that become columns. */
+const change = Effect.fnUntraced(function* (
+  settings: Configuration,
+  resources: ReadonlyArray<Resource>,
+  adopting: ReadonlyArray<ColumnPromotion.Candidate>,
+  isPlan: boolean
+) {
+  const tables = resources.map((one) => tableOf(one, settings.datasets))
+  const statements = [...(yield* isPlan ? TablePlan.planFor(tables) : TablePlan.apply(tables))]
+  const adopted: Array<ColumnPromotion.Promotion> = []
+  const promote = isPlan ? ColumnPromotion.planFor : ColumnPromotion.promote
+  for (const resource of resources) {
+    const changes = yield* promote(resource, promotionsOf(adopting, resource), settings.datasets)
+    adopted.push(...changes.promotions)
+    statements.push(...changes.statements)
+  }
+  const models = yield* (yield* Source).models
+  const datasets = modelDatasets(settings)
+  if (!isPlan) {
+    const views = yield* Views.apply(models, datasets)
+    return { statements: [...statements, ...views.done], adopted, views }
+  }
+  const views = yield* Views.planFor(models, datasets)
+  return { statements: [...statements, ...views.steps.flatMap((step) => step.statements)], adopted, views }
+})
+
 /** The changes that {@link apply} makes; changes nothing. */
 export const plan = Effect.fn("schema.plan")(function* (settings: Configuration) {
-  const source = yield* Source
   const resources = yield* warehouseResources(settings)
-  const statements = [...(yield* TablePlan.planFor(resources.map((one) => tableOf(one, settings.datasets))))]
   const known = yield* ColumnPromotion.candidates(resources)
-  const adoptions: Array<ColumnPromotion.Promotion> = []
-  for (const resource of resources) {
-    const planned = yield* ColumnPromotion.planFor(resource, promotionsOf(known, resource), settings.datasets)
-    adoptions.push(...planned.promotions)
-    statements.push(...planned.statements)
-  }
-  const views = yield* Views.planFor(yield* source.models, modelDatasets(settings))
-  statements.push(...views.steps.flatMap((step) => step.statements))
-  return yield* reportOf(resources, known, adoptions, statements, views)
+  const { adopted, statements, views } = yield* change(settings, resources, known, true)
+  return yield* reportOf(resources, known, adopted, statements, views)
 })
 
 /** Brings tables, columns, views and indexes up to date. */
-export const apply = Effect.fn("schema.apply")(function* (
-  settings: Configuration,
-  options: PromoteOptions = everyField
-) {
-  const source = yield* Source
+export const apply = Effect.fn("schema.apply")(function* (settings: Configuration, options: PromoteOptions) {
   const resources = yield* warehouseResources(settings)
   const known = yield* ColumnPromotion.candidates(resources)
   const adopting = yield* chooseFields(known, options)
-  const statements = [...(yield* TablePlan.apply(resources.map((one) => tableOf(one, settings.datasets))))]
-  const adoptions: Array<ColumnPromotion.Promotion> = []
-  for (const resource of resources) {
-    const adopted = yield* ColumnPromotion.promote(resource, promotionsOf(adopting, resource), settings.datasets)
-    adoptions.push(...adopted.promotions)
-    statements.push(...adopted.statements)
-  }
-  const views = yield* Views.apply(yield* source.models, modelDatasets(settings))
-  statements.push(...views.done)
+  const { adopted, statements, views } = yield* change(settings, resources, adopting, false)
   const left = known.filter(
-    ({ resource, field }) => !adoptions.some((one) => one.resource === resource && one.field === field)
+    ({ resource, field }) => !adopted.some((one) => one.resource === resource && one.field === field)
   )
-  return yield* reportOf(resources, left, adoptions, statements, views)
+  return yield* reportOf(resources, left, adopted, statements, views)
 })
