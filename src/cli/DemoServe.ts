@@ -22,7 +22,7 @@ import * as ServeLayers from "./ServeLayers.ts"
 import type { Demo, Reference, ReferenceFailed } from "../connector/Demo.ts"
 import type { Source } from "./Source.ts"
 
-export interface LivingDemo {
+interface LivingDemo {
   readonly demo: Demo
   readonly reference: Reference
   /** With the demo's companies, and with a listener whose certificate the reference server trusts. */

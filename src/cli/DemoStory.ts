@@ -38,13 +38,13 @@ interface DemoWorld {
   readonly say: Say
 }
 
-export interface StoryOptions {
+interface StoryOptions {
   readonly settings: Configuration
   readonly say: Say
   readonly progress: Layer.Layer<never>
 }
 
-export interface ResourceResult {
+interface ResourceResult {
   readonly resource: string
   readonly rows: number
   readonly cursor: string | null

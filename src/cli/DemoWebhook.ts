@@ -42,7 +42,7 @@ export interface TransferResult {
   readonly after: string | null
 }
 
-export interface WebhookStory {
+interface WebhookStory {
   readonly demo: Demo
   readonly reference: Reference
   readonly settings: Configuration

@@ -106,7 +106,7 @@ export const jsonLogger = Logger.make<unknown, void>(({ cause, date, fiber, logL
   )
 })
 
-export type Align = "left" | "right"
+type Align = "left" | "right"
 
 /** A plain table with a line under its head. */
 export const table = (

@@ -97,7 +97,7 @@ export const startDashboard = Effect.fnUntraced(function* (at: DashboardConfigur
 type Service = ServiceOptions<ConfigurationError | WarehouseError>
 
 /** The services beside the receiver and the outbox poller, and their metrics. */
-export interface BackgroundServices {
+interface BackgroundServices {
   readonly services: NonNullable<Service["services"]>
   readonly metrics: NonNullable<Service["metrics"]>
 }

@@ -12,7 +12,7 @@ import { Source } from "./Source.ts"
 import * as Warehouse from "./Warehouse.ts"
 
 /** The companies and resources of a command; all where none is named. */
-export interface TargetOptions {
+interface TargetOptions {
   readonly companies: ReadonlyArray<string>
   readonly resources?: ReadonlyArray<string>
   readonly acceptNewSource?: boolean

@@ -44,7 +44,7 @@ const valueOf = (environment: Environment, name: string): string | null => {
 
 const isAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
 
-interface Wanted {
+interface TelemetryOptions {
   readonly format: "text" | "json"
   readonly level: LogLevel.LogLevel
   /** Null exports nothing. */
@@ -52,7 +52,7 @@ interface Wanted {
 }
 
 /** The options of the environment, or its mistakes. They repeat no value: it may be a secret in the wrong place. */
-const wantedOf = (environment: Environment): Wanted | ReadonlyArray<string> => {
+const readOptions = (environment: Environment): TelemetryOptions | ReadonlyArray<string> => {
   const problems: Array<string> = []
   const one = <A>(name: string, allowed: Readonly<Record<string, A>>, otherwise: A): A => {
     const value = valueOf(environment, name)?.toLowerCase() ?? null
@@ -105,7 +105,10 @@ const quiet: Layer.Layer<never> = Layer.effect(
 )
 
 /** The exporter. Its modules are loaded only here. */
-const exporting = Effect.fnUntraced(function* (environment: Environment, protocol: NonNullable<Wanted["otlp"]>) {
+const exporting = Effect.fnUntraced(function* (
+  environment: Environment,
+  protocol: NonNullable<TelemetryOptions["otlp"]>
+) {
   const [provider, http, logs, traces, serialization] = yield* Effect.promise(() =>
     Promise.all([
       import("effect/ConfigProvider"),
@@ -133,9 +136,9 @@ const failed = Effect.fnUntraced(function* (problems: ReadonlyArray<string>) {
 export const layer = (environment: Environment): Layer.Layer<never, CommandFailed> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const wanted = wantedOf(environment)
-      if (!("format" in wanted)) return yield* failed(wanted)
-      const { format, level, otlp } = wanted
+      const options = readOptions(environment)
+      if (!("format" in options)) return yield* failed(options)
+      const { format, level, otlp } = options
       const log = Layer.mergeAll(
         Logger.layer([format === "json" ? Output.jsonLogger : Output.logger]),
         Layer.succeed(Output.LogFormat, format),

@@ -16,7 +16,7 @@ import type { EmbeddedPostgresError } from "../postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../postgres/Migrations.ts"
 
 /** The settings of a warehouse: its server, its reader and the connections of a process. */
-export type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
+type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
   Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax">>
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError

@@ -22,7 +22,7 @@ import * as Sync from "./sync.ts"
 import { onTargets } from "./Targets.ts"
 import { type Range, rangeOf, since, until } from "./TimeRange.ts"
 
-export interface LiveState {
+interface LiveState {
   /** Resources whose live syncing now continues from the start of the backfill. */
   readonly follows: ReadonlyArray<string>
   /** Resources that live syncing has not completed once; its next run is a full scan. */
@@ -60,13 +60,13 @@ const namesShownMax = 6
 
 const names = (resources: ReadonlyArray<string>): string => Output.firstOf([...new Set(resources)], namesShownMax)
 
-export interface BackfillReport extends SyncReport {
+interface BackfillReport extends SyncReport {
   readonly backfill: Range
   readonly live: LiveState
 }
 
 /** Backfills the targets. */
-export const run = Effect.fn("backfill.run")(function* (
+const run = Effect.fn("backfill.run")(function* (
   settings: Configuration,
   backfill: Range,
   targets: ReadonlyArray<SyncCompany>,
@@ -87,7 +87,7 @@ export const run = Effect.fn("backfill.run")(function* (
 })
 
 /** The report for people. */
-export const lines = (report: BackfillReport): ReadonlyArray<string> => {
+const lines = (report: BackfillReport): ReadonlyArray<string> => {
   const { follows, neverSynced } = report.live
   return [
     Sync.summary(report),

@@ -6,7 +6,7 @@
  * of the catalogue and no companies.
  */
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
+import type * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Completions from "effect/cli/Completions"
@@ -24,50 +24,38 @@ interface Names {
   readonly companies: ReadonlyArray<string>
 }
 
-const choices = (
+/** The parameters; the one with this name completes these values. */
+const withChoices = <A extends Completions.FlagDescriptor | Completions.ArgumentDescriptor>(
+  parameters: ReadonlyArray<A>,
+  name: string,
   values: ReadonlyArray<string>
-): { readonly _tag: "Choice"; readonly values: ReadonlyArray<string> } => ({
-  _tag: "Choice",
-  values
-})
+): ReadonlyArray<A> =>
+  parameters.map((one) =>
+    one.name === name && one.type._tag === "String" && values.length > 0
+      ? { ...one, type: { _tag: "Choice", values } }
+      : one
+  )
 
-/** The commands with these names as choices. */
-const withNames = (
-  command: Completions.CommandDescriptor,
-  { resources, companies }: Names
-): Completions.CommandDescriptor => ({
+/** The commands with these names as choices. `init` names companies that do not exist yet. */
+const withNames = (command: Completions.CommandDescriptor, names: Names): Completions.CommandDescriptor => ({
   ...command,
-  flags: command.flags.map((flag) =>
-    flag.name === "company" && flag.type._tag === "String" && companies.length > 0 && command.name !== "init"
-      ? { ...flag, type: choices(companies) }
-      : flag
-  ),
-  arguments: command.arguments.map((argument) =>
-    argument.name === "resource" && argument.type._tag === "String" && resources.length > 0
-      ? { ...argument, type: choices(resources) }
-      : argument
-  ),
-  subcommands: command.subcommands.map((one) => withNames(one, { resources, companies }))
+  flags: command.name === "init" ? command.flags : withChoices(command.flags, "company", names.companies),
+  arguments: withChoices(command.arguments, "resource", names.resources),
+  subcommands: command.subcommands.map((one) => withNames(one, names))
 })
 
-const known = Effect.fnUntraced(function* (file: Option.Option<string>) {
-  const settings = yield* Effect.option(configuration(file))
-  if (Option.isNone(settings)) {
-    const { catalogue } = yield* Source
-    return { resources: [...catalogue.resources.keys()].sort(), companies: [] }
-  }
-  const catalogue = yield* catalogueOf(settings.value).pipe(Effect.orElseSucceed(() => null))
-  return {
-    resources: catalogue === null ? [] : [...catalogue.resources.keys()].sort(),
-    companies: settings.value.companies.map(({ name }) => name)
-  }
+const readNames = Effect.fnUntraced(function* (file: Option.Option<string>) {
+  const { catalogue } = yield* Source
+  const settings = yield* Effect.orElseSucceed(configuration(file), () => ({ companies: [], resources: [] }))
+  const { resources } = yield* Effect.orElseSucceed(catalogueOf(settings), () => catalogue)
+  return { resources: [...resources.keys()].sort(), companies: settings.companies.map(({ name }) => name) }
 })
 
 const script = Effect.fnUntraced(function* (
   shell: (typeof shells)[number],
   file: Option.Option<string>
 ): Effect.fn.Return<string, never, Source> {
-  const names = yield* known(file)
+  const names = yield* readNames(file)
   const { rootFor } = yield* Effect.promise(() => import("./Program.ts"))
   const root = yield* rootFor([])
   const text = Completions.generate(executable, shell, withNames(Completions.fromCommand(root), names))

@@ -20,7 +20,7 @@ import { onTargets } from "./Targets.ts"
 import { type Range, rangeOf, since, until } from "./TimeRange.ts"
 
 /** The rate budget of a token, and its present use. */
-export interface BudgetNow {
+interface BudgetNow {
   /** The configured limit; null without one. */
   readonly requestsPerMinute: number | null
   /** The limit at present: lower for a while after a 429. */
@@ -31,14 +31,14 @@ export interface BudgetNow {
   readonly heldMs: number
 }
 
-export interface CompanyPlan extends PlannedCompany {
+interface CompanyPlan extends PlannedCompany {
   readonly totals: PlannedTotals
   readonly budget: BudgetNow
   /** At the whole rate budget; null without a limit. */
   readonly minutes: number | null
 }
 
-export interface PlanCommandReport {
+interface PlanCommandReport {
   /** What is planned: a sync, or a backfill of this range. */
   readonly backfill: Range | null
   readonly companies: ReadonlyArray<CompanyPlan>
@@ -80,7 +80,7 @@ const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: st
   } satisfies BudgetNow
 })
 
-export interface PlanOptions {
+interface PlanOptions {
   readonly full: boolean
   readonly backfill: Range | null
   readonly probe: boolean
@@ -89,7 +89,7 @@ export interface PlanOptions {
 const tenths = (value: number) => Math.round(value * 10) / 10
 
 /** Plans; the warehouse is provided. */
-export const run = Effect.fn("plan.run")(function* (
+const run = Effect.fn("plan.run")(function* (
   settings: Configuration,
   options: PlanOptions,
   targets: ReadonlyArray<SyncCompany>
@@ -137,7 +137,7 @@ export const run = Effect.fn("plan.run")(function* (
 
 // ------------------------------------------------------------------------------------------------------------ for people
 
-const certainly: Readonly<Record<Certainty, string>> = {
+const certaintyPrefix: Readonly<Record<Certainty, string>> = {
   exact: "",
   about: "about ",
   atMost: "at most about ",
@@ -145,16 +145,16 @@ const certainly: Readonly<Record<Certainty, string>> = {
   unknown: "at least "
 }
 
-const ageTold = (milliseconds: number): string => {
+const describeAge = (milliseconds: number): string => {
   const minutes = milliseconds / 60_000
   if (minutes < 1) return "under a minute"
   if (minutes < 120) return `${Math.round(minutes)} min`
   return minutes < 2 * 1440 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} days`
 }
 
-const minutesTold = (minutes: number): string => (minutes < 1 ? "under a minute" : ageTold(minutes * 60_000))
+const describeMinutes = (minutes: number): string => (minutes < 1 ? "under a minute" : describeAge(minutes * 60_000))
 
-const doesTold = ({ kind, resumesAt, skipped, failure, because }: PlannedResource): string => {
+const describeScan = ({ kind, resumesAt, skipped, failure, because }: PlannedResource): string => {
   if (skipped !== null) return "skipped"
   if (failure !== null) return "not known"
   const way = kind === "children" ? "children of changed parents" : kind === "full" ? "every record" : "changes"
@@ -187,11 +187,11 @@ const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): Re
         ["resource", "the next run reads", "records", "requests", "known from", "age now"],
         shown.map((one) => [
           one.resource,
-          doesTold(one),
-          one.records === null ? "" : `${certainly[one.certainty]}${Output.count(one.records)}`,
+          describeScan(one),
+          one.records === null ? "" : `${certaintyPrefix[one.certainty]}${Output.count(one.records)}`,
           Output.count(one.requests),
           one.failure?.message ?? one.basis,
-          one.ageMs === null ? "never read" : ageTold(one.ageMs)
+          one.ageMs === null ? "never read" : describeAge(one.ageMs)
         ]),
         ["left", "left", "right", "right"]
       )
@@ -203,10 +203,10 @@ const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): Re
   for (const one of skipped) out.push(`  skipped ${one.resource}: ${one.skipped}`)
   const allowed = budget.effectivePerMinute
   out.push(
-    `  ${certainly[totals.certainty]}${Output.count(totals.requests)} requests` +
+    `  ${certaintyPrefix[totals.certainty]}${Output.count(totals.requests)} requests` +
       (allowed === null || minutes === null
         ? ", without a limit"
-        : `: ${minutesTold(minutes)} at ${Output.count(Math.floor(allowed))} a minute`) +
+        : `: ${describeMinutes(minutes)} at ${Output.count(Math.floor(allowed))} a minute`) +
       (budget.usedNow > 0 ? `, of which ${Output.count(budget.usedNow)} are in use at present` : "") +
       (budget.heldMs > 0 ? `; the source requested a pause of ${Output.duration(budget.heldMs)} first` : "")
   )
@@ -214,15 +214,15 @@ const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): Re
   if (minutes !== null && promised.length > 0 && backfill === null) {
     const least = Math.min(...promised)
     out.push(
-      `  when it ends, its result is ${minutes < 1 ? "less than a minute" : `up to ${minutesTold(minutes)}`} old` +
-        (minutes * 60_000 > least ? `, which exceeds the freshness target of ${ageTold(least)}` : "")
+      `  when it ends, its result is ${minutes < 1 ? "less than a minute" : `up to ${describeMinutes(minutes)}`} old` +
+        (minutes * 60_000 > least ? `, which exceeds the freshness target of ${describeAge(least)}` : "")
     )
   }
   return out
 }
 
 /** The plan for people. */
-export const lines = (report: PlanCommandReport): ReadonlyArray<string> => {
+const lines = (report: PlanCommandReport): ReadonlyArray<string> => {
   const { backfill } = report
   const what =
     backfill === null
@@ -232,13 +232,13 @@ export const lines = (report: PlanCommandReport): ReadonlyArray<string> => {
         : `A backfill from ${backfill.since ?? "the beginning"} to ${backfill.until ?? "now"}`
   return [
     ...report.companies.flatMap((company) => [...companyLines(company, report), ""]),
-    `${what} takes ${certainly[report.certainty]}${Output.count(report.requests)} requests` +
-      (report.minutes === null ? "" : `, ${report.minutes < 1 ? "" : "about "}${minutesTold(report.minutes)}`)
+    `${what} takes ${certaintyPrefix[report.certainty]}${Output.count(report.requests)} requests` +
+      (report.minutes === null ? "" : `, ${report.minutes < 1 ? "" : "about "}${describeMinutes(report.minutes)}`)
   ]
 }
 
 /** The exit code of a plan: that of its failed requests, else 0. */
-export const codeOf = (report: PlanCommandReport): ExitCode => {
+const codeOf = (report: PlanCommandReport): ExitCode => {
   const failures = report.companies.flatMap((company) => [
     ...(company.failure === null ? [] : [company.failure]),
     ...company.resources.flatMap(({ failure }) => (failure === null ? [] : [failure]))

@@ -33,14 +33,14 @@ const fieldsShownMax = 8
 const valueShownMax = 100
 const seedMax = 2_000_000_000
 
-export interface VerifyCommandOptions {
+interface VerifyCommandOptions {
   /** Null compares everything. */
   readonly sample: number | null
   readonly seed: number
   readonly repair: boolean
 }
 
-export interface CompanyVerified {
+interface CompanyVerified {
   readonly name: string
   readonly companyId: bigint | null
   readonly resources: ReadonlyArray<ResourceReport>
@@ -58,7 +58,7 @@ export interface VerifyReport {
 }
 
 /** The settings that a verification needs. */
-export type VerifySettings = Pick<Configuration, "datasets" | "concurrency">
+type VerifySettings = Pick<Configuration, "datasets" | "concurrency">
 
 const verifyCompany = Effect.fnUntraced(function* (
   settings: VerifySettings,

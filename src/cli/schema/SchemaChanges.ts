@@ -16,7 +16,7 @@ import { catalogueOf } from "../EffectiveCatalogue.ts"
 import { Source } from "../Source.ts"
 
 /** A field of records that the catalogue does not state. */
-export interface UnknownField {
+interface UnknownField {
   readonly resource: string
   readonly field: string
   readonly times: number
@@ -29,7 +29,7 @@ export interface UnknownField {
 }
 
 /** A name of the API that differs in the database. */
-export interface MappedName {
+interface MappedName {
   /** Null for the name of a resource. */
   readonly resource: string | null
   readonly name: string
@@ -47,7 +47,7 @@ export interface SchemaReport {
 }
 
 /** The unknown fields that become columns. */
-export interface PromoteOptions {
+interface PromoteOptions {
   /** `resource.field`; empty is all. */
   readonly fields: ReadonlyArray<string>
   /** Instead of the inferred type. */

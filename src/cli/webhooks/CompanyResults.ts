@@ -23,7 +23,7 @@ export const subscriptionArgument = Argument.String("subscription").pipe(
   Argument.optional
 )
 
-export interface CommonFlags {
+interface CommonFlags {
   readonly company: ReadonlyArray<string>
   readonly config: Option.Option<string>
   readonly json: boolean
