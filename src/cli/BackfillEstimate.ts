@@ -69,7 +69,7 @@ export const make = Effect.fnUntraced(function* (
   })
 
   const requestUnknown = Effect.gen(function* () {
-    for (const [key, before] of [...active]) {
+    for (const [key, before] of active) {
       const company = unknown.get(key)
       if (company === undefined) continue
       unknown.delete(key)
