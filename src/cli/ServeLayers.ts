@@ -149,14 +149,9 @@ export const backgroundServices = Effect.fnUntraced(function* (
           ])
     ],
     metrics: (companies) =>
-      SyncMetrics.make({
-        companies: shown(companies).map(({ name, fingerprint, connector }) => ({
-          name,
-          fingerprint,
-          usage: connector.usage
-        })),
-        freshnessOf
-      })
+      SyncMetrics.make(
+        shown(companies).map(({ name, fingerprint, connector }) => ({ name, fingerprint, usage: connector.usage }))
+      )
   }
 })
 

@@ -29,6 +29,7 @@ import * as Reconcile from "../reconcile/Reconcile.ts"
 import * as InboxWriter from "../inbox/InboxWriter.ts"
 import * as HttpServer from "../ingest/HttpServer.ts"
 import * as Metrics from "../status/Metrics.ts"
+import * as ReceivingMetrics from "../status/ReceivingMetrics.ts"
 import * as Ingest from "../ingest/Ingest.ts"
 import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
@@ -102,14 +103,6 @@ const unavailable: Ingest.Answer = {
   retryAfterSeconds: 10
 }
 
-/** The metric of the inbox while the warehouse is unavailable. */
-const inboxDown: Metrics.Metric = {
-  name: "tributary_webhook_inbox_up",
-  help: "1 while events can be stored, 0 while they cannot.",
-  type: "gauge",
-  samples: [{ value: 0 }]
-}
-
 const connectPauseMinMs = 1_000
 const connectPauseMaxMs = 30_000
 const secretsEveryMs = 5_000
@@ -156,9 +149,9 @@ const listen = <E>(state: ServeState<E>) =>
     ),
     metrics: Effect.gen(function* () {
       const always = state.options.always === undefined ? [] : yield* state.options.always
-      if (state.receiving === null) return Metrics.render([...always, inboxDown])
+      if (state.receiving === null) return Metrics.render([...always, ...ReceivingMetrics.unavailable])
       const { ingest, inbox, metrics } = state.receiving
-      return Metrics.render([...always, ...Metrics.ofReceiving(ingest.stats(), inbox.stats()), ...(yield* metrics)])
+      return Metrics.render([...always, ...ReceivingMetrics.make(ingest.stats(), inbox.stats()), ...(yield* metrics)])
     })
   })
 

@@ -1,13 +1,69 @@
 /**
- * The body of `/metrics`, in the text format of Prometheus.
+ * The metrics of `/metrics`: their text format, and metrics from rows of the warehouse.
  *
- * Promise: names and help are those of this file and its callers; a label's value never breaks a line.
+ * Promise: a label's value never breaks a line. The warehouse is read at most every few seconds, and concurrent requests
+ * share one read. A read never fails and never blocks for long: metrics that cannot be read are left out.
  */
-import { counter, gauge, type Metric } from "./CachedMetrics.ts"
-import type { InboxStats } from "../inbox/InboxWriter.ts"
-import type { IngestStats } from "../ingest/Ingest.ts"
+import * as Effect from "effect/Effect"
+import * as Record from "effect/Record"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "../postgres/Statement.ts"
 
-export type { Metric }
+/** A metric as Prometheus defines it. */
+export interface Metric {
+  readonly name: string
+  readonly help: string
+  readonly type: "counter" | "gauge"
+  readonly samples: ReadonlyArray<{ readonly labels?: Readonly<Record<string, string>>; readonly value: number }>
+}
+
+const metricOf =
+  (type: Metric["type"]) =>
+  (name: string, help: string, samples: Metric["samples"]): Metric => ({ name, help, type, samples })
+export const gauge = metricOf("gauge")
+export const counter = metricOf("counter")
+
+/** Names of metrics with their help texts. */
+export type Helps<Name extends string> = Readonly<Record<Name, string>>
+
+/** The columns of a statement whose names are those of metrics. */
+export const columns = <Name extends string>(helps: Helps<Name>) => Statement.columns("float8?", ...Record.keys(helps))
+
+/** The metrics with one sample for each row: the column of the metric's name. A null value has no sample. */
+export const ofColumns = <Name extends string, Label extends string>(
+  metric: typeof gauge,
+  helps: Helps<Name>,
+  labels: ReadonlyArray<Label>,
+  rows: ReadonlyArray<Readonly<Record<NoInfer<Name>, number | null> & Record<NoInfer<Label>, string>>>
+): ReadonlyArray<Metric> =>
+  Record.keys(helps).map((name) =>
+    metric(
+      name,
+      helps[name],
+      rows.flatMap((row) => {
+        const value: number | null = row[name]
+        return value === null ? [] : [{ labels: Object.fromEntries(labels.map((label) => [label, row[label]])), value }]
+      })
+    )
+  )
+
+const cacheMs = 5_000
+const timeoutMs = 2_000
+
+/** Reads the metrics again when the cached ones are older than {@link cacheMs}. */
+export const cached = <E>(
+  read: Effect.Effect<ReadonlyArray<Metric>, E, SqlClient.SqlClient>
+): Effect.Effect<Effect.Effect<ReadonlyArray<Metric>>, never, SqlClient.SqlClient> =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.cachedWithTTL(
+      read.pipe(
+        Effect.provideService(SqlClient.SqlClient, sql),
+        Effect.timeoutOrElse({ duration: timeoutMs, orElse: () => Effect.succeed([]) }),
+        Effect.orElseSucceed(() => [])
+      ),
+      cacheMs
+    )
+  )
 
 const escaped = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
 
@@ -16,6 +72,7 @@ const labelled = (labels: Readonly<Record<string, string>>): string => {
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`
 }
 
+/** The text format of Prometheus. */
 export const render = (metrics: ReadonlyArray<Metric>): string =>
   metrics
     .map(({ name, help, type, samples }) =>
@@ -26,32 +83,3 @@ export const render = (metrics: ReadonlyArray<Metric>): string =>
       ].join("\n")
     )
     .join("\n") + "\n"
-
-/** The metrics of the receiver and the inbox of this process. */
-export const ofReceiving = (receiver: IngestStats, inbox: InboxStats): ReadonlyArray<Metric> => [
-  counter(
-    "tributary_webhook_deliveries_total",
-    "Deliveries by outcome; busy also counts connections that were not accepted.",
-    Object.entries(receiver.outcomes).map(([outcome, value]) => ({ labels: { outcome }, value }))
-  ),
-  gauge(
-    "tributary_webhook_last_accepted_timestamp_seconds",
-    "When the last event of a company was stored.",
-    [...receiver.acceptedAt].map(([company, at]) => ({ labels: { company }, value: at / 1000 }))
-  ),
-  gauge(
-    "tributary_webhook_stale_age_seconds",
-    "The age of the last delivery that was refused as stale; negative for the future.",
-    receiver.staleAgeSeconds === null ? [] : [{ value: receiver.staleAgeSeconds }]
-  ),
-  gauge("tributary_webhook_inbox_queue_events", "Events that wait to be stored.", [{ value: inbox.waiting }]),
-  gauge("tributary_webhook_inbox_queue_bytes", "Bytes of events that wait to be stored.", [
-    { value: inbox.waitingBytes }
-  ]),
-  counter("tributary_webhook_inbox_commits_total", "Statements that stored events and committed.", [
-    { value: inbox.batches }
-  ]),
-  gauge("tributary_webhook_inbox_up", "1 while events can be stored, 0 while they cannot.", [
-    { value: inbox.failing === null && inbox.writersUp > 0 ? 1 : 0 }
-  ])
-]

@@ -2,7 +2,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { counter, gauge, type Metric } from "./CachedMetrics.ts"
+import { counter, gauge, type Metric } from "./Metrics.ts"
 
 const lagEveryMs = 100
 

@@ -4,7 +4,7 @@
  * Promise: a counter counts the runs that ended since this process began. It never falls, whatever retention removes.
  */
 import * as Effect from "effect/Effect"
-import { counter } from "./CachedMetrics.ts"
+import { counter } from "./Metrics.ts"
 import * as Statement from "../postgres/Statement.ts"
 
 const runStatuses = ["done", "quarantined", "failed", "abandoned"] as const

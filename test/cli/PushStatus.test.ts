@@ -104,11 +104,11 @@ describe("push status", () => {
         assert.deepStrictEqual(told, [
           "tributary_outbox_waiting main 2",
           "tributary_outbox_refused main 3",
+          "tributary_push_calls_open main 1",
+          "tributary_push_calls_failing main 1",
           "tributary_push_records_last_minute main created 1",
           "tributary_push_records_last_minute main unchanged 1",
-          "tributary_push_records_last_minute main refused 3",
-          "tributary_push_calls_open main 1",
-          "tributary_push_calls_failing main 1"
+          "tributary_push_records_last_minute main refused 3"
         ])
 
         const [first, second] = yield* Outbox.rejectedRows({ push: 1n }, 0n, 10)

@@ -15,6 +15,7 @@ import { Database } from "../../src/postgres/Database.ts"
 import * as Inbox from "../../src/inbox/InboxWriter.ts"
 import * as HttpServer from "../../src/ingest/HttpServer.ts"
 import * as Metrics from "../../src/status/Metrics.ts"
+import * as ReceivingMetrics from "../../src/status/ReceivingMetrics.ts"
 import * as Receiver from "../../src/ingest/Ingest.ts"
 
 const { values } = parseArgs({
@@ -58,7 +59,7 @@ const program = Effect.gen(function* () {
     receiver: values.gate ? { ...receiver, receive: gated } : receiver,
     ready: inbox?.probe ?? Effect.void,
     metrics: Effect.sync(() =>
-      inbox === null ? "" : Metrics.render(Metrics.ofReceiving(receiver.stats(), inbox.stats()))
+      inbox === null ? "" : Metrics.render(ReceivingMetrics.make(receiver.stats(), inbox.stats()))
     )
   })
   console.log(JSON.stringify({ port: listener.port }))

@@ -14,6 +14,7 @@ import { Database } from "../../../src/postgres/Database.ts"
 import * as InboxWriter from "../../../src/inbox/InboxWriter.ts"
 import * as HttpServer from "../../../src/ingest/HttpServer.ts"
 import * as Metrics from "../../../src/status/Metrics.ts"
+import * as ReceivingMetrics from "../../../src/status/ReceivingMetrics.ts"
 import * as Ingest from "../../../src/ingest/Ingest.ts"
 import { certificate } from "../../support/certificate.ts"
 import { bodyOf, forgeries, signatureOf } from "../../support/deliveries.ts"
@@ -69,7 +70,7 @@ const receiving = Effect.fnUntraced(function* (options: Partial<HttpServer.HttpS
     bodyBytesMax,
     receiver,
     ready: inbox.probe,
-    metrics: Effect.sync(() => Metrics.render(Metrics.ofReceiving(receiver.stats(), inbox.stats()))),
+    metrics: Effect.sync(() => Metrics.render(ReceivingMetrics.make(receiver.stats(), inbox.stats()))),
     ...options
   })
   yield* inbox.probe

@@ -1,6 +1,5 @@
 /** Metrics of tasks, runs and rate budgets: when tasks are late, due or failed, and counters that survive retention. */
 import { assert, layer } from "@effect/vitest"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as TestClock from "effect/testing/TestClock"
@@ -38,7 +37,8 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
   it.effect("counts late, due, paused and failed tasks, and reports the rate budget", () =>
     Effect.gen(function* () {
       const schedule = (resource: string, columns: string, values: string) =>
-        `insert into tributary.tasks (company, resource, kind${columns}) values ('north', '${resource}', 'sync'${values})`
+        `insert into tributary.tasks (company, resource, kind, freshness_target_ms${columns})
+         values ('north', '${resource}', 'sync', ${(resource === "fresh" ? 5 : 15) * 60_000}${values})`
       yield* tell(
         [
           "insert into tributary.companies (company, company_id) values ('north', 7), ('south', 8)",
@@ -71,10 +71,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
            values ('a', '{north}', tributary.now(), null), ('b', '{north}', ${minutes(2)}, null), ('c', '{north}', now(), now())`
         ].join(";")
       )
-      const figures = yield* yield* SyncMetrics.make({
-        companies: [{ name: "north", fingerprint, usage }],
-        freshnessOf: (resource) => Duration.minutes(resource === "fresh" ? 5 : 15)
-      })
+      const figures = yield* yield* SyncMetrics.make([{ name: "north", fingerprint, usage }])
       assert.deepStrictEqual(told(figures, "freshness_late"), {
         barred: 0,
         busy: 0,
@@ -115,10 +112,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
              $f$ select timestamptz '${at}' $f$`
         )
       yield* clock("2026-05-01T00:00:10Z")
-      const ask = yield* SyncMetrics.make({
-        companies: [{ name: "north", fingerprint, usage }],
-        freshnessOf: () => Duration.millis(1)
-      })
+      const ask = yield* SyncMetrics.make([{ name: "north", fingerprint, usage }])
       const runs = Effect.map(ask, (figures) => told(figures, "runs_ended_total"))
       const nothing = { done: 0, quarantined: 0, failed: 0, abandoned: 0 }
       assert.deepStrictEqual(yield* runs, nothing, "earlier ended runs are not counted")
