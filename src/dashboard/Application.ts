@@ -92,8 +92,7 @@ const handleRoute = async (
       query: new URL(exchange.req.url).searchParams,
       form,
       datasets,
-      formAccess: formAccessOf(server, admitted),
-      by: "the page"
+      formAccess: formAccessOf(server, admitted)
     }),
     // An action continues when the browser disconnects.
     isAction ? new AbortController().signal : exchange.req.raw.signal

@@ -1,6 +1,6 @@
 /** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
 import { visible } from "./Escape.ts"
-import { html, type Html, type FormAccess, page, type Page, type PageRequest, type Section } from "./Page.ts"
+import { html, type Html } from "./Page.ts"
 
 /** The rating of a state, shown by a word and a sign, never by colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
@@ -34,49 +34,6 @@ export const duration = (ms: number): string => {
 
 /** A whole number with separated thousands. */
 export const count = (value: number | bigint): string => value.toLocaleString("en-US")
-
-/** A page that confirms an action: its consequences, a button, and a way back. */
-export interface Confirmation {
-  readonly title: string
-  /** One sentence each. */
-  readonly consequences: ReadonlyArray<string>
-  /** The address of the form. */
-  readonly action: string
-  readonly fields: Readonly<Record<string, string>>
-  /** Inputs for a person to fill in. */
-  readonly inputs?: Html
-  readonly button: string
-  readonly back: string
-}
-
-export const confirmation = ({ formAccess }: PageRequest, section: Section, title: string, ask: Confirmation): Page => {
-  const hidden = Object.entries(ask.fields)
-  const body = html`
-    <h1>${ask.title}</h1>
-    ${ask.consequences.map((sentence) => html`<p>${sentence}</p>`)}
-    ${form(
-      formAccess,
-      ask.action,
-      html`
-        ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
-        ${ask.inputs ?? ""}
-        <p class="buttons">
-          <button type="submit" class="primary">${ask.button}</button> <a class="button" href="${ask.back}">Cancel</a>
-        </p>
-      `
-    )}
-    ${formAccess._tag === "Reading" ? html`<p class="buttons"><a class="button" href="${ask.back}">Back</a></p>` : ""}
-  `
-  return page({ title, section, isLive: false, body })
-}
-
-/** A form that changes something, or the reason why there is none. */
-export const form = (access: FormAccess, action: string, fields: Html): Html =>
-  access._tag === "Reading"
-    ? html`<p class="problem" role="note">${access.reason}</p>`
-    : html`<form method="post" action="${action}">
-        <input type="hidden" name="form_token" value="${access.formToken}" />${fields}
-      </form>`
 
 /**
  * A table in a box that scrolls, also by keyboard, where the table is wider than the screen; on a phone each row is a card.

@@ -24,6 +24,9 @@ export type FormAccess =
   | { readonly _tag: "Acting"; readonly formToken: string }
   | { readonly _tag: "Reading"; readonly reason: string }
 
+/** The requester that the warehouse stores with a request of a page. */
+export const requester = "the page"
+
 export interface PageRequest {
   /** Parameters of the path, decoded. */
   readonly path: Readonly<Record<string, string>>
@@ -35,8 +38,6 @@ export interface PageRequest {
   readonly companies: ReadonlyArray<ShownCompany>
   readonly datasets: Datasets
   readonly formAccess: FormAccess
-  /** The requester that the warehouse stores: `the page`. */
-  readonly by: string
   /** Starts work that may outlive the request; it ends with the service at the latest. */
   readonly background: (effect: Effect.Effect<unknown, never, Database | SqlClient.SqlClient>) => Effect.Effect<void>
 }
@@ -73,6 +74,8 @@ export class PageError extends Data.TaggedError("PageError")<{
   readonly message: string
 }> {}
 
+export type PageEffect<A> = Effect.Effect<A, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
+
 export interface Route {
   readonly method: "GET" | "POST"
   /** A pattern of hono: `/runs/:id`. */
@@ -82,9 +85,7 @@ export interface Route {
    * transaction.
    */
   readonly asksSource?: boolean
-  readonly handle: (
-    request: PageRequest
-  ) => Effect.Effect<Answer, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
+  readonly handle: (request: PageRequest) => PageEffect<Answer>
 }
 
 export const page = (parts: Omit<Page, "_tag">): Page => ({ _tag: "Page", ...parts })

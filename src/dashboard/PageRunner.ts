@@ -19,7 +19,15 @@ import { readNowMs } from "../postgres/Now.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
-import { type Answer, type Page, PageError, type PageRequest, type Route, type ShownCompany } from "./Page.ts"
+import {
+  type Answer,
+  type Page,
+  type PageEffect,
+  PageError,
+  type PageRequest,
+  type Route,
+  type ShownCompany
+} from "./Page.ts"
 
 /** The warehouse and the companies of the pages. */
 export interface Backend {
@@ -58,8 +66,6 @@ const insufficientPrivilege = "42501"
 /** SQLSTATE: the statement was cancelled by its timeout. */
 const statementTimedOut = "57014"
 
-type Handled = Effect.Effect<Answer, PageError | SqlError | DatabaseError, Database | SqlClient.SqlClient>
-
 /** The first statement of a transaction; after it the transaction cannot write. */
 export const becomeReader = Statement.make({
   name: "become the reader of pages",
@@ -70,7 +76,7 @@ export const becomeReader = Statement.make({
              set_config('role', coalesce($1::text, current_setting('role')), true) as role`
 })
 
-const asReader = ({ reader }: Backend, handled: Handled): Handled =>
+const asReader = ({ reader }: Backend, handled: PageEffect<Answer>): PageEffect<Answer> =>
   Effect.flatMap(reader, (pages) => {
     const once = transaction(Effect.andThen(Statement.run(becomeReader, [pages.role]), handled)).pipe(
       Effect.provideService(SqlClient.SqlClient, pages.sql)
@@ -83,7 +89,7 @@ const asReader = ({ reader }: Backend, handled: Handled): Handled =>
     )
   })
 
-const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): Handled =>
+const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): PageEffect<Answer> =>
   Effect.flatMap(readNowMs, (nowMs) => route.handle({ ...request, now: new Date(nowMs), companies, background }))
 
 const warnOnce = (runner: PageRunner, sentence: string) =>

@@ -13,7 +13,7 @@ import { fetchRecords } from "../sync/FetchRecords.ts"
 import type { Database } from "../postgres/Database.ts"
 import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { withPagePriority } from "./Params.ts"
-import type { PageRequest, ShownCompany } from "./Page.ts"
+import { requester, type ShownCompany } from "./Page.ts"
 import * as Quarantine from "../status/Quarantine.ts"
 import { truncated, visible } from "./Escape.ts"
 
@@ -60,7 +60,7 @@ const describeResult = Effect.fnUntraced(function* (entry: Quarantine.ListedEntr
 
 /** Reads the record again, or requests a full scan where it cannot be read alone. */
 export const retry = Effect.fn("Retry.retry")(function* (
-  { companies, by }: Pick<PageRequest, "companies" | "by">,
+  companies: ReadonlyArray<ShownCompany>,
   entry: Quarantine.ListedEntry
 ): Effect.fn.Return<string, SqlError, Database | SqlClient.SqlClient> {
   if (entry.resolvedAt !== null) return "It has left quarantine already; nothing was done."
@@ -81,7 +81,7 @@ export const retry = Effect.fn("Retry.retry")(function* (
   }
   const { recordId } = entry
   if (recordId === null || !table.resource.operations.includes("R")) {
-    yield* TaskQueue.requestSync({ company: company.name, resource: entry.resource, full: true, by })
+    yield* TaskQueue.requestSync({ company: company.name, resource: entry.resource, full: true, by: requester })
     const why =
       recordId === null ? "Its number cannot be read" : "The source does not offer single records of this resource"
     return (

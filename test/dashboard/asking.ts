@@ -134,7 +134,6 @@ export const ask = Effect.fnUntraced(function* (
       companies,
       datasets: datasetsDefault,
       formAccess: { _tag: "Acting", formToken: "token-of-the-form" },
-      by: "the page",
       background: (effect) => Effect.asVoid(FiberSet.run(begun, Effect.provideContext(effect, context)))
     }
     const answer = yield* route.handle(request)

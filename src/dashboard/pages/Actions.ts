@@ -4,12 +4,10 @@
  * Promise: each action shows its consequences and needs a confirmation. A request is stored for the next free process.
  */
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { isAfter } from "../../connector/Instant.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { html, PageError, redirect, type Html, type PageRequest, type Route } from "../Page.ts"
-import { confirmation } from "../Components.ts"
+import { type Action, routesOf } from "../Action.ts"
+import { html, type PageEffect, PageError, requester, type Route } from "../Page.ts"
 import * as Resources from "../../status/Resources.ts"
 import { plural, resourceAddress, visible } from "../Escape.ts"
 import { companyNamed } from "../Params.ts"
@@ -22,17 +20,8 @@ interface Target {
   readonly states: ReadonlyArray<Resources.ResourceState>
 }
 
-type Done = Effect.Effect<string, PageError | SqlError, SqlClient.SqlClient>
-
-interface Action {
-  readonly what: string
+interface TaskAction extends Omit<Action<Target>, "section" | "target" | "fields" | "back"> {
   readonly of: "resource" | "company" | "either"
-  readonly title: (target: string) => string
-  readonly consequences: (target: Target) => ReadonlyArray<string>
-  readonly inputs?: Html
-  readonly button: string
-  /** Answers the notice that the next page shows. */
-  readonly do: (target: Target, request: PageRequest) => Done
 }
 
 const named = ({ company, resource, states }: Target): string =>
@@ -42,37 +31,35 @@ const named = ({ company, resource, states }: Target): string =>
 
 const isPaused = ({ health }: Resources.ResourceState) => health.isPaused
 
-const asked =
+const requestSync =
   (isFull: boolean) =>
-  (target: Target, { by }: PageRequest): Done =>
+  (target: Target): PageEffect<string> =>
     Effect.as(
       Effect.forEach(
         target.states.filter(({ health }) => target.resource !== null || !health.isPaused),
-        ({ company, resource }) => TaskQueue.requestSync({ company, resource, full: isFull, by }),
+        ({ company, resource }) => TaskQueue.requestSync({ company, resource, full: isFull, by: requester }),
         { discard: true }
       ),
       `Requested: ${named(target)} ${isFull ? "will be read in full" : "will be synced"} as soon as a process is free.`
     )
 
-/** A bound in UTC of a day or an RFC 3339 instant; undefined for another text. */
+const timePattern =
+  /^(\d{4}-\d\d-\d\d)(?:[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d{1,9})?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d))?$/
+
+/** A bound in UTC of a day or an RFC 3339 instant; null for no text, undefined for another text. */
 const boundOf = (text: string, end: "since" | "until"): string | null | undefined => {
   const given = text.trim()
   if (given === "") return null
-  const day = /^(\d{4})-(\d\d)-(\d\d)$/.test(given)
-  const instant =
-    /^\d{4}-\d\d-\d\d[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
-  if (!day && !instant.test(given)) return undefined
+  const [, day, time, fraction = "", zone] = timePattern.exec(given) ?? []
+  if (day === undefined) return undefined
   // `Date` turns a day that does not exist into another one.
-  const date = given.slice(0, 10)
-  const midnight = Date.parse(`${date}T00:00:00Z`)
-  if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(date)) return undefined
-  if (day) return end === "since" ? `${given}T00:00:00Z` : `${given}T23:59:59.999999999Z`
-  if (/[Zz]$/.test(given)) return given.toUpperCase()
-  const whole = new Date(Date.parse(given.replace(/\.\d+/, ""))).toISOString().slice(0, 19)
-  return `${whole}${/\.\d+/.exec(given)?.[0] ?? ""}Z`
+  const midnight = Date.parse(`${day}T00:00:00Z`)
+  if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(day)) return undefined
+  if (time === undefined) return end === "since" ? `${day}T00:00:00Z` : `${day}T23:59:59.999999999Z`
+  return `${new Date(`${day}T${time}${zone!.toUpperCase()}`).toISOString().slice(0, 19)}${fraction}Z`
 }
 
-export const rangeOf = (
+const rangeOf = (
   since: string,
   until: string
 ): Effect.Effect<{ readonly since: string | null; readonly until: string | null }, PageError> => {
@@ -105,11 +92,11 @@ const backfillInputs = html`<fieldset>
   </p>
 </fieldset>`
 
-const actions: ReadonlyArray<Action> = [
+const actions: ReadonlyArray<TaskAction> = [
   {
-    what: "sync",
+    name: "sync",
     of: "either",
-    title: (target) => `Sync ${target} now?`,
+    heading: (target) => `Sync ${named(target)} now?`,
     consequences: ({ states, resource }) => [
       "Records that changed at the source since the last run are read as soon as a process is free.",
       ...(states.some(({ health }) => health.isRunning) ? ["A run is active; another run follows it."] : []),
@@ -118,35 +105,35 @@ const actions: ReadonlyArray<Action> = [
         : [])
     ],
     button: "Sync now",
-    do: asked(false)
+    act: requestSync(false)
   },
   {
-    what: "full",
+    name: "full",
     of: "resource",
-    title: (target) => `Read all of ${target}?`,
+    heading: (target) => `Read all of ${named(target)}?`,
     consequences: () => [
       "Every record is read again, and rows whose record is gone at the source are marked as deleted.",
       "This takes one request for each page. Nothing is removed from the history."
     ],
     button: "Read everything",
-    do: asked(true)
+    act: requestSync(true)
   },
   {
-    what: "backfill",
+    name: "backfill",
     of: "resource",
-    title: (target) => `Backfill ${target}?`,
+    heading: (target) => `Backfill ${named(target)}?`,
     consequences: () => [
       "A past range, or everything, is read again. Live syncing continues and has priority.",
       "No row returns to an older version. An interrupted backfill resumes where it stopped."
     ],
     inputs: backfillInputs,
     button: "Backfill",
-    do: (target, { form, by }) =>
+    act: (target, { form }) =>
       Effect.gen(function* () {
         const range = yield* rangeOf(form.get("since") ?? "", form.get("until") ?? "")
         const { company, resource } = target
         if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
-        const outcome = yield* TaskQueue.requestBackfill({ company, resource, ...range, by })
+        const outcome = yield* TaskQueue.requestBackfill({ company, resource, ...range, by: requester })
         if (outcome === "running") {
           return yield* new PageError({
             status: 409,
@@ -157,94 +144,73 @@ const actions: ReadonlyArray<Action> = [
       })
   },
   {
-    what: "pause",
+    name: "pause",
     of: "resource",
-    title: (target) => `Pause ${target}?`,
+    heading: (target) => `Pause ${named(target)}?`,
     consequences: () => [
       "It is not run by its schedule until a person resumes it; a current run continues to its end.",
       "Events are still received and processed."
     ],
     button: "Pause",
-    do: (target, { by }) => Effect.as(TaskQueue.pauseTasks({ ...target, by }), `Paused: ${named(target)}.`)
+    act: (target) => Effect.as(TaskQueue.pauseTasks({ ...target, by: requester }), `Paused: ${named(target)}.`)
   },
   {
-    what: "resume",
+    name: "resume",
     of: "resource",
-    title: (target) => `Resume ${target}?`,
+    heading: (target) => `Resume ${named(target)}?`,
     consequences: () => ["It is run by its schedule again; a run that was missed meanwhile starts at once."],
     button: "Resume",
-    do: (target, { by }) => Effect.as(TaskQueue.resumeTasks({ ...target, by }), `Resumed: ${named(target)}.`)
+    act: (target) => Effect.as(TaskQueue.resumeTasks({ ...target, by: requester }), `Resumed: ${named(target)}.`)
   },
   {
-    what: "pause-company",
+    name: "pause-company",
     of: "company",
-    title: (target) => `Pause ${target}?`,
+    heading: (target) => `Pause ${named(target)}?`,
     consequences: ({ states }) => [
       `${plural(states.filter((state) => !isPaused(state)).length, "resource")} will not be run by schedule until a person resumes them; current runs continue to their end.`,
       "Events are still received and processed."
     ],
     button: "Pause all",
-    do: ({ company }, { by }) =>
+    act: ({ company }) =>
       Effect.map(
-        TaskQueue.pauseTasks({ company, resource: null, by }),
+        TaskQueue.pauseTasks({ company, resource: null, by: requester }),
         (changed) => `Paused: ${plural(changed, "resource")} of ${visible(company)}.`
       )
   },
   {
-    what: "resume-company",
+    name: "resume-company",
     of: "company",
-    title: (target) => `Resume ${target}?`,
+    heading: (target) => `Resume ${named(target)}?`,
     consequences: ({ states }) => [
       `${plural(states.filter(isPaused).length, "resource")} will be run by schedule again; a run that was missed meanwhile starts at once.`
     ],
     button: "Resume all",
-    do: ({ company }, { by }) =>
+    act: ({ company }) =>
       Effect.map(
-        TaskQueue.resumeTasks({ company, resource: null, by }),
+        TaskQueue.resumeTasks({ company, resource: null, by: requester }),
         (changed) => `Resumed: ${plural(changed, "resource")} of ${visible(company)}.`
       )
   }
 ]
 
-/** The target that the query or the form names. */
-const targetOf = Effect.fnUntraced(function* (action: Action, request: PageRequest, given: URLSearchParams) {
-  const company = given.get("company")
-  const resource = action.of === "company" ? null : given.get("resource")
-  if (resource !== null || action.of === "resource") {
-    const state = yield* meant(request, company, resource)
-    return { company: state.company, resource: state.resource, states: [state] } satisfies Target
-  }
-  const configured = yield* companyNamed(request, company)
-  const states = yield* Resources.read([configured], request.now)
-  return { company: configured.name, resource: null, states } satisfies Target
-})
+const targetOf = (of: TaskAction["of"]): Action<Target>["target"] =>
+  Effect.fnUntraced(function* (request, field) {
+    const company = field("company")
+    const resource = of === "company" ? null : field("resource")
+    if (resource !== null || of === "resource") {
+      const state = yield* meant(request, company, resource)
+      return { company: state.company, resource: state.resource, states: [state] }
+    }
+    const configured = yield* companyNamed(request, company)
+    return { company: configured.name, resource, states: yield* Resources.read([configured], request.now) }
+  })
 
-const backTo = ({ company, resource }: Target) => (resource === null ? "/" : resourceAddress(company, resource))
-
-export const routes: ReadonlyArray<Route> = actions.flatMap((action): ReadonlyArray<Route> => [
-  {
-    method: "GET",
-    path: `/confirm/${action.what}`,
-    handle: (request) =>
-      Effect.map(targetOf(action, request, request.query), (target) =>
-        confirmation(request, "overview", action.title(named(target)), {
-          title: action.title(named(target)),
-          consequences: action.consequences(target),
-          action: `/do/${action.what}`,
-          fields: { company: target.company, ...(target.resource === null ? {} : { resource: target.resource }) },
-          ...(action.inputs === undefined ? {} : { inputs: action.inputs }),
-          button: action.button,
-          back: backTo(target)
-        })
-      )
-  },
-  {
-    method: "POST",
-    path: `/do/${action.what}`,
-    handle: (request) =>
-      Effect.gen(function* () {
-        const target = yield* targetOf(action, request, request.form)
-        return redirect(backTo(target), yield* action.do(target, request))
-      })
-  }
-])
+export const routes: ReadonlyArray<Route> = actions.flatMap((action) =>
+  routesOf({
+    ...action,
+    section: "overview",
+    target: targetOf(action.of),
+    fields: ({ company, resource }) => ({ company, resource }),
+    back: ({ company, resource }) => (resource === null ? "/" : resourceAddress(company, resource))
+  })
+)

@@ -3,10 +3,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { companyNamed, numberOf, ofForm, ofPath, ofQuery, sourceTimeout } from "../Params.ts"
+import { routesOf } from "../Action.ts"
+import { companyNamed, numberOf, ofPath, ofQuery, sourceTimeout } from "../Params.ts"
 import { memberOf, pretty } from "../PrettyJson.ts"
-import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
-import { ago, badge, confirmation, count, none, section, table } from "../Components.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { ago, badge, count, none, section, table } from "../Components.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
@@ -248,50 +249,40 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
 
 // -------------------------------------------------------------------------------------------------------------- action
 
-const entryOf = Effect.fnUntraced(function* (text: string | null) {
-  const id = yield* numberOf(text, "an entry")
-  return (yield* Quarantine.one(id, bytesShown)) ?? (yield* noEntry(id))
-})
-
-const confirmRetry = Effect.fn("page.confirm.retry")(function* (request: PageRequest) {
-  const entry = yield* entryOf(ofQuery(request, "id"))
-  const name = `${visible(entry.resource)} ${entry.recordId === null ? "without a number" : visible(entry.recordId)}`
-  return confirmation(request, "quarantine", "Retry", {
-    title: `Read ${name} again?`,
-    consequences: [
-      entry.recordId === null
-        ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free."
-        : "It is requested from the source now, before everything else that waits for the rate budget. If the source offers no single records, every record of the resource is read again.",
-      "If it is valid now, it is landed and leaves quarantine. Otherwise only the time when it was last seen changes.",
-      "This helps after the record was fixed at the source."
-    ],
-    action: "/do/retry",
-    fields: { id: String(entry.id) },
-    button: "Read it again",
-    back: entryAddress(entry.id)
-  })
-})
-
 const stillReading =
   "It is still being read, which continues in the background; this page shows when it has left quarantine."
 
-const doRetry = Effect.fn("page.do.retry")(function* (request: PageRequest) {
-  const entry = yield* entryOf(ofForm(request, "id"))
-  const result = yield* Deferred.make<string, Effect.Error<ReturnType<typeof retry>>>()
-  // The record is read to the end, even if the browser leaves.
-  yield* request.background(
-    Effect.onExit(retry(request, entry), (exit) => Deferred.done(result, exit)).pipe(Effect.ignore)
-  )
-  const sentence = yield* Effect.timeoutOption(Deferred.await(result), sourceTimeout)
-  return redirect(
-    entryAddress(entry.id),
-    Option.getOrElse(sentence, () => stillReading)
-  )
+const retryRoutes = routesOf<Quarantine.Entry>({
+  name: "retry",
+  section: "quarantine",
+  target: Effect.fnUntraced(function* (_, field) {
+    const id = yield* numberOf(field("id"), "an entry")
+    return (yield* Quarantine.one(id, bytesShown)) ?? (yield* noEntry(id))
+  }),
+  fields: ({ id }) => ({ id: String(id) }),
+  title: "Retry",
+  heading: ({ resource, recordId }) =>
+    `Read ${visible(resource)} ${recordId === null ? "without a number" : visible(recordId)} again?`,
+  consequences: ({ recordId }) => [
+    recordId === null
+      ? "Its number cannot be read, so that every record of the resource is read again as soon as a process is free."
+      : "It is requested from the source now, before everything else that waits for the rate budget. If the source offers no single records, every record of the resource is read again.",
+    "If it is valid now, it is landed and leaves quarantine. Otherwise only the time when it was last seen changes.",
+    "This helps after the record was fixed at the source."
+  ],
+  button: "Read it again",
+  back: ({ id }) => entryAddress(id),
+  act: Effect.fnUntraced(function* (entry, { companies, background }) {
+    const result = yield* Deferred.make<string, Effect.Error<ReturnType<typeof retry>>>()
+    // The record is read to the end, even if the browser leaves.
+    yield* background(Effect.onExit(retry(companies, entry), (exit) => Deferred.done(result, exit)).pipe(Effect.ignore))
+    const sentence = yield* Effect.timeoutOption(Deferred.await(result), sourceTimeout)
+    return Option.getOrElse(sentence, () => stillReading)
+  })
 })
 
 export const routes: ReadonlyArray<Route> = [
   { method: "GET", path, handle: list },
   { method: "GET", path: `${path}/:id`, handle: entryPage },
-  { method: "GET", path: "/confirm/retry", handle: confirmRetry },
-  { method: "POST", path: "/do/retry", handle: doRetry }
+  ...retryRoutes
 ]

@@ -3,9 +3,10 @@ import * as Effect from "effect/Effect"
 import type { RejectedRow, Rows } from "../../outbox/Push.ts"
 import { correctSql, retryRejected } from "../../outbox/RetryRejected.ts"
 import * as Outbox from "../../status/Outbox.ts"
-import { companyNamed, numberOf, ofForm, ofQuery } from "../Params.ts"
-import { html, type Html, page, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
-import { badge, confirmation, count, table } from "../Components.ts"
+import { routesOf } from "../Action.ts"
+import { companyNamed, numberOf, ofQuery } from "../Params.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { badge, count, table } from "../Components.ts"
 import { actionLink } from "../Format.ts"
 import { address, plural, recordAddress, truncated, visible, visibleLines } from "../Escape.ts"
 
@@ -138,45 +139,37 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
 
 // --------------------------------------------------------------------------------------------------------------- retry
 
-/** The company and the resource of a request. */
-const resourceOf = Effect.fnUntraced(function* (request: PageRequest, of: typeof ofQuery) {
-  const company = yield* companyNamed(request, of(request, "company"))
-  const resource = of(request, "resource")
-  if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
-  return { company: company.name, resource }
+const retryAction = routesOf<{ readonly company: string; readonly resource: string }>({
+  name: "push-retry",
+  section: "outbox",
+  target: Effect.fnUntraced(function* (request, field) {
+    const company = yield* companyNamed(request, field("company"))
+    const resource = field("resource")
+    if (resource === null) return yield* new PageError({ status: 400, message: "No resource was named." })
+    return { company: company.name, resource }
+  }),
+  fields: (target) => ({ ...target }),
+  title: "Try again",
+  heading: ({ company, resource }) =>
+    `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
+  consequences: () => [
+    "Every row of this resource that was inserted by SQL and refused is checked again and sent with its current values.",
+    "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
+    "A record that the source has by now is found there, and not created twice."
+  ],
+  button: "Send again",
+  back: () => back,
+  act: (target) =>
+    retryRejected(target).pipe(
+      Effect.mapBoth({
+        onSuccess: (rows) =>
+          rows === 0
+            ? `No row of ${visible(target.resource)} is refused any more.`
+            : `${plural(rows, "row")} of ${visible(target.resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`,
+        onFailure: (error) =>
+          error._tag === "PushSuperseded" ? new PageError({ status: 409, message: error.message }) : error
+      })
+    )
 })
 
-const confirmRetry = Effect.fn("page.confirm.push-retry")(function* (request: PageRequest) {
-  const { company, resource } = yield* resourceOf(request, ofQuery)
-  return confirmation(request, "outbox", "Try again", {
-    title: `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
-    consequences: [
-      "Every row of this resource that was inserted by SQL and refused is checked again and sent with its current values.",
-      "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
-      "A record that the source has by now is found there, and not created twice."
-    ],
-    action: "/do/push-retry",
-    fields: { company, resource },
-    button: "Send again",
-    back
-  })
-})
-
-const doRetry = Effect.fn("page.do.push-retry")(function* (request: PageRequest) {
-  const { company, resource } = yield* resourceOf(request, ofForm)
-  const rows = yield* retryRejected({ company, resource }).pipe(
-    Effect.catchTag("PushSuperseded", (error) => Effect.fail(new PageError({ status: 409, message: error.message })))
-  )
-  return redirect(
-    back,
-    rows === 0
-      ? `No row of ${visible(resource)} is refused any more.`
-      : `${plural(rows, "row")} of ${visible(resource)} ${rows === 1 ? "waits" : "wait"} to be sent again.`
-  )
-})
-
-export const routes: ReadonlyArray<Route> = [
-  { method: "GET", path, handle: rejectedPage },
-  { method: "GET", path: "/confirm/push-retry", handle: confirmRetry },
-  { method: "POST", path: "/do/push-retry", handle: doRetry }
-]
+export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: rejectedPage }, ...retryAction]

@@ -8,9 +8,10 @@ import type { SourceError } from "../../connector/SourceError.ts"
 import { describeAnswer, type Attempt } from "../../connector/Subscriptions.ts"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
-import { companyNamed, ofForm, ofPath, ofQuery, withPagePriority, sourceTimeout } from "../Params.ts"
-import { html, type Html, page, PageError, type PageRequest, redirect, type Route, type ShownCompany } from "../Page.ts"
-import { badge, confirmation, count, duration, table } from "../Components.ts"
+import { type Action, routesOf } from "../Action.ts"
+import { companyNamed, ofPath, withPagePriority, sourceTimeout } from "../Params.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import { badge, count, duration, table } from "../Components.ts"
 import { truncated, visible } from "../Escape.ts"
 
 /** Events of the delivery log. */
@@ -93,41 +94,39 @@ const deliveryLog = Effect.fn("page.deliveries")(function* (request: PageRequest
 
 // ------------------------------------------------------------------------------------------------------------- actions
 
-interface SubscriptionAction {
-  readonly name: string
-  readonly title: (id: string, company: string) => string
-  readonly consequences: ReadonlyArray<string>
-  readonly button: string
-  /** Performs the action, and answers a sentence about the result. */
-  readonly act: (
-    company: ShownCompany,
-    wanted: Subscriptions.DesiredSubscription,
-    id: string
-  ) => Effect.Effect<string, Subscriptions.SubscribeError, Subscriptions.ChangeNeeds>
+interface Target {
+  readonly company: ShownCompany
+  readonly wanted: Subscriptions.DesiredSubscription
+  readonly id: string
+}
+
+interface SubscriptionAction extends Pick<Action<Target>, "name" | "heading" | "consequences" | "button"> {
+  /** Performs the action at the source, and answers a sentence about the result. */
+  readonly change: (target: Target) => Effect.Effect<string, Subscriptions.SubscribeError, Subscriptions.ChangeNeeds>
 }
 
 const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
   {
     name: "subscription-pause",
-    title: (id, company) => `Pause subscription ${id} of company ${company}?`,
-    consequences: [
+    heading: ({ id, company }) => `Pause subscription ${visible(id)} of company ${visible(company.name)}?`,
+    consequences: () => [
       "The source delivers nothing to it until it is resumed, and drops the events that fire meanwhile.",
       "Nothing is lost: syncing by schedule continues, and the resources are read again once it is resumed."
     ],
     button: "Pause",
-    act: (company, wanted, id) =>
+    change: ({ company, wanted, id }) =>
       Effect.as(Subscriptions.pause(company, wanted, id), `Subscription ${visible(id)} is paused.`)
   },
   {
     name: "subscription-resume",
-    title: (id, company) => `Resume subscription ${id} of company ${company}?`,
-    consequences: [
+    heading: ({ id, company }) => `Resume subscription ${visible(id)} of company ${visible(company.name)}?`,
+    consequences: () => [
       "The source delivers to it again, whether it was paused or disabled by the source.",
       "It is resumed even if deliveries do not arrive. If you are not sure that they do, send a test first.",
       "Events that fired meanwhile were dropped, so that the resources are read again."
     ],
     button: "Resume",
-    act: (company, wanted, id) =>
+    change: ({ company, wanted, id }) =>
       Effect.map(
         Subscriptions.resume(company, wanted, id),
         (one) => `Subscription ${visible(id)} is ${SubscriptionStore.stateOf(one)}.`
@@ -135,13 +134,14 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
   },
   {
     name: "subscription-test",
-    title: (id, company) => `Send a test delivery through subscription ${id} of company ${company}?`,
-    consequences: [
+    heading: ({ id, company }) =>
+      `Send a test delivery through subscription ${visible(id)} of company ${visible(company.name)}?`,
+    consequences: () => [
       "The source sends a test event to the subscription’s address now, and reports the result.",
       "The test event names no record, so that no row changes."
     ],
     button: "Send a test",
-    act: (company, wanted, id) =>
+    change: ({ company, wanted, id }) =>
       Effect.map(Subscriptions.test(company, wanted, id), ({ result }) => {
         const took = result.durationMs === null ? "" : ` after ${duration(result.durationMs)}`
         return `The test event was ${result.delivered ? "delivered" : "not delivered"}: ${visible(describeAnswer(result))}${took}.`
@@ -149,42 +149,27 @@ const subscriptionActions: ReadonlyArray<SubscriptionAction> = [
   }
 ]
 
-/** The subscription's number, as the source gave it. */
-const subscriptionIdOf = (text: string | null): Effect.Effect<string, PageError> =>
-  text !== null && text.length <= subscriptionIdMax
-    ? Effect.succeed(text)
-    : Effect.fail(new PageError({ status: 400, message: "No subscription was named." }))
-
-const actionRoutes = subscriptionActions.flatMap(({ name, title, consequences, button, act }): ReadonlyArray<Route> => [
-  {
-    method: "GET",
-    path: `/confirm/${name}`,
-    handle: Effect.fn("page.confirm.subscription")(function* (request) {
-      const company = yield* companyNamed(request, ofQuery(request, "company"))
-      const id = yield* subscriptionIdOf(ofQuery(request, "subscription"))
-      return confirmation(request, "webhooks", button, {
-        title: title(visible(id), visible(company.name)),
-        consequences,
-        action: `/do/${name}`,
-        fields: { company: company.name, subscription: id },
-        button,
-        back
-      })
-    })
-  },
-  {
-    method: "POST",
-    path: `/do/${name}`,
-    handle: Effect.fn("page.do.subscription")(function* (request) {
-      const { company, wanted } = yield* subscriberOf(request, ofForm(request, "company"))
-      const id = yield* subscriptionIdOf(ofForm(request, "subscription"))
-      const result = yield* askSource(act(company, wanted, id))
-      return redirect(back, "answer" in result ? result.answer : result.problem)
-    })
+const targetOf: Action<Target>["target"] = Effect.fnUntraced(function* (request, field) {
+  const { company, wanted } = yield* subscriberOf(request, field("company"))
+  const id = field("subscription")
+  if (id === null || id.length > subscriptionIdMax) {
+    return yield* new PageError({ status: 400, message: "No subscription was named." })
   }
-])
+  return { company, wanted, id }
+})
 
 export const routes: ReadonlyArray<Route> = [
   { method: "GET", path: "/webhooks/:company/:subscription/deliveries", asksSource: true, handle: deliveryLog },
-  ...actionRoutes
+  ...subscriptionActions.flatMap(({ change, ...action }) =>
+    routesOf({
+      ...action,
+      section: "webhooks",
+      target: targetOf,
+      fields: ({ company, id }) => ({ company: company.name, subscription: id }),
+      title: action.button,
+      back: () => back,
+      act: (target) =>
+        Effect.map(askSource(change(target)), (result) => ("answer" in result ? result.answer : result.problem))
+    })
+  )
 ]

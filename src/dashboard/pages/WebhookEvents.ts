@@ -2,15 +2,15 @@
 import * as Effect from "effect/Effect"
 import * as InboxStore from "../../inbox/InboxStore.ts"
 import { type EventSummary, searchLimit } from "../../status/WebhookDetails.ts"
-import { companyNamed, ofForm, ofQuery } from "../Params.ts"
-import { html, type Html, PageError, type PageRequest, redirect, type Route } from "../Page.ts"
-import { ago, none, badge, confirmation, count, duration, table, type Tone } from "../Components.ts"
+import { routesOf } from "../Action.ts"
+import { companyNamed } from "../Params.ts"
+import { html, type Html, PageError, type Route } from "../Page.ts"
+import { ago, none, badge, count, duration, table, type Tone } from "../Components.ts"
 import { actionLink } from "../Format.ts"
 import { plural, recordAddress, resourceAddress, runAddress, truncated, visible } from "../Escape.ts"
 
 /** Characters of a reason in a table. */
 const reasonMax = 240
-const back = "/webhooks"
 
 const eventTones: Readonly<Record<EventSummary["state"], Tone>> = {
   pending: "busy",
@@ -81,51 +81,44 @@ export const eventTable = (events: ReadonlyArray<EventSummary>, company: string 
 
 const eventIdMax = 255
 
-/** The events of a request: one, or all dead letters of a company. */
-const eventsOf = Effect.fnUntraced(function* (request: PageRequest, name: string | null, event: string | null) {
-  const company = yield* companyNamed(request, name)
-  if (event !== null && event.length > eventIdMax) {
-    return yield* new PageError({ status: 400, message: "That is not the number of an event." })
-  }
-  return { company, event }
-})
+interface ReplayTarget {
+  readonly company: string
+  /** Null for all dead letters of the company. */
+  readonly event: string | null
+}
 
-const confirmReplay = Effect.fn("page.confirm.replay")(function* (request: PageRequest) {
-  const { company, event } = yield* eventsOf(request, ofQuery(request, "company"), ofQuery(request, "event"))
-  const name = visible(company.name)
-  return confirmation(request, "webhooks", "Replay", {
-    title: event === null ? `Replay the dead letters of company ${name}?` : "Replay this event?",
-    consequences: [
-      event === null
-        ? `Every dead letter of company ${name} is processed again.`
-        : `Event ${visible(event)} of company ${name} is processed again.`,
-      "tributary serve reads the records that they name from the source, within the rate budget.",
-      "The content of an event is never loaded, so that a second replay does no harm."
-    ],
-    action: "/do/replay",
-    fields: { company: company.name, ...(event === null ? {} : { event }) },
-    button: "Replay",
-    back
-  })
+export const routes: ReadonlyArray<Route> = routesOf<ReplayTarget>({
+  name: "replay",
+  section: "webhooks",
+  target: Effect.fnUntraced(function* (request, field) {
+    const company = yield* companyNamed(request, field("company"))
+    const event = field("event")
+    if (event !== null && event.length > eventIdMax) {
+      return yield* new PageError({ status: 400, message: "That is not the number of an event." })
+    }
+    return { company: company.name, event }
+  }),
+  fields: ({ company, event }) => ({ company, event }),
+  title: "Replay",
+  heading: ({ company, event }) =>
+    event === null ? `Replay the dead letters of company ${visible(company)}?` : "Replay this event?",
+  consequences: ({ company, event }) => [
+    event === null
+      ? `Every dead letter of company ${visible(company)} is processed again.`
+      : `Event ${visible(event)} of company ${visible(company)} is processed again.`,
+    "tributary serve reads the records that they name from the source, within the rate budget.",
+    "The content of an event is never loaded, so that a second replay does no harm."
+  ],
+  button: "Replay",
+  back: () => "/webhooks",
+  act: ({ company, event }) =>
+    Effect.map(
+      InboxStore.replay(company, { state: "dead_letter", ...(event === null ? {} : { eventIds: [event] }) }),
+      (events) =>
+        events > 0
+          ? `${plural(events, "event")} of company ${visible(company)} ${events === 1 ? "waits" : "wait"} to be processed again.`
+          : event === null
+            ? `Company ${visible(company)} has no dead letter.`
+            : "That event is no longer a dead letter, so nothing was changed."
+    )
 })
-
-const doReplay = Effect.fn("page.do.replay")(function* (request: PageRequest) {
-  const { company, event } = yield* eventsOf(request, ofForm(request, "company"), ofForm(request, "event"))
-  const events = yield* InboxStore.replay(company.name, {
-    state: "dead_letter",
-    ...(event === null ? {} : { eventIds: [event] })
-  })
-  return redirect(
-    back,
-    events > 0
-      ? `${plural(events, "event")} of company ${visible(company.name)} ${events === 1 ? "waits" : "wait"} to be processed again.`
-      : event === null
-        ? `Company ${visible(company.name)} has no dead letter.`
-        : "That event is no longer a dead letter, so nothing was changed."
-  )
-})
-
-export const routes: ReadonlyArray<Route> = [
-  { method: "GET", path: "/confirm/replay", handle: confirmReplay },
-  { method: "POST", path: "/do/replay", handle: doReplay }
-]
