@@ -12,6 +12,7 @@ import { isIP } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as SecureRandom from "effect/crypto/SecureRandom"
+import { addressOf } from "../http/ConnectionLimit.ts"
 import { type AccessDecision, type AccessRequest, refused } from "./AccessDecision.ts"
 import * as LoopbackAccess from "./LoopbackAccess.ts"
 import * as PasswordAttempts from "./PasswordAttempts.ts"
@@ -23,7 +24,7 @@ export interface AccessOptions {
   readonly port: number
   readonly password: Redacted.Redacted | null
   readonly publicUrl: string | null
-  readonly sessions: Sessions<unknown>
+  readonly sessions: Sessions
 }
 
 export type LogInResult =
@@ -86,7 +87,7 @@ const clientOf = (
   if (session !== null) return { key: session, isKnownBrowser: true }
   const forwarded = publicUrl === null ? undefined : request.header("x-forwarded-for")?.split(",").at(-1)?.trim()
   const address = forwarded !== undefined && isIP(forwarded) !== 0 ? forwarded : request.address
-  return { key: PasswordAttempts.networkOf(address), isKnownBrowser: false }
+  return { key: addressOf(address ?? ""), isKnownBrowser: false }
 }
 
 /** Compares with the password in memory, which is fast; only the stored hash is slow. */

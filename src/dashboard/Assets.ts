@@ -32,7 +32,6 @@ export const load = (): Assets => {
     ["idiomorph.js", types.js, resolve("idiomorph/dist/idiomorph-ext.min.js")],
     ["live.js", types.js, own("live.js")],
     ["pages.css", types.css, own("pages.css")],
-    ["figures.css", types.css, own("figures.css")],
     ["icon.svg", types.svg, own("icon.svg")]
   ]
   const assets = new Map(files.map(([name, type, file]) => [name, { type, text: readFileSync(file, "utf8") }]))

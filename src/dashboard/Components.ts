@@ -100,3 +100,30 @@ export const select = (
       )}
     </select>
   </p>`
+
+/** A choice of what a page shows; each is a link. */
+export const filterLinks = (
+  label: string,
+  links: ReadonlyArray<{ readonly to: string; readonly text: Html | string; readonly isCurrent: boolean }>
+): Html =>
+  html`<nav class="filters" aria-label="${label}">
+    ${links.map(({ to, text, isCurrent }) => html`<a href="${to}" ${isCurrent ? html` aria-current="true"` : ""}>${text}</a> `)}
+  </nav>`
+
+/** The rows that are shown of one more, and the id after which the list continues; null at its end. */
+export const partOf = <Row extends { readonly id: bigint }>(rows: ReadonlyArray<Row>, rowsMax: number) => {
+  const shown = rows.slice(0, rowsMax)
+  return { shown, next: rows.length > rowsMax ? (shown.at(-1)?.id ?? null) : null }
+}
+
+/** Links to the beginning of a list, and to the part that follows the shown one. */
+export const pager = (
+  label: string,
+  [first, further]: readonly [first: string, further: string],
+  { after, next }: { readonly after: bigint | null; readonly next: bigint | null },
+  addressAfter: (id: bigint | null) => string
+): Html =>
+  html`<nav class="pages" aria-label="${label}">
+    ${after === null ? "" : html`<a href="${addressAfter(null)}">${first}</a>`}
+    ${next === null ? "" : html`<a href="${addressAfter(next)}" rel="next">${further}</a>`}
+  </nav>`

@@ -16,7 +16,6 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import type { ListenError, Tls } from "../http/Server.ts"
 import * as Server from "../http/Server.ts"
 import * as Reader from "../warehouse/Reader.ts"
@@ -69,25 +68,14 @@ interface DashboardState {
 }
 
 /** The sessions in the warehouse; every operation fails while there is no warehouse. */
-const sessionsOf = (state: DashboardState): Sessions.Sessions<SqlError | "away"> => {
-  const provided = <A>(
-    effect: Effect.Effect<A, SqlError, SqlClient.SqlClient | SecureRandom.SecureRandom>
-  ): Effect.Effect<A, SqlError | "away"> =>
-    Effect.suspend((): Effect.Effect<A, SqlError | "away"> =>
+const sessionsOf = (state: DashboardState): Sessions.Sessions =>
+  Sessions.make((effect) =>
+    Effect.suspend((): Effect.Effect<Effect.Success<typeof effect>, unknown> =>
       state.backend === null
-        ? Effect.fail("away" as const)
+        ? Effect.fail("away")
         : effect.pipe(Effect.provide(SecureRandom.layerWebCrypto), Effect.provideContext(state.backend.context))
     )
-  const { key, generation, begin, isOpen, end, endAll } = Sessions.inWarehouse
-  return {
-    key: provided(key),
-    generation: (password) => provided(generation(password)),
-    begin: (...session) => provided(begin(...session)),
-    isOpen: (...session) => provided(isOpen(...session)),
-    end: (session) => provided(end(session)),
-    endAll: provided(endAll)
-  }
-}
+  )
 
 const listen = ({ host, port, tls }: DashboardOptions, state: DashboardState) =>
   Server.listen({

@@ -14,7 +14,7 @@ const runTones: Readonly<Record<RunStatus, Tone>> = {
 
 export const runBadge = (status: RunStatus): Html => badge(runTones[status], status)
 
-const standingWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
+const healthWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
   failing: ["bad", "failing"],
   late: ["warn", "late"],
   "never-synced": ["quiet", "never synced"],
@@ -26,7 +26,7 @@ const standingWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
 
 /** The health as badges. */
 export const healthBadges = ({ state, isLate, isPaused, isRunning }: Health): Html => {
-  const [tone, word] = standingWords[state]
+  const [tone, word] = healthWords[state]
   return html`${badge(tone, word)}${isLate && state !== "late" ? html` ${badge("warn", "late")}` : ""}${
     isPaused && state !== "paused" ? html` ${badge("quiet", "paused")}` : ""
   }${isRunning ? html` ${badge("busy", "running")}` : ""}`

@@ -56,7 +56,6 @@ export const layout = (frame: Frame): Html =>
         <title>${frame.title} · Tributary</title>
         <link rel="icon" href="${frame.assets.path("icon.svg")}" />
         <link rel="stylesheet" href="${frame.assets.path("pages.css")}" />
-        <link rel="stylesheet" href="${frame.assets.path("figures.css")}" />
         <script defer src="${frame.assets.path("htmx.js")}"></script>
         <script defer src="${frame.assets.path("idiomorph.js")}"></script>
         <script defer src="${frame.assets.path("live.js")}"></script>

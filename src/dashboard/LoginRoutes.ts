@@ -7,6 +7,7 @@ import {
   accessRequestOf,
   admit,
   type Bindings,
+  decide,
   deleteSession,
   type Exchange,
   type PageServer,
@@ -60,7 +61,7 @@ const showLogin = (server: PageServer, exchange: Exchange, next: string, problem
   show(server, exchange, loginPage(server.access.formToken(noSession), next, problem, status), null)
 
 const getLogin = async (server: PageServer, exchange: Exchange): Promise<Response> => {
-  const decision = await server.run(server.access.decide(accessRequestOf(exchange)), exchange.req.raw.signal)
+  const decision = await decide(server, exchange)
   const next = ownPath(exchange.req.query("next"))
   if (decision._tag === "Granted") return exchange.redirect(next, 303)
   return decision._tag === "Away" ? show(server, exchange, away, null) : showLogin(server, exchange, next, null, 200)
@@ -69,7 +70,7 @@ const getLogin = async (server: PageServer, exchange: Exchange): Promise<Respons
 const postLogin = async (server: PageServer, exchange: Exchange): Promise<Response> => {
   const { access, run } = server
   // This also loads the key that signs the form's token.
-  const decision = await run(access.decide(accessRequestOf(exchange)), exchange.req.raw.signal)
+  const decision = await decide(server, exchange)
   if (decision._tag === "Away") return show(server, exchange, notDone, null)
   const form = await readForm(server, exchange, noSession)
   if (form instanceof Response) return form

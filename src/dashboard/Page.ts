@@ -13,7 +13,7 @@ import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ShownCompany } from "../status/Resources.ts"
 
-export { html, raw } from "hono/html"
+export { html } from "hono/html"
 
 export type { ShownCompany } from "../status/Resources.ts"
 

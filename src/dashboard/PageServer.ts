@@ -118,9 +118,12 @@ const redirectToLogin = (exchange: Exchange): Response | Promise<Response> => {
 
 export type Granted = Extract<AccessDecision, { readonly _tag: "Granted" }>
 
+export const decide = (server: PageServer, exchange: Exchange): Promise<AccessDecision> =>
+  server.run(server.access.decide(accessRequestOf(exchange)), exchange.req.raw.signal)
+
 /** The granted access of a request, or the response that refuses it. */
 export const admit = async (server: PageServer, exchange: Exchange): Promise<Granted | Response> => {
-  const decision = await server.run(server.access.decide(accessRequestOf(exchange)), exchange.req.raw.signal)
+  const decision = await decide(server, exchange)
   switch (decision._tag) {
     case "Granted":
       return decision

@@ -51,6 +51,16 @@ export const companyNamed = (
   return Effect.fail(new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.` }))
 }
 
+/** The id in the query after which a list continues; null at its beginning. */
+export const positionOf = (
+  request: PageRequest,
+  name: string,
+  what: string
+): Effect.Effect<bigint | null, PageError> => {
+  const text = ofQuery(request, name)
+  return text === null ? Effect.succeed(null) : numberOf(text, what)
+}
+
 /** An id from the warehouse. */
 export const numberOf = (text: string | null, what: string): Effect.Effect<bigint, PageError> =>
   text !== null && /^\d{1,18}$/.test(text)

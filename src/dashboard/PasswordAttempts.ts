@@ -4,7 +4,6 @@
  * Promise: a browser that logged in before has a limit of its own, so that others cannot lock it out. While a limit is
  * reached, no password is compared.
  */
-import { isIPv6 } from "node:net"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
@@ -31,16 +30,6 @@ const failuresMax = 10
 const failuresOfAllMax = 100
 
 export const make = (): PasswordAttempts => ({ failures: [] })
-
-/** The network of an address: of IPv6 the first 64 bits, of IPv4 the address itself. */
-export const networkOf = (address = ""): string => {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/, "").replace(/%.*$/, "")
-  if (!isIPv6(plain)) return plain
-  const [head = "", tail = ""] = plain.split("::")
-  const groups = (text: string) => text.split(":").filter((group) => group !== "")
-  const zeros = Array<string>(Math.max(0, 8 - groups(head).length - groups(tail).length)).fill("0")
-  return [...groups(head), ...zeros, ...groups(tail)].slice(0, 4).join(":")
-}
 
 /** After how many seconds the client may try again; 0 for now. */
 const retryAfterSeconds = (attempts: PasswordAttempts, now: number, { key, isKnownBrowser }: Client): number => {

@@ -31,7 +31,7 @@ export interface SessionKeys {
 
 export interface SessionCookies {
   readonly password: Redacted.Redacted | null
-  readonly sessions: Sessions<unknown>
+  readonly sessions: Sessions
   readonly random: SecureRandom.SecureRandom["Service"]
   /** Many requests at once hash the password once. */
   readonly lock: Semaphore.Semaphore
@@ -41,7 +41,7 @@ export interface SessionCookies {
 
 export const make = (
   password: Redacted.Redacted | null,
-  sessions: Sessions<unknown>
+  sessions: Sessions
 ): Effect.Effect<SessionCookies, never, SecureRandom.SecureRandom> =>
   Effect.map(SecureRandom.SecureRandom, (random) => ({
     password,

@@ -14,15 +14,17 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
 
-/** The store of sessions; it fails with `E` while it does not answer. */
-export interface Sessions<E, R = never> {
-  readonly key: Effect.Effect<Uint8Array, E, R>
+type Needs = SqlClient.SqlClient | SecureRandom.SecureRandom
+
+/** The store of sessions. An operation fails while the warehouse does not answer. */
+export interface Sessions {
+  readonly key: Effect.Effect<Uint8Array, unknown>
   /** The generation of the password. A password that differs from the stored one replaces it, and ends its sessions. */
-  readonly generation: (password: string) => Effect.Effect<string, E, R>
-  readonly begin: (session: string, generation: string, lifetime: Duration.Duration) => Effect.Effect<void, E, R>
-  readonly isOpen: (session: string, generation: string) => Effect.Effect<boolean, E, R>
-  readonly end: (session: string) => Effect.Effect<void, E, R>
-  readonly endAll: Effect.Effect<void, E, R>
+  readonly generation: (password: string) => Effect.Effect<string, unknown>
+  readonly begin: (session: string, generation: string, lifetime: Duration.Duration) => Effect.Effect<void, unknown>
+  readonly isOpen: (session: string, generation: string) => Effect.Effect<boolean, unknown>
+  readonly end: (session: string) => Effect.Effect<void, unknown>
+  readonly endAll: Effect.Effect<void, unknown>
 }
 
 export const passwordStatement = Statement.make({
@@ -93,7 +95,7 @@ export const endOtherStatement = Statement.make({
 })
 
 /** Processes that start at the same time agree on one generation: a process whose write was too late reads again. */
-const generationOf: InWarehouse["generation"] = Effect.fnUntraced(function* (password) {
+const generationOf = Effect.fnUntraced(function* (password: string): Effect.fn.Return<string, SqlError, Needs> {
   const [before] = yield* Statement.run(passwordStatement)
   if (before !== undefined && (yield* isOf(before, password))) return before.generation
   const { generation, salt, hash } = yield* keptOf(password)
@@ -127,16 +129,16 @@ export const endAllStatement = Statement.make({
   text: "delete from tributary.dashboard_sessions"
 })
 
-type InWarehouse = Sessions<SqlError, SqlClient.SqlClient | SecureRandom.SecureRandom>
-
-/** {@link Sessions} in the control plane of the warehouse. */
-export const inWarehouse: InWarehouse = {
-  key,
-  generation: generationOf,
+/** {@link Sessions} in the control plane of the warehouse. `provide` fails while there is no warehouse. */
+export const make = (
+  provide: <A>(effect: Effect.Effect<A, SqlError, Needs>) => Effect.Effect<A, unknown>
+): Sessions => ({
+  key: provide(key),
+  generation: (password) => provide(generationOf(password)),
   begin: (session, generation, lifetime) =>
-    Effect.asVoid(Statement.run(beginStatement, [idOf(session), generation, Duration.toMillis(lifetime)])),
+    Effect.asVoid(provide(Statement.run(beginStatement, [idOf(session), generation, Duration.toMillis(lifetime)]))),
   isOpen: (session, generation) =>
-    Effect.map(Statement.run(isOpenStatement, [idOf(session), generation]), (rows) => rows.length > 0),
-  end: (session) => Effect.asVoid(Statement.run(endStatement, [idOf(session)])),
-  endAll: Effect.asVoid(Statement.run(endAllStatement))
-}
+    Effect.map(provide(Statement.run(isOpenStatement, [idOf(session), generation])), (rows) => rows.length > 0),
+  end: (session) => Effect.asVoid(provide(Statement.run(endStatement, [idOf(session)]))),
+  endAll: Effect.asVoid(provide(Statement.run(endAllStatement)))
+})

@@ -38,20 +38,17 @@ export const list = (
   { companyId, resource, runId = null, state }: Filter,
   before: bigint | null,
   entriesMax: number
-): Sql.Query<ReadonlyArray<ListedEntry>> => {
-  // The statement contains only the given conditions, so that Postgres can use the index of each.
-  const given = Object.entries({
-    "company_id = ?::bigint": companyId?.toString() ?? null,
-    "resource = ?": resource,
-    "run_id = ?::bigint": runId?.toString() ?? null,
-    "id < ?::bigint": before?.toString() ?? null
-  }).filter(([, value]) => value !== null)
-  const where = [conditions[state], ...given.map(([condition], index) => condition.replace("?", `$${index + 2}`))]
-  return Sql.rows<ListedEntry>(
-    `select ${selected} from tributary.quarantine where ${where.join(" and ")} order by id desc limit $1::int`,
-    [entriesMax, ...given.map(([, value]) => value)]
+): Sql.Query<ReadonlyArray<ListedEntry>> =>
+  Sql.newestRows(
+    `select ${selected} from tributary.quarantine where ${conditions[state]}`,
+    {
+      "company_id = ?::bigint": companyId?.toString() ?? null,
+      "resource = ?": resource,
+      "run_id = ?::bigint": runId?.toString() ?? null,
+      "id < ?::bigint": before?.toString() ?? null
+    },
+    entriesMax
   )
-}
 
 export const openStatement = Statement.make({
   name: "count open quarantine entries",

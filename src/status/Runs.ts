@@ -55,18 +55,15 @@ export type Run = Statement.RowOf<typeof oneStatement>
 export const one = (id: bigint) => Effect.map(Statement.run(oneStatement, [id]), ([run]) => run ?? null)
 
 /** Newest first. */
-export const list = Effect.fn("dashboard.Runs.list")(function* (filter: RunFilter, limit: number) {
-  const given = Object.entries({
-    "r.company_id = ?::bigint": filter.companyId?.toString() ?? null,
-    "r.resource = ?": filter.resource,
-    "r.status = ?": filter.status,
-    "r.lane = ?": filter.lane,
-    "r.id < ?::bigint": filter.before?.toString() ?? null
-  }).filter(([, value]) => value !== null)
-  const where = given.map(([condition], index) => condition.replace("?", `$${index + 2}`))
-  return yield* Sql.rows<Run>(
-    `select ${columns} from tributary.runs r ${where.length === 0 ? "" : `where ${where.join(" and ")}`}
-      order by r.id desc limit $1`,
-    [limit, ...given.map(([, value]) => value)]
+export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<Run>> =>
+  Sql.newestRows(
+    `select ${columns} from tributary.runs r where true`,
+    {
+      "company_id = ?::bigint": filter.companyId?.toString() ?? null,
+      "resource = ?": filter.resource,
+      "status = ?": filter.status,
+      "lane = ?": filter.lane,
+      "id < ?::bigint": filter.before?.toString() ?? null
+    },
+    limit
   )
-})

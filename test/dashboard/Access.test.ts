@@ -479,7 +479,7 @@ const inMemory = Effect.gen(function* () {
     isOpen: (session, generation) => Effect.sync(() => open.get(session) === generation),
     end: (session) => Effect.sync(() => void open.delete(session)),
     endAll: Effect.sync(() => open.clear())
-  } satisfies Sessions<never>
+  } satisfies Sessions
 })
 
 describe("the dashboard password", () => {

@@ -3,12 +3,15 @@ import { assert, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
-import { inWarehouse as sessions } from "../../src/dashboard/Sessions.ts"
+import type * as SqlClient from "effect/sql/SqlClient"
+import * as Sessions from "../../src/dashboard/Sessions.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a session in the warehouse", (it) => {
   it.effect("is open until its end, and ends with its password", () =>
     Effect.gen(function* () {
+      const context = yield* Effect.context<SqlClient.SqlClient | SecureRandom.SecureRandom>()
+      const sessions = Sessions.make(Effect.provideContext(context))
       const [first, second] = yield* Effect.all([sessions.generation("one"), sessions.generation("one")], {
         concurrency: 2
       })

@@ -11,7 +11,7 @@ import { html, type PageEffect, PageError, requester, type Route } from "../Page
 import * as Resources from "../../status/Resources.ts"
 import { plural, resourceAddress, visible } from "../Escape.ts"
 import { companyNamed } from "../Params.ts"
-import { meant } from "./Resource.ts"
+import { resourceNamed } from "./Resource.ts"
 
 /** One resource, or all of a company. */
 interface Target {
@@ -198,7 +198,7 @@ const targetOf = (of: TaskAction["of"]): Action<Target>["target"] =>
     const company = field("company")
     const resource = of === "company" ? null : field("resource")
     if (resource !== null || of === "resource") {
-      const state = yield* meant(request, company, resource)
+      const state = yield* resourceNamed(request, company, resource)
       return { company: state.company, resource: state.resource, states: [state] }
     }
     const configured = yield* companyNamed(request, company)

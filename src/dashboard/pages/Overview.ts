@@ -1,7 +1,7 @@
 /** The first page: a summary, and the state of every resource of every company. */
 import * as Effect from "effect/Effect"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { badge, count, none, table } from "../Components.ts"
+import { badge, count, filterLinks, none, table } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
 import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
 import { address, truncated, plural, resourceAddress, visible } from "../Escape.ts"
@@ -72,29 +72,29 @@ const summary = (
 ): Html => {
   const of = (filter: Filter) => all.filter(matches[filter]).length
   const sum = (alert: "dead" | "gaps" | "refused") => beside.reduce((total, one) => total + one[alert], 0)
-  const counted = (number: number, one: string, several: string, to: string) =>
-    [number, number === 1 ? one : several, to] as const
   const quarantined = all.reduce((total, { quarantined }) => total + quarantined, 0)
-  const bad: ReadonlyArray<readonly [number, string, string]> = [
-    [of("failing"), "failing", "/?state=failing"],
-    [of("late"), "late", "/?state=late"],
+  const links = (...entries: ReadonlyArray<readonly [number: number, text: string, to: string]>) =>
+    entries
+      .filter(([number]) => number > 0)
+      .map(([, text, to], index) => html`${index === 0 ? "" : ", "}<a href="${to}">${text}</a>`)
+  const inState = (filter: Filter, word: string) =>
+    [of(filter), `${count(of(filter))} ${word}`, `/?state=${filter}`] as const
+  const counted = (number: number, one: string, several: string, to: string) =>
+    [number, plural(number, one, several), to] as const
+  const wrong = links(
+    inState("failing", "failing"),
+    inState("late", "late"),
     counted(quarantined, "record in quarantine", "records in quarantine", "/quarantine"),
     counted(sum("dead"), "dead event", "dead events", "/webhooks"),
     counted(sum("gaps"), "gap in the events", "gaps in the events", "/webhooks"),
     counted(sum("refused"), "refused push", "refused pushes", "/outbox")
-  ]
-  const noted: ReadonlyArray<readonly [number, string, string]> = [
-    [of("paused"), "paused", "/?state=paused"],
-    [of("never-synced"), "never synced", "/?state=never-synced"],
-    [of("blocked"), "blocked for the token", "/?state=blocked"]
-  ]
-  const listed = (entries: typeof bad) =>
-    entries
-      .filter(([number]) => number > 0)
-      .map(([number, text, to], index) => html`${index === 0 ? "" : ", "}<a href="${to}">${count(number)} ${text}</a>`)
-  const wrong = listed(bad)
-  const beyond = listed(noted)
-  const also = beyond.length === 0 ? "" : html` Also: ${beyond}.`
+  )
+  const noted = links(
+    inState("paused", "paused"),
+    inState("never-synced", "never synced"),
+    inState("blocked", "blocked for the token")
+  )
+  const also = noted.length === 0 ? "" : html` Also: ${noted}.`
   const receivers = beside.length === 0 ? 0 : Math.min(...beside.map(({ receivers }) => receivers))
   const receiving = html` <a href="/webhooks"
       >${receivers === 0 ? "No process receives events" : `Events are received by ${plural(receivers, "process", "processes")}`}</a
@@ -179,17 +179,17 @@ const companyPart = (
 
 const controls = (view: View, all: ReadonlyArray<Resources.ResourceState>): Html =>
   html`<div class="controls">
-    <nav class="filters" aria-label="State">
-      ${filters
-        .map((filter) => ({ filter, number: all.filter(matches[filter]).length }))
-        .filter(({ filter, number }) => filter === "all" || number > 0 || filter === view.filter)
-        .map(
-          ({ filter, number }) =>
-            html`<a href="${here(view, { filter })}" ${filter === view.filter ? html` aria-current="true"` : ""}
-              >${filterWords[filter]} <span class="number">${count(number)}</span></a
-            > `
-        )}
-    </nav>
+    ${filterLinks(
+      "State",
+      filters
+        .map((filter) => ({ filter, number: all.filter(matches[filter]).length, isCurrent: filter === view.filter }))
+        .filter(({ filter, number, isCurrent }) => filter === "all" || number > 0 || isCurrent)
+        .map(({ filter, number, isCurrent }) => ({
+          to: here(view, { filter }),
+          text: html`${filterWords[filter]} <span class="number">${count(number)}</span>`,
+          isCurrent
+        }))
+    )}
     <form method="get" action="/" role="search">
       <label for="text">Resource</label>
       <input type="search" id="text" name="text" value="${view.text}" maxlength="100" />${

@@ -4,10 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { routesOf } from "../Action.ts"
-import { companyNamed, numberOf, ofPath, ofQuery, sourceTimeout } from "../Params.ts"
+import { companyNamed, numberOf, ofPath, ofQuery, positionOf, sourceTimeout } from "../Params.ts"
 import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, none, section, table } from "../Components.ts"
+import { ago, badge, count, filterLinks, none, pager, partOf, section, table } from "../Components.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
@@ -37,18 +37,14 @@ const entryAddress = (id: bigint): string => `${path}/${id}`
 /** The configured name of a company by its number, where it is known; else the number. */
 type NameOf = (companyId: bigint) => string
 
-const named: Effect.Effect<
-  NameOf,
-  Effect.Error<typeof TaskQueue.companyIds>,
-  Effect.Services<typeof TaskQueue.companyIds>
-> = Effect.map(TaskQueue.companyIds, (ids) => {
+const named = Effect.map(TaskQueue.companyIds, (ids): NameOf => {
   const names = new Map([...ids].map(([name, id]) => [id, name]))
   return (companyId) => names.get(companyId) ?? String(companyId)
 })
 
 // ------------------------------------------------------------------------------------------------------------ the list
 
-interface Asked {
+interface ListFilter {
   readonly company: string | null
   readonly resource: string | null
   readonly state: Quarantine.EntryState
@@ -60,7 +56,7 @@ const states: ReadonlyArray<readonly [Quarantine.EntryState, string]> = [
   ["all", "All"]
 ]
 
-const listAddress = ({ company, resource, state }: Asked, before: bigint | null = null): string =>
+const listAddress = ({ company, resource, state }: ListFilter, before: bigint | null = null): string =>
   address(path, {
     company,
     resource,
@@ -107,20 +103,17 @@ const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, 
 const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
   const { now } = request
   const wanted = ofQuery(request, "state") ?? "open"
-  const asked: Asked = {
+  const filter: ListFilter = {
     company: ofQuery(request, "company"),
     resource: ofQuery(request, "resource"),
     state: states.find(([one]) => one === wanted)?.[0] ?? "open"
   }
-  const companyId = yield* companyIdOf(request, asked.company)
-  const beforeText = ofQuery(request, "before")
-  const before = beforeText === null ? null : yield* numberOf(beforeText, "an entry")
+  const companyId = yield* companyIdOf(request, filter.company)
+  const before = yield* positionOf(request, "before", "an entry")
   const nameOf = yield* named
   const open = yield* Quarantine.open
-  const found = yield* Quarantine.list({ ...asked, companyId }, before, shownMost + 1)
-  const shown = found.slice(0, shownMost)
-  const last = shown.at(-1)
-  const isFiltered = asked.company !== null || asked.resource !== null
+  const { shown, next } = partOf(yield* Quarantine.list({ ...filter, companyId }, before, shownMost + 1), shownMost)
+  const isFiltered = filter.company !== null || filter.resource !== null
   return page({
     title: "Quarantine",
     section: "quarantine",
@@ -129,22 +122,20 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
         Records that could not be landed, with the reason and the bytes as they were sent. All other records are landed.
       </p>
       ${openTable(open, nameOf)}
-      <nav class="filters" aria-label="State">
-        ${states.map(
-          ([one, text]) =>
-            html`<a
-              href="${listAddress({ ...asked, state: one })}"
-              aria-current="${one === asked.state ? "true" : "false"}"
-              >${text}</a
-            >`
-        )}
-      </nav>
+      ${filterLinks(
+        "State",
+        states.map(([one, text]) => ({
+          to: listAddress({ ...filter, state: one }),
+          text,
+          isCurrent: one === filter.state
+        }))
+      )}
       ${
         isFiltered
           ? html`<p>
-              Only ${asked.resource === null ? "" : html`resource <strong>${visible(asked.resource)}</strong>`}
-              ${asked.company === null ? "" : html`company <strong>${visible(asked.company)}</strong>`}:
-              <a href="${listAddress({ company: null, resource: null, state: asked.state })}">show everything</a>
+              Only ${filter.resource === null ? "" : html`resource <strong>${visible(filter.resource)}</strong>`}
+              ${filter.company === null ? "" : html`company <strong>${visible(filter.company)}</strong>`}:
+              <a href="${listAddress({ company: null, resource: null, state: filter.state })}">show everything</a>
             </p>`
           : ""
       }
@@ -166,14 +157,7 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
               ])
             )
       }
-      <nav class="pages" aria-label="Further records">
-        ${before === null ? "" : html`<a href="${listAddress(asked)}">First</a>`}
-        ${
-          found.length > shown.length && last !== undefined
-            ? html`<a href="${listAddress(asked, last.id)}" rel="next">Next</a>`
-            : ""
-        }
-      </nav>`
+      ${pager("Further records", ["First", "Next"], { after: before, next }, (id) => listAddress(filter, id))}`
   })
 })
 

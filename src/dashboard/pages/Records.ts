@@ -18,7 +18,7 @@ const versionsShown = 100
 
 // ------------------------------------------------------------------------------------------------------------ the form
 
-interface Asked {
+interface RecordQuery {
   readonly company: string | null
   readonly resource: string | null
   readonly id: string | null
@@ -29,7 +29,7 @@ interface Choices {
   readonly companies: ReadonlyArray<string>
 }
 
-const form = ({ company, resource, id }: Asked, { resources, companies }: Choices): Html => html`
+const form = ({ company, resource, id }: RecordQuery, { resources, companies }: Choices): Html => html`
   <form method="get" action="${path}" class="ask" role="search" aria-label="Find a record">
     ${select("company", "Company", "every company", companies, company)}
     <p>
@@ -204,7 +204,7 @@ const problem = (sentence: string): Html => html`<p class="problem" role="alert"
 
 const look = Effect.fnUntraced(function* (
   request: PageRequest,
-  { company, resource, id }: Asked,
+  { company, resource, id }: RecordQuery,
   { resources }: Choices
 ) {
   if (resource === null && id === null) return html``
@@ -245,7 +245,7 @@ export const routes: ReadonlyArray<Route> = [
     method: "GET",
     path,
     handle: Effect.fn("page.records")(function* (request) {
-      const asked: Asked = {
+      const wanted: RecordQuery = {
         company: ofQuery(request, "company"),
         resource: ofQuery(request, "resource"),
         id: ofQuery(request, "id")
@@ -256,12 +256,14 @@ export const routes: ReadonlyArray<Route> = [
       }
       return page({
         title:
-          asked.id === null || asked.resource === null ? "Records" : `${visible(asked.resource)} ${visible(asked.id)}`,
+          wanted.id === null || wanted.resource === null
+            ? "Records"
+            : `${visible(wanted.resource)} ${visible(wanted.id)}`,
         section: "records",
         isLive: false,
         body: html`<h1>History of a record</h1>
           <p>Every version in the warehouse, its origin and its changes.</p>
-          ${form(asked, choices)} ${yield* look(request, asked, choices)}`
+          ${form(wanted, choices)} ${yield* look(request, wanted, choices)}`
       })
     })
   }

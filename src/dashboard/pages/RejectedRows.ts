@@ -4,9 +4,9 @@ import type { RejectedRow, Rows } from "../../outbox/Push.ts"
 import { correctSql, retryRejected } from "../../outbox/RetryRejected.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import { routesOf } from "../Action.ts"
-import { companyNamed, numberOf, ofQuery } from "../Params.ts"
+import { companyNamed, numberOf, ofQuery, positionOf } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { badge, count, table } from "../Components.ts"
+import { badge, count, pager, partOf, table } from "../Components.ts"
 import { actionLink } from "../Format.ts"
 import { address, plural, recordAddress, truncated, visible, visibleLines } from "../Escape.ts"
 
@@ -62,11 +62,8 @@ const selectionOf = Effect.fnUntraced(function* (request: PageRequest): Effect.f
 
 const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) {
   const { rows, query, description } = yield* selectionOf(request)
-  const after = ofQuery(request, "after")
-  const from = after === null ? 0n : yield* numberOf(after, "a row")
-  const found = yield* Outbox.rejectedRows(rows, from, rowsShown + 1)
-  const shown = found.slice(0, rowsShown)
-  const last = shown.at(-1)
+  const after = yield* positionOf(request, "after", "a row")
+  const { shown, next } = partOf(yield* Outbox.rejectedRows(rows, after ?? 0n, rowsShown + 1), rowsShown)
   const origin = "company" in rows ? rows : yield* Outbox.targetOf(rows.push)
   return page({
     title: "Refused",
@@ -102,14 +99,9 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
               ])
             )
       }
-      <nav class="pages" aria-label="Further records">
-        ${after === null ? "" : html`<a href="${address(path, query)}">First</a>`}
-        ${
-          found.length > shown.length && last !== undefined
-            ? html`<a href="${address(path, { ...query, after: String(last.id) })}" rel="next">Next</a>`
-            : ""
-        }
-      </nav>
+      ${pager("Further records", ["First", "Next"], { after, next }, (id) =>
+        address(path, { ...query, after: id === null ? null : String(id) })
+      )}
       <h2>What to do</h2>
       ${
         "push" in rows

@@ -23,7 +23,7 @@ import { quarantinePart, runTable } from "./Runs.ts"
 const runsShown = 50
 
 /** The named resource, or why there is none. */
-export const meant = Effect.fnUntraced(function* (
+export const resourceNamed = Effect.fnUntraced(function* (
   { companies, now }: PageRequest,
   company: string | null,
   resource: string | null
@@ -119,7 +119,7 @@ export const routes: ReadonlyArray<Route> = [
     path: "/companies/:company/:resource",
     handle: Effect.fn("page.resource")(function* (request) {
       const { path, now } = request
-      const state = yield* meant(request, path["company"] ?? null, path["resource"] ?? null)
+      const state = yield* resourceNamed(request, path["company"] ?? null, path["resource"] ?? null)
       const { company, companyId, resource, task, health, quarantined } = state
       const query = { company, resource }
       const name = visible(resource)

@@ -2,10 +2,10 @@
 import * as Effect from "effect/Effect"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { ago, count, duration, none, section, select, table } from "../Components.ts"
+import { ago, count, duration, none, pager, partOf, section, select, table } from "../Components.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import * as Runs from "../../status/Runs.ts"
-import { choiceOf, numberOf, ofQuery } from "../Params.ts"
+import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 import { bytes, cursor, facts, problem, runBadge } from "../Format.ts"
 import { address, truncated, recordAddress, resourceAddress, runAddress, visible } from "../Escape.ts"
 
@@ -72,14 +72,13 @@ const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
   if (company !== null && companyId === null) {
     return yield* new PageError({ status: 404, message: `No runs of a company ${visible(company)} are known.` })
   }
-  const before = ofQuery(request, "before")
   return {
     company,
     companyId,
     resource: ofQuery(request, "resource"),
     status: yield* choiceOf(request, "status", Runs.statuses),
     lane: yield* choiceOf(request, "lane", Runs.lanes),
-    before: before === null ? null : yield* numberOf(before, "a run")
+    before: yield* positionOf(request, "before", "a run")
   } satisfies Filter
 })
 
@@ -88,14 +87,8 @@ const here = ({ company, resource, status, lane, before }: Filter): string =>
 
 const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
   const filter = yield* filterOf(request)
-  const found = yield* Runs.list(filter, shownMax + 1)
-  const shown = found.slice(0, shownMax)
-  const last = shown.at(-1)
+  const { shown, next } = partOf(yield* Runs.list(filter, shownMax + 1), shownMax)
   const { now, companies } = request
-  const more =
-    found.length > shownMax && last !== undefined
-      ? html`<a href="${here({ ...filter, before: last.id })}" rel="next">Older</a>`
-      : ""
   return page({
     title: "Runs",
     section: "runs",
@@ -117,9 +110,7 @@ const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
         <p><button type="submit">Show</button> <a href="/runs">Show all</a></p>
       </form>
       ${shown.length === 0 ? html`<p>There is no such run.</p>` : runTable("Runs, newest first", shown, now)}
-      <nav class="pages" aria-label="Further runs">
-        ${filter.before === null ? "" : html`<a href="${here({ ...filter, before: null })}">Newest</a> `}${more}
-      </nav>`
+      ${pager("Further runs", ["Newest", "Older"], { after: filter.before, next }, (before) => here({ ...filter, before }))}`
   })
 })
 
@@ -155,11 +146,12 @@ export const quarantinePart = Effect.fnUntraced(function* (
 ) {
   const entries = yield* Quarantine.list({ companyId, resource, runId, state: "open" }, null, entriesMax + 1)
   if (entries.length === 0) return html``
+  const { shown, next } = partOf(entries, entriesMax)
   return section(
     "quarantine",
     "Quarantine",
-    html`${entryTable(entries.slice(0, entriesMax), company, resource, now)}
-    ${entries.length > entriesMax ? html`<p><a href="${address("/quarantine", { company, resource })}">All of them</a></p>` : ""}`
+    html`${entryTable(shown, company, resource, now)}
+    ${next === null ? "" : html`<p><a href="${address("/quarantine", { company, resource })}">All of them</a></p>`}`
   )
 })
 

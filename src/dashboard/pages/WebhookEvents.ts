@@ -38,20 +38,18 @@ const stateOf = (event: EventSummary, now: Date): Html => html`
 `
 
 export const deadTable = (company: string, events: ReadonlyArray<EventSummary>, all: number, now: Date): Html =>
-  events.length === 0
-    ? html``
-    : html`${table(
-        `Events of company ${visible(company)} that are dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
-        "Event, Record, Received, Why, Action",
-        events.map((event) => [
-          html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
-          recordOf(event),
-          ago(event.receivedAt, now),
-          html`${event.reason === null ? "" : truncated(event.reason, reasonMax)}
-          ${event.attempts === 0 ? "" : html`<span class="detail">after ${plural(event.attempts, "failed attempt")}</span>`}`,
-          replayLink(event)
-        ])
-      )}`
+  table(
+    `Events of company ${visible(company)} that are dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
+    "Event, Record, Received, Why, Action",
+    events.map((event) => [
+      html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
+      recordOf(event),
+      ago(event.receivedAt, now),
+      html`${event.reason === null ? "" : truncated(event.reason, reasonMax)}
+      ${event.attempts === 0 ? "" : html`<span class="detail">after ${plural(event.attempts, "failed attempt")}</span>`}`,
+      replayLink(event)
+    ])
+  )
 
 export const eventTable = (events: ReadonlyArray<EventSummary>, company: string | null, now: Date): Html =>
   events.length === 0

@@ -7,27 +7,35 @@ import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
 /** Characters of a reason in a table. */
 const reasonMax = 240
 
-const causes: Readonly<Record<Webhooks.GapStatus["cause"], string>> = {
-  abandoned: "The source abandoned an event after its last attempt failed.",
-  acknowledged_not_stored: "The source reports an event as delivered which is not in the inbox.",
-  disabled: "The source disabled the subscription, and dropped the events that fired meanwhile.",
-  paused: "The subscription was paused, and the source dropped the events that fired meanwhile.",
-  missing: "No subscription included the events of this resource.",
-  unobserved: "The subscription could not be read for so long that events may have been dropped unseen.",
-  dropped: "The source’s log shows that events waiting for delivery were dropped.",
-  overflow: "The source delivered more events between two checks than a check reads from its log."
+/** What happened, and until when a gap of this cause lasts. */
+const causes: Readonly<
+  Record<Webhooks.GapStatus["cause"], { readonly happened: string; readonly lastsUntil?: string }>
+> = {
+  abandoned: { happened: "The source abandoned an event after its last attempt failed." },
+  acknowledged_not_stored: { happened: "The source reports an event as delivered which is not in the inbox." },
+  disabled: { happened: "The source disabled the subscription, and dropped the events that fired meanwhile." },
+  paused: {
+    happened: "The subscription was paused, and the source dropped the events that fired meanwhile.",
+    lastsUntil: "the subscription is resumed"
+  },
+  missing: {
+    happened: "No subscription included the events of this resource.",
+    lastsUntil: "a subscription includes them (npx tributary webhooks ensure)"
+  },
+  unobserved: {
+    happened: "The subscription could not be read for so long that events may have been dropped unseen.",
+    lastsUntil: "the subscription can be read again"
+  },
+  dropped: { happened: "The source’s log shows that events waiting for delivery were dropped." },
+  overflow: { happened: "The source delivered more events between two checks than a check reads from its log." }
 }
 
-const gapNext = ({ cause, endedAt }: Webhooks.GapStatus): string =>
-  endedAt !== null
-    ? "The resource is read again, and the gap closes when that is done."
-    : cause === "paused"
-      ? "It lasts until the subscription is resumed; then the resource is read again."
-      : cause === "missing"
-        ? "It lasts until a subscription includes them (npx tributary webhooks ensure); then the resource is read again."
-        : cause === "unobserved"
-          ? "It lasts until the subscription can be read again; then the resource is read again."
-          : "It lasts until the subscription delivers again, which is retried automatically; then the resource is read again."
+const deliversAgain = "the subscription delivers again, which is retried automatically"
+
+const nextStep = ({ cause, endedAt }: Webhooks.GapStatus): string =>
+  endedAt === null
+    ? `It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then the resource is read again.`
+    : "The resource is read again, and the gap closes when that is done."
 
 /** Open gaps and what happens next, then those that were closed. */
 export const gapTables = (
@@ -43,11 +51,11 @@ export const gapTables = (
           "Resource, What happened, From, Until, What happens next",
           open.map((gap) => [
             html`<a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>`,
-            html`${badge("warn", gap.cause.replaceAll("_", " "))} ${causes[gap.cause]}
+            html`${badge("warn", gap.cause.replaceAll("_", " "))} ${causes[gap.cause].happened}
               <span class="detail">${truncated(gap.detail, reasonMax)}</span>`,
             ago(gap.beganAt, now, "unknown"),
             ago(gap.endedAt, now, "still open"),
-            html`${gapNext(gap)}
+            html`${nextStep(gap)}
             ${gap.reason === null ? "" : html`<span class="detail">Last try: ${truncated(gap.reason, reasonMax)}</span>`}`
           ])
         )
@@ -62,7 +70,7 @@ export const gapTables = (
             "Resource, What happened, Closed, By",
             closed.map((gap) => [
               visible(gap.resource),
-              causes[gap.cause],
+              causes[gap.cause].happened,
               ago(new Date(now.getTime() - gap.closedMs), now),
               truncated(gap.closedBy, reasonMax)
             ])

@@ -6,7 +6,7 @@ import * as WebhookDetails from "../../status/WebhookDetails.ts"
 import * as Webhooks from "../../status/Webhooks.ts"
 import { companyNamed, ofQuery } from "../Params.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
-import { ago, badge, count, duration } from "../Components.ts"
+import { ago, badge, count, duration, filterLinks } from "../Components.ts"
 import { actionLink, facts } from "../Format.ts"
 import { address, plural, visible } from "../Escape.ts"
 import * as SubscriptionActions from "./SubscriptionActions.ts"
@@ -96,17 +96,14 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
       ${
         companies.length < 2
           ? ""
-          : html`<nav class="filters" aria-label="Company">
-              <a href="/webhooks" aria-current="${only === null ? "true" : "false"}">All companies</a>
-              ${companies.map(
-                ({ name }) =>
-                  html`<a
-                    href="${address("/webhooks", { company: name })}"
-                    aria-current="${only === name ? "true" : "false"}"
-                    >${visible(name)}</a
-                  >`
-              )}
-            </nav>`
+          : filterLinks("Company", [
+              { to: "/webhooks", text: "All companies", isCurrent: only === null },
+              ...companies.map(({ name }) => ({
+                to: address("/webhooks", { company: name }),
+                text: visible(name),
+                isCurrent: only === name
+              }))
+            ])
       }
       ${sections.length === 0 ? html`<p>No company is configured.</p>` : sections}
       <section aria-labelledby="events">
