@@ -30,8 +30,7 @@ export interface AccessOptions {
 export type LogInResult =
   | { readonly _tag: "Away" }
   | { readonly _tag: "Open"; readonly cookie: string }
-  | { readonly _tag: "Wrong" }
-  | { readonly _tag: "TooMany"; readonly retryAfterSeconds: number }
+  | Exclude<PasswordAttempts.AttemptResult, { readonly _tag: "Right" }>
 
 export interface Access {
   readonly hasPassword: boolean

@@ -8,19 +8,15 @@ export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
 /** A state as a badge. */
 export const badge = (tone: Tone, text: string): Html => html`<span class="badge ${tone}">${text}</span>`
 
-/** An instant as "3 min ago", with the instant as a title. */
+/** An instant as "3 min ago" or "in 3 min", with the instant as a title. */
 export const ago = (instant: Date | string | null, now: Date, never = "never"): Html => {
   if (instant === null) return html`<span class="none">${never}</span>`
   const at = new Date(instant)
-  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
-    >${span(now.getTime() - at.getTime())}</time
-  >`
-}
-
-/** `12 min ago`, or `in 12 min`. */
-const span = (ms: number): string => {
+  const ms = now.getTime() - at.getTime()
   const text = duration(Math.abs(ms))
-  return ms < 0 ? `in ${text}` : `${text} ago`
+  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
+    >${ms < 0 ? `in ${text}` : `${text} ago`}</time
+  >`
 }
 
 /** A length of time in one unit: `45 s`, `12 min`, `3 h`, `5 d`. */

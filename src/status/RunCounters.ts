@@ -31,28 +31,25 @@ export const endedStatement = Statement.make({
 })
 
 /** Counts runs of these companies from the first read on. */
-export const make = (names: ReadonlyArray<string>) => {
-  const totals = new Map(
-    names.map((name) => [
-      name,
-      { runs: new Map<string, number>(), records: new Map<(typeof changes)[number], number>() }
-    ])
-  )
+export const make = (companies: ReadonlyArray<string>) => {
+  const runs = new Map<string, number>()
+  const records = new Map<string, number>()
+  const keyOf = (company: string, of: string) => `${company} ${of}`
+  const add = (to: Map<string, number>, key: string, value: number) => to.set(key, (to.get(key) ?? 0) + value)
   let since: string | null = null
-  const add = <Key>(to: Map<Key, number>, key: Key, value: number) => to.set(key, (to.get(key) ?? 0) + value)
   const metrics = () => [
     counter(
       "tributary_runs_ended_total",
       "Runs of all processes that ended since this process began, by status.",
-      [...totals].flatMap(([company, { runs }]) =>
-        runStatuses.map((status) => ({ labels: { company, status }, value: runs.get(status) ?? 0 }))
+      companies.flatMap((company) =>
+        runStatuses.map((status) => ({ labels: { company, status }, value: runs.get(keyOf(company, status)) ?? 0 }))
       )
     ),
     counter(
       "tributary_records_total",
       "Records of those runs, by change.",
-      [...totals].flatMap(([company, { records }]) =>
-        changes.map((change) => ({ labels: { company, change }, value: records.get(change) ?? 0 }))
+      companies.flatMap((company) =>
+        changes.map((change) => ({ labels: { company, change }, value: records.get(keyOf(company, change)) ?? 0 }))
       )
     )
   ]
@@ -62,10 +59,8 @@ export const make = (names: ReadonlyArray<string>) => {
     const rows = since === null ? [] : yield* Statement.run(endedStatement, [since, until])
     since = until
     for (const row of rows) {
-      const total = totals.get(row.company)
-      if (total === undefined) continue
-      add(total.runs, row.status, row.runs)
-      for (const change of changes) add(total.records, change, row[change])
+      add(runs, keyOf(row.company, row.status), row.runs)
+      for (const change of changes) add(records, keyOf(row.company, change), row[change])
     }
     return metrics()
   })

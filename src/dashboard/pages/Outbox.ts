@@ -5,7 +5,7 @@ import * as PushPause from "../../outbox/PushPause.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import { numberOf, ofPath } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, table } from "../Components.ts"
+import { ago, badge, count, duration, section, table } from "../Components.ts"
 import { actionLink, facts } from "../Format.ts"
 import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
 import * as RejectedRows from "./RejectedRows.ts"
@@ -124,18 +124,9 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
               the source, then run <code>${PushPause.releaseCommand}</code>.
             </p>`
       }
-      <section aria-labelledby="calls">
-        <h2 id="calls">Requests without a known outcome</h2>
-        ${requestTable(requests, now)}
-      </section>
-      <section aria-labelledby="inserted">
-        <h2 id="inserted">Inserted by SQL</h2>
-        ${insertedTable(rows, now)}
-      </section>
-      <section aria-labelledby="pushes">
-        <h2 id="pushes">Pushes</h2>
-        ${pushTable(all, now)}
-      </section>`
+      ${section("calls", "Requests without a known outcome", requestTable(requests, now))}
+      ${section("inserted", "Inserted by SQL", insertedTable(rows, now))}
+      ${section("pushes", "Pushes", pushTable(all, now))}`
   })
 })
 

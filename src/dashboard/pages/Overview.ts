@@ -1,9 +1,10 @@
 /** The first page: a summary, and the state of every resource of every company. */
 import * as Effect from "effect/Effect"
-import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
+import { html, page, type PageError, type Html, type PageRequest, type Route } from "../Page.ts"
 import { badge, count, filterLinks, none, table } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
 import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
+import { choiceOf, ofQuery } from "../Params.ts"
 import { address, truncated, plural, resourceAddress, visible } from "../Escape.ts"
 
 const filters = ["all", "late", "failing", "paused", "quarantine", "never-synced", "blocked"] as const
@@ -29,22 +30,21 @@ const matches: Readonly<Record<Filter, (state: Resources.ResourceState) => boole
   blocked: ({ health }) => health.isBlocked
 }
 
-const isFilter = (text: string): text is Filter => filters.some((one) => one === text)
+const orders = ["worst", "name"] as const
 
 interface View {
   readonly filter: Filter
   readonly text: string
-  readonly order: "worst" | "name"
+  readonly order: (typeof orders)[number]
 }
 
-const viewOf = ({ query }: PageRequest): Effect.Effect<View, PageError> => {
-  const filter = query.get("state") ?? "all"
-  const order = query.get("order") ?? "worst"
-  const text = (query.get("text") ?? "").trim().slice(0, 100)
-  return isFilter(filter) && (order === "worst" || order === "name")
-    ? Effect.succeed({ filter, text, order })
-    : Effect.fail(new PageError({ status: 400, message: "There is no such state or order." }))
-}
+const viewOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Return<View, PageError> {
+  return {
+    filter: (yield* choiceOf(request, "state", filters)) ?? "all",
+    text: (ofQuery(request, "text") ?? "").slice(0, 100),
+    order: (yield* choiceOf(request, "order", orders)) ?? "worst"
+  }
+})
 
 const here = (view: View, change: Partial<View>): string => {
   const { filter, text, order } = { ...view, ...change }

@@ -6,7 +6,7 @@ import * as WebhookDetails from "../../status/WebhookDetails.ts"
 import * as Webhooks from "../../status/Webhooks.ts"
 import { companyNamed, ofQuery } from "../Params.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
-import { ago, badge, count, duration, filterLinks } from "../Components.ts"
+import { ago, badge, count, duration, filterLinks, section } from "../Components.ts"
 import { actionLink, facts } from "../Format.ts"
 import { address, plural, visible } from "../Escape.ts"
 import * as SubscriptionActions from "./SubscriptionActions.ts"
@@ -35,42 +35,40 @@ const companySection = (
   const { name } = company
   const { inbox } = status
   const key = `company-${index}`
-  const heading = html`<h2 id="${key}">Company ${visible(name)}</h2>`
+  const heading = `Company ${visible(name)}`
   if (company.connector.subscriptions === undefined) {
-    return html`<section aria-labelledby="${key}">
-      ${heading}
-      <p>This source has no webhooks; changes are synced by schedule.</p>
-    </section>`
+    return section(key, heading, html`<p>This source has no webhooks; changes are synced by schedule.</p>`)
   }
-  return html`<section aria-labelledby="${key}">
-    ${heading}
-    ${facts([
-      ["Receivers", receiversOf(status, now)],
-      [
-        "Waiting",
-        `${plural(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
-      ],
-      ["Done within a day", count(inbox.done)],
-      ["Ignored within a day", count(inbox.ignored)],
-      [
-        "Dead letters",
-        inbox.dead === 0
-          ? "none"
-          : html`${badge("bad", `${count(inbox.dead)} dead`)}
-            ${actionLink("replay", { company: name }, "Replay all", `dead letters of company ${visible(name)}`)}`
-      ]
-    ])}
-    <h3>Subscriptions</h3>
-    ${subscriptionCards(name, subscriptions, key, now)}
-    ${
-      deadLetters.length === 0
-        ? ""
-        : html`<h3>Dead letters</h3>
-            ${WebhookEvents.deadTable(name, deadLetters, inbox.dead, now)}`
-    }
-    <h3>Gaps</h3>
-    ${gapTables(status, key, now)}
-  </section>`
+  return section(
+    key,
+    heading,
+    html`${facts([
+        ["Receivers", receiversOf(status, now)],
+        [
+          "Waiting",
+          `${plural(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
+        ],
+        ["Done within a day", count(inbox.done)],
+        ["Ignored within a day", count(inbox.ignored)],
+        [
+          "Dead letters",
+          inbox.dead === 0
+            ? "none"
+            : html`${badge("bad", `${count(inbox.dead)} dead`)}
+              ${actionLink("replay", { company: name }, "Replay all", `dead letters of company ${visible(name)}`)}`
+        ]
+      ])}
+      <h3>Subscriptions</h3>
+      ${subscriptionCards(name, subscriptions, key, now)}
+      ${
+        deadLetters.length === 0
+          ? ""
+          : html`<h3>Dead letters</h3>
+              ${WebhookEvents.deadTable(name, deadLetters, inbox.dead, now)}`
+      }
+      <h3>Gaps</h3>
+      ${gapTables(status, key, now)}`
+  )
 }
 
 const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
@@ -106,10 +104,7 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
             ])
       }
       ${sections.length === 0 ? html`<p>No company is configured.</p>` : sections}
-      <section aria-labelledby="events">
-        <h2 id="events">Events received</h2>
-        ${WebhookEvents.eventTable(events, only, now)}
-      </section>`
+      ${section("events", "Events received", WebhookEvents.eventTable(events, only, now))}`
   })
 })
 
