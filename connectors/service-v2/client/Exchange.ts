@@ -141,7 +141,7 @@ const retryDelay = Effect.fnUntraced(function* (
       request: name
     })
   if (!isForAll) yield* budget.reportAttempt(name, sentAt, isAnswer(reason))
-  if (!reason.isRetryable) return null
+  if (!reason.handling.isRetryable) return null
   if (reason._tag === "RateLimited") usage.rateLimited++
   if (stated !== null && Duration.isGreaterThan(stated, options.retryAfterMax)) {
     if (isForAll) yield* hold(failed.stated ?? stated)

@@ -57,8 +57,8 @@ export const client: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: exchange,
-        find: "if (!reason.isRetryable) return null",
-        replace: "if (!reason.isRetryable && state.failures >= 6) return null"
+        find: "if (!reason.handling.isRetryable) return null",
+        replace: "if (!reason.handling.isRetryable && state.failures >= 6) return null"
       }
     ],
     wish: {
