@@ -130,7 +130,7 @@ const checkField = (check: Check, resource: Resource, field: Field): void => {
 
 const checkWrite = (check: Check, { path, field: fields, ...writes }: Resource, what: "create" | "update"): void => {
   const seen = new Set<string>()
-  for (const field of writes[what]?.fields ?? []) {
+  for (const field of writes[what] ?? []) {
     const place = `${path}, ${what} field "${field.name}"`
     if (seen.has(field.name)) check.report(place, "is stated twice")
     seen.add(field.name)

@@ -81,12 +81,7 @@ export interface Field {
 }
 
 /** The options of a field besides its name and type. */
-export interface FieldOptions {
-  readonly note?: string
-  readonly readOnly?: boolean
-  readonly values?: ReadonlyArray<AllowedValue>
-  readonly typed?: boolean
-}
+export type FieldOptions = Partial<Pick<Field, "note" | "readOnly" | "values" | "typed">>
 
 const field = (name: string, type: FieldType, options: FieldOptions = {}): Field => ({
   name,

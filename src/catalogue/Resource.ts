@@ -28,7 +28,7 @@ export const exact = (...fields: ReadonlyArray<string>): ReadonlyArray<Filter> =
 export const partial = (...fields: ReadonlyArray<string>): ReadonlyArray<Filter> =>
   fields.map((field) => ({ field, match: "partial" }))
 
-/** One field of a write body that differs from the record. */
+/** One field of a body of create or update, where these differ from the record. */
 export interface WriteField {
   readonly name: string
   readonly type: FieldType
@@ -43,30 +43,20 @@ export interface WriteField {
   readonly lines: ReadonlyArray<WriteField> | null
 }
 
-/** A write body that differs from the record; only these fields are accepted (and read-only ones ignored). */
-export interface WriteShape {
-  readonly fields: ReadonlyArray<WriteField>
-}
+/** `sets` is the field of the same name by default. */
+export type WriteFieldOptions = Partial<Pick<WriteField, "required" | "sets" | "values" | "note" | "lines">>
 
-export interface WriteFieldOptions {
-  readonly required?: boolean
-  /** Defaults to the field of the same name; `null` when no field of the record holds it. */
-  readonly sets?: string | null
-  readonly values?: Field["values"]
-  readonly note?: string
-  readonly lines?: ReadonlyArray<WriteField>
-}
-
-/** One field of a write shape: `write(money("price"), { required: true, sets: "listprice" })`. */
+/** States a {@link WriteField}: `write(money("price"), { required: true, sets: "listprice" })`. */
 export const write = (field: Field, options: WriteFieldOptions = {}): WriteField => ({
   name: field.name,
   type: field.type,
-  required: options.required ?? false,
-  sets: options.sets === undefined ? field.name : options.sets,
+  required: false,
+  sets: field.name,
   refers: field.reference === null ? null : { resource: field.reference.resource, by: field.reference.by },
-  values: options.values ?? field.values,
-  note: options.note ?? field.note,
-  lines: options.lines ?? null
+  values: field.values,
+  note: field.note,
+  lines: null,
+  ...options
 })
 
 /** The key by which people identify a record. */
@@ -74,7 +64,7 @@ export interface HumanKey {
   readonly field: string
   /** Whether two keys that differ in case only are the same. */
   readonly caseSensitive: boolean
-  /** `unique` refuses a second record with the key; `lookup` only lets references find it. */
+  /** Whether the source refuses a second record with the key. References find a record by it in any case. */
   readonly unique: boolean
 }
 
@@ -115,10 +105,10 @@ export interface Resource {
   readonly key: HumanKey | null
   /** Fields that a create needs when the body is the record itself. */
   readonly required: ReadonlyArray<string>
-  /** The body of create and batch items where it differs from the record. */
-  readonly create: WriteShape | null
-  /** The body of update where it differs from the record. */
-  readonly update: WriteShape | null
+  /** The fields of create and batch items where they differ from the record; no other field is accepted. */
+  readonly create: ReadonlyArray<WriteField> | null
+  /** As `create`, for update. */
+  readonly update: ReadonlyArray<WriteField> | null
   /** Members that only answers to writes carry beside the record: no fields of it. */
   readonly answers: ReadonlyArray<string>
   /** One table for all companies of the install. */
@@ -138,70 +128,53 @@ export interface Resource {
   readonly field: ReadonlyMap<string, Field>
 }
 
+const defaults = {
+  modifiedSince: false,
+  cancelFilter: "includes",
+  removes: false,
+  required: [],
+  create: null,
+  update: null,
+  answers: [],
+  shared: false,
+  feature: null,
+  capped: false,
+  specials: [],
+  parent: null
+} satisfies Partial<Resource>
+
 /** The parts of a resource that its file states; the rest has defaults. */
-export interface ResourceSpec {
-  readonly path: string
-  readonly traits: SourceTraits
-  readonly area: string
-  readonly purpose: string
-  readonly basis: Basis
+export interface ResourceSpec
+  extends
+    Pick<Resource, "path" | "traits" | "area" | "purpose" | "basis">,
+    Partial<Pick<Resource, keyof typeof defaults>> {
   /** Letters of {@link Operation} separated by spaces: `"L C B R U D"`. */
   readonly operations: string
   readonly fields: ReadonlyArray<Field | ReadonlyArray<Field>>
   readonly filters?: ReadonlyArray<Filter | ReadonlyArray<Filter>>
-  readonly modifiedSince?: boolean
-  readonly cancelFilter?: "only" | "includes"
-  readonly removes?: boolean
-  readonly key?: { readonly field: string; readonly caseSensitive?: boolean; readonly unique?: boolean }
-  readonly required?: ReadonlyArray<string>
-  readonly create?: ReadonlyArray<WriteField>
-  readonly update?: ReadonlyArray<WriteField>
-  readonly answers?: ReadonlyArray<string>
-  readonly shared?: boolean
-  readonly feature?: string
-  readonly capped?: boolean
-  readonly specials?: ReadonlyArray<Special>
-  readonly parent?: Parent
+  /** Case-sensitive and unique by default. */
+  readonly key?: Pick<HumanKey, "field"> & Partial<HumanKey>
 }
 
 const flat = <A>(items: ReadonlyArray<A | ReadonlyArray<A>>): ReadonlyArray<A> => items.flat() as Array<A>
 
+const byName = (fields: ReadonlyArray<Field>): ReadonlyMap<string, Field> =>
+  new Map(fields.map((field) => [field.name, field]))
+
 /** States one resource. Mistakes are found when the catalogue is assembled, where other resources are known. */
 export const resource = (spec: ResourceSpec): Resource => {
-  const fields = flat<Field>(spec.fields)
+  const fields = flat(spec.fields)
   return {
-    path: spec.path,
-    traits: spec.traits,
+    ...defaults,
+    ...spec,
     roles: spec.traits.roles,
-    area: spec.area,
-    purpose: spec.purpose,
-    basis: spec.basis,
     operations: spec.operations.split(" ").filter((letter) => letter !== "") as Array<Operation>,
     fields,
-    filters: flat<Filter>(spec.filters ?? []),
-    modifiedSince: spec.modifiedSince ?? false,
-    cancelFilter: spec.cancelFilter ?? "includes",
-    removes: spec.removes ?? false,
-    key:
-      spec.key === undefined
-        ? null
-        : {
-            field: spec.key.field,
-            caseSensitive: spec.key.caseSensitive ?? true,
-            unique: spec.key.unique ?? true
-          },
-    required: spec.required ?? [],
-    create: spec.create === undefined ? null : { fields: spec.create },
-    update: spec.update === undefined ? null : { fields: spec.update },
-    answers: spec.answers ?? [],
-    shared: spec.shared ?? false,
-    feature: spec.feature ?? null,
-    capped: spec.capped ?? false,
-    specials: spec.specials ?? [],
-    parent: spec.parent ?? null,
+    field: byName(fields),
+    filters: flat(spec.filters ?? []),
+    key: spec.key === undefined ? null : { caseSensitive: true, unique: true, ...spec.key },
     ignoredFields: [],
-    table: null,
-    field: new Map(fields.map((field) => [field.name, field]))
+    table: null
   }
 }
 
@@ -209,7 +182,7 @@ export const resource = (spec: ResourceSpec): Resource => {
 export const withFields = (resource: Resource, fields: ReadonlyArray<Field>): Resource => ({
   ...resource,
   fields,
-  field: new Map(fields.map((field) => [field.name, field]))
+  field: byName(fields)
 })
 
 /** The field of a role; undefined where the resource does not have it. */

@@ -42,7 +42,7 @@ const recordFields = (resource: Resource): ReadonlyArray<WriteField> =>
 
 const columnsFor = (resource: Resource, operation: Operation): WriteColumns => {
   if (operation === "cancel") return new Map()
-  return writeColumnsOf((operation === "create" ? resource.create : resource.update)?.fields ?? recordFields(resource))
+  return writeColumnsOf((operation === "create" ? resource.create : resource.update) ?? recordFields(resource))
 }
 
 const cache = new WeakMap<Resource, Map<Operation, WriteColumns>>()

@@ -34,7 +34,7 @@ const odd = fc.constantFrom<unknown>(
 const resources = [...serviceV2.resources.values()]
 
 const bodyFor = fc.constantFrom(...resources).chain((resource) => {
-  const write = [...(resource.create?.fields ?? []), ...resource.fields].map(({ name }) => name)
+  const write = [...(resource.create ?? []), ...resource.fields].map(({ name }) => name)
   const names = fc.constantFrom(...write, "custom_fields", "__proto__", "constructor")
   return fc.record({
     path: fc.constant(resource.path),

@@ -33,7 +33,7 @@ const lengthMaxOf = (catalogue: Catalogue, resource: Resource, field: Field): nu
     lengths.push(shown?._tag === "string" ? shown.maxLength : null)
   }
   for (const shape of [resource.create, resource.update]) {
-    for (const { sets, type } of shape?.fields ?? []) {
+    for (const { sets, type } of shape ?? []) {
       if (sets === field.name) lengths.push(type._tag === "string" ? type.maxLength : null)
     }
   }
@@ -160,7 +160,7 @@ const sentCustomFields: Schema = {
 /** The body of create or update. */
 export const body = (resource: Resource, mode: "create" | "update"): Schema => {
   const readOnly = resource.fields.filter((field) => field.readOnly).map(({ name }) => name)
-  const shape = resource[mode]?.fields ?? null
+  const shape = resource[mode]
   const fields = shape ?? resource.fields.filter((field) => !field.readOnly).map((field) => write(field))
   const needed = shape === null ? resource.required : []
   const more = { custom_fields: sentCustomFields }

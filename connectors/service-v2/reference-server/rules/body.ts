@@ -74,8 +74,8 @@ const shapesOf = (resource: Resource) => {
   if (known !== undefined) return known
   const readOnly = new Set(resource.fields.filter((field) => field.readOnly).map((field) => field.name))
   const made = {
-    create: shapeOf(resource.create?.fields ?? recordShape(resource, resource.required), readOnly),
-    update: shapeOf(resource.update?.fields ?? recordShape(resource, resource.required), readOnly)
+    create: shapeOf(resource.create ?? recordShape(resource, resource.required), readOnly),
+    update: shapeOf(resource.update ?? recordShape(resource, resource.required), readOnly)
   }
   shapes.set(resource, made)
   return made

@@ -279,7 +279,7 @@ const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<
   for (const resource of catalogue.resources.values()) {
     for (const filter of resource.filters) if (filter.match === "exact") add(resource.path, filter.field)
     // A required reference names the parent: rules look up children by it.
-    for (const { required, refers, sets } of resource.create?.fields ?? []) {
+    for (const { required, refers, sets } of resource.create ?? []) {
       if (required && refers?.by === null && sets !== null) add(resource.path, sets)
     }
     if (resource.field.has("externalid")) add(resource.path, "externalid")
