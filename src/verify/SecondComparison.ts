@@ -15,6 +15,7 @@ import type { Candidate, FirstComparison, Sides } from "./FirstComparison.ts"
 import { isPending, isRequestedById, type PendingReads, readPendingReads } from "./PendingReads.ts"
 import type { Mismatch } from "./Report.ts"
 import {
+  absentIds,
   canRetrieve,
   eachPage,
   isRestartable,
@@ -107,10 +108,7 @@ const compareAbsent = Effect.fnUntraced(function* (
 
 const compareByNumber = Effect.fnUntraced(function* (comparison: SecondComparison) {
   const retrieved = yield* retrieveAll(comparison.sides.source, [...comparison.open.keys()])
-  yield* compareAbsent(
-    comparison,
-    retrieved.filter(({ found }) => found === null).map(({ id }) => id)
-  )
+  yield* compareAbsent(comparison, absentIds(retrieved))
   yield* compareRecords(comparison, presentRecords(retrieved))
 })
 
@@ -124,25 +122,20 @@ const compareUnlisted = Effect.fnUntraced(function* (comparison: SecondCompariso
   for (const [id, row] of yield* sides.rows.byIds(unlisted)) if (row.isDeleted) open.delete(id)
   const ids = unlisted.filter((id) => open.has(id))
   if (!canRetrieve(sides.source) || ids.length > lookUpsMax) return
-  const retrieved = yield* retrieveAll(sides.source, ids)
-  yield* compareAbsent(
-    comparison,
-    retrieved.filter(({ found }) => found === null).map(({ id }) => id)
-  )
+  yield* compareAbsent(comparison, absentIds(yield* retrieveAll(sides.source, ids)))
 })
 
 /** Reads the pages again that showed candidates, unless that is every page. */
 const compareListed = Effect.fnUntraced(function* (comparison: SecondComparison, tokens: ReadonlyArray<string | null>) {
   const pages = new Set([...comparison.open.values()].flatMap(({ page }) => (page === null ? [] : [page])))
   if (pages.size >= tokens.length) return
-  yield* Effect.forEach(
-    pages,
-    (page) =>
-      Effect.flatMap(readPage(comparison.sides.source, tokens[page] ?? null, null), (read) =>
-        comparePage(comparison, read)
-      )
+  const { source } = comparison.sides
+  yield* Effect.forEach(pages, (page) =>
+    Effect.flatMap(readPage(source, tokens[page] ?? null, null), (read) => comparePage(comparison, read))
+  ).pipe(
     // The whole list is read afterwards.
-  ).pipe(Effect.catchIf(isRestartable, () => Effect.void))
+    Effect.catchIf(isRestartable, () => Effect.void)
+  )
 })
 
 /** Reads the whole list; candidates that are not in it are absent. */

@@ -113,3 +113,7 @@ export const retrieveAll = (
 /** The records that the source has. */
 export const presentRecords = (records: ReadonlyArray<RetrievedRecord>): ReadonlyArray<Expected.ExpectedRow> =>
   records.flatMap(({ found }) => (found === null ? [] : [found]))
+
+/** The numbers of records that the source does not have. */
+export const absentIds = (records: ReadonlyArray<RetrievedRecord>): ReadonlyArray<string> =>
+  records.filter(({ found }) => found === null).map(({ id }) => id)

@@ -13,7 +13,7 @@ import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Table } from "../warehouse/Table.ts"
-import { compareEverything, type FirstComparison, type Sides } from "./FirstComparison.ts"
+import { begin, compareEverything, type FirstComparison, type Sides } from "./FirstComparison.ts"
 import { failureOf, type Mismatch, type RepairReport, type ResourceReport } from "./Report.ts"
 import { compareSample } from "./SampleComparison.ts"
 import { confirm } from "./SecondComparison.ts"
@@ -174,35 +174,17 @@ const isAccessBlock = (error: SourceError): boolean =>
 
 /** The report on a resource whose comparison failed at the source. */
 const failedReport = Effect.fnUntraced(function* (
-  { companyId, table: { resource }, rows, source }: Sides,
+  sides: Sides,
   error: SourceError,
   isNamed: boolean
-) {
-  const { live } = yield* rows.extent
+): Effect.fn.Return<ResourceReport, SqlError, SqlClient.SqlClient> {
+  const { live } = yield* sides.rows.extent
+  const first = { ...begin(false), warehouse: live }
+  const report = yield* reportOf(sides, { first, mismatches: [], moved: 0, repair: null, remarks: [] })
   // A resource with an access block and without a row needs no comparing.
-  const isSkipped = isAccessBlock(error) && live === 0 && !isNamed
-  return {
-    companyId,
-    resource: resource.path,
-    status: isSkipped ? "skipped" : "failed",
-    sample: null,
-    source: 0,
-    warehouse: live,
-    quarantined: yield* countQuarantined(companyId, resource.path),
-    missing: 0,
-    surplus: 0,
-    different: 0,
-    notYetSynced: 0,
-    unreadable: 0,
-    repeated: 0,
-    moved: 0,
-    requests: source.requests,
-    findings: [],
-    more: 0,
-    repair: null,
-    remarks: isSkipped ? [`not compared: ${error.message}`] : [],
-    failure: isSkipped ? null : failureOf(error)
-  } satisfies ResourceReport
+  return isAccessBlock(error) && live === 0 && !isNamed
+    ? { ...report, status: "skipped", remarks: [`not compared: ${error.message}`] }
+    : { ...report, status: "failed", failure: failureOf(error) }
 })
 
 /** Verifies one resource of one company. A failure of the source is part of the report. */

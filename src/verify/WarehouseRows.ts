@@ -54,14 +54,8 @@ export interface WarehouseRows {
 /** Rows of one query for {@link WarehouseRows.liveIds}. */
 const idsPerQuery = 50_000
 
-const empty = {
-  byIds: () => Effect.succeed(new Map<string, Row>()),
-  liveIds: () => Effect.succeed([]),
-  liveIdsWhere: () => Effect.succeed([]),
-  extent: Effect.succeed({ live: 0, deleted: 0, min: 0n, max: 0n }),
-  distinct: (positions: ReadonlyArray<number>) => Effect.succeed(positions.map(() => 0)),
-  draw: () => Effect.succeed([])
-} satisfies WarehouseRows
+/** Stands for a table that does not exist. */
+const noRows = `(select null::bigint as "_company_id", null::bigint as "id", null::timestamptz as "_deleted_at" where false)`
 
 const textOf = (column: Column): string => {
   const value = `t.${column.sql}`
@@ -94,8 +88,7 @@ export const make = Effect.fn("WarehouseRows.make")(function* (
 ): Effect.fn.Return<WarehouseRows, SqlError, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const present = new Set((yield* Statement.run(columnsStatement, [table.current])).map(({ name }) => `"${name}"`))
-  if (present.size === 0) return empty
-  const own = `from ${table.current} t where t."_company_id" = $1`
+  const own = `from ${present.size === 0 ? noRows : table.current} t where t."_company_id" = $1`
   const live = `${own} and t."_deleted_at" is null`
   const shown = (column: Column): string => (present.has(column.sql) ? textOf(column) : "null::text")
   const meta = (name: string): string => (present.has(identifier(name)) ? `t.${identifier(name)}::text` : "null::text")
