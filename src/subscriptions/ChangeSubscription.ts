@@ -68,22 +68,13 @@ const acquireLock = Effect.fnUntraced(function* (
 export const withCompanyLock = <A, E, R>(company: string, change: Effect.Effect<A, E, R>) =>
   Effect.scoped(Effect.andThen(acquireLock(company), change))
 
-/** Whether the subscription delivers to us. A secret that another receiver knows too is never accepted here. */
-export const isOurs = (company: string, { url }: DesiredSubscription, subscription: Pick<Subscription, "url">) =>
-  HookUrl.isOurs(company, url, subscription.url)
-
-export interface Snapshot {
-  readonly listed: ReadonlyArray<Subscription>
-  readonly seen: ReadonlyArray<SubscriptionStore.SubscriptionRow>
-}
-
-/** Lists the subscriptions at the source, and stores the snapshot. */
+/** Lists the subscriptions at the source, and stores the snapshot. Returns both the list and the stored rows. */
 export const takeSnapshot = Effect.fnUntraced(function* (
   { name }: Subscriber,
   source: Subscriptions,
   wanted: DesiredSubscription,
   refused: ReadonlyArray<string> | null = null
-): Effect.fn.Return<Snapshot, SourceError | SqlError, SqlClient.SqlClient> {
+) {
   const at = yield* SubscriptionStore.now
   const listed = yield* SubscriptionStore.listed(name, source)
   const seen = yield* SubscriptionStore.saveSnapshot(name, listed, wanted.url, wanted.events, at, refused)
@@ -95,16 +86,18 @@ export const takeSnapshotAfter = (...args: Parameters<typeof takeSnapshot>) =>
   Effect.catchTag(takeSnapshot(...args), "SourceError", () => Effect.succeed(null))
 
 /**
- * Finds the subscription with this id. Without an id, it is the only one at our address, or among several the only one
- * with a stored secret.
+ * Takes a snapshot, and finds the subscription with this id. Without an id, it is the only one at our address, or among
+ * several the only one with a stored secret.
  */
 export const findSubscription = Effect.fnUntraced(function* (
-  { name }: Subscriber,
+  company: Subscriber,
+  source: Subscriptions,
   wanted: DesiredSubscription,
-  id: string | null,
-  listed: ReadonlyArray<Subscription>
-): Effect.fn.Return<Subscription, SubscriptionError | SqlError, SqlClient.SqlClient> {
-  const candidates = listed.filter((one) => (id === null ? isOurs(name, wanted, one) : one.id === id))
+  id: string | null
+): Effect.fn.Return<Subscription, SourceError | SubscriptionError | SqlError, SqlClient.SqlClient> {
+  const { name } = company
+  const { listed } = yield* takeSnapshot(company, source, wanted)
+  const candidates = listed.filter((one) => (id === null ? HookUrl.isOurs(name, wanted.url, one.url) : one.id === id))
   const [first, ...more] = candidates
   if (first === undefined) return yield* subscriptionNotFound(name, id, wanted.url)
   if (more.length === 0) return first
@@ -130,8 +123,7 @@ export const changeSubscription = Effect.fnUntraced(function* <A, R>(
   return yield* withCompanyLock(
     company.name,
     Effect.gen(function* () {
-      const { listed } = yield* takeSnapshot(company, source, wanted)
-      const result = yield* change(source, yield* findSubscription(company, wanted, id, listed))
+      const result = yield* change(source, yield* findSubscription(company, source, wanted, id))
       yield* takeSnapshotAfter(company, source, wanted)
       return result
     })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
-import { isOurs, takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
+import { takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
 import * as HookUrl from "./HookUrl.ts"
 import { SigningSecrets } from "./SigningSecrets.ts"
 import {
@@ -33,7 +33,7 @@ export const createWithSecret = (
     Effect.gen(function* () {
       const secrets = yield* SigningSecrets
       const { subscription, secret } = yield* restore(source.create(request))
-      if (!isOurs(name, wanted, request)) return subscription
+      if (!HookUrl.isOurs(name, wanted.url, request.url)) return subscription
       yield* secrets
         .store(name, subscription.id, secret, "current")
         .pipe(Effect.tapError(() => Effect.ignore(source.cancel(subscription.id))))
@@ -46,7 +46,7 @@ const alreadyExists = (company: string, wanted: DesiredSubscription, { id, url, 
     kind: "exists",
     company,
     detail: `subscription ${id} is for ${url} already${paused ? ", and paused" : ""}`,
-    remedy: isOurs(company, wanted, { url })
+    remedy: HookUrl.isOurs(company, wanted.url, url)
       ? `${commandFor(company, "ensure")} changes the subscription of this company`
       : paused
         ? `${commandFor(company, `resume ${id}`)} resumes it`
@@ -81,7 +81,7 @@ export const create = Effect.fn("Subscriptions.create")(function* (
       const { subscription, refused } = yield* withoutUnknownEvents(name, source, request.events, (events) =>
         createWithSecret(company, wanted, source, { url, events, description })
       )
-      const ours = isOurs(name, wanted, { url })
+      const ours = HookUrl.isOurs(name, wanted.url, url)
       yield* takeSnapshotAfter(company, source, wanted, ours ? refused : null)
       return { subscription, refused, ours }
     })

@@ -11,7 +11,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, SubscriptionChange, Subscriptions } from "../connector/Subscriptions.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { changeTo, isOurs, takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
+import { changeTo, takeSnapshot, takeSnapshotAfter, webhooksOf, withCompanyLock } from "./ChangeSubscription.ts"
 import { createWithSecret, descriptionOf } from "./Create.ts"
 import * as EventScopes from "./EventScopes.ts"
 import * as HookUrl from "./HookUrl.ts"
@@ -75,7 +75,7 @@ const selectKept = (
   stored: ReadonlyMap<string, StoredSecrets>
 ): Selection => {
   const oldestFirst = listed.toSorted(byAge)
-  const ours = oldestFirst.filter((one) => isOurs(company, wanted, one))
+  const ours = oldestFirst.filter((one) => HookUrl.isOurs(company, wanted.url, one.url))
   const hasSecret = ({ id }: Subscription) => stored.get(id)?.state === "stored"
   // Only secrets of ours are stored: a subscription elsewhere that has one was ours at an earlier address.
   const strays = oldestFirst.filter(

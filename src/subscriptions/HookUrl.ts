@@ -11,7 +11,8 @@ export const isSame = (left: string, right: string): boolean => canonical(left) 
 
 /**
  * Whether the company's deliveries to an address arrive here: at `url`, or where that is null, at any address that ends
- * in `/hooks/` and its name. Other subscriptions are changed only by their id.
+ * in `/hooks/` and its name. Other subscriptions are changed only by their id, and their secrets, which another receiver
+ * knows too, are never accepted here.
  */
 export const isOurs = (company: string, url: string | null, address: string): boolean =>
   url === null ? canonical(address).endsWith(`/hooks/${company}`) : isSame(address, url)

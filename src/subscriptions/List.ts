@@ -2,7 +2,8 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Subscription } from "../connector/Subscriptions.ts"
-import { isOurs, takeSnapshot, webhooksOf } from "./ChangeSubscription.ts"
+import { takeSnapshot, webhooksOf } from "./ChangeSubscription.ts"
+import * as HookUrl from "./HookUrl.ts"
 import { SigningSecrets } from "./SigningSecrets.ts"
 import type { DesiredSubscription, SubscribeError, Subscriber } from "./SubscriptionError.ts"
 import * as SubscriptionStore from "./SubscriptionStore.ts"
@@ -33,7 +34,7 @@ export const list = Effect.fn("Subscriptions.list")(function* (
     const stored = storedSecrets.get(subscription.id)
     const row = seen.find(({ id }) => id === subscription.id)
     const isReadable = stored !== undefined && (stored.state === "stored" || stored.next !== null)
-    const ours = isOurs(company.name, wanted, subscription)
+    const ours = HookUrl.isOurs(company.name, wanted.url, subscription.url)
     return {
       subscription,
       state: SubscriptionStore.stateOf(subscription),

@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Attempt, LogPage, LogRequest, Subscription, Subscriptions } from "../connector/Subscriptions.ts"
-import { findSubscription, takeSnapshot, webhooksOf } from "./ChangeSubscription.ts"
+import { findSubscription, webhooksOf } from "./ChangeSubscription.ts"
 import type { DesiredSubscription, SubscribeError, Subscriber } from "./SubscriptionError.ts"
 
 const logPagesMax = 200
@@ -90,8 +90,7 @@ export const deliveries = Effect.fn("Subscriptions.deliveries")(function* (
   SqlClient.SqlClient
 > {
   const source = yield* webhooksOf(company)
-  const { listed } = yield* takeSnapshot(company, source, wanted)
-  const subscription = yield* findSubscription(company, wanted, id, listed)
+  const subscription = yield* findSubscription(company, source, wanted, id)
   const { delivered, abandoned, limit } = filter
   const scan: LogScan = { source, subscriptionId: subscription.id, filter, lastAttempts: new Map() }
   // The source filters only for flags of a last attempt: an event that was delivered at last has failed attempts too.

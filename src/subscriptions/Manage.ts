@@ -1,44 +1,24 @@
 /** Changes of one subscription by a person: pause, resume, remove, test. */
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type { Subscription, TestResult } from "../connector/Subscriptions.ts"
-import { changeSubscription, changeTo, findSubscription, takeSnapshot, webhooksOf } from "./ChangeSubscription.ts"
+import { changeSubscription, changeTo, findSubscription, webhooksOf } from "./ChangeSubscription.ts"
 import { SigningSecrets } from "./SigningSecrets.ts"
-import type {
-  ChangeNeeds,
-  DesiredSubscription,
-  SubscribeError,
-  SubscribeNeeds,
-  Subscriber
-} from "./SubscriptionError.ts"
+import type { DesiredSubscription, Subscriber } from "./SubscriptionError.ts"
 
 /** Pauses a subscription: the source drops the events that fire from now on. */
-export const pause = (
-  company: Subscriber,
-  wanted: DesiredSubscription,
-  id: string | null
-): Effect.Effect<Subscription, SubscribeError, ChangeNeeds> =>
+export const pause = (company: Subscriber, wanted: DesiredSubscription, id: string | null) =>
   changeSubscription(company, wanted, id, (source, subscription) =>
     subscription.paused ? Effect.succeed(subscription) : source.update(subscription.id, { paused: true })
   ).pipe(Effect.withSpan("Subscriptions.pause"))
 
 /** Makes a paused or disabled subscription deliver again. */
-export const resume = (
-  company: Subscriber,
-  wanted: DesiredSubscription,
-  id: string | null
-): Effect.Effect<Subscription, SubscribeError, ChangeNeeds> =>
+export const resume = (company: Subscriber, wanted: DesiredSubscription, id: string | null) =>
   changeSubscription(company, wanted, id, (source, subscription) => {
     const change = changeTo(subscription, subscription)
     return Object.keys(change).length === 0 ? Effect.succeed(subscription) : source.update(subscription.id, change)
   }).pipe(Effect.withSpan("Subscriptions.resume"))
 
 /** Cancels a subscription and deletes its secrets. */
-export const remove = (
-  company: Subscriber,
-  wanted: DesiredSubscription,
-  id: string
-): Effect.Effect<Subscription, SubscribeError, SubscribeNeeds> =>
+export const remove = (company: Subscriber, wanted: DesiredSubscription, id: string) =>
   changeSubscription(company, wanted, id, (source, subscription) =>
     Effect.gen(function* () {
       const removed = yield* source.cancel(subscription.id)
@@ -53,13 +33,8 @@ export const test = Effect.fn("Subscriptions.test")(function* (
   company: Subscriber,
   wanted: DesiredSubscription,
   id: string | null
-): Effect.fn.Return<
-  { readonly subscription: Subscription; readonly result: TestResult },
-  SubscribeError,
-  SqlClient.SqlClient
-> {
+) {
   const source = yield* webhooksOf(company)
-  const { listed } = yield* takeSnapshot(company, source, wanted)
-  const subscription = yield* findSubscription(company, wanted, id, listed)
+  const subscription = yield* findSubscription(company, source, wanted, id)
   return { subscription, result: yield* source.test(subscription.id) }
 })

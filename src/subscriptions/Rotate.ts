@@ -5,23 +5,17 @@
  * discarded only when the source cannot sign with it. When the source's answer is lost, both secrets stay accepted. Every
  * step may be repeated, and a process may stop anywhere.
  */
-import { acceptedHoursOf } from "./SecretRows.ts"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { SqlError } from "effect/sql/SqlError"
 import { SourceError } from "../connector/SourceError.ts"
 import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
-import { changeSubscription, isOurs } from "./ChangeSubscription.ts"
+import { changeSubscription } from "./ChangeSubscription.ts"
 import { descriptionOf } from "./Create.ts"
+import * as HookUrl from "./HookUrl.ts"
+import { acceptedHoursOf } from "./SecretRows.ts"
 import { type StoredSecrets, SigningSecrets } from "./SigningSecrets.ts"
-import {
-  commandFor,
-  type DesiredSubscription,
-  type SubscribeError,
-  type SubscribeNeeds,
-  type Subscriber,
-  SubscriptionError
-} from "./SubscriptionError.ts"
+import { commandFor, type DesiredSubscription, type Subscriber, SubscriptionError } from "./SubscriptionError.ts"
 
 /** Whether the source rejected the request for good. */
 export const isFinal = ({ reason: { _tag } }: SourceError): boolean =>
@@ -103,26 +97,14 @@ export const rotate = (
   wanted: DesiredSubscription,
   id: string | null,
   requested: Redacted.Redacted | null = null
-): Effect.Effect<
-  {
-    readonly subscription: Subscription
-    /** How long the earlier secret is accepted; null when it delivers to another receiver. */
-    readonly acceptedHours: number | null
-  },
-  SubscribeError,
-  SubscribeNeeds
-> =>
+) =>
   changeSubscription(
     company,
     wanted,
     id,
-    Effect.fnUntraced(function* (source, subscription): Effect.fn.Return<
-      { readonly subscription: Subscription; readonly acceptedHours: number | null },
-      SubscribeError,
-      SigningSecrets
-    > {
+    Effect.fnUntraced(function* (source, subscription) {
       const { name } = company
-      const ours = isOurs(name, wanted, subscription)
+      const ours = HookUrl.isOurs(name, wanted.url, subscription.url)
       if (ours) yield* rotateTo(name, source, subscription.id, requested)
       else if (requested !== null) {
         yield* Effect.mapError(source.update(subscription.id, { secret: requested }), rotationProblem(name))
@@ -134,6 +116,7 @@ export const rotate = (
           remedy: `give the source and the receiver the same secret: ${commandFor(name, `rotate ${subscription.id}`)} --secret-env NAME`
         })
       }
+      // How long the earlier secret is accepted; null when it delivers to another receiver.
       return { subscription, acceptedHours: ours ? acceptedHoursOf(source.secretOverlap) : null }
     })
   ).pipe(Effect.withSpan("Subscriptions.rotate"))
