@@ -4,24 +4,10 @@ import * as Duration from "effect/Duration"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Subscriptions } from "../connector/Subscriptions.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
+import { type CheckedCompany, deliveredResources } from "./CheckedCompany.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 import { type LastAttempt, type LogScan, logPagesMax, readLog } from "./DeliveryLog.ts"
 import * as LogCursor from "./LogCursor.ts"
-import * as WantedEvents from "./WantedEvents.ts"
-
-/** The state of the company during a check. */
-export interface CheckedCompany {
-  readonly name: string
-  /** From {@link WantedEvents.wantedOf}. */
-  readonly wanted: ReadonlyMap<string, string>
-  /** The resources with events of removals. */
-  readonly removing: ReadonlySet<string>
-  /** Wanted events that the source does not deliver, by the scope that the token lacks. */
-  readonly unreadable: ReadonlyMap<string, string>
-  readonly isSynced: (resource: string) => boolean
-  readonly overlapMs: number
-  readonly unobservedMax: Duration.Duration
-}
 
 /** A part of the log's retention that is reserved for clocks that differ. */
 const clockMargin = Duration.days(1)
@@ -52,21 +38,16 @@ type GapsForAll = Pick<DeliveryGaps.NewGap, "cause" | "detail" | "beganAt" | "la
 
 /** A gap for each resource whose events the subscription delivers. */
 const gapsForAll = (
-  { wanted, removing, unreadable }: CheckedCompany,
+  company: CheckedCompany,
   row: SubscriptionStore.SubscriptionRow,
   gap: GapsForAll
 ): ReadonlyArray<DeliveryGaps.NewGap> =>
-  [
-    ...WantedEvents.resourcesOf(
-      row.events.filter((event) => !unreadable.has(event)),
-      wanted
-    )
-  ].map((resource) => ({
+  [...deliveredResources(company, row.events)].map((resource) => ({
     events: [],
     ...gap,
     subscriptionId: row.id,
     resource,
-    requiresFullScan: removing.has(resource)
+    requiresFullScan: company.removing.has(resource)
   }))
 
 /** Reads the delivery log of a subscription, and stores its gaps. Returns the number of new gaps. */

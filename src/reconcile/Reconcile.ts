@@ -33,7 +33,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Priority } from "../budget/Budget.ts"
 import { SourceError } from "../connector/SourceError.ts"
-import type { Subscription, Subscriptions } from "../connector/Subscriptions.ts"
+import type { Subscriptions } from "../connector/Subscriptions.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -42,11 +42,11 @@ import { isOurs } from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
-import { type CheckedCompany, checkLog, recordFailedCheck, unobservedMax } from "./LogCheck.ts"
+import type { CheckedCompany } from "./CheckedCompany.ts"
+import { checkLog, recordFailedCheck, unobservedMax } from "./LogCheck.ts"
 import * as Reenable from "./Reenable.ts"
 import { type RepairMode, repairGaps, type Repairs } from "./Repair.ts"
 import { saveSnapshot, type SnapshotResult } from "./SubscriptionSnapshots.ts"
-import * as WantedEvents from "./WantedEvents.ts"
 
 /** The result of one check. */
 export interface ReconcileReport extends Pick<Repairs, "closed" | "repaired" | "notes"> {
@@ -88,10 +88,10 @@ interface Checked extends Pick<ReconcileReport, "subscriptions" | "opened" | "re
 /** Reads the company's identity and its list of subscriptions. */
 const readSource = Effect.fnUntraced(function* (
   checked: CheckedCompany,
-  { name, connector, events }: Company,
-  subscriptions: Subscriptions,
-  url: string | null
+  { connector }: Company,
+  subscriptions: Subscriptions
 ) {
+  const { name, url, events } = checked
   const source = Effect.all([connector.identify, SubscriptionStore.listed(name, subscriptions)])
   return yield* Effect.tapError(source, (error) =>
     error._tag === "SourceError"
@@ -133,10 +133,17 @@ const checkLocked = Effect.fnUntraced(function* (
   const { name, events, connector } = company
   const tables = yield* company.tables
   const isSynced = (resource: string) => tables.has(resource)
-  const wanted = WantedEvents.wantedOf(events, subscriptions.resourceOf, isSynced)
+  const wanted = new Map(
+    events.flatMap((event) => {
+      const resource = subscriptions.resourceOf(event) ?? ""
+      return isSynced(resource) ? [[event, resource] as const] : []
+    })
+  )
   const removing = new Set([...wanted].flatMap(([event, of]) => (subscriptions.mayRemove(event) ? [of] : [])))
   const readable: CheckedCompany = {
     name,
+    url,
+    events,
     wanted,
     removing,
     unreadable: new Map(),
@@ -146,12 +153,10 @@ const checkLocked = Effect.fnUntraced(function* (
   }
   const notes: Array<string> = []
   const at = yield* SubscriptionStore.now
-  const [{ companyId, scopes }, list] = yield* readSource(readable, company, subscriptions, url)
+  const [{ companyId, scopes }, list] = yield* readSource(readable, company, subscriptions)
   const unreadable = EventScopes.undeliverableEvents(connector.catalogue, subscriptions, scopes, events)
   const checked: CheckedCompany = { ...readable, unreadable }
-  const save = (listed: ReadonlyArray<Subscription>, seenAt: string) =>
-    saveSnapshot({ company: name, url, events, wanted, removing, unreadable, subscriptions: listed, at: seenAt })
-  let snapshot = yield* save(list, at)
+  let snapshot = yield* saveSnapshot(checked, list, at)
   let { opened } = snapshot
 
   for (const row of snapshot.ours) {
@@ -176,7 +181,7 @@ const checkLocked = Effect.fnUntraced(function* (
     }
     reenabled.push(id)
     const seenAt = yield* SubscriptionStore.now
-    snapshot = yield* save(yield* SubscriptionStore.listed(name, subscriptions), seenAt)
+    snapshot = yield* saveSnapshot(checked, yield* SubscriptionStore.listed(name, subscriptions), seenAt)
     opened += snapshot.opened
   }
   return {

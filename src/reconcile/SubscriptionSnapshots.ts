@@ -10,29 +10,10 @@ import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as HookUrl from "../subscriptions/HookUrl.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
+import { type CheckedCompany, deliveredResources } from "./CheckedCompany.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
-import { resourcesOf } from "./WantedEvents.ts"
 
 type Row = SubscriptionStore.SubscriptionRow
-
-/** A snapshot of a company's subscriptions. */
-export interface Snapshot {
-  readonly company: string
-  /** The address for the company's deliveries; null accepts any address that ends in `/hooks/` and its name. */
-  readonly url: string | null
-  /** Every wanted event. */
-  readonly events: ReadonlyArray<string>
-  /** From `WantedEvents.wantedOf`. */
-  readonly wanted: ReadonlyMap<string, string>
-  /** The resources with events of removals that no cursor shows; default none. */
-  readonly removing?: ReadonlySet<string>
-  /** Wanted events that the source does not deliver, by the scope that the token lacks. */
-  readonly unreadable?: ReadonlyMap<string, string>
-  /** The source's whole list. */
-  readonly subscriptions: ReadonlyArray<Subscription>
-  /** From `SubscriptionStore.now`, read before the source. */
-  readonly at: string
-}
 
 export interface SnapshotResult {
   /** Those that deliver to us and are not gone. */
@@ -72,32 +53,33 @@ const latestHealthyAt = (rows: ReadonlyArray<Row>) =>
   )
 
 /** Gaps that last: wanted events that no active subscription delivers. */
-const lastingGaps = (snapshot: Snapshot, { ever, ours, healthyAt }: Current): ReadonlyArray<SnapshotGap> =>
-  [...(snapshot.url !== null || ever.length > 0 ? snapshot.wanted : [])].flatMap(
-    ([event, resource]): ReadonlyArray<SnapshotGap> => {
-      const missing = { resource, cause: "missing", subscriptionId: null, beganAt: healthyAt } as const
-      const scope = snapshot.unreadable?.get(event)
-      if (scope !== undefined) {
-        const detail = `the token lacks the scope ${scope}, so that the source does not deliver the event`
-        return [{ ...missing, detail }]
-      }
-      const listing = ours.filter(({ events }) => events.includes(event))
-      if (listing.some(({ state }) => state === "active")) return []
-      // The source does not know the event.
-      if (ours.some(({ events, missingEvents }) => !events.includes(event) && !missingEvents.includes(event))) return []
-      const [idle] = listing
-      if (idle === undefined || (idle.state !== "disabled" && idle.state !== "paused"))
-        return [{ ...missing, detail: causes.missing }]
-      const { id, state, disabledAt } = idle
-      const since = state === "disabled" && disabledAt !== null ? ` since ${disabledAt}` : ""
-      const detail = `subscription ${id}: ${causes[state]}${since}`
-      return [{ resource, cause: state, subscriptionId: id, detail, beganAt: idle.healthyAt }]
+const lastingGaps = (
+  { url, wanted, unreadable }: CheckedCompany,
+  { ever, ours, healthyAt }: Current
+): ReadonlyArray<SnapshotGap> =>
+  [...(url !== null || ever.length > 0 ? wanted : [])].flatMap(([event, resource]): ReadonlyArray<SnapshotGap> => {
+    const missing = { resource, cause: "missing", subscriptionId: null, beganAt: healthyAt } as const
+    const scope = unreadable.get(event)
+    if (scope !== undefined) {
+      const detail = `the token lacks the scope ${scope}, so that the source does not deliver the event`
+      return [{ ...missing, detail }]
     }
-  )
+    const listing = ours.filter(({ events }) => events.includes(event))
+    if (listing.some(({ state }) => state === "active")) return []
+    // The source does not know the event.
+    if (ours.some(({ events, missingEvents }) => !events.includes(event) && !missingEvents.includes(event))) return []
+    const [idle] = listing
+    if (idle === undefined || (idle.state !== "disabled" && idle.state !== "paused"))
+      return [{ ...missing, detail: causes.missing }]
+    const { id, state, disabledAt } = idle
+    const since = state === "disabled" && disabledAt !== null ? ` since ${disabledAt}` : ""
+    const detail = `subscription ${id}: ${causes[state]}${since}`
+    return [{ resource, cause: state, subscriptionId: id, detail, beganAt: idle.healthyAt }]
+  })
 
 /** Ended gaps: events that active subscriptions did not deliver for a while. Also the subscriptions that caused them. */
 const endedGaps = (
-  { wanted, unreadable }: Snapshot,
+  company: CheckedCompany,
   previousRows: ReadonlyArray<SubscriptionStore.LockedRow>,
   { active, healthyAt }: Current
 ): { readonly gaps: ReadonlyArray<SnapshotGap>; readonly repaired: ReadonlyArray<Row> } => {
@@ -112,9 +94,9 @@ const endedGaps = (
   const gaps: Array<SnapshotGap> = []
   const repaired: Array<Row> = []
   for (const row of active) {
-    const delivered = resourcesOf(
-      row.events.filter((event) => !steady.has(event) && unreadable?.has(event) !== true),
-      wanted
+    const delivered = deliveredResources(
+      company,
+      row.events.filter((event) => !steady.has(event))
     )
     const add = (gap: Omit<SnapshotGap, "resource">) => {
       for (const resource of delivered) gaps.push({ resource, ...gap })
@@ -145,40 +127,47 @@ export const evaluatedStatement = Statement.make({
   text: "update tributary.subscriptions set gaps_evaluated_at = checked_at where company = $1 and gaps_evaluated_at is distinct from checked_at"
 })
 
-const evaluate = Effect.fnUntraced(function* (snapshot: Snapshot) {
-  const { company, at } = snapshot
-  const previous = yield* Statement.run(SubscriptionStore.lockStatement, [company])
-  const rows = yield* SubscriptionStore.saveSnapshot(company, snapshot.subscriptions, snapshot.url, snapshot.events, at)
+const evaluate = Effect.fnUntraced(function* (
+  company: CheckedCompany,
+  subscriptions: ReadonlyArray<Subscription>,
+  at: string
+) {
+  const { name, url, events, removing } = company
+  const previous = yield* Statement.run(SubscriptionStore.lockStatement, [name])
+  const rows = yield* SubscriptionStore.saveSnapshot(name, subscriptions, url, events, at)
   // Without a configured address, earlier snapshots may have stored the subscriptions of other receivers.
-  const ever = rows.filter((row) => snapshot.url !== null || HookUrl.isOurs(company, null, row.url))
+  const ever = rows.filter((row) => url !== null || HookUrl.isOurs(name, null, row.url))
   const ours = ever.filter(({ state }) => state !== "deleted")
   const active = ours.filter(({ state }) => state === "active")
   const current: Current = { ever, ours, active, healthyAt: latestHealthyAt(ever) }
-  const ended = endedGaps(snapshot, previous, current)
-  const last = new Map(lastingGaps(snapshot, current).map((gap) => [keyOf(gap), gap]))
+  const ended = endedGaps(company, previous, current)
+  const last = new Map(lastingGaps(company, current).map((gap) => [keyOf(gap), gap]))
   const over = new Map(ended.gaps.filter((gap) => !last.has(keyOf(gap))).map((gap) => [keyOf(gap), gap]))
   const complete = (gap: SnapshotGap, lasts: boolean): DeliveryGaps.NewGap => ({
     ...gap,
     lasts,
     events: [],
-    requiresFullScan: snapshot.removing?.has(gap.resource) === true
+    requiresFullScan: removing.has(gap.resource)
   })
   const lasting = [...last.values()].map((gap) => complete(gap, true))
   const gaps = [...[...over.values()].map((gap) => complete(gap, false)), ...lasting]
-  const opened = yield* DeliveryGaps.insertGaps(company, gaps)
+  const opened = yield* DeliveryGaps.insertGaps(name, gaps)
   yield* DeliveryGaps.endOthers(
-    company,
+    name,
     lasting,
     ours.map(({ id }) => id)
   )
   for (const row of ended.repaired) {
-    if (SubscriptionStore.isHealthy(row)) yield* Statement.run(SubscriptionStore.markHealthy, [company, row.id, at])
-    else yield* Statement.run(SubscriptionStore.markMissing, [company, row.id])
+    if (SubscriptionStore.isHealthy(row)) yield* Statement.run(SubscriptionStore.markHealthy, [name, row.id, at])
+    else yield* Statement.run(SubscriptionStore.markMissing, [name, row.id])
   }
-  yield* Statement.run(evaluatedStatement, [company])
-  return { ours, isWanted: snapshot.url !== null || ever.length > 0, opened } satisfies SnapshotResult
+  yield* Statement.run(evaluatedStatement, [name])
+  return { ours, isWanted: url !== null || ever.length > 0, opened } satisfies SnapshotResult
 })
 
-/** Stores a snapshot with the gaps that it shows. */
-export const saveSnapshot = (snapshot: Snapshot): Sql.Query<SnapshotResult> =>
-  DeliveryGaps.serialized(snapshot.company, evaluate(snapshot))
+/** Stores a snapshot of the source's whole list with the gaps that it shows. `at` is the time from before it was read. */
+export const saveSnapshot = (
+  company: CheckedCompany,
+  subscriptions: ReadonlyArray<Subscription>,
+  at: string
+): Sql.Query<SnapshotResult> => DeliveryGaps.serialized(company.name, evaluate(company, subscriptions, at))
