@@ -76,6 +76,7 @@ export const read = async function* (
   }
 
   const parser = parse({
+    bom: true,
     delimiter,
     record_delimiter: ["\r\n", "\n"],
     skip_empty_lines: true,
@@ -106,17 +107,10 @@ export const read = async function* (
   const notText = () => stop(fedBreaks + 1, "is not UTF-8")
   const notCsv = () => stop(passed + 1, describeError(failure))
 
-  let begun = false
   let rest = Buffer.alloc(0)
   try {
     for await (const chunk of bytes) {
-      let buffer = Buffer.concat([rest, chunk])
-      if (!begun && buffer.length < 3) {
-        rest = buffer
-        continue
-      }
-      if (!begun && buffer[0] === 0xef && buffer[1] === 0xbb && buffer[2] === 0xbf) buffer = buffer.subarray(3)
-      begun = true
+      const buffer = Buffer.concat([rest, chunk])
       const cut = buffer.length - incomplete(buffer)
       rest = buffer.subarray(cut)
       const whole = buffer.subarray(0, cut)
