@@ -1,8 +1,6 @@
 /** Retention of the inbox: old events, closed delivery gaps and former processes. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
 import { batchRows, cutoff, deletesOld } from "./Batches.ts"
 
@@ -14,9 +12,6 @@ export interface InboxRetentionOptions {
   /** Maximum number of dead letters; default 100,000. */
   readonly deadMax?: number | undefined
 }
-
-/** Numbers of deleted rows; `events` are the resolved ones. */
-export type InboxRetentionResult = Readonly<Record<"events" | "dead" | "gaps" | "processes", number>>
 
 /** Dead letters are kept longer than the source keeps events that it abandoned (30 days). */
 export const deadDays = 90
@@ -90,7 +85,7 @@ export const remove = Effect.fnUntraced(function* ({
   retention,
   resolvedMax = 2_000_000,
   deadMax = 100_000
-}: InboxRetentionOptions): Effect.fn.Return<InboxRetentionResult, SqlError, SqlClient.SqlClient> {
+}: InboxRetentionOptions) {
   const before = yield* cutoff(retention)
   return {
     events: yield* removeOld(resolvedEvents, retention, resolvedMax),

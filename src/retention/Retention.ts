@@ -30,24 +30,6 @@ export interface RetentionSettings {
   readonly events: Duration.Duration
 }
 
-/** The numbers of deleted rows. */
-export type RetentionResult = Readonly<
-  Record<
-    | "runs"
-    | "quarantine"
-    | "outbox"
-    | "pushes"
-    | "calls"
-    | "samples"
-    | "tasks"
-    | "events"
-    | "dead"
-    | "gaps"
-    | "processes",
-    number
-  >
->
-
 const interval = Duration.hours(1)
 const sampleRetention = Duration.hours(25)
 
@@ -81,10 +63,8 @@ export const removeTasksStatement = Statement.make({
      and (lease_expires_at is null or lease_expires_at < tributary.now()) returning resource`
 })
 
-/** One pass that deletes all old rows except the history. */
-export const pass = Effect.fnUntraced(function* (
-  settings: RetentionSettings
-): Effect.fn.Return<RetentionResult, SqlError, SqlClient.SqlClient> {
+/** One pass that deletes all old rows except the history. Returns the numbers of deleted rows. */
+export const pass = Effect.fnUntraced(function* (settings: RetentionSettings) {
   const inbox = yield* InboxRetention.remove({ retention: settings.events })
   const quarantine = yield* batches(Statement.run(removeQuarantineStatement, [yield* cutoff(settings.quarantine)]))
   const runs = yield* RunRetention.remove(settings.runs)
