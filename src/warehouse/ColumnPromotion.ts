@@ -176,7 +176,7 @@ export const planFor = Effect.fn("ColumnPromotion.planFor")(function* (
 ): Effect.fn.Return<PromotionPlan, TablePlan.TableConflict | SqlError, SqlClient.SqlClient> {
   if (requests.length === 0) return { promotions: [], statements: [] }
   const prepared = yield* prepare(base, requests, datasets)
-  const changes = yield* TablePlan.planFor([prepared.table], prepared)
+  const changes = yield* TablePlan.planFor([prepared.table], prepared.promoted)
   return {
     promotions: prepared.promotions,
     statements: [...changes, ...nameStatements(prepared), ...promoteStatements(prepared)]
@@ -228,7 +228,7 @@ export const promote = Effect.fn("ColumnPromotion.promote")(function* (
   const prepared = yield* prepare(base, requests, datasets)
   const made = yield* when(
     Effect.gen(function* () {
-      const changes = [...(yield* TablePlan.planFor([prepared.table], prepared)), ...nameStatements(prepared)]
+      const changes = [...(yield* TablePlan.planFor([prepared.table], prepared.promoted)), ...nameStatements(prepared)]
       yield* TablePlan.run(changes)
       return changes
     }),

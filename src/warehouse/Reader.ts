@@ -127,6 +127,16 @@ export const settingsStatement = Statement.make({
   text: "select count(set_config(key, value, false)) from jsonb_each_text($1::text::jsonb)"
 })
 
+const refusal = (message: string) =>
+  new DatabaseError({ operation: "read as the reader", code: undefined, message, isRetryable: false })
+
+const serverOf = (url: Redacted.Redacted): Effect.Effect<Server, DatabaseError> =>
+  Effect.map(parseUrl(url, "DATABASE_READER_URL"), (endpoint) => ({
+    endpoint,
+    describe: "the reader's database",
+    embedded: false
+  }))
+
 /** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
 export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.gen(function* () {
   const database = yield* Database
@@ -134,15 +144,9 @@ export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.S
   const client = yield* Effect.gen(function* () {
     switch (login._tag) {
       case "Refused":
-        return yield* new DatabaseError({
-          operation: "read as the reader",
-          code: undefined,
-          message: `SQL is not run as this user of the database: ${login.message}; ${login.remedy}`,
-          isRetryable: false
-        })
+        return yield* refusal(`SQL is not run as this user of the database: ${login.message}; ${login.remedy}`)
       case "Url": {
-        const endpoint = yield* parseUrl(login.url, "DATABASE_READER_URL")
-        const reader = yield* connectTo({ endpoint, describe: "the reader's database", embedded: false })
+        const reader = yield* connectTo(yield* serverOf(login.url))
         yield* refusePower(reader)
         return reader
       }
@@ -221,14 +225,7 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
     const asOwner = yield* skippedPages(login)
     if (asOwner !== null) return { ...owner, asOwner }
     if (login._tag === "Role") return { ...owner, role, asOwner }
-    const reader =
-      login._tag === "Url"
-        ? {
-            endpoint: yield* parseUrl(login.url, "DATABASE_READER_URL"),
-            describe: "the reader's database",
-            embedded: false
-          }
-        : ownReader(database)
+    const reader = login._tag === "Url" ? yield* serverOf(login.url) : ownReader(database)
     const pool = yield* Layer.build(poolLayer(reader, (yield* database.budget).pages))
     return {
       sql: Context.get(pool, SqlClient.SqlClient),
@@ -252,12 +249,9 @@ export const powersStatement = Statement.make({
 const refusePower = Effect.fnUntraced(function* (client: pg.Client) {
   const [row] = yield* queryNamed(client, powersStatement)
   if (row !== undefined && row.powers !== null) {
-    return yield* new DatabaseError({
-      operation: "read as the reader",
-      code: undefined,
-      message: `DATABASE_READER_URL names a role that can take the rights of ${row.powers}; name one that may only read: ${makeReader}`,
-      isRetryable: false
-    })
+    return yield* refusal(
+      `DATABASE_READER_URL names a role that can take the rights of ${row.powers}; name one that may only read: ${makeReader}`
+    )
   }
 })
 

@@ -173,16 +173,16 @@ export const roleColumn = ({ columns, resource }: Table, role: keyof FieldRoles)
 const currentKey = 'primary key ("_company_id", "id")'
 const supersededKey = 'primary key ("_company_id", "id", "_version")'
 
-/** `create table` for the current records. */
-const createCurrent = (table: Table): string =>
-  `create table ${table.current} (\n  "_company_id" bigint not null,\n${[...table.columns, ...table.meta]
-    .map((column) => `  ${column.sql} ${column.sqlType},`)
-    .join("\n")}\n  ${currentKey}\n)`
+/** `create table` with the columns of both tables, and these lines at the end. */
+const createTable = ({ columns, meta }: Table, name: string, ...last: ReadonlyArray<string>): string => {
+  const common = [...columns, ...meta].map(({ sql, sqlType }) => `${sql} ${sqlType}`)
+  return `create table ${name} (\n  ${['"_company_id" bigint not null', ...common, ...last].join(",\n  ")}\n)`
+}
+
+const createCurrent = (table: Table): string => createTable(table, table.current, currentKey)
 
 const createSuperseded = (table: Table): string =>
-  `create table ${table.superseded} (\n  "_company_id" bigint not null,\n${[...table.columns, ...table.meta]
-    .map((column) => `  ${column.sql} ${column.sqlType},`)
-    .join("\n")}\n  "_valid_to" timestamptz not null,\n  ${supersededKey}\n)`
+  createTable(table, table.superseded, '"_valid_to" timestamptz not null', supersededKey)
 
 /** Postgres takes at most 100 arguments to a function. */
 const pairsMax = 45

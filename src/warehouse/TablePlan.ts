@@ -101,7 +101,7 @@ const requireFullScan = (table: Table, columns: ReadonlyArray<Column>): string =
 const planTable = (
   table: Table,
   existing: Effect.Success<ReturnType<typeof introspect>>,
-  learning: ReadonlySet<Field>
+  promoted: ReadonlySet<Field>
 ): ReadonlyArray<string> | TableConflict => {
   const planned: Array<string> = []
   const { datasets, resource } = table
@@ -132,7 +132,7 @@ const planTable = (
         planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
         viewIsStale = true
         const field = resource.field.get(column.field)
-        if (field === undefined || !learning.has(field)) empty.push(column)
+        if (field === undefined || !promoted.has(field)) empty.push(column)
       } else if (present.type !== plainType(column)) {
         return new TableConflict({
           table: `${dataset}.${name}`,
@@ -197,15 +197,13 @@ export const nameStatement = (scope: string, apiName: string, name: string): str
   `insert into tributary.sql_names (scope, api_name, sql_name) values (${literal(scope)}, ${literal(apiName)}, ${literal(name)}) ` +
   "on conflict do nothing"
 
-export interface PlanOptions {
-  /** Promoted fields: ColumnPromotion.ts moves their values out of `_extra`. */
-  readonly promoted?: ReadonlySet<Field>
-}
-
-/** The statements that bring the tables up to date; empty when they are. */
+/**
+ * The statements that bring the tables up to date; empty when they are. The values of promoted fields are in the rows:
+ * ColumnPromotion.ts moves them out of `_extra`.
+ */
 export const planFor = Effect.fnUntraced(function* (
   tables: ReadonlyArray<Table>,
-  options: PlanOptions = {}
+  promoted: ReadonlySet<Field> = new Set()
 ): Effect.fn.Return<ReadonlyArray<string>, TableConflict | SqlError, SqlClient.SqlClient> {
   const first = tables[0]
   if (first === undefined) return []
@@ -215,7 +213,7 @@ export const planFor = Effect.fnUntraced(function* (
     if (!existing.datasets.has(dataset)) planned.push(`create schema if not exists ${identifier(dataset)}`)
   }
   for (const table of tables) {
-    const result = planTable(table, existing, options.promoted ?? new Set())
+    const result = planTable(table, existing, promoted)
     if (result instanceof TableConflict) return yield* result
     planned.push(...result)
   }
