@@ -23,8 +23,8 @@ export interface Setting<A> {
 export function setting<A, E>(key: string, form: Form<A, E>, description: string, fallback: NoInfer<E>): Setting<A>
 export function setting<A, E>(key: string, form: Form<A, E>, description: string): Setting<A | null>
 export function setting<A, E>(key: string, form: Form<A, E>, description: string, fallback?: E): Setting<A | null> {
-  const text =
-    fallback === undefined || typeof fallback === "object" ? description : `${description}; default ${fallback}`
+  const isWord = typeof fallback === "string" || typeof fallback === "number" || typeof fallback === "boolean"
+  const text = isWord ? `${description}; default ${fallback}` : description
   const described: Form<A, E> = form.pipe(Schema.annotateEncoded({ description: text }))
   if (fallback !== undefined) {
     return { key, schema: described.pipe(Schema.withDecodingDefaultKey(Effect.succeed(fallback))) }

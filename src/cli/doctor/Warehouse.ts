@@ -31,7 +31,7 @@ import {
   checkTimeout,
   type Finding,
   type Findings,
-  Tables,
+  type Tables,
   within
 } from "./Finding.ts"
 import { size, space } from "./Machine.ts"
