@@ -36,7 +36,7 @@ const examine = Effect.fnUntraced(function* (
     []
   )
   assert.deepStrictEqual(
-    all.filter(({ message }) => message.startsWith("the check itself broke")),
+    all.filter(({ message }) => message.startsWith("the check itself failed")),
     []
   )
   return { code: run.code, all, of: (check) => all.filter((finding) => finding.check === check) } satisfies Examined
