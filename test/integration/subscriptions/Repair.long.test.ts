@@ -218,7 +218,10 @@ describe("a subscription", () => {
           { ...at.wanted, url: `https://hooks.example.com/hooks/${name}` }
         ).pipe(Effect.provide(SigningSecrets.layer(keys)))
         assert.deepStrictEqual(did(made), ["created"])
-        assert.match(made.warnings.join(), new RegExp(`${at.name}, still sends.*webhooks delete ${id} --company ${name}`))
+        assert.match(
+          made.warnings.join(),
+          new RegExp(`${at.name}, still sends.*webhooks delete ${id} --company ${name}`)
+        )
       })
     )
 
