@@ -15,9 +15,9 @@ export const readStatement = Statement.make({
     /** The limit at present: lower than configured for a while after a 429. Null without a limit. */
     allowed: "float8?",
     /** The end of the pause; null without a pause. */
-    heldUntil: "timestamptz?",
+    pausedUntil: "timestamptz?",
     /** The answer that requested the pause; null without a pause, or where the answer is not known. */
-    heldBy: Statement.as<PauseReport | null>("jsonb?"),
+    pausedBy: Statement.as<PauseReport | null>("jsonb?"),
     /** A pause ended before its Retry-After: one request is sent, the probe, and the others wait for its answer. */
     isProbing: "bool",
     /** How often the source answered 429. */
@@ -32,11 +32,11 @@ export const readStatement = Statement.make({
               case when b.requests_per_minute is not null then
                 greatest(1, floor(tributary.budget_effective(b.requests_per_minute, b.lowered_to,
                   tributary.budget_ms(b.lowered_at), tributary.budget_ms(n.now), $2::float8) + 1e-9)) end as allowed,
-              case when b.retry_after_at > n.now then b.retry_after_at end as "heldUntil",
+              case when b.retry_after_at > n.now then b.retry_after_at end as "pausedUntil",
               case when b.retry_after_at > n.now and b.pause_origin is not null then jsonb_build_object(
                 'origin', b.pause_origin, 'status', b.pause_status, 'request', b.pause_request,
                 'statedMs', b.pause_stated_ms,
-                'agoMs', greatest(0, tributary.budget_ms(n.now) - tributary.budget_ms(b.paused_at))) end as "heldBy",
+                'agoMs', greatest(0, tributary.budget_ms(n.now) - tributary.budget_ms(b.paused_at))) end as "pausedBy",
               b.shortened_pauses > 0 and b.retry_after_at <= n.now as "isProbing",
               b.rate_limited_count::float8 as refusals, b.last_429_at as "lastRefusalAt", b.updated_at as "askedAt",
               coalesce(b.urgent_waiter_until > n.now, false) as "urgentWaits",

@@ -33,18 +33,18 @@ const eachCompany = <A>(
 
 const budgetLines = (name: string, state: BudgetState.BudgetState | undefined, now: number): ReadonlyArray<string> => {
   if (state === undefined) return [`${name}: no request has been made yet`]
-  const { allowed, configured, heldBy, heldUntil, isProbing, refusals, used } = state
+  const { allowed, configured, pausedBy, pausedUntil, isProbing, refusals, used } = state
   const limit =
     configured === null
       ? "no limit"
       : `${Output.count(allowed ?? configured)} of ${Output.count(configured)} requests a minute may be used`
   return [
     `${name}: ${limit}, ${Output.count(used)} used now, ${Output.count(refusals)} answers 429`,
-    ...(heldUntil === null
+    ...(pausedUntil === null
       ? []
       : [
-          `  nothing is sent until ${heldUntil.toISOString()} (${Output.elapsed(heldUntil.getTime() - now)}): ` +
-            (heldBy === null ? "an answer requested a pause" : describePause(heldBy)),
+          `  nothing is sent until ${pausedUntil.toISOString()} (${Output.elapsed(pausedUntil.getTime() - now)}): ` +
+            (pausedBy === null ? "an answer requested a pause" : describePause(pausedBy)),
           "  what to do: wait, or when the fault is gone: npx tributary budget release"
         ]),
     ...(isProbing

@@ -28,7 +28,7 @@ interface BudgetNow {
   /** Requests that programs on this warehouse made, or may still make, within this minute. */
   readonly usedNow: number
   /** How long requests are paused, as the source requested. */
-  readonly heldMs: number
+  readonly pausedMs: number
 }
 
 interface CompanyPlan extends PlannedCompany {
@@ -76,7 +76,7 @@ const budgetNow = Effect.fnUntraced(function* (settings: Configuration, name: st
     effectivePerMinute:
       requestsPerMinute === null || effective === null ? requestsPerMinute : Math.min(requestsPerMinute, effective),
     usedNow: row?.used ?? 0,
-    heldMs: Math.ceil(row?.pausedms ?? 0)
+    pausedMs: Math.ceil(row?.pausedms ?? 0)
   } satisfies BudgetNow
 })
 
@@ -116,7 +116,7 @@ const run = Effect.fn("plan.run")(function* (
     const budget = budgets[index]!
     const { effectivePerMinute } = budget
     const minutes =
-      effectivePerMinute === null ? null : tenths(totals.requests / effectivePerMinute + budget.heldMs / 60_000)
+      effectivePerMinute === null ? null : tenths(totals.requests / effectivePerMinute + budget.pausedMs / 60_000)
     return { ...company, totals, budget, minutes }
   })
   const minutes = plans.map((one) => one.minutes).filter((one) => one !== null)
@@ -208,7 +208,7 @@ const companyLines = (company: CompanyPlan, { backfill }: PlanCommandReport): Re
         ? ", without a limit"
         : `: ${describeMinutes(minutes)} at ${Output.count(Math.floor(allowed))} a minute`) +
       (budget.usedNow > 0 ? `, of which ${Output.count(budget.usedNow)} are in use at present` : "") +
-      (budget.heldMs > 0 ? `; the source requested a pause of ${Output.duration(budget.heldMs)} first` : "")
+      (budget.pausedMs > 0 ? `; the source requested a pause of ${Output.duration(budget.pausedMs)} first` : "")
   )
   const promised = resources.filter(({ kind }) => kind !== null).map(({ freshnessMs }) => freshnessMs)
   if (minutes !== null && promised.length > 0 && backfill === null) {

@@ -87,7 +87,7 @@ export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Cha
   const times = (count: number) => (count === 1 ? "once" : `${count} times`)
   return [
     `Between ${clock(from)} and ${clock(to)} UTC at most ${peak.used}${limit} requests a minute were used, at ${clock(peak.at)}.`,
-    pauses.length === 0 ? "" : `The source asked to wait ${times(pauses.length)}.`,
+    pauses.length === 0 ? "" : `The source requested a pause ${times(pauses.length)}.`,
     refused === 0 ? "" : `It refused requests (429) ${times(refused)}.`
   ]
     .filter((sentence) => sentence !== "")
@@ -168,7 +168,7 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
           y="${top}"
           width="${Math.max(3, rounded(x(one.to) - x(one.from)))}"
           height="${bottom - top}"
-          ><title>The source asked to wait, ${clock(one.from)} to ${clock(one.to)} UTC</title></rect
+          ><title>The source requested a pause, ${clock(one.from)} to ${clock(one.to)} UTC</title></rect
         >`
     )}
     <path class="used-area" d="${usedArea}" />

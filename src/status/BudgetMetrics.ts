@@ -15,7 +15,7 @@ const gauges = {
   tributary_budget_allowed_requests:
     "Requests per minute that may be used at present: fewer than configured after a 429.",
   tributary_budget_configured_requests: "Requests per minute that the configuration allows.",
-  tributary_budget_held_seconds: "How long requests are still paused by a Retry-After."
+  tributary_budget_paused_seconds: "How long requests are still paused by a Retry-After."
 }
 const counters = { tributary_budget_refusals_total: "Answers 429 of the source." }
 
@@ -36,7 +36,7 @@ export const budgetsStatement = Statement.make({
          end as tributary_budget_used_requests,
          b.effective_per_minute as tributary_budget_allowed_requests,
          b.requests_per_minute::float8 as tributary_budget_configured_requests,
-         greatest(0, coalesce(extract(epoch from b.retry_after_at - tributary.now()), 0))::float8 as tributary_budget_held_seconds,
+         greatest(0, coalesce(extract(epoch from b.retry_after_at - tributary.now()), 0))::float8 as tributary_budget_paused_seconds,
          b.rate_limited_count::float8 as tributary_budget_refusals_total,
          b.pause_origin as origin, b.pause_status as status
     from jsonb_to_recordset($1::jsonb) as c(name text, fingerprint text)
@@ -47,9 +47,9 @@ const metricsOf = (rows: ReadonlyArray<Statement.RowOf<typeof budgetsStatement>>
   ...Metrics.ofColumns(Metrics.gauge, gauges, ["company"], rows),
   ...Metrics.ofColumns(Metrics.counter, counters, ["company"], rows),
   Metrics.gauge(
-    "tributary_budget_held_by",
+    "tributary_budget_paused_by",
     "1 during a pause, with its origin (source: the error body of the API; else intermediary) and the status.",
-    rows.flatMap(({ company, tributary_budget_held_seconds: pausedSeconds, origin, status }) =>
+    rows.flatMap(({ company, tributary_budget_paused_seconds: pausedSeconds, origin, status }) =>
       origin !== null && pausedSeconds !== null && pausedSeconds > 0
         ? [{ labels: { company, by: origin, status: String(status) }, value: 1 }]
         : []

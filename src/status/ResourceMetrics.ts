@@ -5,7 +5,7 @@ import * as Metrics from "./Metrics.ts"
 
 const gauges = {
   tributary_freshness_age_seconds: "Time since the start of the last successful run; absent before the first.",
-  tributary_freshness_promise_seconds: "The freshness target of the resource.",
+  tributary_freshness_target_seconds: "The freshness target of the resource.",
   tributary_freshness_late: "1 while the resource is older than its target or was never read, 0 otherwise.",
   tributary_run_last_end_timestamp_seconds: "When the last run that follows the source ended.",
   tributary_task_failures: "Failures of the scheduled sync in a row; absent where the token may not read the resource.",
@@ -22,7 +22,7 @@ export const resourcesStatement = Statement.make({
   columns: { ...Statement.columns("text", "company", "resource"), ...Metrics.columns(gauges), status: "text?" },
   text: `select s.company, s.resource,
          extract(epoch from f.age)::float8 as tributary_freshness_age_seconds,
-         extract(epoch from f.target)::float8 as tributary_freshness_promise_seconds,
+         extract(epoch from f.target)::float8 as tributary_freshness_target_seconds,
          f.is_late::int::float8 as tributary_freshness_late,
          extract(epoch from last.finished_at)::float8 as tributary_run_last_end_timestamp_seconds,
          case when s.status is distinct from 'skipped' then s.failures::float8 end as tributary_task_failures,

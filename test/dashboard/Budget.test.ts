@@ -52,7 +52,7 @@ describe("the budget chart", () => {
       assert.lengthOf(svg.match(/class="paused"/g)!, 1)
       assert.strictEqual(
         inWords(points, options),
-        "Between 12:00 and 13:00 UTC at most 60 of 75 allowed requests a minute were used, at 12:01. The source asked to wait once. It refused requests (429) 3 times."
+        "Between 12:00 and 13:00 UTC at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
       )
     })
   )

@@ -144,7 +144,7 @@ export const budget = Effect.fnUntraced(function* (
       Statement.run(budgetStatement, [fingerprint]),
       BudgetState.readBudgets([fingerprint])
     ]).pipe(Effect.provideContext(context))
-    const pausedBy = state?.heldBy ?? null
+    const pausedBy = state?.pausedBy ?? null
     if (row !== undefined && row.pausedms > 0) {
       const why = pausedBy === null ? "an answer requested a pause (Retry-After)" : describePause(pausedBy)
       findings.push(

@@ -20,8 +20,8 @@ export const readPauses = (settings: Configuration) => {
   return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) =>
     companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {
       const state = states.find((one) => one.fingerprint === fingerprint)
-      const until = state?.heldUntil ?? null
-      return until === null ? [] : [{ company: name, until, by: state?.heldBy ?? null }]
+      const until = state?.pausedUntil ?? null
+      return until === null ? [] : [{ company: name, until, by: state?.pausedBy ?? null }]
     })
   )
 }

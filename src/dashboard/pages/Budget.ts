@@ -31,8 +31,8 @@ const waiting = (budget: BudgetState): string => {
 
 /** The state as a badge. */
 const state = (budget: BudgetState, now: Date): Html => {
-  const { heldUntil, allowed, configured } = budget
-  if (heldUntil !== null) return badge("warn", `paused for ${duration(heldUntil.getTime() - now.getTime())}`)
+  const { pausedUntil, allowed, configured } = budget
+  if (pausedUntil !== null) return badge("warn", `paused for ${duration(pausedUntil.getTime() - now.getTime())}`)
   if (budget.isProbing) return badge("warn", "probing with one request")
   if (allowed !== null && configured !== null && allowed < configured) return badge("warn", "slowed after a 429")
   if (budget.urgentWaits || budget.liveWaits) return badge("busy", "in full use")
@@ -40,7 +40,7 @@ const state = (budget: BudgetState, now: Date): Html => {
 }
 
 const stateFacts = (budget: BudgetState, now: Date): Html => {
-  const { allowed, configured, heldUntil, lastRefusalAt } = budget
+  const { allowed, configured, pausedUntil, lastRefusalAt } = budget
   const isSlowed = allowed !== null && configured !== null && allowed < configured
   return facts([
     ["State", state(budget, now)],
@@ -51,11 +51,11 @@ const stateFacts = (budget: BudgetState, now: Date): Html => {
     ],
     [
       "Pause",
-      heldUntil === null
+      pausedUntil === null
         ? "no"
-        : html`until ${ago(heldUntil, now)}, ${clock(heldUntil)} UTC:
-            ${budget.heldBy === null ? "the source asked to wait" : visible(describePause(budget.heldBy))}. To end it:
-            <code>tributary budget release</code>`
+        : html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)} UTC:
+            ${budget.pausedBy === null ? "an answer requested a pause" : visible(describePause(budget.pausedBy))}. To
+            end it: <code>tributary budget release</code>`
     ],
     [
       "Refused (429)",
@@ -86,7 +86,7 @@ const legend = html`<ul class="legend">
   <li class="used">used</li>
   <li class="allowed">allowed</li>
   <li class="configured">configured</li>
-  <li class="paused">the source asked to wait</li>
+  <li class="paused">the source requested a pause</li>
   <li class="refused">refused (429)</li>
 </ul>`
 

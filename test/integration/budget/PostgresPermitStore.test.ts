@@ -93,9 +93,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
                 limited: draw(2) === 0
               }
               standing = PermitRule.pause(standing, asked, perMinute, now, spanMs)
-              const heldMs = yield* ledger.pause(asked)
-              assert.closeTo(heldMs, Math.max(0, standing.pausedUntil - now), 0.01)
-              if (asked.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(heldMs)
+              const pausedMs = yield* ledger.pause(asked)
+              assert.closeTo(pausedMs, Math.max(0, standing.pausedUntil - now), 0.01)
+              if (asked.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(pausedMs)
               yield* set(now)
             }
             if (draw(6) === 0) {

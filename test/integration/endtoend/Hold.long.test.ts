@@ -43,9 +43,9 @@ describe("a pause with an excessive Retry-After", () => {
             assert.match(shown.stdout, told)
             assert.match(shown.stdout, /nothing is sent until/)
             const json = JSON.parse((yield* world.run(["budget", "--json"])).stdout) as {
-              companies: Array<{ budget: { heldBy: { origin: string; status: number } } }>
+              companies: Array<{ budget: { pausedBy: { origin: string; status: number } } }>
             }
-            assert.deepInclude(json.companies[0]!.budget.heldBy, { origin: "intermediary", status: 503 })
+            assert.deepInclude(json.companies[0]!.budget.pausedBy, { origin: "intermediary", status: 503 })
             assert.match((yield* world.run(["status"])).stdout, told)
 
             assert.match((yield* world.run(["budget", "release"])).stdout, /released/)

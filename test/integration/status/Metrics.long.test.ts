@@ -97,7 +97,7 @@ describe("the metrics, traces and logs", () => {
             [
               "tributary_webhook_last_accepted_timestamp_seconds",
               "tributary_webhook_stale_age_seconds",
-              "tributary_budget_held_by"
+              "tributary_budget_paused_by"
             ],
             "no event was delivered, and no source requested a pause"
           )
@@ -113,7 +113,7 @@ describe("the metrics, traces and logs", () => {
           assert.strictEqual(valueOf(last, "tributary_rows", orders), counted!.rows)
           assert.isAtLeast(valueOf(last, "tributary_source_requests_total", {})!, counted!.requests)
           assert.isBelow(valueOf(last, "tributary_freshness_age_seconds", orders)!, 60)
-          assert.strictEqual(valueOf(last, "tributary_freshness_promise_seconds", orders), 900)
+          assert.strictEqual(valueOf(last, "tributary_freshness_target_seconds", orders), 900)
           assert.strictEqual(valueOf(last, "tributary_run_last_status", { ...orders, status: "done" }), 1)
           assert.strictEqual(valueOf(last, "tributary_budget_configured_requests", { company: "north" }), 500)
           assert.strictEqual(valueOf(last, "tributary_serve_alive", { company: "north" }), 1)

@@ -83,7 +83,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
       const ages = told(figures, "freshness_age_seconds")
       assert.sameMembers(Object.keys(ages), ["busy", "fresh", "old", "resting"])
       assert.closeTo(ages["old"]!, 7_200, 30)
-      assert.strictEqual(told(figures, "freshness_promise_seconds")["fresh"], 300)
+      assert.strictEqual(told(figures, "freshness_target_seconds")["fresh"], 300)
       assert.deepStrictEqual(told(figures, "run_last_status"), {
         "busy done": 1,
         "fresh done": 1,
