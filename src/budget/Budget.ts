@@ -1,7 +1,7 @@
 /**
  * The rate budget of a token: every request to the source takes a permit first.
  *
- * Promise: no permit is given before a Retry-After has passed, as far as the caps in `Permit.ts` allow; after a capped
+ * Promise: no permit is given before a Retry-After has passed, as far as the caps in `PermitPolicy.ts` allow; after a capped
  * pause one request is the probe. All processes of one store together give no more permits than the limit in any minute.
  * Urgent requests go first, then live ones by their due time, then backfills; of every ten permits one is for a backfill
  * that waits. While the store does not answer, no permit is given; requests that wait fail after a while.
@@ -15,7 +15,7 @@ import type * as Scope from "effect/Scope"
 import type { BudgetError } from "./BudgetError.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as PermitDispatcher from "./PermitDispatcher.ts"
-import type { PauseCause, PriorityClass } from "./Permit.ts"
+import type { PauseCause, PriorityClass } from "./PermitPolicy.ts"
 import { type PermitStore, unlimited } from "./PermitStore.ts"
 
 /** The priority of a request. */

@@ -1,5 +1,5 @@
 /** The state of the rate budgets, as the warehouse stores it. Reading it sends no request to the source. */
-import type { PauseReport } from "./Permit.ts"
+import type { PauseReport } from "./PermitPolicy.ts"
 import { spanMsDefault } from "./PermitStore.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"

@@ -1,5 +1,5 @@
 /** The permits of one lease: how many are left, how many were used, and how long they are valid. */
-import type { SettledPermits } from "./Permit.ts"
+import type { SettledPermits } from "./PermitPolicy.ts"
 
 /** All times are on the process's monotonic clock, in milliseconds. */
 export interface LeasedPermits {

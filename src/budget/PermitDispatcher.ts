@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { type BudgetError, BudgetPaused, BudgetUnavailable } from "./BudgetError.ts"
 import { type LeasedPermits, noPermits, settledPermits, usePermit } from "./LeasedPermits.ts"
-import { type ByClass, classes, type PauseCause, type PermitGrant, type PriorityClass } from "./Permit.ts"
+import { type ByClass, classes, type PauseCause, type PermitGrant, type PriorityClass } from "./PermitPolicy.ts"
 import type { PermitStore, PermitStoreError } from "./PermitStore.ts"
 import {
   addWaiter,

@@ -1,12 +1,12 @@
 /**
  * A store that counts the permits of one token.
  *
- * Promise: all grants of a store together stay within the limit, by the rule in `Permit.ts`. Every lease after the report of
+ * Promise: all grants of a store together stay within the limit, by the rule in `PermitPolicy.ts`. Every lease after the report of
  * a pause is answered with that pause.
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { firstPauseMaxMs, type PauseRequest, type PermitGrant, type PermitRequest } from "./Permit.ts"
+import { firstPauseMaxMs, type PauseRequest, type PermitGrant, type PermitRequest } from "./PermitPolicy.ts"
 
 /** The store did not answer; the caller knows of no grant. */
 export class PermitStoreError extends Data.TaggedError("PermitStoreError")<{ readonly detail: string }> {}

@@ -1,7 +1,7 @@
 /** The requests of this process that wait for a permit: by class, and within a class by their due time. */
 import * as Effect from "effect/Effect"
 import type { BudgetError } from "./BudgetError.ts"
-import { type ByClass, classes, type PriorityClass } from "./Permit.ts"
+import { type ByClass, classes, type PriorityClass } from "./PermitPolicy.ts"
 
 export interface PermitWaiter {
   readonly dueAt: number

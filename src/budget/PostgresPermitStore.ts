@@ -15,7 +15,7 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { type PermitStore, PermitStoreError, spanMsDefault } from "./PermitStore.ts"
-import type { PauseOrigin } from "./Permit.ts"
+import type { PauseOrigin } from "./PermitPolicy.ts"
 
 /** The timeout of one statement. */
 const answerTimeoutMs = 10_000

@@ -4,7 +4,13 @@
  * It begins at once with an answer that requests it, even where the permit store does not answer. The store then decides
  * how long it lasts. After a pause that ended before its Retry-After, one request is the probe.
  */
-import { firstPauseMaxMs, type PauseCause, type PauseReport, type PauseRequest, type PermitGrant } from "./Permit.ts"
+import {
+  firstPauseMaxMs,
+  type PauseCause,
+  type PauseReport,
+  type PauseRequest,
+  type PermitGrant
+} from "./PermitPolicy.ts"
 
 /** All times are on the process's monotonic clock, in milliseconds. */
 export interface ProcessPause {

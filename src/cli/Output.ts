@@ -4,7 +4,7 @@
  * Promise: with `--json` standard output is one JSON document (or lines of JSON) and nothing else. With the log format
  * json, every line of standard error is one JSON object.
  */
-import Table from "cli-table3"
+import stringWidth from "string-width"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
+import { visibleLines } from "../dashboard/Escape.ts"
 
 /** JSON for machines: bigint as a number where that is exact, else as text. */
 export const toJson = (value: unknown): string =>
@@ -108,39 +109,41 @@ export const jsonLogger = Logger.make<unknown, void>(({ cause, date, fiber, logL
 
 type Align = "left" | "right"
 
-/** A plain table with a line under its head. */
+/** The columns that a text takes on a terminal: East Asian characters take two. */
+const widthOf = (text: string): number => (/^[ -~]*$/.test(text) ? text.length : stringWidth(text))
+
+/**
+ * A plain table with a line under its head. A cell may have several lines. Control characters are shown as escapes, since
+ * a value of the source must not control the terminal.
+ */
 export const table = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,
   align: ReadonlyArray<Align> = []
 ): string => {
-  const drawn = new Table({
-    head: [...head],
-    colAligns: head.map((_, index) => align[index] ?? "left"),
-    style: { head: [], border: [], "padding-left": 0, "padding-right": 2 },
-    chars: {
-      top: "",
-      "top-mid": "",
-      "top-left": "",
-      "top-right": "",
-      bottom: "",
-      "bottom-mid": "",
-      "bottom-left": "",
-      "bottom-right": "",
-      left: "  ",
-      "left-mid": "",
-      mid: "",
-      "mid-mid": "",
-      right: "",
-      "right-mid": "",
-      middle: ""
-    }
-  })
-  drawn.push(...rows.map((row) => [...row]))
-  return drawn
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd())
+  const cells = [head, ...rows].map((row) =>
+    row.map((text) =>
+      visibleLines(text)
+        .split("\n")
+        .map((line) => ({ line, width: widthOf(line) }))
+    )
+  )
+  const widths = head.map((_, column) =>
+    cells.reduce((most, row) => (row[column] ?? []).reduce((max, { width }) => Math.max(max, width), most), 0)
+  )
+  const linesOf = (row: (typeof cells)[number]) =>
+    Array.from({ length: Math.max(1, ...row.map((lines) => lines.length)) }, (_, index) =>
+      widths
+        .map((most, column) => {
+          const { line, width } = row[column]?.[index] ?? { line: "", width: 0 }
+          const padding = " ".repeat(most - width)
+          return align[column] === "right" ? padding + line : line + padding
+        })
+        .join("  ")
+    )
+  return cells
+    .flatMap(linesOf)
+    .map((line) => `  ${line}`.trimEnd())
     .join("\n")
 }
 

@@ -8,7 +8,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Budget from "../../src/budget/Budget.ts"
 import { type PermitStore, PermitStoreError } from "../../src/budget/PermitStore.ts"
 import { BudgetPaused } from "../../src/budget/BudgetError.ts"
-import type { PriorityClass } from "../../src/budget/Permit.ts"
+import type { PriorityClass } from "../../src/budget/PermitPolicy.ts"
 import { processBudget, memory } from "./PermitRule.ts"
 import { most, servers } from "./Servers.ts"
 

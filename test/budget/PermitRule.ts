@@ -15,7 +15,7 @@ import {
   type PermitRequest,
   type PriorityClass,
   type SettledPermits
-} from "../../src/budget/Permit.ts"
+} from "../../src/budget/PermitPolicy.ts"
 import { type PermitStore, spanMsDefault } from "../../src/budget/PermitStore.ts"
 import * as MonotonicClock from "../../src/time/MonotonicClock.ts"
 

@@ -1,5 +1,5 @@
 /**
- * The permits of a rate budget: requests for them, grants, and pauses.
+ * The policy of a rate budget: its permits, and the pauses that answers request.
  *
  * `tributary.lease_permits` in Postgres is the rule that grants them. Promise: permits that are used within their lease
  * never number more than the limit in any window of the span. So a server never answers 429 because of that limit, whether
