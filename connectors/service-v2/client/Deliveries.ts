@@ -8,11 +8,10 @@
 import { timestamp } from "../../../src/catalogue/Field.ts"
 import type { DeliveryReader, Event, InvalidEvent } from "../../../src/connector/Delivery.ts"
 import { type EventVerb, testEvent } from "../catalogue/events.ts"
-import { hasFraction } from "./Decode.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
 import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
 import { verify } from "./Signature.ts"
-import { Beyond, isPlainInstant, isStorable, reader, InvalidValue } from "./Values.ts"
+import { Beyond, isStorable, reader, InvalidValue } from "./Values.ts"
 
 /** The names that the documents show (EVT-06, H-01), without that of the test. */
 const eventsDefault = ["orders.created", "orders.updated", "shipments.created", "invoices.posted"] as const
@@ -44,11 +43,13 @@ const readCreated = reader(timestamp("createdate"))
 /** The instant in UTC; null when the value is not an instant. */
 const instantOf = (value: unknown): string | null => {
   if (typeof value !== "string") return null
-  if (isPlainInstant(value)) return value
   const read = readCreated(JSON.stringify(value))
   if (read instanceof InvalidValue) return null
   return read instanceof Beyond ? read.text : read
 }
+
+/** Whether a member's value is a number with a fraction or an exponent, whose digits a float would lose. */
+const hasFraction = (text: string): boolean => /"\s*:\s*-?\d+[.eE]/.test(text)
 
 /** The digits of a number of the object that begins at `at()`, as sent; null when it is not an integer. */
 const wholeOf = (parsed: number, text: string, at: () => number, name: string): bigint | null => {

@@ -3,7 +3,6 @@
  *
  * Promise: an answer without a recognised list is an error that says so. It is never an empty list.
  */
-import { decodeText } from "./Decode.ts"
 import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
 
 /** The answer is not one of this API. */
@@ -31,6 +30,17 @@ export const isObject = (value: unknown): value is JsonObject =>
 /** An own member of the object, never an inherited one. */
 export const member = (object: JsonObject, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+/** The text of the bytes; null when they are not UTF-8. */
+const decodeText = (bytes: Uint8Array): string | null => {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return null
+  }
+}
 
 /** Parses the bytes of an answer. */
 export const parse = (bytes: Uint8Array): Parsed | Unreadable => {

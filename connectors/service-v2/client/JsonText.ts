@@ -14,6 +14,15 @@ const closeBracket = 93
 const openBrace = 123
 const closeBrace = 125
 
+export const isJson = (text: string): boolean => {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** The kind of a value, by its first character. */
 export type Kind = "string" | "number" | "boolean" | "null" | "object" | "array"
 
@@ -46,7 +55,7 @@ export const skipSpace = (text: string, at: number): number => {
 }
 
 /** The position after the string that begins at `at`. */
-const stringEnd = (text: string, at: number): number => {
+export const stringEnd = (text: string, at: number): number => {
   let end = at + 1
   for (;;) {
     end = text.indexOf('"', end)

@@ -17,7 +17,7 @@ import { once } from "./Listing.ts"
 import type * as Paging from "./Paging.ts"
 import { isStorable } from "./Values.ts"
 
-/** The records of a page, decoded on first use. */
+/** The records of a page, decoded on use. */
 interface Records extends Listing.Listed {
   readonly decoded: () => Decode.Decoded
 }
@@ -45,7 +45,7 @@ const readBytes = ({ decoderOf, itemsKey }: ClientContext, resource: Resource, a
   const read = decoderOf(resource).bytes(answer.bytes)
   const list = read === null ? null : findList({ text: "", value: read.envelope }, itemsKey, resource.path)
   // The list that was decoded must be the one that `findList` selects.
-  return read === null || list === null || list instanceof Unreadable || list.items !== read.place
+  return read === null || list === null || list instanceof Unreadable || list.items !== read.emptyList
     ? null
     : { read, meta: list.meta }
 }
@@ -60,7 +60,7 @@ const readRecords =
       const listed = whole()
       if (listed instanceof Failed) return listed
       const { text, list } = listed
-      return { ...listed, decoded: once(() => context.decoderOf(resource).list(text, list.items, list.start)) }
+      return { ...listed, decoded: () => context.decoderOf(resource).list(text, list.start()) }
     }
     const plain = (): Listing.Plain => {
       const listed = whole()

@@ -6,7 +6,7 @@
  * Beyond}.
  */
 import type { Field, FieldType, InferredType } from "../../../src/catalogue/Field.ts"
-import { kindAt, stringValue } from "./JsonText.ts"
+import { kindAt, stringEnd, stringValue } from "./JsonText.ts"
 
 /** The field cannot hold the value. */
 export class InvalidValue {
@@ -51,13 +51,7 @@ export const isStorable = (text: string): boolean => text.isWellFormed() && !tex
 // Calendar
 // ---------------------------------------------------------------------------------------------------------------------
 
-const digitsAt = (text: string, at: number): number => {
-  const tens = text.charCodeAt(at) - 48
-  const units = text.charCodeAt(at + 1) - 48
-  return tens >= 0 && tens <= 9 && units >= 0 && units <= 9 ? tens * 10 + units : -1
-}
-
-const daysIn = (year: number, month: number): number =>
+export const daysIn = (year: number, month: number): number =>
   month === 2
     ? (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0
       ? 29
@@ -66,57 +60,14 @@ const daysIn = (year: number, month: number): number =>
       ? 30
       : 31
 
-/** Whether the text begins with a day of the calendar, `YYYY-MM-DD`, of the years 1 to 9999. */
-export const startsWithDay = (text: string): boolean => {
-  const century = digitsAt(text, 0)
-  const year = century * 100 + digitsAt(text, 2)
-  const month = digitsAt(text, 5)
-  const day = digitsAt(text, 8)
-  return (
-    text.charCodeAt(4) === 45 &&
-    text.charCodeAt(7) === 45 &&
-    century >= 0 &&
-    year > 0 &&
-    (year > 99 || digitsAt(text, 2) > 0) &&
-    digitsAt(text, 2) >= 0 &&
-    month >= 1 &&
-    month <= 12 &&
-    day >= 1 &&
-    (day <= 28 || day <= daysIn(year, month))
-  )
-}
+const dayShape = /^(\d{4})-(\d\d)-(\d\d)$/
 
-/** Whether the text holds a time of day, `HH:MM:SS`, at `at`; a leap second is none. */
-const hasTimeAt = (text: string, at: number): boolean => {
-  const hour = digitsAt(text, at)
-  const minute = digitsAt(text, at + 3)
-  const second = digitsAt(text, at + 6)
-  return (
-    text.charCodeAt(at + 2) === 58 &&
-    text.charCodeAt(at + 5) === 58 &&
-    hour >= 0 &&
-    hour <= 23 &&
-    minute >= 0 &&
-    minute <= 59 &&
-    second >= 0 &&
-    second <= 59
-  )
-}
-
-/** Whether the text is an instant in the form the API documents: UTC, `Z`, at most six digits of a second. */
-export const isPlainInstant = (text: string): boolean => {
-  const last = text.length - 1
-  if (last < 19 || last > 20 + fractionDigitsMax || text.charCodeAt(last) !== 90 || text.charCodeAt(10) !== 84) {
-    return false
-  }
-  if (!startsWithDay(text) || !hasTimeAt(text, 11)) return false
-  if (last === 19) return true
-  if (text.charCodeAt(19) !== 46 || last === 20) return false
-  for (let at = 20; at < last; at++) {
-    const digit = text.charCodeAt(at) - 48
-    if (!(digit >= 0 && digit <= 9)) return false
-  }
-  return true
+/** Whether the text is a day of the calendar, `YYYY-MM-DD`, of the years 1 to 9999. */
+const isDay = (text: string): boolean => {
+  const match = dayShape.exec(text)
+  if (match === null) return false
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
+  return year >= 1 && month >= 1 && month <= 12 && day >= 1 && day <= daysIn(year, month)
 }
 
 interface Instant {
@@ -126,20 +77,25 @@ interface Instant {
   readonly fraction: string
 }
 
-const instantShape = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))$/
+/** RFC 3339, without a leap second. */
+const instantShape =
+  /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.(\d+))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))$/
 
 const readInstant = (text: string): Instant | null => {
   const match = instantShape.exec(text)
   if (match === null) return null
-  const [, day, time, fraction = "", sign, hours = "0", minutes = "0"] = match
-  if (day === undefined || time === undefined || !startsWithDay(day) || !hasTimeAt(time, 0)) return null
-  if (Number(hours) > 23 || Number(minutes) > 59) return null
+  const [, day = "", time = "", fraction = "", sign, hours = "0", minutes = "0"] = match
+  if (!isDay(day)) return null
   const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000
   if (offsetMs === 0) return { second: `${day}T${time}`, fraction }
   const ms = Date.parse(`${day}T${time}Z`) + (sign === "-" ? offsetMs : -offsetMs)
   const second = new Date(ms).toISOString().slice(0, 19)
-  return startsWithDay(second) && second.charCodeAt(10) === 84 ? { second, fraction } : null
+  return isDay(second.slice(0, 10)) ? { second, fraction } : null
 }
+
+/** The form the API documents: UTC, `Z`, at most six digits of a second. */
+const plainInstantShape = /^.{10}T.{8}(?:\.\d{1,6})?Z$/
+const isPlainInstant = (text: string): boolean => plainInstantShape.test(text) && readInstant(text) !== null
 
 const isZeros = (digits: string): boolean => /^0*$/.test(digits)
 
@@ -213,7 +169,7 @@ const readString = (raw: string, typed: boolean): Read => {
 const readDate = (raw: string): Read => {
   if (kindAt(raw, 0) === "string") {
     const text = stringValue(raw, 0, raw.length)
-    if (text.length === 10 && startsWithDay(text)) return text
+    if (isDay(text)) return text
     const instant = readInstant(text)
     if (instant !== null) {
       const day = instant.second.slice(0, 10)
@@ -226,7 +182,7 @@ const readDate = (raw: string): Read => {
 const readTimestamp = (raw: string): Read => {
   if (kindAt(raw, 0) === "string") {
     const text = stringValue(raw, 0, raw.length)
-    if (text.length === 10 && startsWithDay(text)) return `${text}T00:00:00Z`
+    if (isDay(text)) return `${text}T00:00:00Z`
     const instant = readInstant(text)
     if (instant !== null) {
       const fraction = instant.fraction.slice(0, fractionDigitsMax)
@@ -236,6 +192,9 @@ const readTimestamp = (raw: string): Read => {
   }
   return new InvalidValue(`is not an instant with an offset (RFC 3339): ${shown(raw)}`)
 }
+
+/** A number in a JSON text; a test moves `lastIndex` from its start to its end. */
+const numberText = /[-+.\deE]+/y
 
 /** The reason why the JSON text cannot be stored as JSON in a database; null when it can. */
 export const unkeepable = (raw: string): string | null => {
@@ -250,24 +209,20 @@ export const unkeepable = (raw: string): string | null => {
   let depth = 0
   for (let at = 0; at < raw.length; at++) {
     const code = raw.charCodeAt(at)
-    if (code === 34) at = afterString(raw, at) - 1
+    if (code === 34) at = stringEnd(raw, at) - 1
     else if (code === 123 || code === 91) {
       if (++depth > nestingMax) return `is nested deeper than ${nestingMax} levels`
     } else if (code === 125 || code === 93) depth--
     else if (code === 45 || (code >= 48 && code <= 57)) {
-      const from = at
-      while (/[-+.\deE]/.test(raw.charAt(at + 1))) at++
-      const reason = unkeepableNumber(raw.slice(from, at + 1))
+      numberText.lastIndex = at
+      numberText.test(raw)
+      const end = numberText.lastIndex
+      const reason = unkeepableNumber(raw.slice(at, end))
       if (reason !== null) return reason
+      at = end - 1
     }
   }
   return null
-}
-
-const afterString = (raw: string, at: number): number => {
-  let end = at + 1
-  while (raw.charCodeAt(end) !== 34) end += raw.charCodeAt(end) === 92 ? 2 : 1
-  return end + 1
 }
 
 const unkeepableNumber = (raw: string): string | null => {
@@ -325,7 +280,7 @@ const inferredText = (type: InferredType, raw: string): string | undefined => {
     case "decimal":
       return kind === "string" && isInferredDecimal(text) ? text : undefined
     case "date":
-      return kind === "string" && text.length === 10 && startsWithDay(text) ? text : undefined
+      return kind === "string" && isDay(text) ? text : undefined
     case "timestamp":
       return kind === "string" && isPlainInstant(text) ? text : undefined
   }

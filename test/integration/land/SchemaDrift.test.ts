@@ -30,7 +30,7 @@ const configuredOf = (path: string, more: Partial<WarehouseCatalogue.ConfiguredR
 
 const read = (resource: Resource, records: ReadonlyArray<string>): ReadonlyArray<SourceRecord> => {
   const text = `[${records.join(",")}]`
-  const { records: read, rejected } = Decode.make(resource).list(text, JSON.parse(text) as Array<unknown>, () => 0)
+  const { records: read, rejected } = Decode.make(resource).list(text, 0)
   assert.deepStrictEqual(rejected, [])
   return read
 }
@@ -299,7 +299,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
       )
       // A field of the catalogue has a known type. A value of another type makes the record invalid.
       const text = '[{"id":9,"price":"dear"}]'
-      const { rejected } = Decode.make(resource).list(text, JSON.parse(text) as Array<unknown>, () => 0)
+      const { rejected } = Decode.make(resource).list(text, 0)
       assert.deepStrictEqual([rejected[0]!.id, rejected[0]!.field], ["9", "price"])
     })
   )

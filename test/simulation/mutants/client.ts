@@ -3,8 +3,7 @@ import type { Mutant } from "./Mutant.ts"
 
 const exchange = "connectors/service-v2/client/Exchange.ts"
 const decode = "connectors/service-v2/client/Decode.ts"
-const plainRecord = "connectors/service-v2/client/PlainRecord.ts"
-const decodeBytes = "connectors/service-v2/client/DecodeBytes.ts"
+const copyText = "connectors/service-v2/client/CopyText.ts"
 const values = "connectors/service-v2/client/Values.ts"
 const paging = "connectors/service-v2/client/Paging.ts"
 const pages = "connectors/service-v2/client/Pages.ts"
@@ -78,20 +77,15 @@ export const client: ReadonlyArray<Mutant> = [
     changes: [
       // On the fast path, …
       {
-        file: decodeBytes,
-        find: "if (isQuoted && bytes[at++] !== quote) return -2",
+        file: copyText,
+        find: "if (end === notPlain || !hasQuote) return end",
         replace:
-          "if (isQuoted && bytes[at++] !== quote) return -2\n" +
-          '        to = start + out.write(String(Number(out.toString("latin1", start, to))), start, "latin1")'
+          "const first = hasQuote ? from + 1 : from\n" +
+          "    if (end !== notPlain) this.length -= end - first\n" +
+          '    if (end !== notPlain) this.length += this.buffer.write(String(Number(source.toString("latin1", first, end))), this.length)\n' +
+          "    if (end === notPlain || !hasQuote) return end"
       },
-      // … in an answer that is decoded as text, …
-      {
-        file: plainRecord,
-        find: "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = cell",
-        replace:
-          "if (!isPlainDecimal(cell, wholes[place]!, scales[place]!)) return null\n            columns[place] = String(Number(cell))"
-      },
-      // … and where a single record is checked.
+      // … and in strict decoding.
       {
         file: values,
         find: 'return sign === "-" && !(whole === "0" && isZeros(kept)) ? `-${magnitude}` : magnitude',
@@ -107,8 +101,8 @@ export const client: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: decode,
-        find: 'return { id, columns, partial, customFields, extra: extra === "" ? null : `{${extra}}` }',
-        replace: "return { id, columns, partial, customFields, extra: null }"
+        find: 'return { customFields, extra: extra === "" ? null : `{${extra}}` }',
+        replace: "return { customFields, extra: null }"
       }
     ],
     wish: { on: ["S12"] }
