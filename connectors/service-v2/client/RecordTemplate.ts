@@ -100,7 +100,8 @@ export class RecordCopier {
   copy({ members, between, isInOrder }: RecordTemplate, from: number): number {
     const { text, bytes, others } = this
     const begin = text.length
-    others.length = 0
+    // V8 sets a length slowly, even to the value it has.
+    if (others.length > 0) others.length = 0
     let at = from
     let compared = 0
     let isFirst = true
@@ -141,7 +142,7 @@ export class RecordCopier {
     if (at + length > this.bytes.length) return false
     let index = 0
     for (; index + 4 <= length; index += 4)
-      if (view.getInt32(at + index) !== expected.getInt32(from + index)) return false
+      if (view.getInt32(at + index, true) !== expected.getInt32(from + index, true)) return false
     for (; index < length; index++) if (view.getInt8(at + index) !== expected.getInt8(from + index)) return false
     return true
   }
