@@ -56,12 +56,13 @@ export const isTime = (bytes: Uint8Array, at: number): boolean => {
   )
 }
 
-/** Whether the range is JSON that a database can hold, without a character that COPY would read as its own. */
+/** Characters that COPY reads as its own. JSON has them between values, and the backslash in a string. */
+const copyCharacters = ["\\", "\t", "\n", "\r"]
+
+/** Whether the range is JSON that a database can hold, and is the same in COPY. */
 export const isPlainList = (bytes: Buffer, from: number, to: number): boolean => {
   const text = bytes.toString("utf8", from, to)
-  // Escapes, and line breaks and tabs between values.
-  if (text.includes("\\") || /[^ -\uffff]/.test(text)) return false
-  return isJson(text) && unkeepable(text) === null
+  return !copyCharacters.some((character) => text.includes(character)) && isJson(text) && unkeepable(text) === null
 }
 
 /** The number that four hexadecimal digits at `at` make; -1 when they are none. */
