@@ -89,6 +89,10 @@ const confirmCompany = Effect.fnUntraced(function* (
       )
 })
 
+/** Fails where the rows of the company come from another source than this one. */
+export const confirmSource = (company: string, identity: Identity, address: string | null) =>
+  confirmCompany(company, identity, address, false)
+
 /** The connector of a company whose `identify` fails when the warehouse's rows come from another source. */
 export const guarded = Effect.fnUntraced(function* (
   company: string,

@@ -19,6 +19,7 @@ import { transaction } from "../postgres/Transaction.ts"
 import { alteredSql } from "./Altered.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Column, type Datasets, type Table, statements } from "./Table.ts"
+import { tablesOfView } from "./ViewTables.ts"
 
 /** A table contradicts the catalogue, or is in use; nothing was changed. */
 export class TableConflict extends Data.TaggedError("TableConflict")<{
@@ -46,11 +47,14 @@ export const relationsStatement = Statement.make({
     kind: "text",
     comment: "text?",
     hasKey: "bool",
+    /** The tables that a view reads. A renamed table stays the one that its views read. */
+    reads: "text[]?",
     columns: Statement.as<ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null>("jsonb?")
   },
   text: `
     select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
            exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary) as "hasKey",
+           case when c.relkind = 'v' then ${tablesOfView("c.oid")} end as reads,
            (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description))
               from pg_attribute a
               left join pg_description d
@@ -164,7 +168,9 @@ const planTable = (
   if (view !== undefined && view.kind !== "v") {
     return new TableConflict({ table: `${datasets.history}.${table.name}`, detail: "is no view" })
   }
-  if (view === undefined || viewIsStale) planned.push(statements.createView(table))
+  const tablesOfTheView = [`${datasets.current}.${table.name}`, `${datasets.history}.${table.supersededName}`]
+  viewIsStale ||= view === undefined || !tablesOfTheView.every((name) => view.reads?.includes(name))
+  if (viewIsStale) planned.push(statements.createView(table))
   const comment = `${resource.purpose} [${resource.basis}]`
   if (existing.relations.get(`${datasets.current}.${table.name}`)?.comment !== comment) {
     planned.push(`comment on table ${table.current} is ${literal(comment)}`)

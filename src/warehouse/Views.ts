@@ -5,7 +5,8 @@
  * dropped, and a foreign relation is never replaced. A model without its tables is skipped, one that cannot change is
  * refused with its reason, and the sync continues.
  *
- * The comment of each view ends with a digest of its definition, by which the next run recognises it.
+ * The comment of each view ends with a digest of its definition, by which the next run recognises it. A view that reads
+ * other tables than those of its definition, since they were renamed, is replaced.
  */
 import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
@@ -18,6 +19,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
+import { tablesOfView } from "./ViewTables.ts"
 import { asOfName, type Model, type ModelDatasets, queryOf, viewName } from "./Model.ts"
 
 /** The statements for one view or index. */
@@ -56,7 +58,7 @@ export interface ViewReport {
 
 /**
  * The objects of the datasets. Of a table: its rows by the statistics, -1 without any. Of a view: its columns with their
- * types in order, the quoted roles that may read it, and the objects that depend on it.
+ * types in order, the tables that it reads, the quoted roles that may read it, and the objects that depend on it.
  */
 export const objectsStatement = Statement.make({
   name: "look for the objects of the models",
@@ -67,6 +69,7 @@ export const objectsStatement = Statement.make({
     comment: "text?",
     rows: "float8",
     columns: "text[]?",
+    reads: "text[]?",
     grantees: "text[]?",
     dependents: "text[]?"
   },
@@ -77,6 +80,7 @@ export const objectsStatement = Statement.make({
            case when c.relkind = 'v' then array(
              select a.attname || ' ' || replace(format_type(a.atttypid, null), '"', '') from pg_attribute a
               where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped order by a.attnum) end as columns,
+           case when c.relkind = 'v' then ${tablesOfView("c.oid")} end as reads,
            case when c.relkind = 'v' then array(
              select case g.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(g.grantee)) end
                from aclexplode(c.relacl) g where g.privilege_type = 'SELECT' and g.grantee <> c.relowner
@@ -91,10 +95,10 @@ export const objectsStatement = Statement.make({
      where (n.nspname = $2 and c.relkind in ('r', 'p', 'i', 'I'))
         or (n.nspname = $1 and c.relkind in ('r', 'p', 'v', 'm', 'f'))
     union all
-    select 'function', p.proname, obj_description(p.oid, 'pg_proc'), -1, null, null, null
+    select 'function', p.proname, obj_description(p.oid, 'pg_proc'), -1, null, null, null, null
       from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = $1
     union all
-    select 'dataset', n.nspname, null, -1, null, null, null from pg_namespace n where n.nspname = $1`
+    select 'dataset', n.nspname, null, -1, null, null, null, null from pg_namespace n where n.nspname = $1`
 })
 type ExistingObject = Statement.RowOf<typeof objectsStatement>
 
@@ -147,9 +151,9 @@ const planView = (
       remedy: "rename it, or move it to a dataset of your own; the next sync makes the view"
     }
   }
-  if (foundDigest === digest && isPrefix(found.columns ?? [], columns) && found.columns?.length === columns.length) {
-    return null
-  }
+  const isBound = model.resources.every((path) => found.reads?.includes(`${datasets.current}.${path}`))
+  const hasColumns = isPrefix(found.columns ?? [], columns) && found.columns?.length === columns.length
+  if (foundDigest === digest && isBound && hasColumns) return null
   if (isPrefix(found.columns ?? [], columns)) {
     return { name: model.name, kind: "view", statements: [`create or replace view ${view} as\n${query}`, ...comments] }
   }

@@ -571,6 +571,14 @@ describe("tributary doctor", () => {
           assertFinding(late, "schedule", "warning", "1 task is paused: main customers", "resume them")
           assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask somebody")
 
+          assertFinding(late, "source", "ok", "the warehouse's rows come from this source", null)
+          const [source] = yield* world.query<{ address: string }>("select address from tributary.sources")
+          yield* world.query("update tributary.sources set address = 'https://earlier.example.com/!/api/v2'")
+          const other = yield* examine(world)
+          assert.strictEqual(other.code, 2, "every sync would end with this code")
+          assertFinding(other, "source", "failed", "come from https://earlier.example.com", "--accept-new-source")
+          yield* world.query(`update tributary.sources set address = '${source!.address}'`)
+
           yield* world.query("update tributary.budgets set retry_after_at = tributary.now() + interval '10 minutes'")
           const held = yield* examine(world)
           assert.strictEqual(held.code, 0)
@@ -591,8 +599,8 @@ describe("tributary doctor", () => {
           const asked = yield* world.control("GET", "/requests")
           assert.strictEqual(
             JSON.stringify(asked).match(/\/me/g)?.length,
-            2,
-            "nothing is asked with a token that is held"
+            3,
+            "the sync and two runs of doctor asked, and none while requests are paused"
           )
         })
       ),

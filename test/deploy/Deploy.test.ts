@@ -60,7 +60,7 @@ const loaded = (yaml: string, environment: Readonly<Record<string, string>>, fla
 
 /** The file of a command, from the program's list. */
 const fileOf = (command: string): string => {
-  const found = new RegExp(`^ +"?${command}"?: \\(\\) => import\\("\\./(\\w+\\.ts)"\\)`, "m").exec(
+  const found = new RegExp(`^ +"?${command}"?: lazy\\([^]*?\\(\\) => import\\("\\./(\\w+\\.ts)"\\)`, "m").exec(
     textOf("src/cli/Program.ts")
   )
   assert.isNotNull(found, `there is no command ${command}`)
@@ -70,7 +70,7 @@ const fileOf = (command: string): string => {
 /** Flags of a command line that the command does not have. */
 const unknownFlags = ([command, ...line]: ReadonlyArray<string>): ReadonlyArray<string> => {
   const stated = `${textOf(fileOf(command!))}${textOf("src/cli/Command.ts")}`
-  return line.filter((word) => word.startsWith("--") && !stated.includes(`("${word.slice(2)}"`))
+  return line.filter((word) => word.startsWith("--") && !new RegExp(`\\(\\s*"${word.slice(2)}"`).test(stated))
 }
 
 const has = (command: string, ...args: ReadonlyArray<string>): boolean => spawnSync(command, args).status === 0

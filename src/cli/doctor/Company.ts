@@ -37,6 +37,7 @@ const notIdentified = "the token was not accepted, or the service not reached"
 const readChecks = (
   company: CompanyConfiguration,
   { settings, catalogue }: CompanyOptions,
+  connector: ConnectorShape,
   identity: Identity | null
 ): ReadonlyArray<Check> => {
   const { name } = company
@@ -47,6 +48,7 @@ const readChecks = (
   const { companyId } = identity
   const { findings, paths } = CompanyChecks.scopes(about("scopes", name), company, catalogue, identity)
   return [
+    checkTables("source", name, (its) => CompanyChecks.source(its, name, connector, identity)),
     Effect.succeed(findings),
     budget,
     checkTables("freshness", name, (its) => CompanyChecks.freshness(its, settings, companyId, paths)),
@@ -111,7 +113,7 @@ export const checkCompany = Effect.fnUntraced(function* (
   const connector = connected.success
   const { findings, value: identity } = yield* within(token, CompanyChecks.token(token, company, connector))
   const others = yield* all([
-    ...readChecks(company, options, identity),
+    ...readChecks(company, options, connector, identity),
     ...webhookChecks(company, options, connector, identity)
   ])
   return { findings: [...findings, ...others], value: identity }

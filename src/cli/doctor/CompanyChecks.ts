@@ -9,7 +9,9 @@ import type { Resource } from "../../catalogue/Resource.ts"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import type { ConnectorShape, Identity } from "../../connector/Connector.ts"
+import { SourceError } from "../../connector/SourceError.ts"
 import * as Statement from "../../postgres/Statement.ts"
+import { confirmSource } from "../../sync/SourceGuard.ts"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { type BlockedResources, blockedResources } from "../AccessBlocks.ts"
 import { failureKindOf } from "../Exit.ts"
@@ -49,6 +51,20 @@ export const token = Effect.fnUntraced(function* (
         )
       : ok(text)
   return { findings: [finding], value: identity }
+})
+
+/** Whether the warehouse's rows of the company come from the configured source. */
+export const source = Effect.fnUntraced(function* (
+  { ok, failed }: About,
+  company: string,
+  connector: ConnectorShape,
+  identity: Identity
+) {
+  const confirmed = yield* Effect.result(confirmSource(company, identity, connector.source?.address ?? null))
+  if (confirmed._tag === "Success") return [ok("the warehouse's rows come from this source, or there are none yet")]
+  const error = confirmed.failure
+  if (!(error instanceof SourceError)) return yield* error
+  return [failed("configuration", error.message, error.remedy)]
 })
 
 /** Two names of one company load the same rows twice, by two schedules. */

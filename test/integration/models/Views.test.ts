@@ -103,6 +103,22 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
     })
   )
 
+  it.effect("read the tables of the dataset that has its name after the first one was renamed", () =>
+    Effect.gen(function* () {
+      const { sql, datasets, view } = yield* library
+      const { current } = datasets
+      yield* Views.apply([model([company, book])], datasets)
+      yield* sql.unsafe(`alter schema ${current} rename to ${current}_old`)
+      yield* sql.unsafe(`create schema ${current}`)
+      yield* sql.unsafe(`create table ${current}.shelves (like ${current}_old.shelves including all)`)
+      yield* sql.unsafe(`insert into ${current}.shelves values (1, 1, 9, 2.5)`)
+      assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [])
+      yield* Views.apply([model([company, book])], datasets)
+      assert.deepStrictEqual(yield* sql.unsafe(`select book_id from ${view}`), [{ book_id: 9n }])
+      assert.deepStrictEqual((yield* Views.planFor([model([company, book])], datasets)).steps, [])
+    })
+  )
+
   it.effect("get new columns in place when other views depend on them", () =>
     Effect.gen(function* () {
       const { sql, datasets, view } = yield* library

@@ -99,7 +99,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
       assert.deepStrictEqual(told(figures, "budget_used_requests"), { "": 30 })
       assert.deepStrictEqual(told(figures, "budget_allowed_requests"), { "": 375 })
       assert.deepStrictEqual(told(figures, "budget_refusals_total"), { "": 4 })
-      assert.closeTo(told(figures, "budget_held_seconds")[""]!, 120, 30)
+      assert.closeTo(told(figures, "budget_paused_seconds")[""]!, 120, 30)
       assert.deepStrictEqual(told(figures, "source_requests_total"), { "": 5 })
     })
   )

@@ -68,6 +68,26 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
     })
   )
 
+  it.effect("binds the history to the table that has the name after the first one was renamed", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const table = tableOf(things)
+      yield* TablePlan.apply([table])
+      yield* sql`alter table erp.things rename to things_old`
+      yield* sql`create table erp.things (like erp.things_old including all)`
+      const done = yield* TablePlan.apply([table])
+      assert.strictEqual(done.filter((statement) => statement.startsWith("create or replace view")).length, 1)
+      yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 77, 'new', 'scan', now())`
+      const rows = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things where id = 77`
+      assert.deepStrictEqual(
+        rows.map(({ record }) => record["name"]),
+        ["new"]
+      )
+      assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
+      yield* sql`drop table erp.things_old`
+    })
+  )
+
   it.effect("refuses a table whose column type was changed, and reports the conflict", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
