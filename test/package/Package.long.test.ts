@@ -112,7 +112,7 @@ describe("the package", () => {
 
       const bound = boundAt(join(nodes[which]!, "node"), options)
       for (const line of [["--version"], ["--help"], ["status", "--help"], ["sync", "--help"]]) {
-        const start = fastest(program, line, options)
+        const start = fastest(program, line, options, bound)
         const words = `installed, Node ${version}, tributary ${line.join(" ")}: ${told(start, bound)}`
         console.log(words)
         assert.isAtMost(start.ms, bound, words)

@@ -40,7 +40,7 @@ describe("a command of the checkout", () => {
             ["push", "status"],
             ["status"]
           ]) {
-            const start = fastest(process.execPath, [launcher, ...line], options)
+            const start = fastest(process.execPath, [launcher, ...line], options, bound)
             const words = `tributary ${line.join(" ")}: ${told(start, bound)}`
             console.log(words)
             if (start.ms > bound) slow.push(words)
