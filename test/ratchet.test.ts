@@ -5,7 +5,7 @@
  * `ratchet.json` holds the counts of each file. `npm run ratchet` writes the counts that were reached.
  */
 import { execFileSync } from "node:child_process"
-import { readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join, normalize } from "node:path/posix"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
@@ -18,20 +18,19 @@ type Ratchet = Readonly<
   Record<"longFiles" | "longFunctions" | "circles" | "unnamedSql" | "sharedTables" | "words", Counts>
 >
 
-const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "src", "connectors"], {
-  cwd: root,
-  encoding: "utf8"
-})
-  .split("\n")
-  .filter((path) => path.endsWith(".ts"))
-const texts = new Map<string, string>()
-for (const path of files) {
-  try {
-    texts.set(path, readFileSync(join(root, path), "utf8"))
-  } catch {
-    // The file was deleted, and the deletion is not staged.
-  }
+/** The TypeScript files below these folders, by path. */
+const textsBelow = (...folders: ReadonlyArray<string>): ReadonlyMap<string, string> => {
+  const args = ["ls-files", "--cached", "--others", "--exclude-standard", ...folders]
+  const paths = execFileSync("git", args, { cwd: root, encoding: "utf8" }).split("\n")
+  return new Map(
+    // A file that was deleted without staging is still listed.
+    paths
+      .filter((path) => path.endsWith(".ts") && existsSync(join(root, path)))
+      .map((path) => [path, readFileSync(join(root, path), "utf8")])
+  )
 }
+
+const texts = textsBelow("src", "connectors")
 
 const sorted = (counts: Counts): Counts =>
   Object.fromEntries(Object.entries(counts).sort(([a], [b]) => (a < b ? -1 : 1)))
@@ -103,13 +102,13 @@ const sharedTables = (): Counts => {
   return sorted(Object.fromEntries([...writers].flatMap(([table, { size }]) => (size > 1 ? [[table, size]] : []))))
 }
 
-/** The words of the glossary's last table, and how often `src` and the client use each. */
+/** The words of the glossary's last table, and how often the code and its tests use each. */
 const replacedWords = (): Counts => {
   const glossary = readFileSync(join(root, "src/GLOSSARY.md"), "utf8")
   const words = [
     ...glossary.slice(glossary.indexOf("## Words that are replaced")).matchAll(/^\| ([a-z][a-z ]*?) +\|/gm)
   ]
-  const text = [...texts].flatMap(([path, one]) => (path.includes("/reference-server/") ? [] : [one])).join("\n")
+  const text = [...texts.values(), ...textsBelow("test").values()].join("\n")
   return Object.fromEntries(
     words
       .map(([, word]) => [word!, text.match(new RegExp(`\\b${word}\\b`, "gi"))?.length ?? 0] as const)

@@ -22,7 +22,7 @@ export interface Bound {
   readonly limit: number
 }
 
-export type Verdict = "kept" | "MISSED" | "not measured" | ""
+export type BoundResult = "kept" | "MISSED" | "not measured" | ""
 
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = values.toSorted((a, b) => a - b)
@@ -32,19 +32,19 @@ export const median = (values: ReadonlyArray<number>): number => {
 
 /** The median of the measured values; null when one is missing. */
 export const medianOf = (values: ReadonlyArray<number | null>): number | null => {
-  const known = values.filter((value) => value !== null)
-  return known.length === 0 || known.length < values.length ? null : median(known)
+  const measured = values.filter((value) => value !== null)
+  return measured.length === 0 || measured.length < values.length ? null : median(measured)
 }
 
 export const ratioOf = ({ value, baseline }: Figure): number | null =>
   value === null || baseline === null || baseline === 0 ? null : value / baseline
 
-export const verdictOf = (figure: Figure): Verdict => {
+export const resultOf = (figure: Figure): BoundResult => {
   const { bound } = figure
   if (bound === null) return ""
-  const judged = figure.baseline === null ? figure.value : ratioOf(figure)
-  if (judged === null) return "not measured"
-  return (bound.kind === "at least" ? judged >= bound.limit : judged <= bound.limit) ? "kept" : "MISSED"
+  const compared = figure.baseline === null ? figure.value : ratioOf(figure)
+  if (compared === null) return "not measured"
+  return (bound.kind === "at least" ? compared >= bound.limit : compared <= bound.limit) ? "kept" : "MISSED"
 }
 
 const shown = (value: number | null, unit: Figure["unit"]): string => {
@@ -81,7 +81,7 @@ export const table = (figures: ReadonlyArray<Figure>): string =>
       figure.unit,
       ratioOf(figure)?.toFixed(figure.unit === "rows" ? 4 : 2) ?? "",
       boundShown(figure),
-      verdictOf(figure),
+      resultOf(figure),
       figure.note
     ]),
     ["left", "right", "right", "left", "right", "left", "left"]
@@ -89,4 +89,4 @@ export const table = (figures: ReadonlyArray<Figure>): string =>
 
 /** The figures as JSON. */
 export const plain = (figures: ReadonlyArray<Figure>): ReadonlyArray<unknown> =>
-  figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), verdict: verdictOf(figure) }))
+  figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), result: resultOf(figure) }))

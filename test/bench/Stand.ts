@@ -75,7 +75,7 @@ export interface PostRun extends Run {
 }
 
 /** The input and settings of a push. */
-export interface PushWish {
+export interface PushOptions {
   /** An NDJSON file in the folder of {@link Stand.write}. */
   readonly file: string
   readonly resource: string
@@ -101,7 +101,7 @@ export interface Serving {
 }
 
 export interface Stand {
-  readonly source: (options: ReadonlyArray<string>, wish: { readonly pageSize: number | null }) => Promise<Source>
+  readonly source: (options: ReadonlyArray<string>, settings: { readonly pageSize: number | null }) => Promise<Source>
   /** Creates an empty database. */
   readonly warehouse: () => Promise<Warehouse>
   readonly sync: (
@@ -114,9 +114,9 @@ export interface Stand {
   /** Writes a file and returns its path. */
   readonly write: (name: string, text: string) => string
   /** Pushes the records of a file to the source, without a request limit. */
-  readonly push: (source: Source, warehouse: Warehouse, wish: PushWish) => Promise<PushRun>
+  readonly push: (source: Source, warehouse: Warehouse, options: PushOptions) => Promise<PushRun>
   /** Posts the same records by a bare loop. */
-  readonly post: (source: Source, warehouse: Warehouse, wish: PushWish) => Promise<PostRun>
+  readonly post: (source: Source, warehouse: Warehouse, options: PushOptions) => Promise<PostRun>
   /** Receives events of the resources, without a request limit. */
   readonly serve: (
     source: Source,
@@ -400,7 +400,7 @@ dashboard: { listen: off }
   }
 }
 
-export interface Fetched {
+export interface FetchResult {
   readonly seconds: number
   readonly rows: number
   readonly bytes: number
@@ -409,22 +409,22 @@ export interface Fetched {
 /** Reads every page of a list: the bytes alone, or also parsed with `JSON.parse`. */
 export const fetchAll = async (
   { reference, token }: Source,
-  wish: { readonly resource: string; readonly pageSize: number; readonly since?: string; readonly parse: boolean }
-): Promise<Fetched> => {
+  list: { readonly resource: string; readonly pageSize: number; readonly since?: string; readonly parse: boolean }
+): Promise<FetchResult> => {
   const { origin, pathname } = new URL(reference.baseUrl)
   const pool = new Pool(origin, { connections: 2 })
   const ask = async (cursor: string | null) => {
     const parameters = new URLSearchParams({
-      limit: String(wish.pageSize),
-      ...(wish.since === undefined ? {} : { modifiedsince: wish.since }),
+      limit: String(list.pageSize),
+      ...(list.since === undefined ? {} : { modifiedsince: list.since }),
       ...(cursor === null ? {} : { cursor })
     })
     const { body, statusCode } = await pool.request({
       method: "GET",
-      path: `${pathname}/${wish.resource}?${parameters.toString()}`,
+      path: `${pathname}/${list.resource}?${parameters.toString()}`,
       headers: { authorization: `Bearer ${token}` }
     })
-    if (statusCode !== 200) throw new Error(`${wish.resource}: ${statusCode} ${await body.text()}`)
+    if (statusCode !== 200) throw new Error(`${list.resource}: ${statusCode} ${await body.text()}`)
     return Buffer.from(await body.arrayBuffer())
   }
   const began = process.hrtime.bigint()
@@ -436,7 +436,7 @@ export const fetchAll = async (
     const cursor = /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1]
     next = cursor === undefined ? null : ask(cursor)
     next?.catch(() => undefined)
-    if (wish.parse) rows += (JSON.parse(page.toString("utf8")) as { data: ReadonlyArray<unknown> }).data.length
+    if (list.parse) rows += (JSON.parse(page.toString("utf8")) as { data: ReadonlyArray<unknown> }).data.length
   }
   const seconds = Number(process.hrtime.bigint() - began) / 1e9
   await pool.close()

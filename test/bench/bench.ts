@@ -87,9 +87,9 @@ const copyCeiling = async (warehouse: Stand.Warehouse, from: string): Promise<nu
   return seconds
 }
 
-const holds = async (warehouse: Stand.Warehouse, table: string, wanted: number) => {
-  const [held] = await warehouse.query<{ n: string }>(`select count(*) as n from ${table}`)
-  if (Number(held?.n) !== wanted) throw new Error(`${table} holds ${held?.n} rows instead of ${wanted}`)
+const requireRowCount = async (warehouse: Stand.Warehouse, table: string, expected: number) => {
+  const [row] = await warehouse.query<{ n: string }>(`select count(*) as n from ${table}`)
+  if (Number(row?.n) !== expected) throw new Error(`${table} holds ${row?.n} rows instead of ${expected}`)
 }
 
 const unlimited: Stand.SyncSettings = { requestsPerMinute: null, pageSize }
@@ -100,8 +100,8 @@ const measurePipeline = async (stand: Stand.Stand) => {
   minimalArgs.push(`--page-size=${pageSize}`)
   const source = await stand.source(["--data", "scale", "--rows", String(rows)], { pageSize })
   const all = {
-    raw: [] as Array<Stand.Fetched>,
-    parsed: [] as Array<Stand.Fetched>,
+    raw: [] as Array<Stand.FetchResult>,
+    parsed: [] as Array<Stand.FetchResult>,
     copied: [] as Array<number>,
     minimalFull: [] as Array<Stand.MinimalRun>,
     full: [] as Array<Stand.SyncRun>,
@@ -147,8 +147,8 @@ const measurePipeline = async (stand: Stand.Stand) => {
     )
     all.minimalFull.push(minimalFull)
     all.full.push(full)
-    await holds(ours, `erp.${resource}`, rows)
-    await holds(theirs, "minimal", rows)
+    await requireRowCount(ours, `erp.${resource}`, rows)
+    await requireRowCount(theirs, "minimal", rows)
     const written = await Stand.rowsWritten(ours)
     all.fullWritten = written
     all.copied.push(await copyCeiling(theirs, "minimal"))
@@ -300,7 +300,7 @@ const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
   const source = await stand.source(["--data", "scale", "--rows", String(million)], { pageSize })
   const warehouse = await stand.warehouse()
   const run = await stand.sync(source, warehouse, unlimited, [resource])
-  await holds(warehouse, `erp.${resource}`, million)
+  await requireRowCount(warehouse, `erp.${resource}`, million)
   await warehouse.close()
   await source.reference.stop()
   figures.push(
@@ -336,15 +336,15 @@ const measureQuiet = async (stand: Stand.Stand) => {
   const source = await stand.source(["--data", "demo"], { pageSize: null })
   const warehouse = await stand.warehouse()
   await stand.sync(source, warehouse, unlimited, [])
-  // Reads again what the first sync left for it.
+  // The second sync reads the overlap of the first one.
   await stand.sync(source, warehouse, unlimited, [])
   const written = await Stand.rowsWritten(warehouse)
   const before = (await journal(source)).length
   const run = await stand.sync(source, warehouse, unlimited, [])
-  const asked = (await journal(source)).slice(before)
+  const journalEntries = (await journal(source)).slice(before)
   const writtenNow = (await Stand.rowsWritten(warehouse)) - written
   const requests = new Map<string, number>()
-  for (const { path } of asked) {
+  for (const { path } of journalEntries) {
     const name = /^\/([a-z0-9_]+)/.exec(path)?.[1] ?? path
     requests.set(name, (requests.get(name) ?? 0) + 1)
   }
@@ -362,7 +362,7 @@ const measureQuiet = async (stand: Stand.Stand) => {
       baseline: following.length,
       unit: "requests",
       bound: { kind: "at most", limit: 1 },
-      note: `one for each resource with modifiedsince${more.length === 0 ? "" : `, except ${more.join(", ")}`}; ${asked.length - total} for the others and to begin`
+      note: `one for each resource with modifiedsince${more.length === 0 ? "" : `, except ${more.join(", ")}`}; ${journalEntries.length - total} for the others and to begin`
     },
     {
       what: "nothing changed: rows written",
@@ -433,14 +433,14 @@ const measureQuota = async (stand: Stand.Stand) => {
   const run = await stand.sync(source, warehouse, { requestsPerMinute: quotaPerMinute, pageSize: quotaPageSize }, [
     resource
   ])
-  const asked = (await journal(source)).slice(before)
+  const journalEntries = (await journal(source)).slice(before)
   await warehouse.close()
   await source.reference.stop()
-  const began = Date.parse(asked[0]!.time)
-  const inTime = asked.filter(
+  const began = Date.parse(journalEntries[0]!.time)
+  const inTime = journalEntries.filter(
     ({ time, status }) => status === 200 && Date.parse(time) - began < quotaMinutes * 60_000
   ).length
-  const refused = asked.filter(({ status }) => status === 429).length
+  const refused = journalEntries.filter(({ status }) => status === 429).length
   figures.push(
     {
       what: `quota: used in ${quotaMinutes} minutes`,

@@ -23,21 +23,21 @@ const { values } = parseArgs({
     since: { type: "string" }
   }
 })
-const given = (value: string | undefined, name: string): string => {
+const requireValue = (value: string | undefined, name: string): string => {
   if (value === undefined) throw new Error(`${name} is missing`)
   return value
 }
-const resource = given(values.resource, "--resource")
-const table = given(values.table, "--table")
+const resource = requireValue(values.resource, "--resource")
+const table = requireValue(values.table, "--table")
 /** Names of the fields, in the order of the table's columns after `_company_id`. */
-const columns = given(values.columns, "--columns").split(",")
-const pageSize = given(values["page-size"], "--page-size")
+const columns = requireValue(values.columns, "--columns").split(",")
+const pageSize = requireValue(values["page-size"], "--page-size")
 const batchRows = Number(values.batch)
-const base = new URL(given(process.env["SERVICE_API_URL"], "SERVICE_API_URL"))
-const authorization = `Bearer ${given(process.env["SERVICE_API_TOKEN"], "SERVICE_API_TOKEN")}`
+const base = new URL(requireValue(process.env["SERVICE_API_URL"], "SERVICE_API_URL"))
+const authorization = `Bearer ${requireValue(process.env["SERVICE_API_TOKEN"], "SERVICE_API_TOKEN")}`
 const company = "1"
 
-const client = new pg.Client({ connectionString: given(process.env["DATABASE_URL"], "DATABASE_URL") })
+const client = new pg.Client({ connectionString: requireValue(process.env["DATABASE_URL"], "DATABASE_URL") })
 await client.connect()
 const list = columns.map((name) => `"${name}"`).join(", ")
 await client.query(

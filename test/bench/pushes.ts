@@ -8,7 +8,7 @@
 import { Chance } from "../fuzz/Chance.ts"
 import { draw, ndjson, resource } from "../campaign/PushFile.ts"
 import { type Figure, median, medianOf } from "./Figures.ts"
-import type { PushRun, PushWish, Source, Stand } from "./Stand.ts"
+import type { PushRun, PushOptions, Source, Stand } from "./Stand.ts"
 
 const batchSize = 250
 const concurrency = 4
@@ -53,9 +53,9 @@ const notOnce = async ({ reference }: Source, records: number): Promise<number> 
   return Math.abs(wrong)
 }
 
-export interface Pushed extends PushRun {
+export interface PushMeasurement extends PushRun {
   /** The counts of the server. */
-  readonly asked: Awaited<ReturnType<typeof callsOf>>
+  readonly serverCalls: Awaited<ReturnType<typeof callsOf>>
   readonly notOnce: number
   /** Records in the warehouse, and those of them that the push itself landed. */
   readonly shown: number
@@ -63,25 +63,30 @@ export interface Pushed extends PushRun {
 }
 
 /** Pushes the records into a server that was reset. */
-export const pushOnce = async (stand: Stand, source: Source, wish: PushWish, records: number): Promise<Pushed> => {
+export const pushOnce = async (
+  stand: Stand,
+  source: Source,
+  options: PushOptions,
+  records: number
+): Promise<PushMeasurement> => {
   const fresh = await reset(source)
   const warehouse = await stand.warehouse()
-  const run = await stand.push(fresh, warehouse, wish)
-  const asked = await callsOf(fresh)
-  const [held] = await warehouse.query<{ shown: string; pushed: string }>(
+  const run = await stand.push(fresh, warehouse, options)
+  const serverCalls = await callsOf(fresh)
+  const [row] = await warehouse.query<{ shown: string; pushed: string }>(
     `select count(*) as shown, count(*) filter (where _origin = 'push') as pushed from erp.${resource}`
   )
   await warehouse.close()
   return {
     ...run,
-    asked,
+    serverCalls,
     notOnce: await notOnce(fresh, records),
-    shown: Number(held!.shown),
-    byPush: Number(held!.pushed)
+    shown: Number(row!.shown),
+    byPush: Number(row!.pushed)
   }
 }
 
-export const wishOf = (stand: Stand, records: number): PushWish => ({
+export const pushOptionsOf = (stand: Stand, records: number): PushOptions => ({
   file: fileOf(stand, records),
   resource,
   batchSize,
@@ -90,7 +95,7 @@ export const wishOf = (stand: Stand, records: number): PushWish => ({
 
 export const pushes = async (
   stand: Stand,
-  wish: {
+  settings: {
     readonly records: number
     readonly few: number
     readonly repeat: number
@@ -98,43 +103,43 @@ export const pushes = async (
   }
 ): Promise<ReadonlyArray<Figure>> => {
   const source = await stand.source(["--data", "empty"], { pageSize: null })
-  const many = wishOf(stand, wish.records)
-  const few = wishOf(stand, wish.few)
+  const many = pushOptionsOf(stand, settings.records)
+  const few = pushOptionsOf(stand, settings.few)
   const baselines: Array<{ readonly seconds: number; readonly wholeSeconds: number }> = []
-  const runs: Array<Pushed> = []
-  const small: Array<Pushed> = []
+  const runs: Array<PushMeasurement> = []
+  const small: Array<PushMeasurement> = []
   const post = async () => {
     const warehouse = await stand.warehouse()
     baselines.push(await stand.post(await reset(source), warehouse, many))
     await warehouse.close()
   }
   const push = async () => {
-    runs.push(await pushOnce(stand, source, many, wish.records))
+    runs.push(await pushOnce(stand, source, many, settings.records))
   }
-  for (let round = 1; round <= wish.repeat; round += 1) {
-    wish.say(`push, round ${round} of ${wish.repeat}`)
+  for (let round = 1; round <= settings.repeat; round += 1) {
+    settings.say(`push, round ${round} of ${settings.repeat}`)
     // The state of the machine may change between two runs, so they alternate.
     await (round % 2 === 1 ? post() : push())
     await (round % 2 === 1 ? push() : post())
-    small.push(await pushOnce(stand, source, few, wish.few))
+    small.push(await pushOnce(stand, source, few, settings.few))
   }
   await source.reference.stop()
-  const count = wish.records.toLocaleString("en-US")
+  const count = settings.records.toLocaleString("en-US")
   const rate = (all: ReadonlyArray<{ readonly seconds: number }>) =>
-    wish.records / median(all.map(({ seconds }) => seconds))
+    settings.records / median(all.map(({ seconds }) => seconds))
   const last = runs.at(-1)!
   const each = (cpuSeconds: number | null) =>
-    cpuSeconds === null ? "?" : ((cpuSeconds / wish.records) * 1e6).toFixed(1)
+    cpuSeconds === null ? "?" : ((cpuSeconds / settings.records) * 1e6).toFixed(1)
   const peakMb = medianOf(runs.map((run) => run.peakMb))
-  const most = (of: (run: Pushed) => number) => Math.max(...runs.map(of))
+  const most = (of: (run: PushMeasurement) => number) => Math.max(...runs.map(of))
   return [
     {
       what: `push of ${count} records: batch calls`,
-      value: most(({ asked }) => asked.batches),
+      value: most(({ serverCalls }) => serverCalls.batches),
       baseline: null,
       unit: "requests",
-      bound: { kind: "at most", limit: Math.ceil(wish.records / batchSize) },
-      note: `the server counted ${runs.map(({ asked }) => asked.batches).join(", ")}; ${most(({ asked }) => asked.writes - asked.batches)} other writes, ${most(({ asked }) => asked.reads)} reads`
+      bound: { kind: "at most", limit: Math.ceil(settings.records / batchSize) },
+      note: `the server counted ${runs.map(({ serverCalls }) => serverCalls.batches).join(", ")}; ${most(({ serverCalls }) => serverCalls.writes - serverCalls.batches)} other writes, ${most(({ serverCalls }) => serverCalls.reads)} reads`
     },
     {
       what: "push: records not created exactly once",
@@ -156,14 +161,14 @@ export const pushes = async (
     },
     {
       what: "push, whole command",
-      value: wish.records / median(runs.map(({ wholeSeconds }) => wholeSeconds)),
-      baseline: wish.records / median(baselines.map(({ wholeSeconds }) => wholeSeconds)),
+      value: settings.records / median(runs.map(({ wholeSeconds }) => wholeSeconds)),
+      baseline: settings.records / median(baselines.map(({ wholeSeconds }) => wholeSeconds)),
       unit: "rows/s",
       bound: null,
       note: `${median(runs.map(({ wholeSeconds }) => wholeSeconds)).toFixed(2)} s to ${median(baselines.map(({ wholeSeconds }) => wholeSeconds)).toFixed(2)} s; the file checked and stored before`
     },
     {
-      what: `push: memory, ${count} records beside ${wish.few.toLocaleString("en-US")}`,
+      what: `push: memory, ${count} records beside ${settings.few.toLocaleString("en-US")}`,
       value: peakMb,
       baseline: medianOf(small.map((run) => run.peakMb)),
       unit: "MB",

@@ -20,7 +20,7 @@ const receiverProgram = fileURLToPath(new URL("../support/receiver.ts", import.m
 const senderProgram = fileURLToPath(new URL("./sender.ts", import.meta.url))
 const secret = "whsec_bench"
 
-export interface Sent {
+export interface SenderResult {
   readonly acks: number
   readonly others: number
   readonly seconds: number
@@ -30,14 +30,14 @@ export interface Sent {
 
 export interface ReceiverFigures {
   readonly connections: number
-  readonly stored: Sent & { readonly perSecond: number; readonly rows: number }
+  readonly stored: SenderResult & { readonly perSecond: number; readonly rows: number }
   /** The same without a database: the limit of HTTP, the signature and reading the body. */
-  readonly ceiling: Sent & { readonly perSecond: number }
+  readonly ceiling: SenderResult & { readonly perSecond: number }
   /** Acknowledgements per second as a share of the ceiling. */
   readonly share: number
 }
 
-export interface ReceiverWish {
+export interface ReceiverOptions {
   /** A server with an empty database, at its default durability. A new one is started when this is absent. */
   readonly databaseUrl?: string | undefined
   readonly seconds?: number | undefined
@@ -57,13 +57,13 @@ const startProgram = (program: string, args: ReadonlyArray<string>): ChildProces
 /** One round against a receiver of its own. */
 const round = async (
   args: ReadonlyArray<string>,
-  { seconds = 5, connections = 64 }: ReceiverWish
-): Promise<Sent & { readonly perSecond: number }> => {
+  { seconds = 5, connections = 64 }: ReceiverOptions
+): Promise<SenderResult & { readonly perSecond: number }> => {
   const receiver = startProgram(receiverProgram, ["--secret", secret, ...args])
   try {
     const { port } = JSON.parse(await firstLine(receiver)) as { readonly port: number }
     const sender = startProgram(senderProgram, [String(port), secret, String(seconds), String(connections)])
-    const sent = JSON.parse(await firstLine(sender)) as Sent
+    const sent = JSON.parse(await firstLine(sender)) as SenderResult
     return { ...sent, perSecond: sent.acks / sent.seconds }
   } finally {
     receiver.stdin!.end()
@@ -89,19 +89,20 @@ const ownServer = async (): Promise<{ readonly url: string; readonly close: () =
 }
 
 /** Measures both, one after the other. */
-export const measureReceiver = async (wish: ReceiverWish = {}): Promise<ReceiverFigures> => {
-  const server = wish.databaseUrl === undefined ? await ownServer() : { url: wish.databaseUrl, close: async () => {} }
+export const measureReceiver = async (options: ReceiverOptions = {}): Promise<ReceiverFigures> => {
+  const server =
+    options.databaseUrl === undefined ? await ownServer() : { url: options.databaseUrl, close: async () => {} }
   try {
     const layer = sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(server.url))))
     await Effect.runPromise(Migrations.migrate().pipe(Effect.provide(layer)))
-    const ceiling = await round([], wish)
-    const stored = await round(["--database", server.url, "--writers", String(wish.writers ?? 2)], wish)
+    const ceiling = await round([], options)
+    const stored = await round(["--database", server.url, "--writers", String(options.writers ?? 2)], options)
     const client = new pg.Client({ connectionString: server.url })
     await client.connect()
     const { rows } = await client.query<{ readonly count: string }>("select count(*) as count from tributary.inbox")
     await client.end()
     return {
-      connections: wish.connections ?? 64,
+      connections: options.connections ?? 64,
       stored: { ...stored, rows: Number(rows[0]!.count) },
       ceiling,
       share: stored.perSecond / ceiling.perSecond

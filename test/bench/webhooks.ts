@@ -115,9 +115,12 @@ const changeRound = async (
 ): Promise<ReadonlyArray<Delivery>> => {
   const deliveries: Array<Delivery> = []
   for (const { resource, records, times } of mix) {
-    const known = ids.get(resource)!
-    if (times === 1 && known.length < records * rounds) throw new Error(`there are too few ${resource}`)
-    const chosen = Array.from({ length: records }, (_, place) => known[(round * records + place) % known.length]!)
+    const available = ids.get(resource)!
+    if (times === 1 && available.length < records * rounds) throw new Error(`there are too few ${resource}`)
+    const chosen = Array.from(
+      { length: records },
+      (_, place) => available[(round * records + place) % available.length]!
+    )
     for (let time = 0; time < times; time += 1) {
       const stored = await change(
         resource,
@@ -134,7 +137,7 @@ const changeRound = async (
   return deliveries
 }
 
-interface Sent {
+interface SentDelivery {
   readonly eventId: string
   readonly status: number | null
   /** Time from the scheduled send to the whole answer. */
@@ -144,7 +147,7 @@ interface Sent {
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
 /** Sends everything at its scheduled time. */
-const sendAll = async (source: Source, serving: Serving, secret: string): Promise<ReadonlyArray<Sent>> => {
+const sendAll = async (source: Source, serving: Serving, secret: string): Promise<ReadonlyArray<SentDelivery>> => {
   const ids = new Map<string, ReadonlyArray<number>>()
   for (const resource of resources) {
     const records = await source.reference.lines(`/state?company=1&resource=${resource}`)
@@ -170,7 +173,7 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
     if (status !== 200) throw new Error(`records were not changed: ${status} ${body}`)
     return (JSON.parse(Buffer.from(body, "latin1").toString()) as { records: ReadonlyArray<Values> }).records
   }
-  const send = async ({ eventId, type, body }: Delivery, dueAt: number): Promise<Sent> => {
+  const send = async ({ eventId, type, body }: Delivery, dueAt: number): Promise<SentDelivery> => {
     const t = Math.floor(Date.now() / 1000)
     try {
       const request = postOf(host, serving.path, body, [
@@ -185,7 +188,7 @@ const sendAll = async (source: Source, serving: Serving, secret: string): Promis
       return { eventId, status: null, ms: now() - dueAt }
     }
   }
-  const sent: Array<Promise<Sent>> = []
+  const sent: Array<Promise<SentDelivery>> = []
   const began = now() + 2 * leadMs
   const until = async (at: number) => {
     for (let left = at - now(); left > 0; left = at - now()) await sleep(left)
@@ -212,7 +215,7 @@ const percentile = (values: ReadonlyArray<number>, share: number): number | null
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null
 }
 
-interface Settled {
+interface InboxResult {
   readonly event_id: string
   readonly state: string
   readonly ms: number | null
@@ -220,7 +223,7 @@ interface Settled {
 }
 
 /** Waits until no event is pending. Returns the results of the acknowledged events. */
-const settled = async (warehouse: Warehouse): Promise<ReadonlyArray<Settled>> => {
+const awaitInboxResults = async (warehouse: Warehouse): Promise<ReadonlyArray<InboxResult>> => {
   for (let waitedMs = 0; waitedMs < drainMaxMs; waitedMs += 100) {
     const [left] = await warehouse.query<{ n: string }>(
       "select count(*) as n from tributary.inbox where state = 'pending'"
@@ -235,7 +238,7 @@ const settled = async (warehouse: Warehouse): Promise<ReadonlyArray<Settled>> =>
          from tributary.inbox i left join erp."${resource}" t on t._company_id = 1 and t.id = i.record_id::bigint
         where i.resource = '${resource}'`
   )
-  return warehouse.query<Settled>(rows.join(" union all "))
+  return warehouse.query<InboxResult>(rows.join(" union all "))
 }
 
 export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> => {
@@ -244,13 +247,13 @@ export const steadyRate = async (stand: Stand): Promise<ReadonlyArray<Figure>> =
   const warehouse = await stand.warehouse()
   await stand.sync(source, warehouse, { requestsPerMinute: null, pageSize: null }, resources)
   const serving = await stand.serve(source, warehouse, { secret, resources })
-  const asked = async () =>
+  const countRequests = async () =>
     ((await source.reference.control("GET", "/requests")) as { readonly requests: ReadonlyArray<unknown> }).requests
       .length
-  const askedBefore = await asked()
+  const requestsBefore = await countRequests()
   const sent = await sendAll(source, serving, secret)
-  const inbox = new Map((await settled(warehouse)).map((one) => [one.event_id, one]))
-  const requests = (await asked()) - askedBefore
+  const inbox = new Map((await awaitInboxResults(warehouse)).map((one) => [one.event_id, one]))
+  const requests = (await countRequests()) - requestsBefore
   const cost = await serving.stop()
   await warehouse.close()
   await source.reference.stop()

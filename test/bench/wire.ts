@@ -32,7 +32,7 @@ const whole = (answer: string): Answer | null => {
 export class Line {
   private readonly socket: Socket
   private text = ""
-  private asked: { readonly resolve: (answer: Answer) => void; readonly reject: (error: Error) => void } | null = null
+  private pending: { readonly resolve: (answer: Answer) => void; readonly reject: (error: Error) => void } | null = null
 
   private constructor(socket: Socket) {
     this.socket = socket
@@ -57,10 +57,10 @@ export class Line {
   }
 
   ask(request: Buffer): Promise<Answer> {
-    if (this.asked !== null) throw new Error("a request is under way")
+    if (this.pending !== null) throw new Error("a request is under way")
     if (this.isClosed) return Promise.reject(new Error("the connection was closed"))
     return new Promise((resolve, reject) => {
-      this.asked = { resolve, reject }
+      this.pending = { resolve, reject }
       this.socket.write(request)
     })
   }
@@ -71,21 +71,21 @@ export class Line {
 
   private received(chunk: string): void {
     this.text += chunk
-    const { asked } = this
+    const { pending } = this
     try {
       const answer = whole(this.text)
-      if (answer === null || asked === null) return
+      if (answer === null || pending === null) return
       this.text = ""
-      this.asked = null
-      asked.resolve(answer)
+      this.pending = null
+      pending.resolve(answer)
     } catch (error) {
       this.failed(error as Error)
     }
   }
 
   private failed(error: Error): void {
-    this.asked?.reject(error)
-    this.asked = null
+    this.pending?.reject(error)
+    this.pending = null
   }
 }
 

@@ -14,24 +14,24 @@ import { most, servers } from "./Servers.ts"
 
 const as = (kind: PriorityClass, dueAt = 0) => Effect.provideService(Budget.Priority, { class: kind, dueAt })
 
-interface Taken {
+interface PermitUse {
   readonly by: string
   readonly at: number
 }
 
 /** Requests permits as fast as possible, forever, and records the time of each. */
-const insatiable = (budget: Budget.BudgetShape, by: string, taken: Array<Taken>, latencyMs = 5) =>
+const insatiable = (budget: Budget.BudgetShape, by: string, permitUses: Array<PermitUse>, latencyMs = 5) =>
   Effect.forever(
     Effect.gen(function* () {
       yield* budget.takePermit
-      taken.push({ by, at: yield* Clock.currentTimeMillis })
+      permitUses.push({ by, at: yield* Clock.currentTimeMillis })
       yield* Effect.sleep(latencyMs)
     })
   )
 
-const by = (taken: ReadonlyArray<Taken>, name: string) => taken.filter((one) => one.by === name).length
-const within = (taken: ReadonlyArray<Taken>, from: number, to: number) =>
-  taken.filter(({ at }) => at >= from && at < to)
+const by = (permitUses: ReadonlyArray<PermitUse>, name: string) => permitUses.filter((one) => one.by === name).length
+const within = (permitUses: ReadonlyArray<PermitUse>, from: number, to: number) =>
+  permitUses.filter(({ at }) => at >= from && at < to)
 
 /** A deterministic generator of numbers between 0 and 1. */
 const draws = (seed: number) => {
@@ -46,19 +46,19 @@ describe("a rate budget", () => {
   it.effect("gives its permits at once and the next ones a minute later", () =>
     Effect.gen(function* () {
       const budget = yield* processBudget(3)
-      let taken = 0
+      let permitCount = 0
       const fiber = yield* Effect.forkChild(
         Effect.forEach([1, 2, 3, 4, 5], () =>
           Effect.andThen(
             budget.takePermit,
-            Effect.sync(() => (taken += 1))
+            Effect.sync(() => (permitCount += 1))
           )
         )
       )
       yield* TestClock.adjust("59 seconds")
-      assert.strictEqual(taken, 3)
+      assert.strictEqual(permitCount, 3)
       yield* TestClock.adjust("2 seconds")
-      assert.strictEqual(taken, 5)
+      assert.strictEqual(permitCount, 5)
       yield* Fiber.join(fiber)
     })
   )
@@ -66,21 +66,21 @@ describe("a rate budget", () => {
   it.effect("gives no permit before Retry-After has passed, and then not all at once", () =>
     Effect.gen(function* () {
       const budget = yield* processBudget(null)
-      let taken = 0
+      let permitCount = 0
       yield* budget.pause(Duration.seconds(10))
       yield* budget.pause(Duration.seconds(5))
       const fibers = yield* Effect.forEach([1, 2], () =>
         Effect.forkChild(
           Effect.andThen(
             budget.takePermit,
-            Effect.sync(() => (taken += 1))
+            Effect.sync(() => (permitCount += 1))
           )
         )
       )
       yield* TestClock.adjust("9999 millis")
-      assert.strictEqual(taken, 0)
+      assert.strictEqual(permitCount, 0)
       yield* TestClock.adjust("1 millis")
-      assert.strictEqual(taken, 2)
+      assert.strictEqual(permitCount, 2)
       yield* Effect.forEach(fibers, Fiber.join)
     })
   )
@@ -89,19 +89,19 @@ describe("a rate budget", () => {
     Effect.gen(function* () {
       const budget = yield* processBudget(1)
       yield* budget.takePermit
-      let taken = false
+      let isServed = false
       const fiber = yield* Effect.forkChild(
         Effect.andThen(
           budget.takePermit,
-          Effect.sync(() => (taken = true))
+          Effect.sync(() => (isServed = true))
         )
       )
       yield* TestClock.adjust("30 seconds")
       yield* budget.pause(Duration.minutes(1))
       yield* TestClock.adjust("31 seconds")
-      assert.isFalse(taken)
+      assert.isFalse(isServed)
       yield* TestClock.adjust("30 seconds")
-      assert.isTrue(taken)
+      assert.isTrue(isServed)
       yield* Fiber.join(fiber)
     })
   )
@@ -126,9 +126,9 @@ describe("a rate budget", () => {
       const early = yield* Effect.forkChild(Effect.flip(budget.takePermit))
       yield* TestClock.adjust("1 second")
       yield* budget.pause(Duration.hours(1), "limit")
-      const told = yield* Fiber.join(early)
+      const error = yield* Fiber.join(early)
       assert.deepStrictEqual(
-        told,
+        error,
         new BudgetPaused({
           retryAfter: Duration.hours(1),
           by: { origin: "source", status: 429, request: null, statedMs: 3_600_000, agoMs: 0 }
@@ -142,12 +142,12 @@ describe("a rate budget", () => {
 describe("the priority of permits", () => {
   const order = Effect.fnUntraced(function* (
     perMinute: number,
-    wishes: ReadonlyArray<readonly [kind: PriorityClass, dueAt: number]>
+    requests: ReadonlyArray<readonly [kind: PriorityClass, dueAt: number]>
   ) {
     const budget = yield* processBudget(perMinute)
     for (let index = 0; index < perMinute; index++) yield* as("urgent")(budget.takePermit)
     const served: Array<string> = []
-    for (const [kind, dueAt] of wishes) {
+    for (const [kind, dueAt] of requests) {
       yield* Effect.forkChild(
         Effect.andThen(
           as(kind, dueAt)(budget.takePermit),
@@ -156,7 +156,7 @@ describe("the priority of permits", () => {
       )
     }
     yield* TestClock.adjust("30 minutes")
-    assert.strictEqual(served.length, wishes.length)
+    assert.strictEqual(served.length, requests.length)
     return served
   })
 
@@ -183,12 +183,12 @@ describe("the priority of permits", () => {
   it.effect("leaves a backfill one permit of ten, and no more while live work waits", () =>
     Effect.gen(function* () {
       const budget = yield* processBudget(100)
-      const taken: Array<Taken> = []
-      yield* Effect.forkChild(as("backfill")(insatiable(budget, "backfill", taken)))
-      yield* Effect.forkChild(as("live")(insatiable(budget, "live", taken)))
-      yield* Effect.forkChild(as("live")(insatiable(budget, "live", taken)))
+      const permitUses: Array<PermitUse> = []
+      yield* Effect.forkChild(as("backfill")(insatiable(budget, "backfill", permitUses)))
+      yield* Effect.forkChild(as("live")(insatiable(budget, "live", permitUses)))
+      yield* Effect.forkChild(as("live")(insatiable(budget, "live", permitUses)))
       yield* TestClock.adjust("5 minutes")
-      const later = within(taken, 61_000, 300_000)
+      const later = within(permitUses, 61_000, 300_000)
       const share = by(later, "backfill") / later.length
       assert.isAtLeast(share, 0.08)
       assert.isAtMost(share, 0.12)
@@ -198,17 +198,17 @@ describe("the priority of permits", () => {
   it.effect("applies across processes without starving a backfill", () =>
     Effect.gen(function* () {
       const ledger = yield* memory(100)
-      const taken: Array<Taken> = []
+      const permitUses: Array<PermitUse> = []
       const process = (kind: PriorityClass) =>
         Effect.gen(function* () {
           const budget = yield* Budget.fromPermitStore(ledger)
-          yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken)))
+          yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, permitUses)))
         })
       yield* process("backfill")
       yield* TestClock.adjust("2 minutes")
       yield* process("live")
       yield* TestClock.adjust("5 minutes")
-      const later = within(taken, 180_000, 420_000)
+      const later = within(permitUses, 180_000, 420_000)
       const share = by(later, "backfill") / later.length
       assert.isAtLeast(share, 0.08)
       assert.isAtMost(share, 0.15)
@@ -219,9 +219,9 @@ describe("the priority of permits", () => {
   it.effect("admits urgent and live work while a backfill of another process uses everything", () =>
     Effect.gen(function* () {
       const ledger = yield* memory(600)
-      const taken: Array<Taken> = []
+      const permitUses: Array<PermitUse> = []
       const backfill = yield* Budget.fromPermitStore(ledger)
-      yield* Effect.forkScoped(as("backfill")(insatiable(backfill, "backfill", taken)))
+      yield* Effect.forkScoped(as("backfill")(insatiable(backfill, "backfill", permitUses)))
       yield* TestClock.adjust("150 seconds")
       const other = yield* Budget.fromPermitStore(ledger)
       const waited = Effect.fnUntraced(function* (kind: PriorityClass) {
@@ -244,20 +244,20 @@ describe("the whole rate budget", () => {
         const perMinute = 600
         for (const processes of [1, 4]) {
           const ledger = yield* memory(perMinute)
-          const taken: Array<Taken> = []
+          const permitUses: Array<PermitUse> = []
           const began = yield* Clock.currentTimeMillis
           yield* Effect.scoped(
             Effect.gen(function* () {
               for (let index = 0; index < processes; index++) {
                 const budget = yield* Budget.fromPermitStore(ledger)
                 for (const latencyMs of [7, 90, 310, 800, 1300, 40, 120, 160]) {
-                  yield* Effect.forkScoped(as(kind)(insatiable(budget, `${index}`, taken, latencyMs)))
+                  yield* Effect.forkScoped(as(kind)(insatiable(budget, `${index}`, permitUses, latencyMs)))
                 }
               }
               yield* TestClock.adjust("180 seconds")
             })
           )
-          const times = taken.map(({ at }) => at - began)
+          const times = permitUses.map(({ at }) => at - began)
           assert.isAtLeast(times.length / (3 * perMinute), 0.98)
           assert.isAtMost(most(times, 60_000), perMinute)
           const draw = draws(7)
@@ -274,7 +274,7 @@ describe("the whole rate budget", () => {
         const draw = draws(seed)
         const perMinute = [1, 3, 20, 75, 240, 3000][seed % 6]!
         const ledger = yield* memory(perMinute)
-        const taken: Array<Taken> = []
+        const permitUses: Array<PermitUse> = []
         const began = yield* Clock.currentTimeMillis
         for (let round = 0; round < 6; round++) {
           yield* Effect.scoped(
@@ -284,15 +284,15 @@ describe("the whole rate budget", () => {
                 const budget = yield* Budget.fromPermitStore(ledger)
                 const kind = (["urgent", "live", "backfill"] as const)[Math.floor(draw() * 3)]!
                 const latencyMs = 20 + Math.floor(draw() * 2_000)
-                yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, taken, latencyMs)))
-                yield* Effect.forkScoped(as("live")(insatiable(budget, "live", taken, latencyMs * 3)))
+                yield* Effect.forkScoped(as(kind)(insatiable(budget, kind, permitUses, latencyMs)))
+                yield* Effect.forkScoped(as("live")(insatiable(budget, "live", permitUses, latencyMs * 3)))
                 if (draw() < 0.2) yield* Effect.forkScoped(budget.pause(Duration.millis(draw() * 5_000), "limit"))
               }
               yield* TestClock.adjust(Math.ceil(draw() * 40_000))
             })
           )
         }
-        const times = taken.map(({ at }) => at - began)
+        const times = permitUses.map(({ at }) => at - began)
         assert.isAtMost(most(times, 60_000), perMinute, `seed ${seed}`)
         for (const server of servers)
           assert.strictEqual(server.refused(times, perMinute), 0, `seed ${seed} ${server.name}`)
@@ -385,21 +385,21 @@ describe("an unreachable permit store", () => {
     Effect.gen(function* () {
       const real = yield* memory(100)
       let isAway = true
-      let asked = 0
-      let holds = 0
+      let leaseRequests = 0
+      let pauseRequests = 0
       const away = Effect.fail(new PermitStoreError({ detail: "the test took it away" }))
       const ledger: PermitStore = {
         ...real,
-        lease: (ask) =>
+        lease: (request) =>
           Effect.suspend(() => {
-            asked += 1
-            return isAway ? away : real.lease(ask)
+            leaseRequests += 1
+            return isAway ? away : real.lease(request)
           }),
-        pause: (asked) =>
+        pause: (request) =>
           Effect.suspend(() => {
             if (isAway) return away
-            holds += 1
-            return real.pause(asked)
+            pauseRequests += 1
+            return real.pause(request)
           })
       }
       const budget = yield* Budget.fromPermitStore(ledger)
@@ -408,7 +408,7 @@ describe("an unreachable permit store", () => {
       assert.isUndefined(first.pollUnsafe())
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual((yield* Fiber.join(first))._tag, "BudgetUnavailable")
-      assert.isAtMost(asked, 15)
+      assert.isAtMost(leaseRequests, 15)
       // A pause that begins during the outage stops this process, and the store gets it before the next request for
       // permits.
       yield* budget.pause(Duration.minutes(1), "limit")
@@ -418,20 +418,20 @@ describe("an unreachable permit store", () => {
       assert.isUndefined(second.pollUnsafe())
       yield* TestClock.adjust("10 seconds")
       yield* Fiber.join(second)
-      assert.strictEqual(holds, 1)
+      assert.strictEqual(pauseRequests, 1)
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
   )
 
   it.effect("that answers late has its permits discarded, and a longer timeout next time", () =>
     Effect.gen(function* () {
       const real = yield* memory(100)
-      const slow: PermitStore = { ...real, lease: (ask) => Effect.delay(real.lease(ask), 1_500) }
+      const slow: PermitStore = { ...real, lease: (request) => Effect.delay(real.lease(request), 1_500) }
       const budget = yield* Budget.fromPermitStore(slow)
-      const taken: Array<Taken> = []
-      yield* Effect.forkScoped(insatiable(budget, "slow", taken, 10))
+      const permitUses: Array<PermitUse> = []
+      yield* Effect.forkScoped(insatiable(budget, "slow", permitUses, 10))
       yield* TestClock.adjust("31 seconds")
-      assert.isAtLeast(taken.length, 15)
-      assert.isAtLeast(taken[0]!.at, 3_000)
+      assert.isAtLeast(permitUses.length, 15)
+      assert.isAtLeast(permitUses[0]!.at, 3_000)
     })
   )
 })

@@ -10,7 +10,7 @@
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { Chance } from "../fuzz/Chance.ts"
 import type { CommandRun } from "../support/reference.ts"
-import { type Counts, type Moment, never, type Tap, type Watched } from "../support/tap.ts"
+import { type Counts, type Moment, never, type Tap, type CommandWatch } from "../support/tap.ts"
 import { auditHistory, auditRuns, compare } from "./Difference.ts"
 import { draw, drawAtWork, isAt, type Phase, phaseOf, phases, type Place } from "./Places.ts"
 import { freeze, openStand } from "./Stand.ts"
@@ -33,7 +33,7 @@ export interface CampaignReport {
   readonly killed: Readonly<Record<Victim, Readonly<Record<Phase, number>>>>
   /** Commands that ended before the place of their kill. */
   readonly endedBefore: number
-  /** Syncs during which Postgres was killed: those that continued by themselves, and those that were run again. */
+  /** Syncs during which Postgres was killed: those that continued, and those that were run again. */
   readonly wentOn: number
   readonly runAgain: number
   readonly runs: number
@@ -97,12 +97,12 @@ interface Track {
   readonly writer: Writer
   readonly live: Tap
   readonly beside: Tap
-  /** The counts of a sync, or a backfill, that ends by itself. */
+  /** The counts of a sync, or a backfill, that ends without a kill. */
   readonly usual: Record<"sync" | "backfill", Counts>
 }
 
 interface Attempt extends Awaited<CommandRun["done"]> {
-  readonly watched: Watched
+  readonly watched: CommandWatch
   /** The command's phase at its place; null when it ended before. */
   readonly phase: Phase | null
 }
@@ -136,7 +136,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
     tap: Tap,
     args: ReadonlyArray<string>,
     place: Place,
-    strike: (command: CommandRun, watched: Watched) => Promise<void> | void,
+    strike: (command: CommandRun, watched: CommandWatch) => Promise<void> | void,
     along: (moment: Moment) => Promise<void> | void = () => {},
     afterwards: (moment: Moment) => void = () => {}
   ): Promise<Attempt> => {
@@ -145,7 +145,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       phase: null,
       hasReported: false
     }
-    const meet = async (moment: Moment) => {
+    const handleMoment = async (moment: Moment) => {
       if (state.phase !== null) return afterwards(moment)
       await along(moment)
       if (state.phase === null && isAt(place, moment)) {
@@ -153,8 +153,8 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         await strike(state.command!, watched)
       }
     }
-    const watched: Watched = tap.watch((moment) =>
-      meet(moment).catch((error: unknown) => problem(`the campaign itself failed: ${String(error)}`))
+    const watched: CommandWatch = tap.watch((moment) =>
+      handleMoment(moment).catch((error: unknown) => problem(`the campaign itself failed: ${String(error)}`))
     )
     const command = stand.start(args, tap)
     state.command = command
@@ -239,14 +239,14 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       return false
     }
 
-    const killRounds = async (track: Track, wanted: number) => {
-      for (let left = wanted, idle = 0; left > 0;) {
+    const killRounds = async (track: Track, target: number) => {
+      for (let left = target, idle = 0; left > 0;) {
         await writeBefore(track)
         const isBoth = setting.backfills && left > 1 && track.chance.is(0.25)
         const results = await Promise.all([killOne(track, "sync"), ...(isBoth ? [killOne(track, "backfill")] : [])])
-        const met = results.filter(Boolean).length
-        left -= met
-        idle = met > 0 ? 0 : idle + 1
+        const hits = results.filter(Boolean).length
+        left -= hits
+        idle = hits > 0 ? 0 : idle + 1
         if (idle > 20) return problem(`company ${track.company}: commands end before they can be killed`)
       }
     }
@@ -299,7 +299,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
     interface Trace {
       readonly id: string
       readonly resource: string
-      readonly says: string
+      readonly counts: string
       readonly versions: string
     }
     const traces = (company: number, runs: ReadonlyArray<string>): Promise<ReadonlyArray<Trace>> => {
@@ -307,7 +307,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         .map((path) => `select _run_id from erp_history."${path}" where _company_id = ${company}`)
         .join(" union all ")
       return ask<Trace>(
-        `select id::text, resource, concat_ws(' ', pages, records, inserted, updated, deleted, quarantined) as says,
+        `select id::text, resource, concat_ws(' ', pages, records, inserted, updated, deleted, quarantined) as counts,
                 (select count(*) from (${versions}) v where v._run_id = r.id)::text as versions
            from tributary.runs r where id = any($1::bigint[]) order by id`,
         [runs]
@@ -322,7 +322,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         )
       )
     /** The ids of these runs whose resource another run has acquired; a process may continue with the others. */
-    const takenOver = async (runs: ReadonlyArray<string>) =>
+    const supersededRuns = async (runs: ReadonlyArray<string>) =>
       idsOf(
         await ask<{ id: string }>(
           `select r.id::text from tributary.runs r join tributary.checkpoints c using (company_id, resource, lane)
@@ -334,7 +334,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
     const zombie = async (track: Track): Promise<boolean> => {
       const { company, chance: drawn } = track
       await writeBefore(track)
-      const way = drawn.pick(["taken over", "taken over, the other still at work", "fence"] as const)
+      const way = drawn.pick(["superseded", "superseded, the other still at work", "fence"] as const)
       const args = ["sync", ...of(company)]
       /** Resolved when it has requested a lock twice after it was resumed. */
       const tried = Promise.withResolvers<void>()
@@ -345,11 +345,11 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         if (tries === 2) tried.resolve()
       }
       let before: ReadonlyArray<Trace> = []
-      let verdict: string | null = null
+      let failure: string | null = null
       const other: { attempt: Promise<Attempt> | null } = { attempt: null }
 
       /** Suspends a process, lets another one acquire its work, and resumes it. */
-      const takeOver = async ({ child, done }: CommandRun, watched: Watched) => {
+      const supersede = async ({ child, done }: CommandRun, watched: CommandWatch) => {
         await freeze(child.pid!)
         const runs = await running(company)
         if (way === "fence") {
@@ -367,23 +367,23 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
               where client_port = any($1::int[]) and pid <> pg_backend_pid()`,
             [watched.databasePorts()]
           )
-          if (way === "taken over") {
+          if (way === "superseded") {
             const second = await stand.start(args, direct).done
-            if (second.code !== 0) verdict = `the second sync ended with ${shown(second)}`
+            if (second.code !== 0) failure = `the second sync ended with ${shown(second)}`
           } else {
             const place = { kind: "request", number: drawn.between(2, 6), stage: "asked" } as const
-            const held = Promise.withResolvers<void>()
+            const reached = Promise.withResolvers<void>()
             other.attempt = attempt(track.beside, args, place, async () => {
-              held.resolve()
+              reached.resolve()
               await Promise.race([tried.promise, done])
             })
-            await Promise.race([held.promise, other.attempt])
+            await Promise.race([reached.promise, other.attempt])
           }
         }
-        before = await traces(company, await takenOver(runs))
+        before = await traces(company, await supersededRuns(runs))
       }
-      const strike = (command: CommandRun, watched: Watched) =>
-        takeOver(command, watched).finally(() => command.child.kill("SIGCONT"))
+      const strike = (command: CommandRun, watched: CommandWatch) =>
+        supersede(command, watched).finally(() => command.child.kill("SIGCONT"))
       const place = drawAtWork(drawn, track.usual.sync)
       const ended = await attempt(track.live, args, place, strike, writing(track, 20), wakes)
       if (ended.phase === null) {
@@ -392,8 +392,8 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
         return false
       }
       const second = await other.attempt
-      if (second !== null && second.code !== 0) verdict = `the second sync ended with ${shown(second)}`
-      if (verdict !== null) problem(`company ${company}, zombie (${way}): ${verdict}`)
+      if (second !== null && second.code !== 0) failure = `the second sync ended with ${shown(second)}`
+      if (failure !== null) problem(`company ${company}, zombie (${way}): ${failure}`)
       if (ended.code !== 0 && ended.code !== 5)
         problem(`company ${company}, zombie (${way}) ended with ${shown(ended)}`)
       const after = await traces(company, idsOf(before))
@@ -408,10 +408,10 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
     }
     await Promise.all(
       tracks.map(async (track, place) => {
-        const wanted = shareOf(share.zombies, tracks.length, place)
-        for (let met = 0, idle = 0; met < wanted; idle += 1) {
-          if (idle > wanted + 20) return problem(`company ${track.company}: syncs end before they can be suspended`)
-          if (await zombie(track)) met += 1
+        const target = shareOf(share.zombies, tracks.length, place)
+        for (let hits = 0, idle = 0; hits < target; idle += 1) {
+          if (idle > target + 20) return problem(`company ${track.company}: syncs end before they can be suspended`)
+          if (await zombie(track)) hits += 1
         }
       })
     )
@@ -444,7 +444,7 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
       const removed = hand.removed.get(path)!
       if (modifiedSince) return removed
       if (setting.sweepMinutes === 0) return new Set()
-      return parent === null ? null : new Set([...removed, ...hand.untold.get(path)!])
+      return parent === null ? null : new Set([...removed, ...hand.childOnlyChanges.get(path)!])
     })
     const withRemoved = resources.filter((path) => tracks.some(({ writer: hand }) => hand.removed.get(path)!.size > 0))
     if (withRemoved.length > 0) await settle("the full sync", ["sync", "--full", ...withRemoved, "--config", configAll])
@@ -453,9 +453,9 @@ export const campaign = async (options: CampaignOptions): Promise<CampaignReport
     await settle("verify", ["verify", "--config", configAll])
     await compareAll("at the end", () => new Set())
     await stand.withClient(databaseUrl, async (client) => {
-      const found = [...(await auditRuns(client))]
-      for (const path of resources) found.push(...(await auditHistory(client, path)))
-      for (const { company, what, detail } of found) {
+      const differences = [...(await auditRuns(client))]
+      for (const path of resources) differences.push(...(await auditHistory(client, path)))
+      for (const { company, what, detail } of differences) {
         problem(`chapter ${number + 1}, company ${company}: ${what}: ${detail}`)
       }
       const [runs] = (await client.query<{ n: number }>("select count(*)::int as n from tributary.runs")).rows

@@ -172,7 +172,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
       doomed: new Set()
     }
     const past: Array<Delivery> = []
-    let held: Array<{ left: number; readonly delivery: Delivery }> = []
+    let reordered: Array<{ left: number; readonly delivery: Delivery }> = []
     let forgedSoFar = 0
     let isShut = false
     let weather = nextWeather(chance, null)
@@ -204,9 +204,9 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     }
 
     const letGo = () => {
-      for (const one of held) one.left -= 1
-      const due = held.filter(({ left }) => left <= 0)
-      held = held.filter(({ left }) => left > 0)
+      for (const one of reordered) one.left -= 1
+      const due = reordered.filter(({ left }) => left <= 0)
+      reordered = reordered.filter(({ left }) => left > 0)
       for (const { delivery } of due) void along(passUntilAcknowledged(delivery))
     }
 
@@ -225,22 +225,24 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     const forge = async (delivery: Delivery, onMoment: (moment: Moment) => void) => {
       forgedSoFar += 1
       const secret = secrets.get(company)!
-      const [otherSecret = "whsec_of_nobody"] = [...secrets].filter(([name]) => name !== company).map(([, one]) => one)
+      const [otherSecret = "whsec_of_no_company"] = [...secrets]
+        .filter(([name]) => name !== company)
+        .map(([, one]) => one)
       const t = Math.floor(Date.now() / 1000)
       const { headers, eventId, body } = delivery
-      const told = body.toString("utf8")
+      const bodyText = body.toString("utf8")
       const invented = JSON.stringify({
-        ...(JSON.parse(told) as object),
+        ...(JSON.parse(bodyText) as object),
         id: `evt_forged_17_${company}_${forgedSoFar}`
       })
-      const poisoned = told.replace(/"data":\{"id":\d+/, `"data":{"id":${chance.between(1, 1000)}`)
+      const poisoned = bodyText.replace(/"data":\{"id":\d+/, `"data":{"id":${chance.between(1, 1000)}`)
       const signature = headers["svc-signature"]!
       const stale = t - toleranceSeconds - 1 - chance.below(1_000_000)
       const own = [
         { name: "a real signature, another body", signatures: [signature], body: invented },
         { name: "a real event, another record", signatures: [signature], body: `${poisoned} ` },
-        { name: "a real event, out of the window", signatures: [signatureOf(secret, stale, body)], body: told },
-        { name: "a real event of another company", signatures: [signatureOf(otherSecret, t, body)], body: told }
+        { name: "a real event, out of the window", signatures: [signatureOf(secret, stale, body)], body: bodyText },
+        { name: "a real event of another company", signatures: [signatureOf(otherSecret, t, body)], body: bodyText }
       ]
       const {
         name,
@@ -267,7 +269,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     }
 
     /** Applies a fate to an attempt. Returns the status that the sender sees, or null for a broken connection. */
-    const meet = async (delivery: Delivery, attempt: number): Promise<number | null> => {
+    const applyFate = async (delivery: Delivery, attempt: number): Promise<number | null> => {
       const { eventId } = delivery
       letGo()
       if (isCalm) return pass(delivery)
@@ -276,7 +278,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
         const isThere = new Promise<void>((resolve) => {
           void along(forge(delivery, (moment) => moment === "written" && resolve())).finally(resolve)
         })
-        // Half of the forgeries go before the genuine delivery, so that they could take its place.
+        // Half of the forgeries are sent before the genuine delivery, which they could displace.
         if (chance.is(0.5)) await isThere
       }
       if (chance.is(0.05)) void along(replay())
@@ -302,7 +304,7 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
         [73, "passed on"],
         [weather.copies > 1 ? 8 : 0, "passed on again and again"],
         [7, "delayed"],
-        [8, "held back"],
+        [8, "reordered"],
         [1, "answer lost"],
         [1, "answer changed to 500"]
       ] as const)
@@ -320,8 +322,8 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
         case "delayed":
           await sleep(chance.between(1, 60))
           return pass(delivery)
-        case "held back":
-          held.push({ left: chance.between(1, 4), delivery })
+        case "reordered":
+          reordered.push({ left: chance.between(1, 4), delivery })
           return 204
         case "answer lost":
           await pass(delivery)
@@ -334,14 +336,14 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
 
     return {
       lane,
-      meet,
+      applyFate,
       replay: () => along(replay()),
       shut: () => {
         isShut = true
       },
       flush: async () => {
-        const left = held
-        held = []
+        const left = reordered
+        reordered = []
         await Promise.all(left.map(({ delivery }) => passUntilAcknowledged(delivery)))
       }
     }
@@ -359,11 +361,14 @@ export const openChaos = async (options: ChaosOptions): Promise<Chaos> => {
     const company = request.url!.slice("/hooks/".length)
     const headers = flat(request.headers)
     const eventId = headers["svc-event-id"]!
-    const { lane, meet } = all.get(company)!
+    const { lane, applyFate } = all.get(company)!
     attempts += 1
     lane.sent.set(eventId, body)
     const signedAt = Number(/^t=(\d+)/.exec(headers["svc-signature"] ?? "")?.[1])
-    const status = await meet({ company, eventId, headers, body, signedAt }, Number(headers["svc-delivery-attempt"]))
+    const status = await applyFate(
+      { company, eventId, headers, body, signedAt },
+      Number(headers["svc-delivery-attempt"])
+    )
     if (status === null) request.socket.destroy()
     else response.writeHead(status, { connection: "close" }).end()
   }

@@ -50,18 +50,18 @@ export const compare = async (
     [resource]
   )
   const fields = columns.filter(({ name }) => !name.startsWith("_") && name !== "custom_fields")
-  const known = fields.map(({ name }) => text(name)).join(", ")
+  const fieldNames = fields.map(({ name }) => text(name)).join(", ")
   await client.query("begin")
   try {
-    await client.query("create temp table told (line text not null) on commit drop")
+    await client.query("create temp table source_lines (line text not null) on commit drop")
     const chunk = 500
     for (let at = 0; at < state.length; at += chunk) {
-      await client.query("insert into told select unnest($1::text[])", [state.slice(at, at + chunk)])
+      await client.query("insert into source_lines select unnest($1::text[])", [state.slice(at, at + chunk)])
     }
     await client.query(`create temp view source_side as
       select ${fields.map(({ name, type }) => `${reading(name, type)} as ${quote(name)}`).join(", ")},
-             (record - array[${known}, 'custom_fields'])::text as rest, nullif(record->'custom_fields', 'null')::text as custom
-        from (select line::jsonb as record from told) t`)
+             (record - array[${fieldNames}, 'custom_fields'])::text as rest, nullif(record->'custom_fields', 'null')::text as custom
+        from (select line::jsonb as record from source_lines) t`)
     await client.query(`create temp view warehouse_side as
       select ${fields.map(({ name }) => quote(name)).join(", ")},
              coalesce(_extra, '{}')::text as rest, custom_fields::text as custom
@@ -112,15 +112,15 @@ export const invented = async (
   const fields = columns.map(({ name, type }) => `${reading(name, type)} as ${quote(name)}`).join(", ")
   await client.query("begin")
   try {
-    await client.query("create temp table told (line text not null) on commit drop")
+    await client.query("create temp table source_lines (line text not null) on commit drop")
     const chunk = 500
     for (let at = 0; at < history.length; at += chunk) {
-      await client.query("insert into told select unnest($1::text[])", [history.slice(at, at + chunk)])
+      await client.query("insert into source_lines select unnest($1::text[])", [history.slice(at, at + chunk)])
     }
     const { rows } = await client.query<{ id: string; record: string }>(
       `select id::text as id, to_jsonb(d)::text as record from (
          select ${fields} from erp_history.${quote(resource)} where _company_id = ${company} and _op <> 'delete'
-         except select ${fields} from (select line::jsonb->'record' as record from told) t) d order by d.id`
+         except select ${fields} from (select line::jsonb->'record' as record from source_lines) t) d order by d.id`
     )
     return rows.slice(0, shownMax).map(({ id, record }) => ({
       company,
@@ -135,33 +135,33 @@ export const invented = async (
 /** Checks that the history has no gaps, and that the counts of the runs equal it. */
 export const auditHistory = async (client: pg.Client, resource: string): Promise<ReadonlyArray<Difference>> => {
   const view = `erp_history.${quote(resource)}`
-  const found: Array<Difference> = []
+  const differences: Array<Difference> = []
   const ask = async (what: string, query: string) => {
     const { rows } = await client.query<{ company: string; detail: string }>(`${query} limit ${shownMax}`)
     for (const { company, detail } of rows)
-      found.push({ company: Number(company), what: `${resource}: ${what}`, detail })
+      differences.push({ company: Number(company), what: `${resource}: ${what}`, detail })
   }
   const versions = `(select v.*, lead(v._valid_from) over w as next_from, lead(v._version) over w as next_version,
       row_number() over w as place, lag(v._op) over w as op_before
     from ${view} v window w as (partition by v._company_id, v.id order by v._version)) v`
-  const told = "v._company_id as company, to_jsonb(v)::text as detail"
-  await ask("versions are not 1, 2, 3 …", `select ${told} from ${versions} where v._version <> v.place`)
+  const columns = "v._company_id as company, to_jsonb(v)::text as detail"
+  await ask("versions are not 1, 2, 3 …", `select ${columns} from ${versions} where v._version <> v.place`)
   await ask(
     "a version does not end where the next one begins",
-    `select ${told} from ${versions} where v._valid_to is distinct from v.next_from`
+    `select ${columns} from ${versions} where v._valid_to is distinct from v.next_from`
   )
   await ask(
     "a version ends before it begins",
-    `select ${told} from ${versions} where v._valid_to is not null and v._valid_to < v._valid_from`
+    `select ${columns} from ${versions} where v._valid_to is not null and v._valid_to < v._valid_from`
   )
   await ask(
     "an operation does not fit the version before",
-    `select ${told} from ${versions} where (v._op = 'insert') <> (v.place = 1 or v.op_before = 'delete')`
+    `select ${columns} from ${versions} where (v._op = 'insert') <> (v.place = 1 or v.op_before = 'delete')`
   )
   await ask(
     "the counts of a run differ from the history",
     `select coalesce(r.company_id, v.company_id) as company, jsonb_build_object('run', r.id, 'kind', r.kind, 'lane', r.lane,
-         'status', r.status, 'says', r.inserted + r.updated + r.deleted, 'stands', v.versions, 'run of the versions', v.run_id)::text as detail
+         'status', r.status, 'counted', r.inserted + r.updated + r.deleted, 'versions', v.versions, 'run of the versions', v.run_id)::text as detail
        from (select * from tributary.runs where resource = ${text(resource)}) r
        full join (select _company_id as company_id, _run_id as run_id, count(*) as versions from ${view} group by 1, 2) v
          on v.company_id = r.company_id and v.run_id = r.id
@@ -169,20 +169,21 @@ export const auditHistory = async (client: pg.Client, resource: string): Promise
   )
   await ask(
     "the counts of all runs differ from the history",
-    `select r.company_id as company, (r.said || ' said, ' || v.stands || ' stand') as detail
-       from (select company_id, sum(inserted + updated + deleted) as said from tributary.runs where resource = ${text(resource)} group by 1) r
-       join (select _company_id as company_id, count(*) as stands from ${view} group by 1) v using (company_id)
-      where r.said <> v.stands`
+    `select r.company_id as company, (r.counted || ' counted, ' || v.versions || ' versions') as detail
+       from (select company_id, sum(inserted + updated + deleted) as counted from tributary.runs where resource = ${text(resource)} group by 1) r
+       join (select _company_id as company_id, count(*) as versions from ${view} group by 1) v using (company_id)
+      where r.counted <> v.versions`
   )
-  return found
+  return differences
 }
 
 /** Checks that nothing is left unfinished. */
 export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Difference>> => {
-  const found: Array<Difference> = []
+  const differences: Array<Difference> = []
   const ask = async (what: string, query: string) => {
     const { rows } = await client.query<{ company: string; detail: string }>(query)
-    for (const { company, detail } of rows.slice(0, shownMax)) found.push({ company: Number(company), what, detail })
+    for (const { company, detail } of rows.slice(0, shownMax))
+      differences.push({ company: Number(company), what, detail })
   }
   await ask(
     "a run was left running",
@@ -206,5 +207,5 @@ export const auditRuns = async (client: pg.Client): Promise<ReadonlyArray<Differ
       where fence < (select coalesce(max(fence), 0) from tributary.runs r
         where r.company_id = c.company_id and r.resource = c.resource and r.lane = c.lane)`
   )
-  return found
+  return differences
 }

@@ -5,7 +5,7 @@
  * same seed means the same on every machine. The work of a killed process is inferred from the moments seen of it.
  */
 import type { Chance } from "../fuzz/Chance.ts"
-import type { Counts, Moment, Watched } from "../support/tap.ts"
+import type { Counts, Moment, CommandWatch } from "../support/tap.ts"
 
 export type Place =
   | { readonly kind: "start" }
@@ -25,12 +25,12 @@ export const draw = (chance: Chance, usual: Counts): Place => {
     [9, { kind: "request", number: request, stage: "asked" }],
     [13, { kind: "request", number: request, stage: "answered" }],
     [13, { kind: "request", number: request, stage: "half" }],
-    [6, { kind: "request", number: request, stage: "told" }],
+    [6, { kind: "request", number: request, stage: "delivered" }],
     [6, { kind: "landing", number: landing, stage: "opened" }],
     [9, { kind: "landing", number: landing, stage: "rows" }],
     [9, { kind: "landing", number: landing, stage: "commit" }],
     [13, { kind: "landing", number: landing, stage: "committed" }],
-    [5, { kind: "landing", number: landing, stage: "told" }],
+    [5, { kind: "landing", number: landing, stage: "confirmed" }],
     [8, { kind: "report" }]
   ])
 }
@@ -52,7 +52,7 @@ export const phases = ["before the first request", "reading", "landing", "after 
 export type Phase = (typeof phases)[number]
 
 /** The phase of the process. */
-export const phaseOf = (watched: Watched, hasReported: boolean): Phase => {
+export const phaseOf = (watched: CommandWatch, hasReported: boolean): Phase => {
   if (hasReported) return "after the last page"
   if (watched.counts().requests === 0) return "before the first request"
   return watched.isLanding() ? "landing" : "reading"

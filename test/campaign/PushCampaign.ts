@@ -10,7 +10,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Chance } from "../fuzz/Chance.ts"
 import type { CommandRun } from "../support/reference.ts"
-import { type Moment, never, openTap, type Tap, type Watched } from "../support/tap.ts"
+import { type Moment, never, openTap, type Tap, type CommandWatch } from "../support/tap.ts"
 import { auditHistory, auditRuns, compare } from "./Difference.ts"
 import { openPushChaos, type Write } from "./PushChaos.ts"
 import { differences } from "./PushDifference.ts"
@@ -18,14 +18,14 @@ import {
   change,
   csv,
   draw as drawRecord,
-  type Expected,
-  type Given,
+  type ExpectedRecord,
+  type PushRecord,
   ndjson,
   poisoned,
   poisonMark,
   resource
 } from "./PushFile.ts"
-import { draw, drawAtWork, type Place, told, watchFor } from "./PushPlaces.ts"
+import { describePlace, draw, drawAtWork, type Place, watchFor } from "./PushPlaces.ts"
 import { freeze, openStand, thaw } from "./Stand.ts"
 
 export interface PushCampaignOptions {
@@ -62,7 +62,7 @@ const variants: ReadonlyArray<Variant> = [
 const companyOf = (chapter: number) => 11 + chapter
 
 /** Client timeout and number of attempts. One second is the smallest timeout that can be configured. */
-const patienceSeconds = 1
+const clientTimeoutSeconds = 1
 const attemptsMax = 3
 const keyLifeSeconds = 25 * 3600
 /** The exit codes of a finished push: nothing rejected, or something. */
@@ -125,7 +125,7 @@ export const pushCampaign = async (options: PushCampaignOptions): Promise<PushCa
       `push-${number}.yaml`,
       `companies: [{ name: ${name}, token_env: TOKEN_${company}, resources: [${resource}] }]
 budget: { requests_per_minute: unlimited }
-requests: { timeout_seconds: ${patienceSeconds}, attempts_max: ${attemptsMax} }
+requests: { timeout_seconds: ${clientTimeoutSeconds}, attempts_max: ${attemptsMax} }
 push:
   batch_size: ${setting.batchSize}
   concurrency: ${setting.concurrency}
@@ -165,7 +165,7 @@ dashboard: { listen: off }
     const chaos = await openPushChaos({
       upstream: reference.baseUrl,
       chance: new Chance(chance.below(2 ** 31)),
-      patienceMs: patienceSeconds * 1000,
+      clientTimeoutMs: clientTimeoutSeconds * 1000,
       poisonMark,
       onFirst: isStored
     })
@@ -178,7 +178,7 @@ dashboard: { listen: off }
     const taps = [await tap(), await tap()] as const
 
     // -------------------------------------------------------------------------------------------- the expected records
-    const expected = new Map<string, Expected>()
+    const expected = new Map<string, ExpectedRecord>()
     let marks = 0
     const api = async (method: string, path: string, body?: unknown): Promise<unknown> => {
       const response = await fetch(`${reference.baseUrl}${path}`, {
@@ -192,7 +192,7 @@ dashboard: { listen: off }
 
     /** Writes records in the input form of this chapter. Returns the arguments of the command that pushes them. */
     const give = async (
-      records: ReadonlyArray<Partial<Given>>,
+      records: ReadonlyArray<Partial<PushRecord>>,
       flags: ReadonlyArray<string>
     ): Promise<ReadonlyArray<string>> => {
       const file = `push-${number}-${(marks += 1)}`
@@ -217,7 +217,7 @@ dashboard: { listen: off }
       return [...words, `select ${columns.join(", ")} from ${view} order by place`]
     }
 
-    const drawCreates = (count: number): ReadonlyArray<Given> => {
+    const drawCreates = (count: number): ReadonlyArray<PushRecord> => {
       const records = Array.from({ length: count }, () => drawRecord(chance, `${company}-${(marks += 1)}`))
       const poison = new Map([
         [chance.below(count), "unknown"],
@@ -226,7 +226,7 @@ dashboard: { listen: off }
       return records.map((record, place) => {
         const kind = poison.get(place) ?? null
         const one = kind === null ? record : poisoned(record, kind)
-        expected.set(one.externalid, { given: one, poison: kind, changes: 0, isCancelled: false })
+        expected.set(one.externalid, { record: one, poison: kind, changes: 0, isCancelled: false })
         return one
       })
     }
@@ -237,19 +237,19 @@ dashboard: { listen: off }
         "insert into tributary.outbox (company, resource, record) select $1, $2, value from json_array_elements($3)",
         [name, resource, JSON.stringify(drawCreates(count))]
       )
-    const isHealthy = (one: Expected) => one.poison === null && !one.isCancelled
-    const some = (count: number): ReadonlyArray<Expected> => {
+    const isHealthy = (one: ExpectedRecord) => one.poison === null && !one.isCancelled
+    const some = (count: number): ReadonlyArray<ExpectedRecord> => {
       const all = [...expected.values()].filter(isHealthy)
       return Array.from({ length: Math.min(count, all.length) }, () => all.splice(chance.below(all.length), 1)[0]!)
     }
     const giveUpdates = (count: number) => {
       const records = some(count).map((one, place) => {
-        // One record in ten is given unchanged.
+        // One record in ten is pushed unchanged.
         if (place % 10 !== 9) {
-          one.given = change(chance, one.given)
+          one.record = change(chance, one.record)
           one.changes += 1
         }
-        const { externalid, description, estimatedhours, assignrole } = one.given
+        const { externalid, description, estimatedhours, assignrole } = one.record
         return { externalid, description, estimatedhours, assignrole }
       })
       return give(records, ["--update"])
@@ -257,7 +257,7 @@ dashboard: { listen: off }
     const giveCancels = (count: number) => {
       const records = some(count).map((one) => {
         one.isCancelled = true
-        return { externalid: one.given.externalid }
+        return { externalid: one.record.externalid }
       })
       return give(records, ["--cancel"])
     }
@@ -272,7 +272,7 @@ dashboard: { listen: off }
       const before = (await api("GET", `/${resource}/${id}`)) as { readonly externalid: string }
       const offsetdays = 500 + chance.below(100)
       const one = expected.get(before.externalid)!
-      one.given = { ...one.given, offsetdays }
+      one.record = { ...one.record, offsetdays }
       one.changes += 1
       await api("PATCH", `/${resource}/${id}`, { offsetdays })
       add(sums, "records changed by another client in between")
@@ -283,7 +283,7 @@ dashboard: { listen: off }
       through: Tap,
       args: ReadonlyArray<string>,
       place: Place | null,
-      strike: (command: CommandRun, watched: Watched) => Promise<void>,
+      strike: (command: CommandRun, watched: CommandWatch) => Promise<void>,
       isDone: (() => Promise<boolean>) | null = null
     ): Promise<Attempt> => {
       const state = { isStruck: false }
@@ -293,7 +293,7 @@ dashboard: { listen: off }
         state.isStruck = true
         await strike(await started.promise, watched)
       }
-      const watched: Watched = through.watch(async (moment) => {
+      const watched: CommandWatch = through.watch(async (moment) => {
         try {
           await meddle(moment)
           if (isAt(moment) && !state.isStruck) await hit()
@@ -320,13 +320,13 @@ dashboard: { listen: off }
     const kill =
       (place: Place) =>
       async ({ child }: CommandRun) => {
-        if (child.kill("SIGKILL")) add(killed, told(place))
+        if (child.kill("SIGKILL")) add(killed, describePlace(place))
         await never
       }
-    const judge = (run: Attempt) => {
+    const checkEnd = (run: Attempt) => {
       if (run.signal === "SIGKILL" || ended.has(run.code)) return
       if (run.code === stopped) {
-        add(sums, "runs that stopped by themselves and continued later")
+        add(sums, "runs that stopped and continued later")
         tell(`  stopped: ${run.stderr.trim().split("\n").slice(0, 3).join(" | ")}`)
       } else problem(`a push ended with ${run.code ?? run.signal}: ${run.stderr.slice(-1500)}`)
     }
@@ -343,13 +343,13 @@ dashboard: { listen: off }
       add(sums, "requests whose key had expired", aged.length)
     }
 
-    /** Runs a push once, or two at once. True when one of them finished by itself. */
+    /** Runs a push once, or two at once. True when one of them finished before its kill. */
     const live = async (args: ReadonlyArray<string>): Promise<boolean> => {
       chaos.shuffle()
       const way = chance.weighted([
         [70, "one"],
         [20, "two at once"],
-        [10, "taken over"]
+        [10, "superseded"]
       ] as const)
       const runs: Array<Attempt> = []
       if (way === "one") {
@@ -389,7 +389,7 @@ dashboard: { listen: off }
         const second = await other.attempt
         if (second !== null) runs.push(second)
       }
-      for (const run of runs) judge(run)
+      for (const run of runs) checkEnd(run)
       return runs.some(({ code }) => ended.has(code))
     }
 
@@ -404,7 +404,7 @@ dashboard: { listen: off }
       for (let runs = 1; ; runs += 1) {
         chaos.shuffle()
         const run = await attempt(taps[0], args, null, async () => {})
-        judge(run)
+        checkEnd(run)
         if (ended.has(run.code)) break
         if (run.code !== stopped || runs === runsMax) return problem(`a push does not finish: ${run.stderr}`)
       }
@@ -443,7 +443,7 @@ dashboard: { listen: off }
       const run = await stand.start(args, direct).done
       const report = JSON.parse(run.stdout === "" ? "{}" : run.stdout) as { readonly calls?: { readonly sent: number } }
       if (run.code !== 4 || report.calls?.sent !== 0)
-        problem(`the same records given again: ${run.code ?? run.signal}, ${run.stdout} ${run.stderr.slice(-1500)}`)
+        problem(`the same records pushed again: ${run.code ?? run.signal}, ${run.stdout} ${run.stderr.slice(-1500)}`)
     }
 
     const countFirst = Math.max(30, share.records)
@@ -461,25 +461,25 @@ dashboard: { listen: off }
     await storm(share.kills - creates - updates, () => giveCancels(12))
     tell(`  records are changed and cancelled; ${sumKilled()} killed so far, ${seconds().toFixed(0)} s`)
 
-    // Rows that were inserted by SQL belong to no push: serve sends them, and serve does not end by itself.
+    // Rows that were inserted by SQL belong to no push: serve sends them, and serve does not end without a signal.
     const serve = ["serve", "--config", config, "--json"]
-    const served = ({ code, signal, stderr }: Attempt) => {
+    const checkServe = ({ code, signal, stderr }: Attempt) => {
       if (code !== 0 && signal !== "SIGKILL") problem(`serve ended with ${code ?? signal}: ${stderr.slice(-1500)}`)
     }
     for (let kills = 0; kills < share.served;) {
       await insertCreates(20)
       const before = sumKilled()
       const place = drawAtWork(chance)
-      served(await attempt(taps[0], serve, place, kill(place), isOver))
+      checkServe(await attempt(taps[0], serve, place, kill(place), isOver))
       kills += sumKilled() > before ? 1 : 0
     }
-    if (share.served > 0) served(await attempt(taps[0], serve, null, async () => {}, isOver))
+    if (share.served > 0) checkServe(await attempt(taps[0], serve, null, async () => {}, isOver))
 
     for (let kills = 0; kills < share.postgresKills; kills += 1) {
       const args = await giveCreates(40)
       const place: Place = chance.is(0.5)
         ? { kind: "write", number: chance.between(1, 3), stage: "answered" }
-        : { kind: "turn", number: chance.between(2, 5), stage: chance.pick(["commit", "committed"] as const) }
+        : { kind: "transaction", number: chance.between(2, 5), stage: chance.pick(["commit", "committed"] as const) }
       const postgres: { restarted: Promise<void> | null } = { restarted: null }
       const run = await attempt(taps[0], args, place, async () => {
         postgres.restarted = stand.killPostgres(chance.is(0.5))
@@ -487,7 +487,7 @@ dashboard: { listen: off }
       await postgres.restarted
       add(sums, run.isStruck ? "times Postgres was killed and started again" : "times Postgres was killed too late")
       if (run.code === 0 || run.code === 4) add(sums, "pushes that continued when Postgres was back")
-      judge(run)
+      checkEnd(run)
       await finish(args)
     }
     // The next push closes the requests that the last killed one left open.
@@ -517,19 +517,20 @@ dashboard: { listen: off }
       const shown = `${operation} of ${externalid} is ${state}`
       if (operation === "create") keys.add(externalid)
       add(sums, state === "done" ? `records ${outcome}` : `records ${state}`)
-      if (one === undefined) problem(`${shown}, and was never given`)
+      if (one === undefined) problem(`${shown}, and was in no push`)
       else if (one.poison === null) {
         if (state !== "done") problem(`${shown} (${code}, ${field}): ${reason}`)
         else if (row.differences !== null && JSON.stringify(row.differences) !== "[]")
           problem(`${shown}, with differences: ${JSON.stringify(row.differences)}`)
         else if (row.record_id === null) problem(`${shown} and has no id`)
       } else {
-        const wanted = one.poison === "unknown" ? ["unknown_value", "parentitemid"] : ["rule_violation", "description"]
-        if (state !== "rejected" || code !== wanted[0] || field !== wanted[1])
-          problem(`${shown} with ${code}, ${field} instead of ${wanted.join(", ")}`)
+        const expectedError =
+          one.poison === "unknown" ? ["unknown_value", "parentitemid"] : ["rule_violation", "description"]
+        if (state !== "rejected" || code !== expectedError[0] || field !== expectedError[1])
+          problem(`${shown} with ${code}, ${field} instead of ${expectedError.join(", ")}`)
       }
     }
-    for (const key of expected.keys()) if (!keys.has(key)) problem(`${key} was given and is not in the outbox`)
+    for (const key of expected.keys()) if (!keys.has(key)) problem(`${key} was pushed and is not in the outbox`)
     const exported = stand.configure(`refused-${number}.ndjson`, "")
     rmSync(exported)
     const [firstPush] = await ask<{ id: string; n: string }>(
@@ -563,9 +564,9 @@ dashboard: { listen: off }
       [company]
     )
     const inWarehouse = new Set(shown.map(({ externalid }) => externalid))
-    for (const { given, poison } of expected.values()) {
-      if (poison === null && !inWarehouse.has(given.externalid))
-        problem(`${given.externalid} is not in the warehouse before a sync`)
+    for (const { record, poison } of expected.values()) {
+      if (poison === null && !inWarehouse.has(record.externalid))
+        problem(`${record.externalid} is not in the warehouse before a sync`)
     }
     for (const { origin } of shown) add(sums, `records in the warehouse by ${origin}`)
     if (shown.filter(({ origin }) => origin === "push").length < shown.length / 2)

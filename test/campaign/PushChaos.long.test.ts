@@ -6,9 +6,9 @@ import { Chance } from "../fuzz/Chance.ts"
 import { type ReferenceProcess, startReference } from "../support/reference.ts"
 import { openPushChaos } from "./PushChaos.ts"
 import { differences } from "./PushDifference.ts"
-import { draw, type Expected, type Given, poisonMark, resource } from "./PushFile.ts"
+import { draw, type ExpectedRecord, type PushRecord, poisonMark, resource } from "./PushFile.ts"
 
-const patienceMs = 300
+const clientTimeoutMs = 300
 const timeoutMs = 120_000
 const records = 120
 const perCall = 4
@@ -22,19 +22,19 @@ describe("the push campaign, with chaos between client and source", () => {
   afterAll(() => reference.stop())
 
   /** Pushes drawn records until the answers show that all exist. Returns the problems at the source then. */
-  const pushed = async (company: number, seed: number, keyOf: (key: string) => string) => {
+  const pushAll = async (company: number, seed: number, keyOf: (key: string) => string) => {
     const token = await reference.token(company)
     const chance = new Chance(seed)
     const chaos = await openPushChaos({
       upstream: reference.baseUrl,
       chance: new Chance(seed),
-      patienceMs,
+      clientTimeoutMs,
       poisonMark,
       onFirst: async () => {}
     })
     const all = Array.from({ length: records }, (_, place) => draw(chance, `n${place}`))
     const authorization = `Bearer ${token}`
-    const isThere = async ({ externalid }: Given): Promise<boolean> => {
+    const isThere = async ({ externalid }: PushRecord): Promise<boolean> => {
       for (;;) {
         const answer = await fetch(`${chaos.baseUrl}/${resource}?cancel=any&externalid=${externalid}`, {
           headers: { authorization }
@@ -42,18 +42,18 @@ describe("the push campaign, with chaos between client and source", () => {
         if (answer?.ok === true) return ((await answer.json()) as { data: ReadonlyArray<unknown> }).data.length > 0
       }
     }
-    const post = (key: string, chunk: ReadonlyArray<Given>) =>
+    const post = (key: string, chunk: ReadonlyArray<PushRecord>) =>
       fetch(`${chaos.baseUrl}/${resource}/batch`, {
         method: "POST",
         headers: { authorization, "content-type": "application/json", "idempotency-key": keyOf(key) },
         body: JSON.stringify(chunk),
-        signal: AbortSignal.timeout(patienceMs)
+        signal: AbortSignal.timeout(clientTimeoutMs)
       }).then(
         (answer) => answer.status,
         () => null
       )
     for (let at = 0; at < all.length; at += perCall) {
-      let left: ReadonlyArray<Given> = all.slice(at, at + perCall)
+      let left: ReadonlyArray<PushRecord> = all.slice(at, at + perCall)
       let key = randomUUID()
       for (let faults = 0; left.length > 0;) {
         const status = await post(key, left)
@@ -70,8 +70,8 @@ describe("the push campaign, with chaos between client and source", () => {
     }
     await chaos.flush()
     await chaos.close()
-    const expected: ReadonlyArray<Expected> = all.map((given) => ({
-      given,
+    const expected: ReadonlyArray<ExpectedRecord> = all.map((record) => ({
+      record,
       poison: null,
       changes: 0,
       isCancelled: false
@@ -80,7 +80,7 @@ describe("the push campaign, with chaos between client and source", () => {
     return {
       counts: chaos.counts,
       misused: chaos.misused,
-      found: differences(
+      problems: differences(
         expected,
         await reference.lines(`/state?${of}`),
         await reference.lines(`/history?${of}`),
@@ -92,8 +92,8 @@ describe("the push campaign, with chaos between client and source", () => {
   it(
     "reports no problem when each push request keeps its idempotency key",
     async () => {
-      const { counts, misused, found } = await pushed(11, 5, (key) => key)
-      assert.deepStrictEqual(found, [])
+      const { counts, misused, problems } = await pushAll(11, 5, (key) => key)
+      assert.deepStrictEqual(problems, [])
       assert.deepStrictEqual(misused, [])
       assert.isAtLeast([...counts.keys()].length, 10)
     },
@@ -103,8 +103,8 @@ describe("the push campaign, with chaos between client and source", () => {
   it(
     "reports duplicated records when a push request is retried under another idempotency key",
     async () => {
-      const { found } = await pushed(12, 5, () => randomUUID())
-      assert.match(found.join("\n"), /was created 2 times/)
+      const { problems } = await pushAll(12, 5, () => randomUUID())
+      assert.match(problems.join("\n"), /was created 2 times/)
     },
     timeoutMs
   )

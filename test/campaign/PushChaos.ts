@@ -46,7 +46,7 @@ export interface PushChaosOptions {
   readonly upstream: string
   readonly chance: Chance
   /** How long the client waits for an answer. */
-  readonly patienceMs: number
+  readonly clientTimeoutMs: number
   /** A request whose body contains this text is rejected as a whole. */
   readonly poisonMark: string
   /** Called when a key arrives for the first time, before anything is done. */
@@ -59,8 +59,8 @@ const fates = {
   "answer lost": 7,
   "sent twice at once": 5,
   "sent again later": 4,
-  "held back before the work": 2,
-  "answer held back": 2,
+  "delayed beyond the timeout, before the work": 2,
+  "answer delayed beyond the timeout": 2,
   "answered 500 in place of the answer": 5,
   "answered 500, nothing done": 4,
   "answered 503 by a gateway": 2,
@@ -111,7 +111,7 @@ const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
 }
 
 export const openPushChaos = async (options: PushChaosOptions): Promise<PushChaos> => {
-  const { chance, patienceMs } = options
+  const { chance, clientTimeoutMs } = options
   const upstream = new URL(options.upstream)
   const agent = new Agent({ keepAlive: true })
   const counts = new Map<string, number>()
@@ -119,7 +119,7 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
   const misused: Array<string> = []
   const underway = new Set<Promise<unknown>>()
   /** The state of a key: its request, the number of delayed requests, and a permanent answer if there is one. */
-  const keys = new Map<string, { readonly print: string; held: number; stored: Answer | null }>()
+  const keys = new Map<string, { readonly print: string; delayed: number; stored: Answer | null }>()
 
   const weights = <F extends string>(of: Readonly<Record<F, number>>) =>
     Object.entries<number>(of).map(([fate, weight]) => [weight, fate as F] as const)
@@ -142,15 +142,15 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
     along(
       new Promise((resolve) => {
         const { hostname, port } = upstream
-        const asking = request({ hostname, port, path, method, agent, headers: { ...headers, host: upstream.host } })
-        asking.once("response", (answer) => {
+        const outgoing = request({ hostname, port, path, method, agent, headers: { ...headers, host: upstream.host } })
+        outgoing.once("response", (answer) => {
           bodyOf(answer).then(
             (bytes) => resolve({ status: answer.statusCode!, headers: answer.headers, body: bytes }),
             () => resolve(null)
           )
         })
-        asking.once("error", () => resolve(null))
-        asking.end(body)
+        outgoing.once("error", () => resolve(null))
+        outgoing.end(body)
       })
     )
 
@@ -172,12 +172,12 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
   }
 
   const write = async (key: string, passed: () => Promise<Answer | null>): Promise<Answer | null> => {
-    const known = keys.get(key)!
-    if (known.stored !== null) {
+    const keyState = keys.get(key)!
+    if (keyState.stored !== null) {
       count("answered the stored 500")
-      return known.stored
+      return keyState.stored
     }
-    if (known.held > 0) {
+    if (keyState.delayed > 0) {
       count("answered request_in_progress")
       return inProgress
     }
@@ -200,17 +200,17 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
         void along(sleep(chance.between(50, 2_000)).then(passed))
         return answer
       }
-      case "held back before the work":
-        known.held += 1
+      case "delayed beyond the timeout, before the work":
+        keyState.delayed += 1
         try {
-          await along(sleep(patienceMs + chance.between(100, 1_500)))
+          await along(sleep(clientTimeoutMs + chance.between(100, 1_500)))
           return await passed()
         } finally {
-          known.held -= 1
+          keyState.delayed -= 1
         }
-      case "answer held back": {
+      case "answer delayed beyond the timeout": {
         const answer = await passed()
-        await sleep(patienceMs + 200)
+        await sleep(clientTimeoutMs + 200)
         return answer
       }
       case "answered 500 in place of the answer":
@@ -223,34 +223,34 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
       case "answered 429":
         return limited
       case "500 for ever, nothing done":
-        return (known.stored = fault)
+        return (keyState.stored = fault)
       case "500 for ever, done":
-        known.stored = fault
+        keyState.stored = fault
         await passed()
         return fault
     }
   }
 
-  const meet = async (asked: IncomingMessage): Promise<Answer | null> => {
-    const method = asked.method!
-    const path = asked.url!
-    const body = await bodyOf(asked)
-    const passed = () => pass(method, path, asked.headers, body)
+  const applyFaults = async (incoming: IncomingMessage): Promise<Answer | null> => {
+    const method = incoming.method!
+    const path = incoming.url!
+    const body = await bodyOf(incoming)
+    const passed = () => pass(method, path, incoming.headers, body)
     if (method === "GET") return read(passed)
-    const key = asked.headers["idempotency-key"]
+    const key = incoming.headers["idempotency-key"]
     if (typeof key !== "string") {
       misused.push(`${method} ${path} came without a key`)
       return passed()
     }
     const print = createHash("sha256")
-      .update(`${method} ${path} ${asked.headers["if-match"] ?? ""}\n`)
+      .update(`${method} ${path} ${incoming.headers["if-match"] ?? ""}\n`)
       .update(body)
       .digest("hex")
-    const known = keys.get(key)
-    if (known === undefined) {
-      keys.set(key, { print, held: 0, stored: null })
+    const keyState = keys.get(key)
+    if (keyState === undefined) {
+      keys.set(key, { print, delayed: 0, stored: null })
       await options.onFirst({ method, path, key, body: body.toString("utf8") })
-    } else if (known.print !== print)
+    } else if (keyState.print !== print)
       misused.push(`${method} ${path} came with the key ${key}, which is that of another request`)
     if (body.includes(options.poisonMark)) {
       count("refused as a whole")
@@ -259,17 +259,17 @@ export const openPushChaos = async (options: PushChaosOptions): Promise<PushChao
     return write(key, passed)
   }
 
-  const answer = async (asked: IncomingMessage, response: ServerResponse) => {
-    const given = await meet(asked)
-    if (given === null) {
-      asked.socket.destroy()
+  const answer = async (incoming: IncomingMessage, response: ServerResponse) => {
+    const result = await applyFaults(incoming)
+    if (result === null) {
+      incoming.socket.destroy()
       return
     }
-    const { "transfer-encoding": _, connection: _connection, ...headers } = given.headers
-    response.writeHead(given.status, { ...headers, "content-length": given.body.length }).end(given.body)
+    const { "transfer-encoding": _, connection: _connection, ...headers } = result.headers
+    response.writeHead(result.status, { ...headers, "content-length": result.body.length }).end(result.body)
   }
-  const server = createServer((asked, response) => {
-    answer(asked, response).catch(() => asked.socket.destroy())
+  const server = createServer((incoming, response) => {
+    answer(incoming, response).catch(() => incoming.socket.destroy())
   })
   server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

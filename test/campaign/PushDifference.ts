@@ -5,16 +5,16 @@
  * control plane, and every record is counted by its externalid. So it also finds a record that was written twice and
  * removed again, and a record that no push has sent.
  */
-import type { Expected, Given } from "./PushFile.ts"
+import type { ExpectedRecord, PushRecord } from "./PushFile.ts"
 
 /** A record of the source, with the fields that are compared. */
-type Held = Readonly<Record<string, unknown>> & { readonly id: number; readonly externalid: string | null }
+type SourceRecord = Readonly<Record<string, unknown>> & { readonly id: number; readonly externalid: string | null }
 
 /** A version of the source. */
 interface Version {
   readonly op: "insert" | "update" | "delete"
   readonly id: number
-  readonly record: Held
+  readonly record: SourceRecord
 }
 
 /** A decimal in millionths, without floats. */
@@ -25,13 +25,13 @@ const millionths = (text: string): bigint => {
   return sign === "-" ? -value : value
 }
 
-const isSame = (field: keyof Given, given: Given, held: Held): boolean => {
-  const value = held[field]
-  if (field !== "estimatedhours") return value === given[field]
-  return typeof value === "string" && millionths(value) === millionths(given[field])
+const isSame = (field: keyof PushRecord, pushed: PushRecord, stored: SourceRecord): boolean => {
+  const value = stored[field]
+  if (field !== "estimatedhours") return value === pushed[field]
+  return typeof value === "string" && millionths(value) === millionths(pushed[field])
 }
 
-const fields: ReadonlyArray<keyof Given> = [
+const fields: ReadonlyArray<keyof PushRecord> = [
   "externalid",
   "title",
   "description",
@@ -51,43 +51,46 @@ const count = <A>(items: Iterable<A>): Map<A, number> => {
  * could have written an externalid.
  */
 export const differences = (
-  expected: Iterable<Expected>,
+  expected: Iterable<ExpectedRecord>,
   state: ReadonlyArray<string>,
   history: ReadonlyArray<string>,
   ours: (externalid: string) => boolean
 ): ReadonlyArray<string> => {
-  const found: Array<string> = []
-  const records = state.map((line) => JSON.parse(line) as Held)
+  const problems: Array<string> = []
+  const records = state.map((line) => JSON.parse(line) as SourceRecord)
   const byKey = Map.groupBy(records, ({ externalid }) => externalid)
   const versions = history.map((line) => JSON.parse(line) as Version)
   const inserts = count(versions.filter(({ op }) => op === "insert").map(({ record }) => record.externalid))
   const updates = count(versions.filter(({ op }) => op === "update").map(({ record }) => record.externalid))
-  const known = new Set<string>()
-  for (const { given, poison, changes, isCancelled } of expected) {
-    const key = given.externalid
-    known.add(key)
-    const held = byKey.get(key) ?? []
+  const expectedKeys = new Set<string>()
+  for (const { record: pushed, poison, changes, isCancelled } of expected) {
+    const key = pushed.externalid
+    expectedKeys.add(key)
+    const stored = byKey.get(key) ?? []
     const made = inserts.get(key) ?? 0
     const changed = updates.get(key) ?? 0
     if (poison !== null) {
-      if (made > 0) found.push(`${key} had to be rejected (${poison}) and was created ${made} times`)
+      if (made > 0) problems.push(`${key} had to be rejected (${poison}) and was created ${made} times`)
       continue
     }
-    if (made !== 1) found.push(`${key} was created ${made} times`)
-    if (held.length !== 1) found.push(`${key} is ${held.length} times at the source`)
-    const wanted = changes + (isCancelled ? 1 : 0)
-    if (changed !== wanted) found.push(`${key} was changed ${changed} times instead of ${wanted}`)
-    for (const record of held) {
+    if (made !== 1) problems.push(`${key} was created ${made} times`)
+    if (stored.length !== 1) problems.push(`${key} is ${stored.length} times at the source`)
+    const expectedChanges = changes + (isCancelled ? 1 : 0)
+    if (changed !== expectedChanges) problems.push(`${key} was changed ${changed} times instead of ${expectedChanges}`)
+    for (const record of stored) {
       for (const field of fields) {
-        if (isSame(field, given, record)) continue
-        found.push(`${key}: ${field} is ${JSON.stringify(record[field])} instead of ${JSON.stringify(given[field])}`)
+        if (isSame(field, pushed, record)) continue
+        problems.push(
+          `${key}: ${field} is ${JSON.stringify(record[field])} instead of ${JSON.stringify(pushed[field])}`
+        )
       }
-      if (record["cancel"] !== isCancelled) found.push(`${key}: cancel is ${String(record["cancel"])}`)
+      if (record["cancel"] !== isCancelled) problems.push(`${key}: cancel is ${String(record["cancel"])}`)
     }
   }
   for (const key of inserts.keys()) {
-    if (key !== null && ours(key) && !known.has(key)) found.push(`${key} is at the source, and was never given`)
+    if (key !== null && ours(key) && !expectedKeys.has(key))
+      problems.push(`${key} is at the source, and was in no push`)
   }
-  for (const { op, id } of versions) if (op === "delete") found.push(`record ${id} was removed`)
-  return found
+  for (const { op, id } of versions) if (op === "delete") problems.push(`record ${id} was removed`)
+  return problems
 }

@@ -9,8 +9,8 @@ import type { Chance } from "../fuzz/Chance.ts"
 /** A resource without a key that is unique at the source: nothing there hides a record that is written twice. */
 export const resource = "teamprojecttemplateitems"
 
-/** A record as it is given. Decimals are texts with at most six digits after the point. */
-export interface Given {
+/** A record as a push reads it. Decimals are texts with at most six digits after the point. */
+export interface PushRecord {
   readonly externalid: string
   readonly title: string
   readonly description: string
@@ -26,8 +26,8 @@ export interface Given {
 export type Poison = "unknown" | "refused"
 
 /** The expected record at the source. */
-export interface Expected {
-  given: Given
+export interface ExpectedRecord {
+  record: PushRecord
   readonly poison: Poison | null
   /** Number of changes by pushes. */
   changes: number
@@ -36,7 +36,7 @@ export interface Expected {
 
 /** A text in records that the proxy rejects. A request with such a record is rejected as a whole. */
 export const poisonMark = "poison@example.com"
-const nobody = 999_999_999
+const missingItemId = 999_999_999
 
 /** Values that programs often damage: quotes, tabs, line ends, backslashes, commas, characters beyond 16 bits. */
 const oddities = ["plain", "tab\there", 'a "quoted" one', "żółw 🐢", "back\\slash \\N", "two\nlines", "a, b; c", "NULL"]
@@ -48,7 +48,7 @@ const hours = (chance: Chance): string => {
 }
 
 /** A new record; `mark` makes its key unique. */
-export const draw = (chance: Chance, mark: string): Given => ({
+export const draw = (chance: Chance, mark: string): PushRecord => ({
   externalid: `push-${mark}`,
   title: `${mark} ${chance.pick(oddities)}`,
   description: Array.from({ length: chance.between(1, 4) }, () => chance.pick(oddities)).join(" "),
@@ -58,18 +58,18 @@ export const draw = (chance: Chance, mark: string): Given => ({
 })
 
 /** The same record, changed so that it must be rejected. */
-export const poisoned = (given: Given, poison: Poison): Given =>
-  poison === "unknown" ? { ...given, parentitemid: nobody } : { ...given, description: poisonMark }
+export const poisoned = (record: PushRecord, poison: Poison): PushRecord =>
+  poison === "unknown" ? { ...record, parentitemid: missingItemId } : { ...record, description: poisonMark }
 
 /** Other values for the same record; at least one of them differs. */
-export const change = (chance: Chance, before: Given): Given => ({
+export const change = (chance: Chance, before: PushRecord): PushRecord => ({
   ...before,
   description: `${before.description} again`,
   estimatedhours: hours(chance),
   ...(chance.is(0.5) ? { assignrole: !before.assignrole } : {})
 })
 
-export const ndjson = (records: ReadonlyArray<Partial<Given>>): string =>
+export const ndjson = (records: ReadonlyArray<Partial<PushRecord>>): string =>
   records
     .map((record, place) => {
       const text = JSON.stringify(record)
@@ -84,8 +84,8 @@ const cell = (value: string | number | boolean): string => {
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-export const csv = (records: ReadonlyArray<Partial<Given>>): string => {
-  const columns = [...new Set(records.flatMap((record) => Object.keys(record)))] as ReadonlyArray<keyof Given>
+export const csv = (records: ReadonlyArray<Partial<PushRecord>>): string => {
+  const columns = [...new Set(records.flatMap((record) => Object.keys(record)))] as ReadonlyArray<keyof PushRecord>
   const rows = records.map((record) => columns.map((column) => cell(record[column] ?? "")).join(","))
   return `${columns.join(",")}\n${rows.join("\n")}\n`
 }

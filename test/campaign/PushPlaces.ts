@@ -9,7 +9,7 @@ import type { Chance } from "../fuzz/Chance.ts"
 import type { Moment } from "../support/tap.ts"
 
 type RequestStage = Extract<Moment, { kind: "request" }>["stage"]
-type TurnStage = Extract<Moment, { kind: "landing" }>["stage"]
+type TransactionStage = Extract<Moment, { kind: "landing" }>["stage"]
 
 export type Place =
   | { readonly kind: "start" }
@@ -18,12 +18,12 @@ export type Place =
   | { readonly kind: "message"; readonly number: number }
   | { readonly kind: "write" | "read"; readonly number: number; readonly stage: RequestStage }
   /** A transaction under the fence: it stores a request, or the outcome of one. */
-  | { readonly kind: "turn"; readonly number: number; readonly stage: TurnStage }
+  | { readonly kind: "transaction"; readonly number: number; readonly stage: TransactionStage }
   /** The report is being printed. */
   | { readonly kind: "report" }
 
-const requestStages = ["asked", "answered", "half", "told"] as const
-const turnStages = ["opened", "commit", "committed", "told"] as const
+const requestStages = ["asked", "answered", "half", "delivered"] as const
+const transactionStages = ["opened", "commit", "committed", "confirmed"] as const
 
 export const draw = (chance: Chance): Place =>
   chance.weighted<() => Place>([
@@ -32,7 +32,7 @@ export const draw = (chance: Chance): Place =>
     [10, () => ({ kind: "message", number: chance.between(1, 60) })],
     [50, () => ({ kind: "write", number: chance.between(1, 8), stage: chance.pick(requestStages) })],
     [8, () => ({ kind: "read", number: chance.between(1, 6), stage: chance.pick(requestStages) })],
-    [30, () => ({ kind: "turn", number: chance.between(1, 20), stage: chance.pick(turnStages) })],
+    [30, () => ({ kind: "transaction", number: chance.between(1, 20), stage: chance.pick(transactionStages) })],
     [3, () => ({ kind: "report" })]
   ])()
 
@@ -40,9 +40,9 @@ export const draw = (chance: Chance): Place =>
 export const drawAtWork = (chance: Chance): Place =>
   chance.is(0.6)
     ? { kind: "write", number: chance.between(1, 6), stage: chance.pick(requestStages) }
-    : { kind: "turn", number: chance.between(3, 16), stage: chance.pick(turnStages) }
+    : { kind: "transaction", number: chance.between(3, 16), stage: chance.pick(transactionStages) }
 
-export const told = (place: Place): string => {
+export const describePlace = (place: Place): string => {
   switch (place.kind) {
     case "start":
       return "at its start"
@@ -59,15 +59,15 @@ export const told = (place: Place): string => {
         asked: "a write is on its way",
         answered: "a write is done, its answer is on its way",
         half: "half of the answer to a write has arrived",
-        told: "the answer to a write has arrived"
+        delivered: "the answer to a write has arrived"
       }[place.stage]
-    case "turn":
+    case "transaction":
       return {
         opened: "a transaction of the ledger begins",
         rows: "a transaction of the ledger loads rows",
         commit: "before a commit of the ledger",
         committed: "after a commit of the ledger, before the process knows it",
-        told: "after a commit of the ledger"
+        confirmed: "after a commit of the ledger"
       }[place.stage]
   }
 }
@@ -82,7 +82,7 @@ export const watchFor = (place: Place): ((moment: Moment) => boolean) => {
       case "message":
         return place.kind === "message" && place.number === moment.number
       case "landing":
-        return place.kind === "turn" && place.number === moment.number && place.stage === moment.stage
+        return place.kind === "transaction" && place.number === moment.number && place.stage === moment.stage
       case "request": {
         const kind = moment.method === "GET" ? "read" : "write"
         if (moment.stage === "asked") numbers.set(moment.number, (seen[kind] += 1))

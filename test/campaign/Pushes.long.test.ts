@@ -1,6 +1,6 @@
 /** A small push campaign, and a push of a large file without faults. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { pushOnce, wishOf } from "../bench/pushes.ts"
+import { pushOnce, pushOptionsOf } from "../bench/pushes.ts"
 import * as Bench from "../bench/Stand.ts"
 import { pushCampaign } from "./PushCampaign.ts"
 
@@ -42,9 +42,9 @@ describe("a push of 20,000 records without faults", () => {
     async () => {
       const records = 20_000
       const source = await stand.source(["--data", "empty"], { pageSize: null })
-      const run = await pushOnce(stand, source, wishOf(stand, records), records)
+      const run = await pushOnce(stand, source, pushOptionsOf(stand, records), records)
       assert.deepInclude(run, { notOnce: 0, shown: records, byPush: records })
-      assert.deepInclude(run.asked, { writes: 80, batches: 80 })
+      assert.deepInclude(run.serverCalls, { writes: 80, batches: 80 })
       assert.deepInclude(run.counts, { created: records, refused: 0, different: 0, waiting: 0, sending: 0 })
     },
     timeoutMs

@@ -53,7 +53,7 @@ const pollMs = 50
 /** How long Postgres is suspended before the receiver is killed. */
 const standStillMs = 300
 /** Number of writes at a company whose sender has sent everything. */
-const writesPerTurn = 30
+const writesPerRound = 30
 /**
  * From this share of the attempts on, no delivery reaches one of the companies, until its sender disables the
  * subscription.
@@ -73,7 +73,7 @@ const differedBefore = "records that differed before the reconcile"
 const disabledSum = "subscriptions that the sender disabled"
 
 const settleMaxMs = 180_000
-const healsMax = 3
+const reconcilesMax = 3
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -158,8 +158,8 @@ const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
     if (what === "make") return make(made)
     if (what === "cancel") {
       const path = chance.pick(["salesmen", "vendors", "areas"])
-      const known = ids.get(path)!
-      if (known.length > 5) await call("DELETE", `/${path}/${known.splice(chance.below(known.length), 1)[0]}`)
+      const existing = ids.get(path)!
+      if (existing.length > 5) await call("DELETE", `/${path}/${existing.splice(chance.below(existing.length), 1)[0]}`)
       return
     }
     const id = one(changed)
@@ -178,37 +178,37 @@ const openWriter = async (baseUrl: string, token: string, chance: Chance) => {
   /** Changes several records of one resource and creates some of another. */
   const writeSome = async () => {
     const [made, changed] = [chance.pick(Object.keys(bodyOf)), chance.pick(Object.keys(changeOf))]
-    for (let times = writesPerTurn; times > 0; times -= 1) await write(made, changed)
+    for (let times = writesPerRound; times > 0; times -= 1) await write(made, changed)
   }
   return { call, writeSome }
 }
 
 // ---------------------------------------------------------------------------------------------------------- the campaign
 
-type Wanted = Pick<WebhookCampaignOptions, "deliveries" | "kills" | "postgresKills" | "companies">
+type PlannedFaults = Pick<WebhookCampaignOptions, "deliveries" | "kills" | "postgresKills" | "companies">
 
 /** The expected faults that did not happen in this campaign. */
-export const weaknesses = (wanted: Wanted, did: Readonly<Record<string, number>>): ReadonlyArray<string> => {
+export const weaknesses = (planned: PlannedFaults, did: Readonly<Record<string, number>>): ReadonlyArray<string> => {
   const of = (what: string) => did[what] ?? 0
   const attempts = of("attempts of the sender")
   const receivers = of(receiverKills) + of(stillReceiverKills)
-  const found: Array<string> = []
+  const missing: Array<string> = []
   const expect = (isSo: boolean, otherwise: string) => {
-    if (!isSo) found.push(otherwise)
+    if (!isSo) missing.push(otherwise)
   }
-  expect(attempts >= wanted.deliveries, `${attempts} attempts of ${wanted.deliveries}`)
-  expect(receivers === wanted.kills, `${receivers} kills of receivers of ${wanted.kills}`)
+  expect(attempts >= planned.deliveries, `${attempts} attempts of ${planned.deliveries}`)
+  expect(receivers === planned.kills, `${receivers} kills of receivers of ${planned.kills}`)
   expect(
-    of(postgresKills) === wanted.postgresKills,
-    `${of(postgresKills)} kills of Postgres of ${wanted.postgresKills}`
+    of(postgresKills) === planned.postgresKills,
+    `${of(postgresKills)} kills of Postgres of ${planned.postgresKills}`
   )
   expect(of("forged") >= forgedLeast * attempts, `${of("forged")} forgeries on ${attempts} attempts`)
   expect(of(doomedFate) > 0, "no event was doomed")
   expect(of(givenUp) > 0, "no event was given up by the sender")
   expect(of(differedBefore) > 0, "the reconcile had nothing to repair")
-  expect(wanted.postgresKills === 0 || of(unavailable) > 0, "nothing was answered 503 while Postgres was killed")
-  expect(wanted.companies === 1 || of(disabledSum) > 0, "no subscription was disabled by the sender")
-  return found
+  expect(planned.postgresKills === 0 || of(unavailable) > 0, "nothing was answered 503 while Postgres was killed")
+  expect(planned.companies === 1 || of(disabledSum) > 0, "no subscription was disabled by the sender")
+  return missing
 }
 
 export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<WebhookCampaignReport> => {
@@ -298,10 +298,10 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     const within = <A, E>(effect: Effect.Effect<A, E, Layer.Success<ReturnType<typeof warehouse> | typeof source>>) =>
       Effect.runPromise(effect.pipe(Effect.provide(Layer.merge(warehouse(databaseUrl), source))))
 
-    const heal = async () => {
+    const reconcileAll = async () => {
       let open = 0
       for (const one of settings.companies) {
-        const told = await within(
+        const result = await within(
           Effect.flatMap(company(settings, one), (made) =>
             // This source shows what it has committed at once: one read proves a gap closed.
             Reconcile.reconcile(
@@ -310,10 +310,10 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
             )
           )
         )
-        if (told._tag !== "Checked") throw new Error(`the check was not made: ${told._tag}`)
-        sums["gaps closed"] = (sums["gaps closed"] ?? 0) + told.closed.length
-        for (const note of told.notes) tell(`  ${one.name}: ${note}`)
-        open += told.open
+        if (result._tag !== "Checked") throw new Error(`the check was not made: ${result._tag}`)
+        sums["gaps closed"] = (sums["gaps closed"] ?? 0) + result.closed.length
+        for (const note of result.notes) tell(`  ${one.name}: ${note}`)
+        open += result.open
       }
       return open
     }
@@ -333,7 +333,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       }
     }
     // The first check stores that nothing was delivered before the subscription.
-    for (let left = healsMax; (await heal()) > 0; left -= 1) {
+    for (let left = reconcilesMax; (await reconcileAll()) > 0; left -= 1) {
       if (left === 0) throw new Error("the gaps before the subscriptions are not closed")
     }
     sums["gaps closed"] = 0
@@ -382,7 +382,7 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         ({ ok }) => ok,
         () => false
       )
-    const recovered = async () => {
+    const awaitRecovery = async () => {
       for (let waited: unknown = null; waited !== recovering;) {
         waited = recovering
         await recovering
@@ -395,13 +395,13 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     // ---------------------------------------------------------------------------------------------------------- the storm
     /** Runs one cycle of the sender. Returns the number of its attempts, and the subscriptions with events left. */
     const cycle = async () => {
-      await recovered()
+      await awaitRecovery()
       const { attempts } = (await reference.control("POST", "/cycle")) as { readonly attempts: ReadonlyArray<Attempt> }
       sums[givenUp] = (sums[givenUp] ?? 0) + attempts.filter(({ abandoned }) => abandoned).length
       const last = new Map(attempts.map(({ webhookid, delivered }) => [webhookid, delivered]))
       return { count: attempts.length, behind: [...last].flatMap(([id, delivered]) => (delivered ? [] : [id])) }
     }
-    let told = 0
+    let reportedAttempts = 0
     let idle = 0
     let behind: ReadonlyArray<number> = []
     const closing = ids.length > 1 ? nameOf(ids.at(-1)!) : null
@@ -412,13 +412,13 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       const [done] = await Promise.all([cycle(), ...writing])
       behind = done.behind
       idle = done.count === 0 ? idle + 1 : 0
-      if (proxy.attempts() - told < options.deliveries / 10) continue
-      told = proxy.attempts()
-      tell(`  ${told} attempts after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
+      if (proxy.attempts() - reportedAttempts < options.deliveries / 10) continue
+      reportedAttempts = proxy.attempts()
+      tell(`  ${reportedAttempts} attempts after ${(Number(process.hrtime.bigint() - began) / 1e9).toFixed(0)} s`)
     }
     while ((await cycle()).count > 0);
     isOver = true
-    await recovered()
+    await awaitRecovery()
     await proxy.flush()
     const disabled = new Set<number>()
     for (const [place, { call }] of writers.entries()) {
@@ -438,12 +438,12 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
         await sleep(pollMs)
       }
     }
-    const settled = () =>
+    const awaitInbox = () =>
       none("events are still pending", "select event_type, last_error from tributary.inbox where state = 'pending'")
-    await settled()
+    await awaitInbox()
     sums["seconds until everything was processed"] = Number(process.hrtime.bigint() - began) / 1e9
 
-    interface Kept {
+    interface InboxRow {
       readonly company: string
       readonly event_id: string
       readonly state: string
@@ -451,21 +451,21 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
       readonly body: Buffer
       readonly reason: string | null
     }
-    const inbox = await ask<Kept>(
+    const inbox = await ask<InboxRow>(
       "select company, event_id, state, resource || ' ' || record_id as record, body, coalesce(resolution, last_error) as reason from tributary.inbox"
     )
     for (const { company: name, sent, passed, acknowledged } of proxy.lanes.values()) {
-      const kept = new Map<string, Kept>()
+      const rowsById = new Map<string, InboxRow>()
       for (const one of inbox.filter((row) => row.company === name)) {
-        if (kept.has(one.event_id)) problem(`${name}: ${one.event_id} is in the inbox twice`)
-        kept.set(one.event_id, one)
+        if (rowsById.has(one.event_id)) problem(`${name}: ${one.event_id} is in the inbox twice`)
+        rowsById.set(one.event_id, one)
         const real = sent.get(one.event_id)
         if (real === undefined) problem(`${name}: ${one.event_id} is in the inbox, and was never sent`)
         else if (!real.equals(one.body)) problem(`${name}: ${one.event_id} is in the inbox with another body`)
         else if (!passed.has(one.event_id)) problem(`${name}: ${one.event_id} was never passed on`)
       }
       for (const id of acknowledged) {
-        const one = kept.get(id)
+        const one = rowsById.get(id)
         if (one === undefined) problem(`${name}: ${id} was acknowledged and is lost`)
         else if (one.state !== "done") problem(`${name}: ${id} was acknowledged and is ${one.state}: ${one.reason}`)
       }
@@ -482,52 +482,52 @@ export const webhookCampaign = async (options: WebhookCampaignOptions): Promise<
     /** Records that differ, as `resource id` of a company (null if only an id is known), and the differences. */
     const differences = () =>
       stand.withClient(databaseUrl, async (client) => {
-        const found: Array<{ readonly company: number; readonly record: string | null; readonly text: string }> = []
+        const differing: Array<{ readonly company: number; readonly record: string | null; readonly text: string }> = []
         let compared = 0
         for (const id of ids) {
           for (const [path, table] of tables) {
             const state = await reference.lines(`/state?company=${id}&resource=${path}`)
             compared += state.length
             for (const { what, detail } of await compare(client, id, path, state, new Set()))
-              found.push({
+              differing.push({
                 company: id,
                 record: detail === "" ? null : `${nameOf(id)} ${what.split(" ", 2).join(" ")}`,
                 text: `company ${id}: ${what}: ${detail}`
               })
             const { differences: more } = await within(compareByVerify(table, BigInt(id), state))
             for (const one of more)
-              found.push({
+              differing.push({
                 company: id,
                 record: `${nameOf(id)} ${path} ${one.id}`,
                 text: `verify: company ${id}: ${path} ${JSON.stringify(one)}`
               })
           }
         }
-        return { found, compared }
+        return { differing, compared }
       })
 
-    /** Records with an event that never reached the receiver. */
-    const untold = new Set<string>()
+    /** Records with an event that the receiver did not acknowledge. */
+    const unacknowledged = new Set<string>()
     for (const { company: name, sent, acknowledged } of proxy.lanes.values()) {
       for (const [id, body] of sent) {
         if (acknowledged.has(id)) continue
         const { type, data } = JSON.parse(body.toString("utf8")) as { type: string; data: Values }
-        untold.add(`${name} ${type.slice(0, type.lastIndexOf("."))} ${String(data["id"])}`)
+        unacknowledged.add(`${name} ${type.slice(0, type.lastIndexOf("."))} ${String(data["id"])}`)
       }
     }
     const before = await differences()
-    sums[differedBefore] = new Set(before.found.flatMap(({ record }) => record ?? [])).size
-    for (const { company: id, record, text } of before.found) {
+    sums[differedBefore] = new Set(before.differing.flatMap(({ record }) => record ?? [])).size
+    for (const { company: id, record, text } of before.differing) {
       // Events that fired while a subscription was disabled were never sent.
-      if (record !== null && !untold.has(record) && !disabled.has(id))
+      if (record !== null && !unacknowledged.has(record) && !disabled.has(id))
         problem(`before the reconcile, although every event of it was acknowledged: ${text}`)
     }
     proxy.calm()
-    const open = await heal()
+    const open = await reconcileAll()
     if (open > 0) problem(`${open} gaps are open after the reconcile`)
-    await settled()
+    await awaitInbox()
     const after = await differences()
-    for (const { text } of after.found) problem(`after the reconcile: ${text}`)
+    for (const { text } of after.differing) problem(`after the reconcile: ${text}`)
     sums["records compared"] = after.compared
 
     // The receivers find the runs that killed ones have left in the ledger.

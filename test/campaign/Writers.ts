@@ -54,7 +54,7 @@ export interface Writer {
   /** Ids of records that were removed without a trace and not created again, by resource. */
   readonly removed: ReadonlyMap<string, ReadonlySet<number>>
   /** Ids of children that changed without a change of their parent, by resource. */
-  readonly untold: ReadonlyMap<string, ReadonlySet<number>>
+  readonly childOnlyChanges: ReadonlyMap<string, ReadonlySet<number>>
   readonly counts: Readonly<Record<"changed" | "made" | "cancelled" | "removed" | "remade", number>>
 }
 
@@ -75,7 +75,7 @@ export const writer = async (
   chance: Chance
 ): Promise<Writer> => {
   const removed = new Map<string, Set<number>>(resources.map((path) => [path, new Set()]))
-  const untold = new Map<string, Set<number>>(resources.map((path) => [path, new Set()]))
+  const childOnlyChanges = new Map<string, Set<number>>(resources.map((path) => [path, new Set()]))
   const counts = { changed: 0, made: 0, cancelled: 0, removed: 0, remade: 0 }
   const tables = new Map(
     await Promise.all(
@@ -107,22 +107,22 @@ export const writer = async (
   }
 
   /** A child that changed is found by its parent, which changes with it. */
-  const touchParent = async ({ parent, path }: Resource, given: Values) => {
+  const touchParent = async ({ parent, path }: Resource, record: Values) => {
     if (parent === null) return
-    const id = given[parent.field]
+    const id = record[parent.field]
     const above = tables.get(parent.resource)
     if (typeof id !== "number" || above === undefined || !above.ids.includes(id)) {
-      untold.get(path)!.add(Number(given["id"]))
+      childOnlyChanges.get(path)!.add(Number(record["id"]))
       return
     }
     await control("/records", { resource: above.resource.path, records: [{ id, ...drawn(above.resource) }] })
   }
 
   const put = async (resource: Resource, records: ReadonlyArray<Values>) => {
-    const told = (await control("/records", { resource: resource.path, records })) as {
+    const response = (await control("/records", { resource: resource.path, records })) as {
       readonly records: ReadonlyArray<Values>
     }
-    for (const record of told.records) await touchParent(resource, record)
+    for (const record of response.records) await touchParent(resource, record)
   }
 
   const writeOnce = async () => {
@@ -184,7 +184,7 @@ export const writer = async (
   return {
     company,
     removed,
-    untold,
+    childOnlyChanges,
     counts,
     write: () => (line = line.then(writeOnce))
   }

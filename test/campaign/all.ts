@@ -149,7 +149,7 @@ if (unknown !== undefined) {
 }
 
 interface End {
-  readonly verdict: "passed" | "FAILED" | "TIMED OUT"
+  readonly result: "passed" | "FAILED" | "TIMED OUT"
   readonly lastLines: string
 }
 
@@ -160,10 +160,10 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.exit(1)
   })
 
-const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | null) =>
+const run = (file: string, args: ReadonlyArray<string>, limitSeconds: number | null) =>
   new Promise<End>((resolve) => {
     // A process group of its own: the processes that it has started end with it.
-    const child = spawn(process.execPath, [file, ...given], {
+    const child = spawn(process.execPath, [file, ...args], {
       stdio: ["inherit", "pipe", "pipe"],
       detached: limitSeconds !== null
     })
@@ -197,10 +197,10 @@ const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | 
       for (const timer of timers) clearTimeout(timer)
       stop = () => {}
       if (isLate) killGroup()
-      resolve({ verdict: isLate ? "TIMED OUT" : code === 0 ? "passed" : "FAILED", lastLines })
+      resolve({ result: isLate ? "TIMED OUT" : code === 0 ? "passed" : "FAILED", lastLines })
     }
     child.on("error", () => done(null))
-    // A remaining process may hold the pipes open. They get a second after its end.
+    // A remaining process may keep the pipes open. They get a second after its end.
     child.on("exit", (code) => {
       const ended = setTimeout(() => done(code), 1000)
       child.once("close", () => {
@@ -213,33 +213,33 @@ const run = (file: string, given: ReadonlyArray<string>, limitSeconds: number | 
 const endsAt = minutes * 60
 const seconds = () => performance.now() / 1000
 
-const told: Array<string> = []
+const summaries: Array<string> = []
 const failures: Array<string> = []
 const counts = { passed: 0, failed: 0 }
 const chosen = parts.filter(({ name, slice }) => names.includes(name) && (!values.slice || slice !== null))
 for (const [place, { name, program, full, slice, share, atLeast }] of chosen.entries()) {
   const startedAt = seconds()
-  let given = full
+  let args = full
   let limitSeconds: number | null = null
   if (values.slice) {
-    given = slice ?? full
+    args = slice ?? full
     const left = Math.max(0, endsAt - startedAt)
     const shares = chosen.slice(place).reduce((sum, one) => sum + one.share, 0)
     limitSeconds = (left * share) / shares
     if (atLeast !== undefined) {
       const ofSeeds = Math.max(lastSeedSeconds, limitSeconds - lastSeedSeconds)
-      given = [...given, "--minutes", (ofSeeds / 60).toFixed(2), "--at-least", String(atLeast)]
+      args = [...args, "--minutes", (ofSeeds / 60).toFixed(2), "--at-least", String(atLeast)]
       limitSeconds = ofSeeds + 3 * lastSeedSeconds
     }
   }
   const file = programs[program]
-  process.stdout.write(`\n== ${name}: node ${file} ${given.join(" ")}\n`)
-  const { verdict, lastLines } = await run(file, given, limitSeconds)
-  counts[verdict === "passed" ? "passed" : "failed"] += 1
-  told.push(`${name.padEnd(18)} ${verdict.padEnd(9)} ${(seconds() - startedAt).toFixed(0).padStart(6)} s`)
-  if (verdict !== "passed") failures.push(`== last lines of ${name}\n${lastLines}`)
+  process.stdout.write(`\n== ${name}: node ${file} ${args.join(" ")}\n`)
+  const { result, lastLines } = await run(file, args, limitSeconds)
+  counts[result === "passed" ? "passed" : "failed"] += 1
+  summaries.push(`${name.padEnd(18)} ${result.padEnd(9)} ${(seconds() - startedAt).toFixed(0).padStart(6)} s`)
+  if (result !== "passed") failures.push(`== last lines of ${name}\n${lastLines}`)
 }
-process.stdout.write(`\n${[...failures, told.join("\n")].join("\n\n")}\n`)
+process.stdout.write(`\n${[...failures, summaries.join("\n")].join("\n\n")}\n`)
 if (values.slice)
   process.stdout.write(`drawn from commit ${commit}; to repeat: npm run campaign -- --slice --from ${commit}\n`)
 process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed\n`)

@@ -57,7 +57,7 @@ else {
   const { seconds, endedBefore, wentOn, runAgain, runs, versions, recordsCompared, written } = report
   process.stdout.write(
     `${table(report)}\n` +
-      `${endedBefore} commands ended before their place; when Postgres was killed ${wentOn} syncs continued by themselves, ${runAgain} were run again\n` +
+      `${endedBefore} commands ended before their place; when Postgres was killed ${wentOn} syncs continued, ${runAgain} were run again\n` +
       `written meanwhile: ${Object.entries(written)
         .map(([what, times]) => `${times} ${what}`)
         .join(", ")}\n` +

@@ -28,7 +28,7 @@ const natural = (name: Exclude<keyof typeof values, "json">): number => {
 
 const table = (rows: ReadonlyArray<readonly [string, string]>): string => {
   const width = Math.max(...rows.map(([what]) => what.length))
-  return rows.map(([what, told]) => `  ${what.padEnd(width)}  ${told}`).join("\n")
+  return rows.map(([what, text]) => `  ${what.padEnd(width)}  ${text}`).join("\n")
 }
 
 const seed = natural("seed")

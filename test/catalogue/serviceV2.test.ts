@@ -11,7 +11,7 @@ import { resources } from "../../connectors/service-v2/catalogue/resources/index
 import type { Field } from "../../src/catalogue/Field.ts"
 import type { Filter, Resource, WriteField } from "../../src/catalogue/Resource.ts"
 
-const found = (path: string): Resource => {
+const resourceOf = (path: string): Resource => {
   const resource = serviceV2.resources.get(path)
   if (resource === undefined) throw new Error(`${path} is not in the catalogue`)
   return resource
@@ -537,7 +537,7 @@ const stated = (table: string): ReadonlyMap<string, Stated> => {
   return all
 }
 
-const told = ({ type, typed, readOnly, reference }: Field): Stated => {
+const statedOf = ({ type, typed, readOnly, reference }: Field): Stated => {
   const words = (() => {
     switch (type._tag) {
       case "decimal":
@@ -606,7 +606,7 @@ describe("the catalogue of Service API v2", () => {
 
 describe.each(documented)("the resource %s", (path) => {
   const [area = "", operations = "", filters = ""] = operationsPerResource[path]!.split("; ")
-  const resource = found(path)
+  const resource = resourceOf(path)
   const expected = stated(fields[path]!)
 
   it("has the documented area, operations and filters", () => {
@@ -628,7 +628,7 @@ describe.each(documented)("the resource %s", (path) => {
 
   it("has the documented types, lengths, decimals, read-only marks and pairs", () => {
     for (const [name, one] of expected) {
-      assert.deepStrictEqual(tolerated(path, name, told(resource.field.get(name)!)), one, name)
+      assert.deepStrictEqual(tolerated(path, name, statedOf(resource.field.get(name)!)), one, name)
     }
   })
 
@@ -661,7 +661,7 @@ describe("a rule of single resources", () => {
 
   it("gives five documented resources a unique, required, case-insensitive key (F-05, F-13)", () => {
     for (const path of documented) {
-      const { key, required } = found(path)
+      const { key, required } = resourceOf(path)
       const field = keys[path]
       if (field === undefined) {
         assert.isNotTrue(key?.unique, path)
@@ -690,22 +690,24 @@ describe("a rule of single resources", () => {
   })
 
   it("gives twelve documented resources modifiedsince, and four lastchangedate without it (EP-20, EP-21)", () => {
-    const offering = documented.filter((path) => found(path).modifiedSince)
+    const offering = documented.filter((path) => resourceOf(path).modifiedSince)
     assert.strictEqual(offering.length, 12)
     assert.deepStrictEqual(
-      sorted(documented.filter((path) => found(path).field.has("lastchangedate") && !found(path).modifiedSince)),
+      sorted(
+        documented.filter((path) => resourceOf(path).field.has("lastchangedate") && !resourceOf(path).modifiedSince)
+      ),
       ["assetcategories", "itemcomparisongroups", "producttypetaxes", "vendororderfroms"]
     )
   })
 
   it("leaves three documented resources without cancel, thirteen with cancel but without D (EP-22, X-06)", () => {
-    assert.deepStrictEqual(sorted(documented.filter((path) => !found(path).field.has("cancel"))), [
+    assert.deepStrictEqual(sorted(documented.filter((path) => !resourceOf(path).field.has("cancel"))), [
       "apbilllines",
       "carrierservices",
       "invoicelines"
     ])
     const withoutD = documented.filter(
-      (path) => found(path).field.has("cancel") && !found(path).operations.includes("D")
+      (path) => resourceOf(path).field.has("cancel") && !resourceOf(path).operations.includes("D")
     )
     assert.strictEqual(withoutD.length, 13)
   })
@@ -794,12 +796,12 @@ describe("write shapes", () => {
       ]
     ]
   ] as const)("are as documented: %s, %s", (path, mode, expected) => {
-    assert.deepStrictEqual(found(path)[mode]!.map(shapeText), [...expected])
+    assert.deepStrictEqual(resourceOf(path)[mode]!.map(shapeText), [...expected])
   })
 
   it("return sums that are not fields of the record for three resources (WRITE-09, WRITE-12, WRITE-19)", () => {
-    const answered = [...serviceV2.resources.values()].filter(({ answers }) => answers.length > 0)
-    assert.deepStrictEqual(Object.fromEntries(answered.map(({ path, answers }) => [path, answers])), {
+    const summing = [...serviceV2.resources.values()].filter(({ answers }) => answers.length > 0)
+    assert.deepStrictEqual(Object.fromEntries(summing.map(({ path, answers }) => [path, answers])), {
       invoicelines: ["invoicetotal"],
       payments: ["invoicepaid"],
       apbilllines: ["billtotal", "distributed", "undistributed"]
@@ -807,7 +809,7 @@ describe("write shapes", () => {
   })
 
   it("equal the read shapes of the other documented resources", () => {
-    const simplified = documented.filter((path) => found(path).create !== null || found(path).update !== null)
+    const simplified = documented.filter((path) => resourceOf(path).create !== null || resourceOf(path).update !== null)
     assert.deepStrictEqual(sorted(simplified), [
       "apbilllines",
       "invoicelines",
@@ -905,7 +907,7 @@ describe("the resources that are only named or inferred", () => {
       sorted(Object.keys(rows))
     )
     for (const [path, row] of Object.entries(rows)) {
-      const { area, operations, basis } = found(path)
+      const { area, operations, basis } = resourceOf(path)
       assert.strictEqual(`${area}; ${operations.join(" ")}`, row, path)
       assert.strictEqual(basis, named.includes(path) ? "named" : "inferred", path)
     }
@@ -913,7 +915,7 @@ describe("the resources that are only named or inferred", () => {
 
   it("have the common fields and, unless static, a time of change", () => {
     for (const path of Object.keys(rows)) {
-      const { field, modifiedSince } = found(path)
+      const { field, modifiedSince } = resourceOf(path)
       for (const name of ["cancel", "entrydate", "externalid"]) assert.isTrue(field.has(name), `${path}.${name}`)
       assert.strictEqual(field.has("lastchangedate"), !fixed.includes(path), path)
       assert.strictEqual(modifiedSince, !fixed.includes(path), path)

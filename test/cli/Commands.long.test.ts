@@ -48,9 +48,9 @@ describe("the tributary commands", () => {
           assert.include(open.stderr, "http")
 
           world.configure("pagging: {}\n")
-          const mistaken = yield* world.run(["sync"])
-          assert.strictEqual(mistaken.code, 2)
-          assert.match(mistaken.stderr, /config\/tributary\.yaml:1:\d+: pagging: there is no such setting; allowed: /)
+          const rejected = yield* world.run(["sync"])
+          assert.strictEqual(rejected.code, 2)
+          assert.match(rejected.stderr, /config\/tributary\.yaml:1:\d+: pagging: there is no such setting; allowed: /)
           world.configure("paging: { page_size: 50 }\n")
 
           const unreachable = yield* world.run(["status"], { DATABASE_URL: "postgres://a:s3cretword@127.0.0.1:1/x" })
@@ -77,12 +77,12 @@ describe("the tributary commands", () => {
           const { resources } = JSON.parse(status.stdout) as { resources: Array<{ resource: string; rows: number }> }
           assert.isAbove(resources.find(({ resource }) => resource === "invoicelines")!.rows, 100)
 
-          const asked = yield* world.run([
+          const queried = yield* world.run([
             "query",
             "--json",
             "select 1.10::numeric as exact, 7::bigint as whole, true as flag, null as nothing, 'a\"b' as text"
           ])
-          assert.strictEqual(asked.stdout, '{"exact":"1.10","whole":7,"flag":true,"nothing":null,"text":"a\\"b"}\n')
+          assert.strictEqual(queried.stdout, '{"exact":"1.10","whole":7,"flag":true,"nothing":null,"text":"a\\"b"}\n')
 
           world.configure(
             "companies:\n  - { name: a, token_env: SERVICE_API_TOKEN, company_id: 7, resources: [salesmen] }\n"

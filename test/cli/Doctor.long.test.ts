@@ -47,18 +47,21 @@ const assertFinding = (
   examined: Examined,
   check: string,
   status: Finding["status"],
-  told: string,
+  text: string,
   remedy: string | null
 ) => {
-  const found = examined
+  const hasFinding = examined
     .of(check)
     .some(
       (finding) =>
         finding.status === status &&
-        finding.message.includes(told) &&
+        finding.message.includes(text) &&
         (remedy === null ? finding.remedy === null : finding.remedy?.includes(remedy) === true)
     )
-  assert.isTrue(found, `${check} ${status} "${told}" "${remedy}" in ${JSON.stringify(examined.of(check), null, 1)}`)
+  assert.isTrue(
+    hasFinding,
+    `${check} ${status} "${text}" "${remedy}" in ${JSON.stringify(examined.of(check), null, 1)}`
+  )
 }
 
 const empty = { data: ["--data", "empty"], company: 1 } as const
@@ -155,9 +158,9 @@ describe("tributary doctor", () => {
           assert.match(shown.stdout, /^ok {7}token +main: accepted, company 1/m)
           assert.match(shown.stdout, /^WARNING {2}migrations .*\n +-> npx tributary sync/m)
           assert.match(shown.stdout, /\n\n\d+ checks: \d+ ok, 1 warning, \d+ skipped\n$/)
-          const nobody = yield* world.run(["doctor", "--company", "nobody"])
-          assert.strictEqual(nobody.code, 2)
-          assert.include(nobody.stderr, 'there is no company "nobody"; configured: main')
+          const unknownCompany = yield* world.run(["doctor", "--company", "unknown"])
+          assert.strictEqual(unknownCompany.code, 2)
+          assert.include(unknownCompany.stderr, 'there is no company "unknown"; configured: main')
         })
       ),
     { timeout: 120_000 }
@@ -175,11 +178,11 @@ describe("tributary doctor", () => {
           // Checks that do not need the source run all the same.
           assertFinding(bare, "rights", "ok", "may create and write", null)
 
-          const wrong = yield* examine(world, { SERVICE_API_TOKEN: "a-token-that-nobody-knows" })
+          const wrong = yield* examine(world, { SERVICE_API_TOKEN: "a-token-that-is-unknown" })
           assert.strictEqual(wrong.code, 3)
           assertFinding(wrong, "token", "failed", "401", "check that it was copied whole")
           assertFinding(wrong, "scopes", "skipped", "the token was not accepted", null)
-          assert.notInclude(JSON.stringify(wrong.all), "a-token-that-nobody-knows")
+          assert.notInclude(JSON.stringify(wrong.all), "a-token-that-is-unknown")
 
           const revoked = yield* Effect.promise(() => world.reference.token(1))
           yield* world.control("POST", "/tokens/revoke", { token: revoked })
@@ -190,7 +193,7 @@ describe("tributary doctor", () => {
           const poor = yield* Effect.promise(() => world.reference.token(1, ["customers:read", "payroll:read"]))
           yield* world.control("PUT", "/companies/1", { features: { payroll: false } })
           const skipping = yield* examine(world, { SERVICE_API_TOKEN: poor })
-          assert.strictEqual(skipping.code, 0, "what nobody named is skipped by a sync")
+          assert.strictEqual(skipping.code, 0, "a sync skips resources that the configuration does not name")
           assertFinding(skipping, "scopes", "warning", "the token lacks the scope orders:read: ", "give the token")
           assertFinding(skipping, "scopes", "warning", "the module payroll is not licensed: ", "give the token")
 
@@ -316,12 +319,12 @@ describe("tributary doctor", () => {
           )
 
           const old = yield* madeFor(-20, -3)
-          const ended = yield* examine(world, {
+          const expired = yield* examine(world, {
             SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, old),
             NODE_EXTRA_CA_CERTS: trusted(old.cert)
           })
-          assert.strictEqual(ended.code, 5)
-          assertFinding(ended, "address", "failed", "CERT_HAS_EXPIRED", "renew the certificate")
+          assert.strictEqual(expired.code, 5)
+          assertFinding(expired, "address", "failed", "CERT_HAS_EXPIRED", "renew the certificate")
           const short = yield* madeFor(-20, 5)
           const soon = yield* examine(world, {
             SERVICE_API_URL: yield* tlsFront(world.reference.baseUrl, short),
@@ -543,7 +546,7 @@ describe("tributary doctor", () => {
           yield* world.query(
             `insert into tributary.tasks (company, resource, kind, paused_at, failures, error, remedy)
              values ('main', 'customers', 'sync', tributary.now(), 0, null, null),
-                    ('main', 'orders', 'sync', null, 3, 'it was refused', 'ask somebody')`
+                    ('main', 'orders', 'sync', null, 3, 'it was refused', 'ask a person')`
           )
           yield* world.query(
             `insert into tributary.field_findings (company_id, resource, field, kind, runs, rows, first_run_id, last_run_id, found_at)
@@ -569,7 +572,7 @@ describe("tributary doctor", () => {
           assertFinding(late, "events", "warning", "1 dead letter", "webhooks replay")
           assertFinding(late, "serve", "warning", "no tributary serve runs for main", "npx tributary serve")
           assertFinding(late, "schedule", "warning", "1 task is paused: main customers", "resume them")
-          assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask somebody")
+          assertFinding(late, "schedule", "warning", "main orders 3 times in a row: it was refused", "ask a person")
 
           assertFinding(late, "source", "ok", "the warehouse's rows come from this source", null)
           const [source] = yield* world.query<{ address: string }>("select address from tributary.sources")
@@ -580,25 +583,25 @@ describe("tributary doctor", () => {
           yield* world.query(`update tributary.sources set address = '${source!.address}'`)
 
           yield* world.query("update tributary.budgets set retry_after_at = tributary.now() + interval '10 minutes'")
-          const held = yield* examine(world)
-          assert.strictEqual(held.code, 0)
+          const paused = yield* examine(world)
+          assert.strictEqual(paused.code, 0)
           assertFinding(
-            held,
+            paused,
             "budget",
             "warning",
             "an answer requested a pause (Retry-After)",
             "npx tributary budget release"
           )
           assertFinding(
-            held,
+            paused,
             "token",
             "warning",
             "requests are paused for another",
             "npx tributary budget release".slice(4)
           )
-          const asked = yield* world.control("GET", "/requests")
+          const requests = yield* world.control("GET", "/requests")
           assert.strictEqual(
-            JSON.stringify(asked).match(/\/me/g)?.length,
+            JSON.stringify(requests).match(/\/me/g)?.length,
             3,
             "the sync and two runs of doctor asked, and none while requests are paused"
           )
@@ -636,11 +639,11 @@ describe("tributary doctor", () => {
           assertFinding(none, "webhook address", "failed", "DEPTH_ZERO_SELF_SIGNED_CERT", "NODE_EXTRA_CA_CERTS")
 
           yield* run(0, ["ensure"], { MAIN_TOKEN: token })
-          const made = yield* examine(world, { MAIN_TOKEN: token }, ["--send-test"])
+          const report = yield* examine(world, { MAIN_TOKEN: token }, ["--send-test"])
           // ensure has reported that the source does not know nothings.created. No command can change that.
-          assertFinding(made, "subscription", "ok", "delivers 1 kind of event, none so far", null)
-          assertFinding(made, "signing secrets", "ok", "1 can be decrypted", null)
-          assertFinding(made, "test delivery", "ok", "arrived, answered 200", null)
+          assertFinding(report, "subscription", "ok", "delivers 1 kind of event, none so far", null)
+          assertFinding(report, "signing secrets", "ok", "1 can be decrypted", null)
+          assertFinding(report, "test delivery", "ok", "arrived, answered 200", null)
           const changed = yield* examine(world, { MAIN_TOKEN: other })
           assert.strictEqual(changed.code, 2)
           assertFinding(changed, "signing secrets", "failed", "cannot be decrypted with this token", "creates another")

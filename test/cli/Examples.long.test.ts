@@ -33,9 +33,9 @@ const subscriptionOf = (stage: Stage, address: string) =>
         subscriptions: ReadonlyArray<{ subscription: { readonly id: string; readonly url: string } }>
       }>
     }
-    const found = companies?.[0]?.subscriptions.find(({ subscription }) => subscription.url.startsWith(address))
-    if (found === undefined) throw new Error(`no subscription to ${address}: ${stdout}${stderr}`)
-    return found.subscription.id
+    const match = companies?.[0]?.subscriptions.find(({ subscription }) => subscription.url.startsWith(address))
+    if (match === undefined) throw new Error(`no subscription to ${address}: ${stdout}${stderr}`)
+    return match.subscription.id
   })
 
 const elsewhere = "https://elsewhere.example.com"
@@ -78,7 +78,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
   },
   "tributary init --yes --url https://erp.example.com/!/api/v2 --company north --token-env NORTH_TOKEN": {
     as:
-      "mkdir -p told && cd told && NORTH_TOKEN=$SERVICE_API_TOKEN " +
+      "mkdir -p scripted && cd scripted && NORTH_TOKEN=$SERVICE_API_TOKEN " +
       "tributary init --yes --url $SERVICE_API_URL --company north --token-env NORTH_TOKEN",
     says: /tributary doctor[^]*tributary sync/
   },
@@ -320,11 +320,11 @@ budget: { requests_per_minute: 100000 }
               const line = as === undefined ? example : typeof as === "string" ? as : yield* as(stage)
               if (answers !== undefined) return yield* stage.converse(line, answers)
               if (serves === undefined) return yield* stage.shell(line)
-              const begun = yield* stage.begin(line, says)
-              return yield* begun.stop
+              const command = yield* stage.begin(line, says)
+              return yield* command.stop
             })
             const {
-              code: ended,
+              code: exitCode,
               stdout,
               stderr
             } = yield* attempt.pipe(
@@ -333,8 +333,8 @@ budget: { requests_per_minute: 100000 }
             console.log(`${String(Math.round(performance.now() - began)).padStart(6)} ms  ${example}`)
             // Ctrl-C stopped a server.
             const codes = serves === true ? [0, 130] : [code]
-            if (ended === null || !codes.includes(ended) || !says.test(stdout)) {
-              problems.push(`${example} ended with ${ended}\n${stdout.slice(-600)}\n${stderr.slice(-600)}`)
+            if (exitCode === null || !codes.includes(exitCode) || !says.test(stdout)) {
+              problems.push(`${example} ended with ${exitCode}\n${stdout.slice(-600)}\n${stderr.slice(-600)}`)
             }
           }
           assert.strictEqual(problems.join("\n\n"), "")

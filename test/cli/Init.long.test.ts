@@ -8,7 +8,7 @@ import { parse } from "yaml"
 import { startCommand } from "../support/reference.ts"
 import { makeWorld } from "../support/world.ts"
 
-interface Done {
+interface InitReport {
   readonly config: string
   readonly backup: string | null
   readonly variables: ReadonlyArray<string>
@@ -45,7 +45,7 @@ describe("tributary init", () => {
             [1, "the address of the service: over plain http", ["--url", "http://erp.example.com"], {}],
             [1, "there is no area", [...base, "--area", "nonsense"], { MAIN_TOKEN: north }],
             [1, "there are more --token-env than --company", [...base, "--token-env", "A", "--token-env", "B"], {}],
-            [3, "401", base, { MAIN_TOKEN: "a-token-that-nobody-knows" }],
+            [3, "401", base, { MAIN_TOKEN: "a-token-that-is-unknown" }],
             [5, "ECONNREFUSED", ["--yes", "--url", "http://127.0.0.1:1"], { MAIN_TOKEN: north }],
             [2, "is not https", [...base, "--webhooks-url", "http://hooks.example.com"], { MAIN_TOKEN: north }],
             [2, "fewer than 8", [...base, "--page-password-env", "PAGE"], { MAIN_TOKEN: north, PAGE: "short" }],
@@ -56,36 +56,36 @@ describe("tributary init", () => {
               { MAIN_TOKEN: north, WAREHOUSE: "postgres://a:s3cretword@127.0.0.1:1/x" }
             ]
           ]
-          for (const [code, told, args, env] of refused) {
-            const ended = yield* init(args, env)
-            assert.strictEqual(ended.code, code, `${args.join(" ")}: ${ended.stderr}`)
-            assert.include(ended.stderr, told)
-            assert.include(ended.stderr, "nothing was written")
-            assert.strictEqual(ended.stdout, "")
-            for (const secret of [north, "a-token-that", "s3cretword"]) assert.notInclude(ended.stderr, secret)
+          for (const [code, text, args, env] of refused) {
+            const result = yield* init(args, env)
+            assert.strictEqual(result.code, code, `${args.join(" ")}: ${result.stderr}`)
+            assert.include(result.stderr, text)
+            assert.include(result.stderr, "nothing was written")
+            assert.strictEqual(result.stdout, "")
+            for (const secret of [north, "a-token-that", "s3cretword"]) assert.notInclude(result.stderr, secret)
             assert.deepStrictEqual(readdirSync(world.folder), [])
           }
 
           const args = [...base, "--company", "north", "--company", "south", "--freshness", "30", "--json"]
           const env = { NORTH_TOKEN: north, SOUTH_TOKEN: south, WAREHOUSE: world.databaseUrl }
-          const made = yield* init([...args, "--database-url-env", "WAREHOUSE"], env)
-          assert.strictEqual(made.code, 0, made.stderr)
-          const done = JSON.parse(made.stdout) as Done
-          assert.deepInclude(done, { config: "config/tributary.yaml", backup: null })
-          assert.deepStrictEqual(done.variables, ["NORTH_TOKEN", "SOUTH_TOKEN", "DATABASE_URL"])
+          const created = yield* init([...args, "--database-url-env", "WAREHOUSE"], env)
+          assert.strictEqual(created.code, 0, created.stderr)
+          const report = JSON.parse(created.stdout) as InitReport
+          assert.deepInclude(report, { config: "config/tributary.yaml", backup: null })
+          assert.deepStrictEqual(report.variables, ["NORTH_TOKEN", "SOUTH_TOKEN", "DATABASE_URL"])
           assert.deepStrictEqual(
-            done.companies.map(({ name, companyId }) => [name, companyId]),
+            report.companies.map(({ name, companyId }) => [name, companyId]),
             [
               ["north", 1],
               ["south", 2]
             ]
           )
           assert.isTrue(
-            done.companies[1]!.missing.some(({ reason }) => reason === "the token lacks the scope orders:read")
+            report.companies[1]!.missing.some(({ reason }) => reason === "the token lacks the scope orders:read")
           )
           const { password } = new URL(world.databaseUrl)
           for (const secret of [north, south, ...(password === "" ? [] : [password])]) {
-            assert.notInclude(made.stdout + made.stderr, secret)
+            assert.notInclude(created.stdout + created.stderr, secret)
           }
           const file = join(world.folder, "config", "tributary.yaml")
           const yaml = readFileSync(file, "utf8")
@@ -118,7 +118,7 @@ describe("tributary init", () => {
           const fresh = yield* Effect.promise(() => world.reference.token(1))
           const replaced = yield* init([...args, "--replace"], { ...env, NORTH_TOKEN: fresh })
           assert.strictEqual(replaced.code, 0, replaced.stderr)
-          const backup = (JSON.parse(replaced.stdout) as Done).backup
+          const backup = (JSON.parse(replaced.stdout) as InitReport).backup
           assert.strictEqual(backup, "config/tributary.yaml.backup-1")
           assert.strictEqual(readFileSync(join(world.folder, backup ?? ""), "utf8"), yaml)
           assert.strictEqual(readFileSync(join(world.folder, ".env"), "utf8"), before.replace(north, fresh))
@@ -128,9 +128,9 @@ describe("tributary init", () => {
           assert.strictEqual(other.code, 2, other.stdout)
           assert.include(other.stderr, ".env has another value of NORTH_TOKEN: --replace")
           assert.isFalse(existsSync(join(world.folder, "other.yaml")))
-          const kept = yield* init([...base, "--company", "north", "--config", "other.yaml"])
-          assert.strictEqual(kept.code, 0, kept.stderr)
-          assert.include(kept.stdout, "npx tributary doctor --config other.yaml")
+          const second = yield* init([...base, "--company", "north", "--config", "other.yaml"])
+          assert.strictEqual(second.code, 0, second.stderr)
+          assert.include(second.stdout, "npx tributary doctor --config other.yaml")
           assert.isTrue(existsSync(join(world.folder, "tributary.schema.json")), "beside the file that references it")
         })
       ),

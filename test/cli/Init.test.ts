@@ -45,12 +45,12 @@ describe("the source address in tributary init", () => {
       ["http://localhost:8080/", "http://localhost:8080/!/api/v2"],
       ["http://[::1]:8080/", "http://[::1]:8080/!/api/v2"]
     ]
-    for (const [given, wanted] of right) {
-      const read = Address.read(given)
-      assert.isObject(read, given)
-      assert.strictEqual(typeof read === "string" ? read : read.url, wanted, given)
+    for (const [input, expected] of right) {
+      const read = Address.read(input)
+      assert.isObject(read, input)
+      assert.strictEqual(typeof read === "string" ? read : read.url, expected, input)
     }
-    for (const [given, told] of [
+    for (const [input, message] of [
       ["", "expected the address"],
       ["http://erp.example.com/!/api/v2", "use https"],
       ["https://anna:secret@erp.example.com", "carries credentials"],
@@ -59,9 +59,9 @@ describe("the source address in tributary init", () => {
       ["https://erp.example.com/!/api/v20", "expected the address"],
       ["https://", "no address"]
     ] as const) {
-      const read = Address.read(given)
-      assert.isString(read, given)
-      if (typeof read === "string") assert.include(read, told, given)
+      const read = Address.read(input)
+      assert.isString(read, input)
+      if (typeof read === "string") assert.include(read, message, input)
     }
   })
 })
@@ -86,7 +86,7 @@ describe("the .env file in tributary init", () => {
       ),
       { maxLength: 8 }
     )
-    let written = 0
+    let mergeCount = 0
     fc.assert(
       fc.property(before, value, value, (lines, token, other) => {
         const text = lines.join("\n")
@@ -98,13 +98,13 @@ describe("the .env file in tributary init", () => {
           ])
         )
         if ("unwritable" in merged) return
-        written += 1
+        mergeCount += 1
         assert.deepStrictEqual(parseDotEnv(merged.text), { ...parseDotEnv(text), NORTH_TOKEN: token, OTHER: other })
         for (const line of lines) if (!line.startsWith("NORTH_TOKEN")) assert.include(merged.text.split("\n"), line)
       }),
       { numRuns: 500, seed: 7 }
     )
-    assert.isAbove(written, 450, "almost every value can be written")
+    assert.isAbove(mergeCount, 450, "almost every value can be written")
   })
 
   it("stays unchanged when it has all values; a different value is replaced in place", () => {
@@ -206,7 +206,7 @@ const terminalOf = (answers: ReadonlyArray<ReadonlyArray<Terminal.UserInput>>) =
         })
     })
   )
-  return { layer, shown: () => shown, asked: () => next }
+  return { layer, shown: () => shown, promptCount: () => next }
 }
 
 /** Provides the services of the prompts, with this terminal instead of the process's own. */
@@ -266,7 +266,7 @@ describe("the prompts of tributary init", () => {
             [...typed("a long password"), enter]
           ])
           const done = yield* initialise(nothing, {}).pipe(at(good))
-          assert.strictEqual(good.asked(), 11, "every prompt was shown, the one for the token twice")
+          assert.strictEqual(good.promptCount(), 11, "every prompt was shown, the one for the token twice")
           assert.include(good.shown(), "is not https")
           for (const secret of [token, "wrong-token", "a long password"]) {
             assert.notInclude(good.shown(), secret)

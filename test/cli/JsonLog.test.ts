@@ -8,15 +8,15 @@ import * as Tracer from "effect/Tracer"
 import * as Output from "../../src/cli/Output.ts"
 
 /** The lines that the effect writes to standard error. */
-const written = <A>(effect: Effect.Effect<A>) =>
+const stderrOf = <A>(effect: Effect.Effect<A>) =>
   Effect.suspend(() => {
     const { stderr } = process
     const write = stderr.write.bind(stderr)
     let text = ""
     stderr.write = (chunk: Uint8Array | string, ...rest: ReadonlyArray<unknown>) => {
       text += typeof chunk === "string" ? chunk : Buffer.from(chunk).toString()
-      const done = rest.find((one) => typeof one === "function")
-      if (typeof done === "function") done()
+      const callback = rest.find((one) => typeof one === "function")
+      if (typeof callback === "function") callback()
       return true
     }
     return effect.pipe(
@@ -43,13 +43,13 @@ const secret = Redacted.make("canary-7f3-token")
 describe("the JSON log", () => {
   it.live("writes each entry as one object per line with secrets redacted", () =>
     Effect.gen(function* () {
-      const entries = yield* written(
+      const entries = yield* stderrOf(
         Effect.gen(function* () {
           yield* Effect.logWarning("two\nlines", { run: 12n, token: secret })
           yield* Effect.logError("it failed", Cause.fail(new Error("no answer"))).pipe(
             Effect.annotateLogs({ company: "north", token: secret })
           )
-          yield* Output.note("  told beside the result  ")
+          yield* Output.note("  printed beside the result  ")
           yield* Output.note("tributary: the warehouse is away", "Error")
         })
       )
@@ -58,7 +58,7 @@ describe("the JSON log", () => {
         [
           ["WARN", 'two\nlines {"run":12,"token":"<redacted>"}'],
           ["ERROR", "it failed"],
-          ["INFO", "told beside the result"],
+          ["INFO", "printed beside the result"],
           ["ERROR", "tributary: the warehouse is away"]
         ]
       )
@@ -72,7 +72,7 @@ describe("the JSON log", () => {
   it.live("includes trace and span ids only while traces are exported", () =>
     Effect.gen(function* () {
       const log = Effect.withSpan(Effect.logInfo("within"), "work")
-      const [plain] = yield* written(log)
+      const [plain] = yield* stderrOf(log)
       assert.notProperty(plain, "trace_id")
       const spans: Array<Tracer.Span> = []
       const tracer = Tracer.make({
@@ -82,7 +82,7 @@ describe("the JSON log", () => {
           return span
         }
       })
-      const [traced] = yield* written(Effect.withTracer(log, tracer))
+      const [traced] = yield* stderrOf(Effect.withTracer(log, tracer))
       assert.deepStrictEqual([traced!["trace_id"], traced!["span_id"]], [spans[0]!.traceId, spans[0]!.spanId])
     })
   )

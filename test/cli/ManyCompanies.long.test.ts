@@ -89,7 +89,7 @@ const watch = async ({ look }: Stand, isEnough: (look: Look) => boolean): Promis
   }
 }
 
-const told = (looks: ReadonlyArray<Look>): string =>
+const summaryOf = (looks: ReadonlyArray<Look>): string =>
   looks
     .filter((_look, at) => at % 10 === 0 || at === looks.length - 1)
     .map(({ atMs, connections, done }) => `${Math.round(atMs / 1000)} s: ${connections} connections, ${done} runs done`)
@@ -121,12 +121,12 @@ describe("a warehouse with hundreds of companies", () => {
         )
         serve.child.kill("SIGTERM")
         const { code, stderr } = yield* Effect.promise(() => serve.done)
-        console.log(told(looks))
+        console.log(summaryOf(looks))
         assert.strictEqual(code, 0, stderr)
-        assert.isAtMost(Math.max(...looks.map(({ connections }) => connections)), connectionsMax, told(looks))
-        assert.isAbove(looks.at(-1)!.done, 300, told(looks))
+        assert.isAtMost(Math.max(...looks.map(({ connections }) => connections)), connectionsMax, summaryOf(looks))
+        assert.isAbove(looks.at(-1)!.done, 300, summaryOf(looks))
         assert.strictEqual(looks.at(-1)!.failed, 0)
-        assert.isBelow(pauseMs, pauseMaxMs, told(looks))
+        assert.isBelow(pauseMs, pauseMaxMs, summaryOf(looks))
         assert.isBelow(stderr.split("\n").length, 50, "a line for each condition, not for each company")
       }).pipe(Effect.scoped),
     150_000
@@ -142,10 +142,10 @@ describe("a warehouse with hundreds of companies", () => {
         void sync.done.then(() => (isOver = true))
         const looks = yield* Effect.promise(() => watch(place, () => isOver))
         const { code, stderr } = yield* Effect.promise(() => sync.done)
-        console.log(told(looks))
+        console.log(summaryOf(looks))
         assert.strictEqual(code, 0, stderr)
         assert.deepStrictEqual([looks.at(-1)!.done, looks.at(-1)!.failed], [480, 0])
-        assert.isAtMost(Math.max(...looks.map(({ connections }) => connections)), connectionsMax, told(looks))
+        assert.isAtMost(Math.max(...looks.map(({ connections }) => connections)), connectionsMax, summaryOf(looks))
       }).pipe(Effect.scoped),
     150_000
   )

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld, type World } from "../support/world.ts"
 
-interface Planned {
+interface PlanReport {
   readonly requests: number
   readonly certainty: string
   readonly minutes: number | null
@@ -26,15 +26,15 @@ interface Planned {
 const requestsOf = (world: World) =>
   Effect.map(world.control("GET", "/requests"), (answer) => (answer as { requests: Array<unknown> }).requests.length)
 
-const planned = Effect.fnUntraced(function* (world: World, ...args: ReadonlyArray<string>) {
+const planOf = Effect.fnUntraced(function* (world: World, ...args: ReadonlyArray<string>) {
   const { code, stdout, stderr } = yield* world.run(["plan", "--json", ...args])
   assert.strictEqual(code, 0, stderr)
-  const report = JSON.parse(stdout) as Planned
+  const report = JSON.parse(stdout) as PlanReport
   return { report, resources: report.companies.flatMap(({ resources }) => resources) }
 })
 
 /** The number of requests that a command makes. */
-const made = Effect.fnUntraced(function* (world: World, args: ReadonlyArray<string>) {
+const requestsOfCommand = Effect.fnUntraced(function* (world: World, args: ReadonlyArray<string>) {
   const before = yield* requestsOf(world)
   const { code, stderr } = yield* world.run(args)
   assert.strictEqual(code, 0, stderr)
@@ -57,13 +57,13 @@ describe("tributary plan", () => {
           // A limit that yields a duration in minutes and delays no request of this test.
           world.configure("budget: { requests_per_minute: 100000 }\n")
           const blind = yield* requestsOf(world)
-          const unknown = yield* planned(world, "--no-probe")
+          const unknown = yield* planOf(world, "--no-probe")
           assert.strictEqual(yield* requestsOf(world), blind)
           assert.strictEqual(unknown.report.certainty, "atLeast")
           assert.isTrue(unknown.resources.every(({ certainty }) => certainty === "unknown"))
 
           const before = yield* requestsOf(world)
-          const first = yield* planned(world)
+          const first = yield* planOf(world)
           assert.strictEqual(
             (yield* requestsOf(world)) - before,
             1 + first.resources.reduce((sum, { asked }) => sum + asked, 0)
@@ -72,16 +72,16 @@ describe("tributary plan", () => {
           assert.isTrue(first.resources.every(({ kind, ageMs }) => kind === "full" && ageMs === null))
           const text = yield* world.run(["plan"])
           assert.match(text.stdout, /The next sync takes .*\d+ requests, under a minute/)
-          within(first.report.requests, yield* made(world, ["sync", "--json"]), 0.1)
+          within(first.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.1)
 
-          const next = yield* planned(world, "--no-probe")
+          const next = yield* planOf(world, "--no-probe")
           const incremental = next.resources.filter(({ kind }) => kind === "incremental")
           assert.isAbove(incremental.length, 20)
           assert.isTrue(incremental.every(({ requests, ageMs }) => requests === 1 && ageMs !== null))
-          within(next.report.requests, yield* made(world, ["sync", "--json"]), 0.02)
+          within(next.report.requests, yield* requestsOfCommand(world, ["sync", "--json"]), 0.02)
 
-          const full = yield* planned(world, "--no-probe", "--full")
-          within(full.report.requests, yield* made(world, ["sync", "--full", "--json"]), 0.05)
+          const full = yield* planOf(world, "--no-probe", "--full")
+          within(full.report.requests, yield* requestsOfCommand(world, ["sync", "--full", "--json"]), 0.05)
         })
       ),
     { timeout: 120_000 }
@@ -94,17 +94,17 @@ describe("tributary plan", () => {
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "6000"], company: 1 })
           world.configure("budget: { requests_per_minute: unlimited }\n")
-          const { report, resources } = yield* planned(world)
+          const { report, resources } = yield* planOf(world)
           const lines = resources.find(({ resource }) => resource === "invoicelines")!
           assert.strictEqual(lines.certainty, "atMost")
           assert.isAtMost(lines.asked, 41)
           within(lines.records!, 6000, 0.1)
-          const sync = yield* made(world, ["sync", "--json"])
+          const sync = yield* requestsOfCommand(world, ["sync", "--json"])
           within(report.requests, sync, 0.1)
 
           // Resources with earlier runs need no probe.
-          const backfill = yield* planned(world, "--backfill", "--no-probe")
-          within(backfill.report.requests, yield* made(world, ["backfill", "--json"]), 0.1)
+          const backfill = yield* planOf(world, "--backfill", "--no-probe")
+          within(backfill.report.requests, yield* requestsOfCommand(world, ["backfill", "--json"]), 0.1)
           assert.strictEqual(backfill.resources.find(({ resource }) => resource === "invoicelines")!.records, 6000)
         })
       ),

@@ -37,7 +37,7 @@ const placed = (mode: "session" | "transaction", poolSize: number): Effect.Effec
     return { direct, run: (...args) => startCommand(args, { cwd: folder, env }) }
   })
 
-const asked = <Row extends object>(url: Redacted.Redacted, text: string) =>
+const queryRows = <Row extends object>(url: Redacted.Redacted, text: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text)).pipe(
     Effect.provide(Layer.provideMerge(sqlLayer, Database.layerUrl(url)))
   )
@@ -61,7 +61,7 @@ describe.skipIf(pgbouncer.absent !== null)("the commands behind PgBouncer", () =
         const doctor = yield* Effect.promise(() => run("doctor", "--json").done)
         assert.strictEqual(doctor.code, 2, doctor.stdout)
         assert.match(doctor.stdout, /transaction pooler/)
-        const rows = yield* asked<{ schemas: number }>(
+        const rows = yield* queryRows<{ schemas: number }>(
           direct,
           "select count(*)::int as schemas from pg_namespace where nspname in ('tributary', 'erp')"
         )
@@ -79,7 +79,7 @@ describe.skipIf(pgbouncer.absent !== null)("the commands behind PgBouncer", () =
           const { code, stderr } = yield* Effect.promise(() => run("sync", ...resources, ...full).done)
           assert.strictEqual(code, 0, stderr)
         }
-        const rows = yield* asked<{ quarantined: number; rows: number }>(
+        const rows = yield* queryRows<{ quarantined: number; rows: number }>(
           direct,
           `select (select count(*)::int from tributary.quarantine) as quarantined,
                   (select count(*)::int from erp.customers) as rows`

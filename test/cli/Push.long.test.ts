@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { makeWorld, type World } from "../support/world.ts"
 
-interface Told {
+interface PushReport {
   readonly push: number
   readonly status: string
   readonly given: number
@@ -20,7 +20,7 @@ interface Told {
   readonly refused: ReadonlyArray<{ readonly line: number; readonly code: string; readonly field: string }>
 }
 
-const told = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as Told
+const reportOf = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as PushReport
 
 /** New customers as lines of JSON. */
 const customers = (prefix: string, count: number) =>
@@ -29,7 +29,7 @@ const customers = (prefix: string, count: number) =>
   ).join("\n")
 
 /** Customers at the source whose externalid begins with the prefix. */
-const held = (world: World, prefix: string) =>
+const sourceCustomers = (world: World, prefix: string) =>
   Effect.map(
     Effect.promise(() => world.reference.lines("/state?company=1&resource=customers")),
     (lines) =>
@@ -50,7 +50,7 @@ describe("tributary push and its subcommands", () => {
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
           const file = (name: string, text: string) => writeFileSync(join(world.folder, name), text)
-          const away = { DATABASE_URL: "postgres://nobody:nothing@127.0.0.1:1/none" }
+          const unreachable = { DATABASE_URL: "postgres://none:nothing@127.0.0.1:1/none" }
           file(
             "bad.csv",
             "externalid,customercode,name,creditlimit\nT-1,TEST01,One,1.00001\nT-2,TEST02,Two,x\nT-1,TEST03,Three,3\n"
@@ -63,9 +63,9 @@ describe("tributary push and its subcommands", () => {
           const [help, badJson, dry, both, nowhere] = yield* Effect.all(
             [
               world.run(["push", "--help"]),
-              world.run(["push", "customers", "--from", "bad.csv", "--dry-run", "--json"], away),
-              world.run(["push", "customers", "--from", "good.csv", "--dry-run"], away),
-              world.run(["push", "customers", "--from", "good.csv", "--update", "--cancel"], away),
+              world.run(["push", "customers", "--from", "bad.csv", "--dry-run", "--json"], unreachable),
+              world.run(["push", "customers", "--from", "good.csv", "--dry-run"], unreachable),
+              world.run(["push", "customers", "--from", "good.csv", "--update", "--cancel"], unreachable),
               world.run(["push", "customers", "--from", "none.csv"])
             ],
             { concurrency: 2 }
@@ -111,8 +111,8 @@ describe("tributary push and its subcommands", () => {
           const corrected = yield* world.run(["push", "customers", "--from", "refused.csv", "--json"])
           assert.strictEqual(corrected.code, 0, corrected.stderr)
           assert.strictEqual(corrected.stderr, "")
-          assert.deepInclude(told(corrected), { given: 1, known: 0, resumed: false })
-          assert.deepInclude(told(corrected).counts, { created: 1, refused: 0 })
+          assert.deepInclude(reportOf(corrected), { given: 1, known: 0, resumed: false })
+          assert.deepInclude(reportOf(corrected).counts, { created: 1, refused: 0 })
           // The same records as lines of JSON no longer match the pushed values.
           assert.isTrue(existsSync(join(world.folder, "refused.ndjson")))
           const stale = yield* world.run(["push", "customers", "--from", "refused.ndjson"])
@@ -122,17 +122,21 @@ describe("tributary push and its subcommands", () => {
             /^line 1: was pushed before \(push \d+\) with other values; change it with --update$/m
           )
 
-          file("change.ndjson", '{"externalid":"T-1","creditlimit":"9.25"}\n{"externalid":"T-9","name":"Nobody"}\n')
+          file("change.ndjson", '{"externalid":"T-1","creditlimit":"9.25"}\n{"externalid":"T-9","name":"None"}\n')
           file("gone.ndjson", '{"externalid":"T-3"}\n')
           const changed = yield* world.run(["push", "customers", "--from", "change.ndjson", "--update", "--json"])
           assert.strictEqual(changed.code, 4, changed.stderr)
-          assert.deepInclude(told(changed).counts, { updated: 1, refused: 1 })
-          assert.deepInclude(told(changed).refused[0]!, { line: 2, code: "not_found" })
+          assert.deepInclude(reportOf(changed).counts, { updated: 1, refused: 1 })
+          assert.deepInclude(reportOf(changed).refused[0]!, { line: 2, code: "not_found" })
           const gone = yield* world.run(["push", "customers", "--from", "gone.ndjson", "--cancel"])
           assert.strictEqual(gone.code, 0, gone.stderr)
           assert.include(gone.stdout, "is done: 1 cancelled (1 call; ")
           assert.deepStrictEqual(
-            (yield* held(world, "T")).map(({ externalid, creditlimit, cancel }) => [externalid, creditlimit, cancel]),
+            (yield* sourceCustomers(world, "T")).map(({ externalid, creditlimit, cancel }) => [
+              externalid,
+              creditlimit,
+              cancel
+            ]),
             [
               ["T-1", "9.2500", false],
               ["T-3", "3.0000", true],
@@ -153,16 +157,16 @@ describe("tributary push and its subcommands", () => {
             world.run(["status"])
           ])
           assert.strictEqual(selected.code, 0, selected.stderr)
-          assert.deepInclude(told(selected).counts, { updated: 1 })
+          assert.deepInclude(reportOf(selected).counts, { updated: 1 })
           assert.strictEqual(retried.code, 4, retried.stderr)
-          const { pushes } = JSON.parse(retried.stdout) as { pushes: ReadonlyArray<Told> }
+          const { pushes } = JSON.parse(retried.stdout) as { pushes: ReadonlyArray<PushReport> }
           assert.deepInclude(pushes[0]!.counts, { updated: 1, refused: 1 })
           assert.include(status.stdout, "outbox of main: 0 waiting, 1 refused; see them with npx tributary push status")
 
           world.configure(
             "companies:\n  - { name: a, token_env: SERVICE_API_TOKEN }\n  - { name: b, token_env: SERVICE_API_TOKEN }\n"
           )
-          const unnamed = yield* world.run(["push", "customers", "--from", "good.csv", "--dry-run"], away)
+          const unnamed = yield* world.run(["push", "customers", "--from", "good.csv", "--dry-run"], unreachable)
           assert.strictEqual(unnamed.code, 1)
           assert.include(unnamed.stderr, "name one company with --company: a, b")
         })
@@ -193,9 +197,9 @@ describe("tributary push and its subcommands", () => {
           yield* world.control("POST", "/faults", { seed: 1, rules: [] })
           const resumed = yield* world.run(["push", "customers", "--from", "a.ndjson", "--json"])
           assert.strictEqual(resumed.code, 0, resumed.stderr)
-          assert.deepInclude(told(resumed), { given: 60, known: 0, resumed: true })
-          assert.deepInclude(told(resumed).counts, { created: 60, waiting: 0 })
-          assert.lengthOf(yield* held(world, "A"), 60)
+          assert.deepInclude(reportOf(resumed), { given: 60, known: 0, resumed: true })
+          assert.deepInclude(reportOf(resumed).counts, { created: 60, waiting: 0 })
+          assert.lengthOf(yield* sourceCustomers(world, "A"), 60)
 
           // The responses are slow, so the command is stopped with requests in flight.
           file("b.ndjson", customers("B", 400))
@@ -204,7 +208,7 @@ describe("tributary push and its subcommands", () => {
             rules: [{ path: "/customers/batch", kind: "delay", ms: 200, times: 1000 }]
           })
           const stopping = world.command(["push", "customers", "--from", "b.ndjson"])
-          yield* until(held(world, "B"), (records) => records.length >= 50)
+          yield* until(sourceCustomers(world, "B"), (records) => records.length >= 50)
           stopping.child.kill("SIGINT")
           const stopped = yield* Effect.promise(() => stopping.done)
           assert.strictEqual(stopped.code, 130, stopped.stderr)
@@ -213,7 +217,7 @@ describe("tributary push and its subcommands", () => {
           const retried = yield* world.run(again.split(" "))
           assert.strictEqual(retried.code, 0, retried.stderr)
           assert.include(retried.stdout, "is done: 400 created")
-          const records = yield* held(world, "B")
+          const records = yield* sourceCustomers(world, "B")
           assert.lengthOf(records, 400)
           assert.lengthOf([...new Set(records.map(({ externalid }) => externalid))], 400)
           const nothing = yield* world.run(["push", "retry"])
@@ -258,14 +262,14 @@ dashboard: { listen: off }
             world.query<{ state: string; outcome: string; code: string; field: string }>(
               "select state, outcome, code, field from tributary.outbox order by id"
             ),
-            (found) => found.every(({ state }) => state === "done" || state === "rejected")
+            (outboxRows) => outboxRows.every(({ state }) => state === "done" || state === "rejected")
           )
           assert.deepStrictEqual(rows, [
             { state: "done", outcome: "created", code: null, field: null },
             { state: "rejected", outcome: null, code: "invalid", field: "nickname" },
             { state: "done", outcome: "updated", code: null, field: null }
           ] as unknown as typeof rows)
-          const [record] = yield* held(world, "S")
+          const [record] = yield* sourceCustomers(world, "S")
           assert.deepInclude(record!, { externalid: "S-1", creditlimit: "7.5000" })
 
           const metrics = yield* until(

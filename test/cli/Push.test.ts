@@ -8,14 +8,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { makeWorld } from "../support/world.ts"
 
-interface Told {
+interface PushReport {
   readonly status: string
   readonly given: number
   readonly known: number
   readonly calls: { readonly sent: number; readonly batches: number }
 }
 
-const told = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as Told
+const reportOf = (run: { readonly stdout: string }) => JSON.parse(run.stdout) as PushReport
 
 describe("tributary push", () => {
   it.live(
@@ -25,7 +25,7 @@ describe("tributary push", () => {
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
           const file = (name: string, text: string) => writeFileSync(join(world.folder, name), text)
-          const away = { DATABASE_URL: "postgres://nobody:nothing@127.0.0.1:1/none" }
+          const unreachable = { DATABASE_URL: "postgres://none:nothing@127.0.0.1:1/none" }
           const reader = yield* Effect.promise(() => world.reference.token(1, ["customers:read"]))
           file(
             "bad.csv",
@@ -39,7 +39,7 @@ describe("tributary push", () => {
           const [bad, unscoped] = yield* Effect.all(
             [
               // A dry run needs no warehouse.
-              world.run(["push", "customers", "--from", "bad.csv", "--dry-run"], away),
+              world.run(["push", "customers", "--from", "bad.csv", "--dry-run"], unreachable),
               world.run(["push", "customers", "--from", "good.csv"], { SERVICE_API_TOKEN: reader })
             ],
             { concurrency: 2 }
@@ -78,7 +78,7 @@ describe("tributary push", () => {
 
           const again = yield* world.run(["push", "customers", "--from", "good.csv", "--json"])
           assert.strictEqual(again.code, 4, "a record that was rejected before is still missing at the source")
-          assert.deepInclude(told(again), { status: "done", given: 3, known: 3, calls: { sent: 0, batches: 0 } })
+          assert.deepInclude(reportOf(again), { status: "done", given: 3, known: 3, calls: { sent: 0, batches: 0 } })
           assert.deepInclude(JSON.parse(again.stdout), {
             knownOpen: { sending: 0, refused: 1, different: 0, pushes: [Number(push)] }
           })

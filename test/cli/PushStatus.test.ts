@@ -95,13 +95,13 @@ describe("push status", () => {
           "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with npx tributary push status"
         ])
 
-        const figures = yield* yield* OutboxMetrics.make(["main", "nobody"])
-        const told = figures.flatMap(({ name, samples }) =>
+        const figures = yield* yield* OutboxMetrics.make(["main", "unknown"])
+        const lines = figures.flatMap(({ name, samples }) =>
           samples.flatMap(({ labels, value }) =>
             value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels ?? {}).join(" ")} ${value}`]
           )
         )
-        assert.deepStrictEqual(told, [
+        assert.deepStrictEqual(lines, [
           "tributary_outbox_waiting main 2",
           "tributary_outbox_refused main 3",
           "tributary_push_calls_open main 1",
@@ -180,7 +180,7 @@ describe("push status", () => {
   })
 
   it("reports how a push ended with the first problems and the number of further ones", () => {
-    const ended = {
+    const report = {
       rows: { push: 7n },
       company: "main",
       resource: "x",
@@ -217,11 +217,11 @@ describe("push status", () => {
       failure: null
     } as const
     assert.strictEqual(
-      summaryLine(ended),
+      summaryLine(report),
       "push 7 to x of main is done: 1,000 created, 2 adopted, 12 refused, 5 pushed before " +
         "(4 batches and 3 single calls; 2.0 s; 507 records/s)"
     )
-    assert.deepStrictEqual(remarkLines(ended), [
+    assert.deepStrictEqual(remarkLines(report), [
       "tributary: 12 records were refused:",
       "  line 17, externalid a\\x07: period_closed, date: the period is closed",
       "    lines[0].qty: is too much",

@@ -108,9 +108,9 @@ describe("tributary schema", () => {
           assert.deepStrictEqual(new Set(names.keys()), new Set(Object.keys(odd)))
           for (const name of names.values()) assert.match(name, /^[A-Za-z_]{2,54}_[0-9a-f]{8}$/)
 
-          const mistaken = yield* run("schema", "apply", "--field", "items.x_nope")
-          assert.strictEqual(mistaken.code, 2)
-          assert.include(mistaken.stderr, '"items.x_nope" is no unknown field of any record; there are: ')
+          const rejected = yield* run("schema", "apply", "--field", "items.x_nope")
+          assert.strictEqual(rejected.code, 2)
+          assert.include(rejected.stderr, '"items.x_nope" is no unknown field of any record; there are: ')
           const one = yield* run("schema", "apply", "--field", "items.x_rate", "--type", "text", "--json")
           assert.strictEqual(one.code, 0, one.stderr)
           assert.deepStrictEqual(json(one.stdout).adopted, [

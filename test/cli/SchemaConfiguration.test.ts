@@ -60,10 +60,10 @@ describe("resources defined only in the configuration", () => {
       ])
       const [path] = yield* problems('resources:\n  "../secrets": {}\n')
       assert.include(path, "allowed: the path of a list: letters, digits, _ and -, with / between its parts")
-      const known = yield* Effect.flip(
+      const error = yield* Effect.flip(
         WarehouseCatalogue.addConfigured(serviceV2, (yield* read("resources:\n  items: {}\n")).resources)
       )
-      assert.include(known.message, "resources.items: the catalogue knows this resource already")
+      assert.include(error.message, "resources.items: the catalogue knows this resource already")
     })
   )
 })

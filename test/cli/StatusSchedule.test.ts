@@ -24,8 +24,8 @@ describe("tributary status", () => {
               ('a', 'sync', 'every 10 min', '1 s', 'one', '5 s', false, false, 'done', 0, null, null),
               ('b', 'sync', 'every 10 min', '150 s', null, null, false, false, 'done', 0, null, null),
               ('c', 'sync', 'every 10 min', '-1 h', null, null, true, false, 'done', 0, null, null),
-              ('d', 'sync', 'every 10 min', '630 s', 'dead', '-5 s', false, false, 'failed', 3, 'it broke', 'mend it'),
-              ('e', 'sync', 'every 10 min', '630 s', null, null, false, false, 'failed', 1, 'it broke', 'mend it'),
+              ('d', 'sync', 'every 10 min', '630 s', 'dead', '-5 s', false, false, 'failed', 3, 'it broke', 'repair it'),
+              ('e', 'sync', 'every 10 min', '630 s', null, null, false, false, 'failed', 1, 'it broke', 'repair it'),
               ('f', 'sync', null, null, null, null, false, true, 'skipped', 0, 'the token lacks a scope', 'give it'),
               ('g', 'backfill', null, null, 'one', '5 s', false, false, null, 0, null, null)
             ) as v(resource, kind, schedule, next, owner, lease, paused, asked, status, failures, error, remedy)`
@@ -43,7 +43,7 @@ describe("tributary status", () => {
           "    paused: c",
           "    skipped, since the token may not read them: f",
           "    failed: d, e: it broke; again in 10 min",
-          "      what to do: mend it"
+          "      what to do: repair it"
         ])
         yield* sql`insert into tributary.tasks (company, resource, kind, paused_at)
           select 'many', 'r' || n, 'sync', tributary.now() from generate_series(1, 9) n`

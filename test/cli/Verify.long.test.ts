@@ -75,9 +75,9 @@ describe("tributary verify and explain", () => {
           const machine = yield* world.run(["explain", "invoices", row!.id, "--company", "1", "--json"])
           const { explanations } = JSON.parse(machine.stdout) as { explanations: ReadonlyArray<{ versions: unknown }> }
           assert.lengthOf(explanations[0]!.versions as Array<unknown>, 2)
-          const nobody = yield* world.run(["explain", "invoices", "999999999"])
-          assert.strictEqual(nobody.code, 1)
-          assert.include(nobody.stderr, "has no version of invoices 999999999")
+          const missingRecord = yield* world.run(["explain", "invoices", "999999999"])
+          assert.strictEqual(missingRecord.code, 1)
+          assert.include(missingRecord.stderr, "has no version of invoices 999999999")
 
           assert.strictEqual((yield* world.run(["verify", "--sample", "0"])).code, 1)
           yield* world.control("POST", "/faults", {

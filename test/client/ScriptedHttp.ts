@@ -12,7 +12,7 @@ import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient
 import { tiny } from "../support/tiny.ts"
 
 /** A recorded request. */
-export interface Sent {
+export interface SentRequest {
   readonly method: string
   /** Path and query, relative to the base address. */
   readonly path: string
@@ -102,8 +102,8 @@ export const make = Effect.fnUntraced(function* (
   steps: ReadonlyArray<Step>,
   options: Partial<ServiceClient.ServiceClientOptions> = {}
 ) {
-  const sent: Array<Sent> = []
-  const held: Array<number> = []
+  const sent: Array<SentRequest> = []
+  const pausesMs: Array<number> = []
   const left = [...steps]
   const http = HttpClient.make((request, url) =>
     Effect.clockWith((clock) => {
@@ -125,7 +125,7 @@ export const make = Effect.fnUntraced(function* (
     ...budget,
     pause: (duration, cause, by) =>
       Effect.andThen(
-        Effect.sync(() => held.push(Duration.toMillis(duration))),
+        Effect.sync(() => pausesMs.push(Duration.toMillis(duration))),
         budget.pause(duration, cause, by)
       )
   })
@@ -135,5 +135,5 @@ export const make = Effect.fnUntraced(function* (
     catalogue: tiny,
     ...options
   }).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.provideService(Budget.Budget, watched))
-  return { connector, sent, held, left }
+  return { connector, sent, pausesMs, left }
 })

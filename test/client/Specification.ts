@@ -16,14 +16,14 @@ class Numeral {
   }
 }
 
-type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown
+type NumberReviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown
 
 /** Parses JSON, with every number as {@link Numeral}. */
 const tokens = (text: string): unknown => {
   // Node 24 sometimes omits the source of a number when names beside it contain escapes.
-  const reviver: Reviver = (_key, value, { source }) =>
+  const reviveNumber: NumberReviver = (_key, value, { source }) =>
     typeof value === "number" ? new Numeral(source ?? String(value)) : value
-  return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1])
+  return JSON.parse(text, reviveNumber as Parameters<typeof JSON.parse>[1])
 }
 
 const rawJson = (JSON as unknown as { readonly rawJSON: (text: string) => unknown }).rawJSON
@@ -151,7 +151,7 @@ const cellOf = (type: FieldType, typed: boolean): Schema.Decoder<Cell> => {
 }
 
 /** The result of the specification for a record. */
-export type Judgement =
+export type DecodeResult =
   | { readonly rejected: string | null }
   | {
       readonly columns: ReadonlyArray<string | null | undefined>
@@ -160,7 +160,7 @@ export type Judgement =
     }
 
 /** Compiles the specification of a resource: a function from the text of a record to its result. */
-export const make = (resource: Resource): ((text: string) => Judgement) => {
+export const make = (resource: Resource): ((text: string) => DecodeResult) => {
   const cells = resource.fields.map((field: Field) => ({
     name: field.name,
     decode: Schema.decodeUnknownExit(cellOf(field.type, field.typed))
@@ -185,9 +185,9 @@ export const make = (resource: Resource): ((text: string) => Judgement) => {
       columns.push(cell.value.column)
       if (cell.value.beside) extra.push([name, value])
     }
-    const known = new Set([...resource.field.keys(), "custom_fields"])
+    const declared = new Set([...resource.field.keys(), "custom_fields"])
     for (const [name, value] of members) {
-      if (known.has(name)) continue
+      if (declared.has(name)) continue
       if (!canStore(name)) return { rejected: null }
       if (!allStorable(value)) return { rejected: name }
       extra.push([name, value])

@@ -443,9 +443,9 @@ const recordText = fc
     ),
     fc.constantFrom(",", ", ", " ,\n\t")
   )
-  .map(([known, id, unknown, comma]) => {
+  .map(([declared, id, undeclared, comma]) => {
     const seen = new Set<string>()
-    const list = [id, ...known, ...unknown].filter((text) => {
+    const list = [id, ...declared, ...undeclared].filter((text) => {
       if (text === null) return false
       const name = /^"(?:[^"\\]|\\.)*"/.exec(text)![0]
       if (seen.has(name)) return false
@@ -534,10 +534,10 @@ describe("Decode, compared with its specification", () => {
       fc.property(fc.array(json, { maxLength: 5 }), fc.constantFrom("", " ", "\n\t "), (list, space) => {
         const text = `${space}[${space}${list.join(`${space},${space}`)}${space}]${space}`
         const ranges = elements(text, space.length)
-        const found = Array.from({ length: ranges.length / 2 }, (_, at) =>
+        const texts = Array.from({ length: ranges.length / 2 }, (_, at) =>
           text.slice(ranges[2 * at], ranges[2 * at + 1])
         )
-        assert.deepStrictEqual(found, list)
+        assert.deepStrictEqual(texts, list)
       })
     )
   })
@@ -682,18 +682,18 @@ describe("Decode, from bytes", () => {
   })
 
   it("returns what decoding the text returns, or null", () => {
-    let taken = 0
+    let encodedRecords = 0
     fc.assert(
       fc.property(alike, fc.constantFrom(...heads, "["), fc.constantFrom(...tails), (texts, head, tail) => {
         const using = Decode.make(parts)
         const answer = `${head}${texts.join(head.includes(" ") ? " , " : ",")}]${head === "[" ? "" : tail}`
-        taken += bothWays(answer, using)
+        encodedRecords += bothWays(answer, using)
         // A second page uses the layouts of the first one.
-        taken += bothWays(answer, using)
+        encodedRecords += bothWays(answer, using)
       }),
       { numRuns: 500 }
     )
-    assert.isAbove(taken, 250)
+    assert.isAbove(encodedRecords, 250)
   })
 
   it("returns null for invalid JSON, whichever byte is wrong", () => {

@@ -16,14 +16,14 @@ const { deliveryReader } = Deliveries
 
 const read = (body: string | Uint8Array) => deliveryReader.read(typeof body === "string" ? Buffer.from(body) : body)
 const eventOf = (body: string | Uint8Array): Event => {
-  const found = read(body)
-  assert(isEvent(found), isEvent(found) ? "" : found.detail)
-  return found
+  const reading = read(body)
+  assert(isEvent(reading), isEvent(reading) ? "" : reading.detail)
+  return reading
 }
 const refusalOf = (body: string | Uint8Array): InvalidEvent => {
-  const found = read(body)
-  assert(!isEvent(found), "it is an event")
-  return found
+  const reading = read(body)
+  assert(!isEvent(reading), "it is an event")
+  return reading
 }
 
 /** An envelope whose members are given as JSON text. */
@@ -63,11 +63,11 @@ describe("the delivery reader", () => {
     assert.lengthOf(sent, 2)
     for (const { headers, body, envelope: shown } of sent) {
       const signature = Object.entries(headers).find(([name]) => name.toLowerCase() === deliveryReader.signatureHeader)
-      const verdict = deliveryReader.verify(
+      const verification = deliveryReader.verify(
         { signature: signature?.[1], body, receivedAt: Date.parse(beginning) },
         { secrets: [Redacted.make(secret)], tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
       )
-      assert.strictEqual(verdict._tag, "Genuine")
+      assert.strictEqual(verification._tag, "Genuine")
       const event = eventOf(body)
       const data = shown["data"] as Readonly<Record<string, unknown>>
       assert.deepInclude(event, {
@@ -92,11 +92,11 @@ describe("the delivery reader", () => {
         const payload = envelope({ data, [`x${name}`]: data })
         const body = Buffer.from(payload)
         const signature = stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp: 1_790_000_000 })
-        const verdict = deliveryReader.verify(
+        const verification = deliveryReader.verify(
           { signature, body, receivedAt: 1_790_000_000_000 },
           { secrets: [Redacted.make(secret)], tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
         )
-        assert.strictEqual(verdict._tag, "Genuine")
+        assert.strictEqual(verification._tag, "Genuine")
         assert.strictEqual(eventOf(body).id, "evt_1")
       }),
       { numRuns: 200 }
@@ -110,7 +110,7 @@ describe("the delivery reader", () => {
       const stripe = new Stripe("sk_test_unused")
       return stripe.webhooks.generateTestHeaderString({ payload: envelope(), secret, timestamp: t })
     }
-    const judge = (secret: string, key: string, receivedAt: number, toleranceSeconds: number) =>
+    const verify = (secret: string, key: string, receivedAt: number, toleranceSeconds: number) =>
       deliveryReader.verify(
         { signature: headerOf(key), body, receivedAt },
         {
@@ -119,10 +119,10 @@ describe("the delivery reader", () => {
           aheadMax: Duration.seconds(60)
         }
       )._tag
-    assert.strictEqual(judge("s", "s", t * 1000, 300), "Genuine")
-    assert.strictEqual(judge("s", "s", Number.NaN, 300), "Stale")
+    assert.strictEqual(verify("s", "s", t * 1000, 300), "Genuine")
+    assert.strictEqual(verify("s", "s", Number.NaN, 300), "Stale")
     // An invalid number of seconds counts as a tolerance of zero.
-    assert.strictEqual(judge("s", "s", (t + 1) * 1000, Number.NaN), "Stale")
+    assert.strictEqual(verify("s", "s", (t + 1) * 1000, Number.NaN), "Stale")
     const emptyKey = `t=${t},v1=${createHmac("sha256", "").update(`${t}.`).update(body).digest("hex")}`
     assert.strictEqual(
       deliveryReader.verify(
@@ -213,7 +213,7 @@ describe("an event of the delivery reader", () => {
 
   it("has its time in UTC, or null", () => {
     const occurredAt = (text: string) => eventOf(envelope({ createdate: text })).occurredAt
-    const cases: ReadonlyArray<readonly [sent: string, told: string | null]> = [
+    const cases: ReadonlyArray<readonly [sent: string, expected: string | null]> = [
       ['"2026-03-16T09:00:00Z"', "2026-03-16T09:00:00Z"],
       ['"2026-03-16T09:00:00.123456Z"', "2026-03-16T09:00:00.123456Z"],
       ['"2026-03-16T09:00:00.1234567Z"', "2026-03-16T09:00:00.123456Z"],
@@ -225,7 +225,7 @@ describe("an event of the delivery reader", () => {
       ["1790000000", null],
       ["null", null]
     ]
-    for (const [sent, told] of cases) assert.strictEqual(occurredAt(sent), told, sent)
+    for (const [sent, expected] of cases) assert.strictEqual(occurredAt(sent), expected, sent)
     assert.isNull(eventOf('{"id":"e","type":"a.created"}').occurredAt)
   })
 
@@ -336,9 +336,9 @@ describe("a delivery body that is not an event", () => {
         const spoilt = Buffer.from(whole)
         spoilt[at] = byte
         for (const body of [spoilt, spoilt.subarray(0, length)]) {
-          const found = read(body)
-          if (isEvent(found)) for (const name of ["id", "a", "n", ""]) found.value(name)
-          assert.isTrue(isEvent(found) || found.detail !== "")
+          const reading = read(body)
+          if (isEvent(reading)) for (const name of ["id", "a", "n", ""]) reading.value(name)
+          assert.isTrue(isEvent(reading) || reading.detail !== "")
         }
       }),
       { numRuns: 2000 }

@@ -54,9 +54,9 @@ const open = Effect.fnUntraced(function* (options: Options) {
     served.handle({ method: "GET", url, headers: { authorization: `Bearer ${secret}` }, body: null })
   const http = HttpClient.make((request, url) =>
     Effect.sync(() => {
-      const asked = url.pathname + url.search
+      const path = url.pathname + url.search
       hooks.before()
-      const { status, headers, body } = ask(asked)
+      const { status, headers, body } = ask(path)
       return HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
     })
   )
@@ -212,8 +212,8 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
     it.effect(`stops with PageDrift if ${title}, where a naive reader loses records`, () =>
       Effect.gen(function* () {
         const naive = yield* open({ paging })
-        const got = naively(naive, paging, since, (page) => (page === 1 ? move(naive) : undefined))
-        assert.deepStrictEqual(lost(got, ...gone), expected)
+        const ids = naively(naive, paging, since, (page) => (page === 1 ? move(naive) : undefined))
+        assert.deepStrictEqual(lost(ids, ...gone), expected)
         for (const how of ["page", "rawPage"] as const) {
           for (const resource of since === null ? (["salesmen", "areas"] as const) : (["salesmen"] as const)) {
             const opened = yield* open({ paging, resource })

@@ -26,7 +26,7 @@ const good = list([{ id: 1 }])
 const html = answers(200, "<!doctype html><title>Sign in</title>", { "content-type": "text/html" })
 
 /** Advances the clock until the effect ends. */
-const patiently = <A, E>(effect: Effect.Effect<A, E>) =>
+const runToEnd = <A, E>(effect: Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(Effect.result(effect))
     yield* TestClock.adjust("2 hours")
@@ -42,7 +42,7 @@ const failing = Effect.fnUntraced(function* (
   options?: Options
 ) {
   const scripted = yield* ScriptedHttp.make(steps, options)
-  const outcome = yield* patiently(ask(scripted.connector))
+  const outcome = yield* runToEnd(ask(scripted.connector))
   assert(outcome._tag === "Failure", "the request should fail")
   assert.strictEqual(scripted.left.length, 0, "the script should be used up")
   return { ...scripted, error: outcome.failure, reason: outcome.failure.reason }
@@ -54,7 +54,7 @@ const succeeding = Effect.fnUntraced(function* (
   options?: Options
 ) {
   const scripted = yield* ScriptedHttp.make(steps, options)
-  const outcome = yield* patiently(ask(scripted.connector))
+  const outcome = yield* runToEnd(ask(scripted.connector))
   if (outcome._tag === "Failure") throw outcome.failure
   assert.strictEqual(scripted.left.length, 0, "the script should be used up")
   return { ...scripted, value: outcome.success }
@@ -337,9 +337,9 @@ describe("a request that is retried", () => {
 
   it.effect("waits for the Retry-After of a 503 and pauses the rate budget", () =>
     Effect.gen(function* () {
-      const { sent, held } = yield* succeeding([refuses(503, "server_error", {}, { "retry-after": "40" }), good])
+      const { sent, pausesMs } = yield* succeeding([refuses(503, "server_error", {}, { "retry-after": "40" }), good])
       assert.strictEqual(sent[1]!.at - sent[0]!.at, 40_000)
-      assert.deepStrictEqual(held, [40_000])
+      assert.deepStrictEqual(pausesMs, [40_000])
     })
   )
 
@@ -360,9 +360,9 @@ describe("a request that is retried", () => {
 describe("a 429 response", () => {
   const limited = (headers: Readonly<Record<string, string>> = {}) => refuses(429, "rate_limited", {}, headers)
   const waited = (headers: Readonly<Record<string, string>>, options?: Options) =>
-    Effect.map(succeeding([limited(headers), good], undefined, options), ({ sent, held }) => {
-      assert.strictEqual(held.length, 1, "the budget should be paused")
-      assert.isAtLeast(sent[1]!.at - sent[0]!.at, held[0]!)
+    Effect.map(succeeding([limited(headers), good], undefined, options), ({ sent, pausesMs }) => {
+      assert.strictEqual(pausesMs.length, 1, "the budget should be paused")
+      assert.isAtLeast(sent[1]!.at - sent[0]!.at, pausesMs[0]!)
       return sent[1]!.at - sent[0]!.at
     })
 
@@ -434,15 +434,15 @@ describe("a 429 response", () => {
   it.effect("with a huge Retry-After fails the request and blocks others until then", () =>
     Effect.gen(function* () {
       const scripted = yield* ScriptedHttp.make([limited({ "retry-after": "86400" }), good])
-      const outcome = yield* patiently(scripted.connector.page(first))
+      const outcome = yield* runToEnd(scripted.connector.page(first))
       assert(outcome._tag === "Failure")
       assert.deepStrictEqual(outcome.failure.retryAfter, Duration.days(1))
-      const soon = yield* patiently(scripted.connector.page(first))
+      const soon = yield* runToEnd(scripted.connector.page(first))
       assert(soon._tag === "Failure")
       assert.deepStrictEqual(soon.failure.retryAfter, Duration.hours(22))
       assert.strictEqual(scripted.sent.length, 1)
       yield* TestClock.adjust("1 day")
-      const later = yield* patiently(scripted.connector.page(first))
+      const later = yield* runToEnd(scripted.connector.page(first))
       assert.strictEqual(later._tag, "Success")
       assert.strictEqual(scripted.sent.length, 2)
     })
@@ -538,14 +538,14 @@ describe("a write", () => {
 
   it.effect("checks mayBeSent before each attempt", () =>
     Effect.gen(function* () {
-      let asked = 0
+      let checks = 0
       const mayBeSent = Effect.sync(() => {
-        asked += 1
-        return asked < 3
+        checks += 1
+        return checks < 3
       })
       const scripted = yield* ScriptedHttp.make([refuses(500, "server_error"), refuses(500, "server_error")])
-      const outcome = yield* patiently(scripted.connector.write({ ...write, mayBeSent }))
-      assert.strictEqual(asked, 3)
+      const outcome = yield* runToEnd(scripted.connector.write({ ...write, mayBeSent }))
+      assert.strictEqual(checks, 3)
       assert.strictEqual(scripted.left.length, 0)
       const reason = outcome._tag === "Failure" ? outcome.failure.reason : null
       assert.deepInclude(reason, { _tag: "SendCancelled", attempts: 2 })
@@ -562,7 +562,7 @@ describe("a write", () => {
       ])
       const slow = { ...write, mayBeSent: Effect.as(Effect.sleep("1 second"), true) }
       const { write: send } = scripted.connector
-      yield* patiently(Effect.all([send(write), send(slow)], { concurrency: "unbounded" }))
+      yield* runToEnd(Effect.all([send(write), send(slow)], { concurrency: "unbounded" }))
       assert.deepStrictEqual(
         scripted.sent.map(({ at }) => at >= 5000),
         [false, true, true]
@@ -572,7 +572,7 @@ describe("a write", () => {
 
   it.effect("waits for request_in_progress without pausing other requests", () =>
     Effect.gen(function* () {
-      const { sent, held } = yield* succeeding(
+      const { sent, pausesMs } = yield* succeeding(
         [
           refuses(409, "request_in_progress", {}, { "retry-after": "3" }),
           refuses(409, "request_in_progress"),
@@ -582,7 +582,7 @@ describe("a write", () => {
       )
       assert.strictEqual(sent.length, 3)
       assert.isAtLeast(sent[1]!.at, 3000)
-      assert.deepStrictEqual(held, [])
+      assert.deepStrictEqual(pausesMs, [])
     })
   )
 

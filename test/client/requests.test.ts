@@ -15,7 +15,7 @@ const page = list([{ id: 1 }])
 type Options = Parameters<typeof ScriptedHttp.make>[1]
 
 /** The path of the request for a page. */
-const asked = (request: PageRequest, options?: Options) =>
+const requestPath = (request: PageRequest, options?: Options) =>
   Effect.gen(function* () {
     const { connector, sent } = yield* ScriptedHttp.make([page], options)
     yield* connector.page(request)
@@ -60,15 +60,18 @@ const numbered = (from: number, count: number) => Array.from({ length: count }, 
 describe("a page request", () => {
   it.effect("has exactly the parameters that the catalogue states", () =>
     Effect.gen(function* () {
-      assert.strictEqual(yield* asked(first), "/things?cancel=any")
-      assert.strictEqual(yield* asked({ ...first, resource: plain }), "/plains")
-      assert.strictEqual(yield* asked(first, { pageSize: 250 }), "/things?limit=250&cancel=any")
+      assert.strictEqual(yield* requestPath(first), "/things?cancel=any")
+      assert.strictEqual(yield* requestPath({ ...first, resource: plain }), "/plains")
+      assert.strictEqual(yield* requestPath(first, { pageSize: 250 }), "/things?limit=250&cancel=any")
       assert.strictEqual(
-        yield* asked({ ...first, since: "2026-01-01T00:00:00.000001+02:00" }),
+        yield* requestPath({ ...first, since: "2026-01-01T00:00:00.000001+02:00" }),
         "/things?modifiedsince=2026-01-01T00%3A00%3A00.000001%2B02%3A00"
       )
-      assert.strictEqual(yield* asked({ ...first, resource: plain, since: "2026-01-01T00:00:00Z" }), "/plains")
-      assert.strictEqual(yield* asked(first, { includeCustomFields: true }), "/things?cancel=any&include=custom_fields")
+      assert.strictEqual(yield* requestPath({ ...first, resource: plain, since: "2026-01-01T00:00:00Z" }), "/plains")
+      assert.strictEqual(
+        yield* requestPath(first, { includeCustomFields: true }),
+        "/things?cancel=any&include=custom_fields"
+      )
     })
   )
 
@@ -304,10 +307,10 @@ describe("a scan", () => {
       assert.deepStrictEqual(untilEmpty.ids, ["1", "2", "3"])
       assert.strictEqual(untilEmpty.pages[1]!.attempts, 2)
       const more = list(numbered(1, 2), { has_more: true })
-      const told = yield* scan([more, list(numbered(3, 2), { has_more: false }), more], {
+      const zeroBased = yield* scan([more, list(numbered(3, 2), { has_more: false }), more], {
         paging: { mode: "page", pageParameter: "p", pageFirst: 0 }
       })
-      assert.deepStrictEqual(told.paths, ["/things?cancel=any", "/things?cancel=any&p=1", "/things?cancel=any"])
+      assert.deepStrictEqual(zeroBased.paths, ["/things?cancel=any", "/things?cancel=any&p=1", "/things?cancel=any"])
       const none = yield* scan([list(numbered(1, 100), {})], { paging: { mode: "none" } })
       assert.strictEqual(none.ids.length, 100)
     })
@@ -316,12 +319,12 @@ describe("a scan", () => {
   it.effect("by offset starts each page with the last record of the previous page", () =>
     Effect.gen(function* () {
       const options = { paging: { mode: "offset", offsetParameter: "skip" } } as const
-      const told = yield* scan(
+      const untilFlag = yield* scan(
         [list(numbered(1, 2), { has_more: true }), list(numbered(2, 2), { has_more: false })],
         options
       )
-      assert.deepStrictEqual(told.paths, ["/things?cancel=any", "/things?cancel=any&skip=1"])
-      assert.deepStrictEqual(told.ids, ["1", "2", "3"])
+      assert.deepStrictEqual(untilFlag.paths, ["/things?cancel=any", "/things?cancel=any&skip=1"])
+      assert.deepStrictEqual(untilFlag.ids, ["1", "2", "3"])
       const one = list(numbered(1, 2), { limit: 2 })
       const untilEmpty = yield* scan(
         [one, list(numbered(2, 1), { limit: 2 }), list([], {}), list(numbered(2, 1))],

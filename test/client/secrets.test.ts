@@ -32,7 +32,7 @@ describe("the base address", () => {
 
   it.effect("is rejected otherwise, with a remedy", () =>
     Effect.gen(function* () {
-      for (const [baseUrl, said] of [
+      for (const [baseUrl, expected] of [
         ["http://erp.test/!/api/v2", /allow_http/],
         ["http://127.0.0.1.erp.test/", /allow_http/],
         ["http://localhost.erp.test/", /allow_http/],
@@ -44,9 +44,9 @@ describe("the base address", () => {
       ] as const) {
         const exit = yield* configured({ baseUrl })
         assert(Exit.isFailure(exit), baseUrl)
-        const told = Cause.pretty(exit.cause)
-        assert.match(told, said)
-        assert.notInclude(told, "secret")
+        const text = Cause.pretty(exit.cause)
+        assert.match(text, expected)
+        assert.notInclude(text, "secret")
       }
     })
   )
@@ -82,12 +82,12 @@ describe("the token", () => {
         })
         const exit = yield* Effect.exit(connector.page(first))
         assert(Exit.isFailure(exit))
-        for (const told of [
+        for (const text of [
           inspect(exit, { depth: 20, showHidden: true }),
           Cause.pretty(exit.cause),
           JSON.stringify(exit)
         ]) {
-          assert.notInclude(told, token)
+          assert.notInclude(text, token)
         }
       })
     )

@@ -23,7 +23,7 @@ const body = Buffer.from('{"id":"evt_1","type":"orders.created","n":900719925474
 
 const hmac = (t: number | string, payload: Uint8Array, key: string = secret) =>
   createHmac("sha256", key).update(`${t}.`).update(payload).digest("hex")
-const judge = (signature: string | undefined, payload: Uint8Array = body, more: Partial<typeof settings> = {}) =>
+const check = (signature: string | undefined, payload: Uint8Array = body, more: Partial<typeof settings> = {}) =>
   verify({ signature, body: payload, receivedAt: now * 1000 }, { ...settings, ...more })._tag
 
 describe("the signature check", () => {
@@ -36,7 +36,7 @@ describe("the signature check", () => {
         (payload, timestamp, key) => {
           const theirs = stripe.webhooks.generateTestHeaderString({ payload, secret: key, timestamp })
           const bytes = Buffer.from(payload)
-          assert.strictEqual(judge(theirs, bytes, { secrets: [Redacted.make(key)] }), "Genuine")
+          assert.strictEqual(check(theirs, bytes, { secrets: [Redacted.make(key)] }), "Genuine")
           const ours = `t=${timestamp},v1=${hmac(timestamp, bytes, key)}`
           assert.isTrue(stripe.webhooks.signature!.verifyHeader(payload, ours, key, 300, undefined, now * 1000))
         }
@@ -48,18 +48,18 @@ describe("the signature check", () => {
   it("accepts any v1 that matches any stored secret", () => {
     const good = hmac(now, body)
     const other = hmac(now, body, "whsec_another")
-    assert.strictEqual(judge(`t=${now},v1=${good}`), "Genuine")
-    assert.strictEqual(judge(`t=${now},v1=${other},v1=${good}`), "Genuine")
-    assert.strictEqual(judge(`v1=${good},t=${now},v0=ignored`), "Genuine")
+    assert.strictEqual(check(`t=${now},v1=${good}`), "Genuine")
+    assert.strictEqual(check(`t=${now},v1=${other},v1=${good}`), "Genuine")
+    assert.strictEqual(check(`v1=${good},t=${now},v0=ignored`), "Genuine")
     assert.strictEqual(
-      judge(`t=${now},v1=${other}`, body, { secrets: [Redacted.make(secret), Redacted.make("whsec_another")] }),
+      check(`t=${now},v1=${other}`, body, { secrets: [Redacted.make(secret), Redacted.make("whsec_another")] }),
       "Genuine"
     )
   })
 
   it("uses the raw bytes of the body", () => {
     const odd = Buffer.from([0xef, 0xbb, 0xbf, 0xff, 0x00, 0x7b])
-    assert.strictEqual(judge(`t=${now},v1=${hmac(now, odd)}`, odd), "Genuine")
+    assert.strictEqual(check(`t=${now},v1=${hmac(now, odd)}`, odd), "Genuine")
   })
 
   const signed = (t: number | string) => `t=${t},v1=${hmac(t, body)}`
@@ -87,10 +87,10 @@ describe("the signature check", () => {
     ["nine v1", `t=${now}${`,v1=${hmac(now, body)}`.repeat(9)}`, "Malformed"]
   ]
   for (const [title, header, expected] of cases) {
-    it(`of a header with ${title} returns ${expected}`, () => assert.strictEqual(judge(header), expected))
+    it(`of a header with ${title} returns ${expected}`, () => assert.strictEqual(check(header), expected))
   }
 
   it("rejects every delivery without a secret", () => {
-    assert.strictEqual(judge(signed(now), body, { secrets: [] }), "Forged")
+    assert.strictEqual(check(signed(now), body, { secrets: [] }), "Forged")
   })
 })

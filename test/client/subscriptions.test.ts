@@ -27,7 +27,7 @@ import type { Json } from "../reference-server/support.ts"
 import * as ScriptedHttp from "./ScriptedHttp.ts"
 import { answers, list, refuses } from "./ScriptedHttp.ts"
 
-const wanted = { url: receiver, events: ["customers.created", "customers.updated"], description: "Ours" }
+const definition = { url: receiver, events: ["customers.created", "customers.updated"], description: "Ours" }
 const canary = "whsec_canary0123456789abcdefghijklmnopqrstuvwxyz"
 
 /** A server, and the subscriptions of one of its tokens. */
@@ -43,24 +43,24 @@ const world = Effect.fnUntraced(function* (
       const headers = { ...request.headers }
       const path = url.pathname + url.search
       requests.push({ method: request.method, path: path.slice("/!/api/v2".length), key: headers["idempotency-key"] })
-      const given = server.served.handle({
+      const reply = server.served.handle({
         method: request.method,
         url: path,
         headers,
         body: request.body._tag === "Uint8Array" ? request.body.body : null
       })
-      const answer = given.pending === undefined ? given : await given.pending
+      const answer = reply.pending === undefined ? reply : await reply.pending
       const body = answer.wire?.kind === "dropResponse" ? '{"half' : answer.body
       return HttpClientResponse.fromWeb(request, new Response(body, { status: answer.status, headers: answer.headers }))
     })
   )
-  const held: Array<number> = []
+  const pausesMs: Array<number> = []
   const budget = yield* Budget.makeUnlimited()
   const watched = Budget.Budget.of({
     ...budget,
     pause: (duration, cause, by) =>
       Effect.andThen(
-        Effect.sync(() => held.push(Duration.toMillis(duration))),
+        Effect.sync(() => pausesMs.push(Duration.toMillis(duration))),
         budget.pause(duration, cause, by)
       )
   })
@@ -75,7 +75,7 @@ const world = Effect.fnUntraced(function* (
       Effect.provideService(Budget.Budget, watched),
       Effect.map((connector) => connector.subscriptions!)
     )
-  return { ...server, requests, held, make, subscriptions: yield* make(server.token()) }
+  return { ...server, requests, pausesMs, make, subscriptions: yield* make(server.token()) }
 })
 
 const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<SourceError, A> =>
@@ -110,10 +110,10 @@ describe("a subscription", () => {
   it.effect("is created, returned, updated and cancelled", () =>
     Effect.gen(function* () {
       const { subscriptions, requests } = yield* world()
-      const { subscription, secret } = yield* subscriptions.create(wanted)
+      const { subscription, secret } = yield* subscriptions.create(definition)
       assert.deepStrictEqual(subscription, {
         id: "1",
-        ...wanted,
+        ...definition,
         paused: false,
         failCount: 0,
         lastDeliveryAt: null,
@@ -151,17 +151,17 @@ describe("a subscription", () => {
   it.effect("is not found if it is missing or belongs to another token", () =>
     Effect.gen(function* () {
       const { subscriptions, make, token } = yield* world()
-      yield* subscriptions.create(wanted)
+      yield* subscriptions.create(definition)
       const other = yield* make(token())
       assert.isNull(yield* other.get("1"))
       assert.deepStrictEqual(yield* other.list, [])
-      const asked: ReadonlyArray<Effect.Effect<unknown, SourceError>> = [
+      const requestsByOther: ReadonlyArray<Effect.Effect<unknown, SourceError>> = [
         other.update("1", { paused: true }),
         other.cancel("1"),
         other.test("1"),
         other.deliveries({ id: "1", token: null })
       ]
-      for (const one of asked) assert.strictEqual((yield* failureOf(one)).reason._tag, "NotFound")
+      for (const one of requestsByOther) assert.strictEqual((yield* failureOf(one)).reason._tag, "NotFound")
     })
   )
 
@@ -169,26 +169,29 @@ describe("a subscription", () => {
     Effect.gen(function* () {
       const { subscriptions, token, make } = yield* world()
       const { reason } = yield* failureOf(
-        subscriptions.create({ ...wanted, events: ["orders.created", "orders.eaten"] })
+        subscriptions.create({ ...definition, events: ["orders.created", "orders.eaten"] })
       )
       assert.deepInclude(reason, { _tag: "Refused", code: "unknown_value", field: "events[1]" })
       const reader = yield* make(token({ scopes: ["setup:read"] }))
-      assert.deepInclude((yield* failureOf(reader.create(wanted))).reason, { _tag: "Forbidden", scope: "setup:write" })
+      assert.deepInclude((yield* failureOf(reader.create(definition))).reason, {
+        _tag: "Forbidden",
+        scope: "setup:write"
+      })
     })
   )
 
   it.effect("is disabled by a 410 response and can be re-enabled", () =>
     Effect.gen(function* () {
       const { subscriptions, call, reply, cycle } = yield* world()
-      const { subscription } = yield* subscriptions.create(wanted)
+      const { subscription } = yield* subscriptions.create(definition)
       reply(() => 410)
       customers(call, 1)
       yield* Effect.promise(cycle)
       const disabled = yield* subscriptions.get(subscription.id)
       assert.strictEqual(disabled?.disabledAt, "2026-03-16T09:00:00.000000Z")
-      const revived = yield* subscriptions.update(subscription.id, { enabled: true })
-      assert.isNull(revived.disabledAt)
-      assert.strictEqual(revived.failCount, 0)
+      const current = yield* subscriptions.update(subscription.id, { enabled: true })
+      assert.isNull(current.disabledAt)
+      assert.strictEqual(current.failCount, 0)
       reply(() => 204)
       assert.strictEqual(call("POST", "/customers", { customercode: "D", name: "Name" }).status, 201)
       yield* Effect.promise(cycle)
@@ -199,7 +202,7 @@ describe("a subscription", () => {
   it.effect("signs with both secrets during a rotation", () =>
     Effect.gen(function* () {
       const { subscriptions, call, cycle, sent } = yield* world()
-      const { subscription, secret } = yield* subscriptions.create(wanted)
+      const { subscription, secret } = yield* subscriptions.create(definition)
       const next = Redacted.make(canary)
       assert.deepStrictEqual(yield* subscriptions.update(subscription.id, { secret: next }), subscription)
       customers(call, 1)
@@ -207,11 +210,11 @@ describe("a subscription", () => {
       const { headers, body } = sent[0]!
       const signature = Object.entries(headers).find(([name]) => name.toLowerCase() === "svc-signature")?.[1]
       for (const secrets of [[secret], [next]]) {
-        const verdict = Deliveries.deliveryReader.verify(
+        const verification = Deliveries.deliveryReader.verify(
           { signature, body, receivedAt: Date.parse(beginning) },
           { secrets, tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
         )
-        assert.strictEqual(verdict._tag, "Genuine")
+        assert.strictEqual(verification._tag, "Genuine")
       }
     })
   )
@@ -233,7 +236,7 @@ describe("subscription lists", () => {
           dialect["itemsKey"] !== "bare" && (dialect["paging"] === "page" || dialect["paging"] === "offset")
         const paging = counted ? { paging: { mode: dialect["paging"] as "page" | "offset" } } : {}
         const { subscriptions, call, cycle, requests } = yield* world(dialect, { pageSize: 3, ...paging })
-        const made = yield* Effect.forEach(Array.from({ length: 8 }), () => subscriptions.create(wanted))
+        const made = yield* Effect.forEach(Array.from({ length: 8 }), () => subscriptions.create(definition))
         yield* subscriptions.cancel("4")
         const ids = (yield* subscriptions.list).map(({ id }) => id)
         assert.deepStrictEqual(
@@ -267,7 +270,7 @@ describe("subscription lists", () => {
   it.effect("of deliveries have the documented filters and the newest first", () =>
     Effect.gen(function* () {
       const { subscriptions, call, reply, cycle, advance, requests } = yield* world()
-      yield* subscriptions.create({ ...wanted, events: [...wanted.events, "webhooks.test"] })
+      yield* subscriptions.create({ ...definition, events: [...definition.events, "webhooks.test"] })
       reply(({ type }) => (type === "customers.updated" ? { status: 500, body: "no\0t \u00e9" } : 204))
       customers(call, 1)
       call("PATCH", "/customers/1", { name: "Other" })
@@ -276,15 +279,15 @@ describe("subscription lists", () => {
         yield* Effect.promise(() => advance(300))
       }
       yield* subscriptions.test("1")
-      const told = (request: Omit<LogRequest, "id" | "token">) =>
+      const listAttempts = (request: Omit<LogRequest, "id" | "token">) =>
         Effect.map(logOf(subscriptions, { id: "1", ...request }), ({ attempts }) =>
           attempts.map(({ eventType, attempts: count }) => `${eventType} ${count}`)
         )
       const failing = [3, 2, 1].map((count) => `customers.updated ${count}`)
-      assert.deepStrictEqual(yield* told({}), ["webhooks.test 1", ...failing, "customers.created 1"])
-      assert.deepStrictEqual(yield* told({ abandoned: true }), ["customers.updated 3"])
-      assert.deepStrictEqual(yield* told({ delivered: true }), ["webhooks.test 1", "customers.created 1"])
-      assert.deepStrictEqual(yield* told({ delivered: false, eventType: "customers.updated" }), failing)
+      assert.deepStrictEqual(yield* listAttempts({}), ["webhooks.test 1", ...failing, "customers.created 1"])
+      assert.deepStrictEqual(yield* listAttempts({ abandoned: true }), ["customers.updated 3"])
+      assert.deepStrictEqual(yield* listAttempts({ delivered: true }), ["webhooks.test 1", "customers.created 1"])
+      assert.deepStrictEqual(yield* listAttempts({ delivered: false, eventType: "customers.updated" }), failing)
       assert.include(requests.at(-1)!.path, "/webhooks/1/deliveries?delivered=false&eventtype=customers.updated")
       const { attempts } = yield* logOf(subscriptions, { id: "1", abandoned: true })
       assert.deepInclude(attempts[0], { responseCode: 500, responseBody: "no\uFFFDt \u00e9", resource: "customers" })
@@ -397,7 +400,7 @@ describe("a retried create of a subscription", () => {
       const { subscriptions, plane, requests, sent } = yield* world({}, { retry: { backoffBase: Duration.zero } })
       const spoil = (...rules: ReadonlyArray<Json>) => Effect.promise(() => plane("POST", "/faults", { rules }))
       yield* spoil({ kind: "dropResponse", method: "POST", path: "/webhooks", times: 2 })
-      const { subscription, secret } = yield* subscriptions.create(wanted)
+      const { subscription, secret } = yield* subscriptions.create(definition)
       assert.match(Redacted.value(secret), /^whsec_/)
       assert.strictEqual(requests.length, 3)
       assert.strictEqual(new Set(requests.map(({ key }) => key)).size, 1)
@@ -462,10 +465,10 @@ describe("cancelling a subscription", () => {
 describe("a response without a complete subscription", () => {
   it.effect("makes create look up the newest matching subscription", () =>
     Effect.gen(function* () {
-      const told = { url: receiver, description: "Ours", paused: false, secret: canary, secret_note: "once" }
-      const like = { url: receiver, events: [...wanted.events].reverse(), description: "Ours", paused: false }
+      const incomplete = { url: receiver, description: "Ours", paused: false, secret: canary, secret_note: "once" }
+      const like = { url: receiver, events: [...definition.events].reverse(), description: "Ours", paused: false }
       const { connector, sent } = yield* ScriptedHttp.make([
-        answers(201, told),
+        answers(201, incomplete),
         list([
           { ...like, id: 9 },
           { ...like, id: 10 },
@@ -473,12 +476,12 @@ describe("a response without a complete subscription", () => {
           { ...like, id: 12, events: ["a.created"] }
         ])
       ])
-      const { subscription, secret } = yield* connector.subscriptions!.create(wanted)
+      const { subscription, secret } = yield* connector.subscriptions!.create(definition)
       assert.strictEqual(subscription.id, "10")
       assert.strictEqual(Redacted.value(secret), canary)
       assert.lengthOf(sent, 2)
-      const { connector: other } = yield* ScriptedHttp.make([answers(201, told), list([])])
-      assert.strictEqual((yield* failureOf(other.subscriptions!.create(wanted))).reason._tag, "Malformed")
+      const { connector: other } = yield* ScriptedHttp.make([answers(201, incomplete), list([])])
+      assert.strictEqual((yield* failureOf(other.subscriptions!.create(definition))).reason._tag, "Malformed")
     })
   )
 
@@ -526,11 +529,11 @@ describe("a response without a complete subscription", () => {
     Effect.gen(function* () {
       const shown = { id: 1, url: receiver, events: ["a.created"], description: null, paused: false }
       const busy = refuses(503, "server_error", {}, { "retry-after": "40" })
-      const { connector, held } = yield* ScriptedHttp.make([busy, answers(200, shown)])
+      const { connector, pausesMs } = yield* ScriptedHttp.make([busy, answers(200, shown)])
       const read = yield* Effect.forkChild(connector.subscriptions!.get("1"))
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* Fiber.join(read))?.id, "1")
-      assert.deepStrictEqual(held, [40_000])
+      assert.deepStrictEqual(pausesMs, [40_000])
     })
   )
 
@@ -565,7 +568,7 @@ describe("a test delivery", () => {
   it.effect("returns the receiver's response", () =>
     Effect.gen(function* () {
       const { subscriptions, reply, sent } = yield* world()
-      yield* subscriptions.create(wanted)
+      yield* subscriptions.create(definition)
       const good = yield* subscriptions.test("1")
       assert.deepInclude(good, {
         eventId: String(sent[0]!.envelope["id"]),
@@ -617,20 +620,20 @@ describe("a test delivery", () => {
 
   it.effect("over its own rate limit waits without pausing other requests", () =>
     Effect.gen(function* () {
-      const { subscriptions, held, requests, sent, advance } = yield* world()
-      yield* subscriptions.create(wanted)
+      const { subscriptions, pausesMs, requests, sent, advance } = yield* world()
+      yield* subscriptions.create(definition)
       for (let count = 0; count < 10; count++) yield* subscriptions.test("1")
       const eleventh = yield* Effect.forkChild(subscriptions.test("1"))
       yield* Effect.yieldNow.pipe(Effect.repeat({ until: () => requests.length === 12, times: 10_000 }))
       assert.lengthOf(requests, 12)
       assert.lengthOf(yield* subscriptions.list, 1)
-      assert.deepStrictEqual(held, [])
+      assert.deepStrictEqual(pausesMs, [])
       assert.lengthOf(sent, 10)
       yield* Effect.promise(() => advance(60))
       yield* TestClock.adjust("60 seconds")
       assert.isTrue((yield* Fiber.join(eleventh)).delivered)
       assert.lengthOf(sent, 11)
-      assert.deepStrictEqual(held, [])
+      assert.deepStrictEqual(pausesMs, [])
     })
   )
 })
@@ -658,7 +661,7 @@ describe("the field of a new secret", () => {
   it.effect("is reported by the source if it has another name", () =>
     Effect.gen(function* () {
       const { subscriptions } = yield* world({}, { rotateField: "new_secret" })
-      yield* subscriptions.create(wanted)
+      yield* subscriptions.create(definition)
       const error = yield* failureOf(subscriptions.update("1", { secret: Redacted.make(canary) }))
       assert.deepInclude(error.reason, { _tag: "Refused", code: "unknown_parameter", field: "new_secret" })
       assert.match(error.message, /valid are: .*secret/)
@@ -668,7 +671,7 @@ describe("the field of a new secret", () => {
 
 describe("a webhook secret", () => {
   const short = { retry: { backoffBase: Duration.zero, attemptsMax: 1 } }
-  const told = (value: unknown) => [
+  const textsOf = (value: unknown) => [
     inspect(value, { depth: 20, showHidden: true }),
     JSON.stringify(value),
     Exit.isExit(value) && Exit.isFailure(value) ? Cause.pretty(value.cause) : ""
@@ -690,9 +693,9 @@ describe("a webhook secret", () => {
         JSON.stringify({ secret: canary }).slice(0, -1)
       ]) {
         const { connector } = yield* ScriptedHttp.make([answers(201, body)], short)
-        const exit = yield* Effect.exit(connector.subscriptions!.create(wanted))
+        const exit = yield* Effect.exit(connector.subscriptions!.create(definition))
         assert(Exit.isFailure(exit))
-        for (const text of told(exit)) assert.notInclude(text, "canary")
+        for (const text of textsOf(exit)) assert.notInclude(text, "canary")
       }
     })
   )
@@ -711,23 +714,23 @@ describe("a webhook secret", () => {
       ]) {
         const exit = yield* rotate(step)
         assert(Exit.isFailure(exit))
-        for (const text of told(exit)) assert.notInclude(text, "canary")
+        for (const text of textsOf(exit)) assert.notInclude(text, "canary")
       }
     })
   )
 
   it.live("does not appear in a subscription, a test delivery or the connector", () =>
     Effect.gen(function* () {
-      const shown = { id: 1, url: receiver, events: wanted.events, description: null, paused: false }
+      const shown = { id: 1, url: receiver, events: definition.events, description: null, paused: false }
       const { connector } = yield* ScriptedHttp.make([
         answers(201, { ...shown, secret: canary, secret_note: "once" }),
         answers(200, { ...shown, secret: canary }),
         answers(200, { code: 200, secret: canary, token: ScriptedHttp.token })
       ])
       const subscriptions = connector.subscriptions!
-      const created = yield* subscriptions.create(wanted)
+      const created = yield* subscriptions.create(definition)
       const result = [created, yield* subscriptions.get("1"), yield* subscriptions.test("1"), connector]
-      for (const text of told(result)) assert.notInclude(text, "canary")
+      for (const text of textsOf(result)) assert.notInclude(text, "canary")
       assert.strictEqual(Redacted.value(created.secret), canary)
     })
   )

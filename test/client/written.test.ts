@@ -104,7 +104,7 @@ describe("a batch item", () => {
   type Kinds = { [_ in "status" | "error" | "record"]: string }
 
   /** The rules as a table (G-01). */
-  const judge = ({ status, error, record }: Kinds): WriteResult["_tag"] => {
+  const expectedTag = ({ status, error, record }: Kinds): WriteResult["_tag"] => {
     if (status === "success") return error === "none" ? "WriteSucceeded" : "WriteUncertain"
     if (status === "refused" || status === "failed") return "WriteRejected"
     if (status === "word") return error === "none" ? "WriteUncertain" : "WriteRejected"
@@ -124,7 +124,7 @@ describe("a batch item", () => {
           for (const record of pairs(records)) {
             const kinds = { status: status.kind, error: error.kind, record: record.kind }
             const text = JSON.stringify({ status: status.value, error: error.value, record: record.value })
-            items.push({ expected: judge(kinds), text, kinds })
+            items.push({ expected: expectedTag(kinds), text, kinds })
           }
         }
       }
@@ -421,26 +421,26 @@ describe("the items of a batch", () => {
           ),
           fc.infiniteStream(fc.nat()),
           fc.boolean(),
-          async (given, chance, isSpaced) => {
+          async (writes, chance, isSpaced) => {
             const space = isSpaced ? " \n\t" : ""
-            const texts = given.map(({ id, name, cents, isRefused, isText }, at) => {
+            const texts = writes.map(({ id, name, cents, isRefused, isText }, at) => {
               const price = `${cents}.${String(at % 100).padStart(2, "0")}`
               const record = JSON.stringify({ ...whole, id: "@id", price: "@price", name, externalid: `e${at}` })
                 .replace(`"@id"`, String(id))
                 .replace(`"@price"`, price)
               const index = isText ? `"${at}"` : String(at)
-              const told = isRefused ? `"error":{"code":"c${at}","message":"m"}` : `"record":${space}${record}`
+              const outcome = isRefused ? `"error":{"code":"c${at}","message":"m"}` : `"record":${space}${record}`
               const status = isRefused ? (isText ? `"error"` : "409") : isText ? `"created"` : "201"
-              return { at, price, text: `{${space}"index":${index},"status":${space}${status},${told}${space}}` }
+              return { at, price, text: `{${space}"index":${index},"status":${space}${status},${outcome}${space}}` }
             })
             const order = texts.map((text) => ({ text, key: chance.next().value })).toSorted((a, b) => a.key - b.key)
             const body = `{"results":[${order.map(({ text }) => text.text).join(`${space},`)}]${space}}`
-            const sent = given.map((_, at) => ({ externalid: `e${at}` }))
+            const sent = writes.map((_, at) => ({ externalid: `e${at}` }))
             const items = await Effect.runPromise(batch(body, sent))
             const price = things.fields.findIndex((field) => field.name === "price")
             for (const [place, item] of items.entries()) {
               const { at, price: expected } = order[place]!.text
-              const { id, name, isRefused } = given[at]!
+              const { id, name, isRefused } = writes[at]!
               assert.strictEqual(item.index, at)
               if (isRefused) assert.deepInclude(item, { _tag: "WriteRejected", code: `c${at}` })
               else {
@@ -450,7 +450,7 @@ describe("the items of a batch", () => {
                 assert.strictEqual(item.record.columns[1], name)
               }
             }
-            assert.strictEqual(items.length, given.length)
+            assert.strictEqual(items.length, writes.length)
           }
         ),
         { numRuns: 60 }
@@ -542,12 +542,12 @@ const world = Effect.fnUntraced(function* (dialect: Json = {}) {
       ifMatch: null
     })
   const make = (path: string, body: Json): Json => {
-    const told = call("POST", `/${path}`, body)
-    assert.strictEqual(told.status, 201, told.text)
-    return told.body
+    const response = call("POST", `/${path}`, body)
+    assert.strictEqual(response.status, 201, response.text)
+    return response.body
   }
   /** The records of a resource from its list, by id. */
-  const held = Effect.fnUntraced(function* (path: string) {
+  const listRecords = Effect.fnUntraced(function* (path: string) {
     const resource = serviceV2.resources.get(path)!
     const { records, next } = yield* connector.page({ resource, since: null, token: null })
     assert.isNull(next)
@@ -561,13 +561,13 @@ const world = Effect.fnUntraced(function* (dialect: Json = {}) {
     })
     return new Map(records.map((record) => [record.id, plain(record)]))
   })
-  return { call, control, held, make, write }
+  return { call, control, listRecords, make, write }
 })
 
 describe.each(["integer", "text"])("writes to the reference server, with item statuses as %s", (batchStatus) => {
   it.effect("of a batch of 250 return every result, also rejections", () =>
     Effect.gen(function* () {
-      const { held, write } = yield* world({ batchStatus })
+      const { listRecords, write } = yield* world({ batchStatus })
       const sent = Array.from({ length: 250 }, (_, at) => ({
         name: at % 50 === 49 ? "n0" : `n${at}`,
         commissionrate: at % 50 === 48 ? "x" : `0.${String(at).padStart(3, "0")}`,
@@ -579,7 +579,7 @@ describe.each(["integer", "text"])("writes to the reference server, with item st
         answer.items.map(({ index }) => index),
         sent.map((_, at) => at)
       )
-      const records = yield* held("salesmen")
+      const records = yield* listRecords("salesmen")
       for (const item of answer.items) {
         const at = item.index % 50
         if (at < 48) {
@@ -598,7 +598,7 @@ describe.each(["integer", "text"])("writes to the reference server, with item st
 
   it.effect("return records whose sums are not stored (I-05)", () =>
     Effect.gen(function* () {
-      const { call, control, held, make, write } = yield* world({ batchStatus })
+      const { call, control, listRecords, make, write } = yield* world({ batchStatus })
       const customerid = make("customers", { customercode: "c", name: "n" })["id"]
       const lines = [{ description: "x", quantity: "2", price: "5" }]
       const draft = make("invoices", { customerid, lines })["id"]
@@ -619,7 +619,7 @@ describe.each(["integer", "text"])("writes to the reference server, with item st
         const many = yield* write(path, "batch", [body, body])
         for (const name of serviceV2.resources.get(path)!.answers) assert.include(single.body, `"${name}":`)
         const items = [...single.items, ...many.items]
-        const byId = yield* held(path)
+        const byId = yield* listRecords(path)
         assert.strictEqual(items.length, 3)
         for (const item of items) {
           assert(item._tag === "WriteSucceeded" && item.id !== null, path)
@@ -633,7 +633,7 @@ describe.each(["integer", "text"])("writes to the reference server, with item st
 
   it.effect("return the current record after an update and a cancel", () =>
     Effect.gen(function* () {
-      const { held, make, write } = yield* world({ batchStatus })
+      const { listRecords, make, write } = yield* world({ batchStatus })
       const id = String(make("salesmen", { name: "a" })["id"])
       for (const [operation, body] of [
         ["update", { phone1: "1" }],
@@ -644,7 +644,7 @@ describe.each(["integer", "text"])("writes to the reference server, with item st
         assert(items.length === 1 && item?._tag === "WriteSucceeded")
         assert.strictEqual(item.id, id)
         assert.isNotNull(item.record)
-        assert.deepStrictEqual(item.record, (yield* held("salesmen")).get(id))
+        assert.deepStrictEqual(item.record, (yield* listRecords("salesmen")).get(id))
       }
     })
   )

@@ -208,11 +208,11 @@ webhooks:
       assert.match(yield* one("events: []"), /^file:2:11: webhooks\.events: expected at least one event; leave the/)
       // A secret that is given in place of its variable's name is not repeated in the message.
       for (const secret of ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "my own secret", "abc-def"]) {
-        const told = yield* problemsOf(
+        const problems = yield* problemsOf(
           `companies:\n  - {name: a, url: https://a, token: x, webhook_secrets_env: [${secret}]}\n`
         )
-        assert.match(told.join(), /webhook_secrets_env\.0: the variable that is named is not set/)
-        assert.notInclude(told.join(), secret)
+        assert.match(problems.join(), /webhook_secrets_env\.0: the variable that is named is not set/)
+        assert.notInclude(problems.join(), secret)
       }
       const flag = yield* Effect.flip(load({ listen: "8085" }, {}))
       assert.strictEqual(flag.message, "--listen: expected host:port, for example 127.0.0.1:8085")

@@ -47,7 +47,7 @@ interface Violation {
   readonly message: string
 }
 
-type Judge = (exchange: Exchange) => Promise<ReadonlyArray<Violation>>
+type Checker = (exchange: Exchange) => Promise<ReadonlyArray<Violation>>
 
 const children: Array<ChildProcess> = []
 const start = (command: string, args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = process.env): ChildProcess => {
@@ -89,7 +89,7 @@ const passing = new Set([
 const carried = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !passing.has(name)))
 
-interface Got {
+interface HttpReply {
   readonly status: number
   readonly headers: Record<string, string>
   readonly body: Buffer
@@ -101,13 +101,13 @@ const send = (
   path: string,
   headers: Record<string, string>,
   body: Buffer
-): Promise<Got> =>
+): Promise<HttpReply> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(base)
     const length = body.length > 0 ? { "content-length": String(body.length) } : {}
     const request = httpRequest({ hostname, port, method, path, headers: { ...headers, ...length } }, (response) => {
       bytesOf(response).then(
-        (got) => resolve({ status: response.statusCode ?? 0, headers: plain(response.headers), body: got }),
+        (replyBody) => resolve({ status: response.statusCode ?? 0, headers: plain(response.headers), body: replyBody }),
         reject
       )
     })
@@ -121,7 +121,7 @@ const listening = async (server: ReturnType<typeof createServer>): Promise<strin
 }
 
 /** Prism in front of a replay of the recorded answer. */
-const prism = async (document: Record<string, unknown>, basePath: string): Promise<Judge> => {
+const prism = async (document: Record<string, unknown>, basePath: string): Promise<Checker> => {
   let current: Exchange | null = null
   const replay = createServer((request, response) => {
     request.resume()
@@ -150,8 +150,8 @@ const prism = async (document: Record<string, unknown>, basePath: string): Promi
   const ask = async (exchange: Exchange): Promise<ReadonlyArray<Violation>> => {
     current = exchange
     const { method, url, headers, body } = exchange
-    const { headers: told } = await send(`http://127.0.0.1:${port}`, method, url, carried(headers), body)
-    const violations = told["sl-violations"]
+    const { headers: proxyHeaders } = await send(`http://127.0.0.1:${port}`, method, url, carried(headers), body)
+    const violations = proxyHeaders["sl-violations"]
     // Prism reacts to an upstream's 501 with an answer of its own, so the recorded answer cannot be checked.
     if (violations === undefined || exchange.status === 501) return []
     const listed = JSON.parse(violations) as ReadonlyArray<{ location?: ReadonlyArray<string>; message: string }>
@@ -168,15 +168,21 @@ const prism = async (document: Record<string, unknown>, basePath: string): Promi
   }
 }
 
-const own = (document: Record<string, unknown>): Judge => {
+const own = (document: Record<string, unknown>): Checker => {
   const { answerProblems, requestProblems } = contract(document)
   return async ({ method, url, headers, body, status, answerHeaders, answer }) => {
     const text = answer.toString("utf8")
-    const wrong = method === "HEAD" ? [] : answerProblems({ method, url }, { status, headers: answerHeaders, text })
-    const asked = requestProblems({ method, url, headers, text: body.length === 0 ? null : body.toString("utf8") })
+    const answerMessages =
+      method === "HEAD" ? [] : answerProblems({ method, url }, { status, headers: answerHeaders, text })
+    const requestMessages = requestProblems({
+      method,
+      url,
+      headers,
+      text: body.length === 0 ? null : body.toString("utf8")
+    })
     return [
-      ...wrong.map((message): Violation => ({ side: "response", where: "", message })),
-      ...asked.map((message): Violation => ({ side: "request", where: "", message }))
+      ...answerMessages.map((message): Violation => ({ side: "response", where: "", message })),
+      ...requestMessages.map((message): Violation => ({ side: "request", where: "", message }))
     ]
   }
 }
@@ -199,21 +205,21 @@ const main = async () => {
   const document = JSON.parse(
     (await send(ready.baseUrl, "GET", `${basePath}/openapi.json`, {}, Buffer.alloc(0))).body.toString("utf8")
   ) as Record<string, unknown>
-  const judge = isOwn ? own(document) : await prism(document, basePath)
+  const check = isOwn ? own(document) : await prism(document, basePath)
 
-  const counts = { exchanges: 0, putIn: 0, request: 0, response: 0, outside: 0, unjudged: 0 }
-  const found = new Map<string, { count: number; example: string }>()
-  const judged: Array<Promise<void>> = []
+  const counts = { exchanges: 0, putIn: 0, request: 0, response: 0, outside: 0, unchecked: 0 }
+  const kinds = new Map<string, { count: number; example: string }>()
+  const checks: Array<Promise<void>> = []
   // The control plane enables other dialects and faults of the server, which the document does not describe.
   let isPlain = true
-  const weigh = async (exchange: Exchange) => {
+  const checkExchange = async (exchange: Exchange) => {
     counts.exchanges++
     let violations: ReadonlyArray<Violation> = []
     try {
-      violations = await judge(exchange)
+      violations = await check(exchange)
     } catch (error) {
-      counts.unjudged++
-      if (process.env["PROXY_DEBUG"] !== undefined) process.stderr.write(`unjudged: ${String(error)}\n`)
+      counts.unchecked++
+      if (process.env["PROXY_DEBUG"] !== undefined) process.stderr.write(`unchecked: ${String(error)}\n`)
       return
     }
     if (violations.some(({ side }) => side === "request")) counts.request++
@@ -224,13 +230,13 @@ const main = async () => {
     for (const { where, message } of wrong) {
       const path = exchange.url.split("?")[0]!.replace(/\d+/g, "{id}")
       const key = `${exchange.method} ${path} ${exchange.status}: ${where} ${message}`.slice(0, 300)
-      const known = found.get(key)
-      if (known === undefined) {
-        found.set(key, {
+      const kind = kinds.get(key)
+      if (kind === undefined) {
+        kinds.set(key, {
           count: 1,
           example: `${exchange.url.slice(0, 200)} → ${exchange.answer.toString("utf8").slice(0, 400)}`
         })
-      } else known.count++
+      } else kind.count++
     }
   }
 
@@ -253,15 +259,23 @@ const main = async () => {
       const url = message.url ?? "/"
       const headers = plain(message.headers)
       const wasPlain = isPlain
-      const got = await send(ready.baseUrl, method, url, { ...headers, host: new URL(ready.baseUrl).host }, body)
-      response.writeHead(got.status, got.headers).end(got.body)
+      const reply = await send(ready.baseUrl, method, url, { ...headers, host: new URL(ready.baseUrl).host }, body)
+      response.writeHead(reply.status, reply.headers).end(reply.body)
       const inside = url.startsWith(`${basePath}/`) ? url.slice(basePath.length) : null
       if (inside === null || !wasPlain || !isPlain) {
         counts.outside++
         return
       }
-      judged.push(
-        weigh({ method, url: inside, headers, body, status: got.status, answerHeaders: got.headers, answer: got.body })
+      checks.push(
+        checkExchange({
+          method,
+          url: inside,
+          headers,
+          body,
+          status: reply.status,
+          answerHeaders: reply.headers,
+          answer: reply.body
+        })
       )
     }
     // A connection that the server cut is cut here too.
@@ -271,7 +285,7 @@ const main = async () => {
     const pass = async () => {
       const body = await bytesOf(message)
       const url = message.url ?? "/"
-      const got = await send(
+      const reply = await send(
         ready.controlUrl,
         message.method ?? "GET",
         url,
@@ -285,7 +299,7 @@ const main = async () => {
         oddRecords++
         putIn.push(JSON.stringify(JSON.parse(body.toString("utf8"))))
       }
-      response.writeHead(got.status, got.headers).end(got.body)
+      response.writeHead(reply.status, reply.headers).end(reply.body)
     }
     pass().catch(() => response.destroy())
   })
@@ -301,16 +315,16 @@ const main = async () => {
     { cwd: root, env, stdio: "inherit" }
   )
   const code = await new Promise<number | null>((resolve) => suite.once("exit", resolve))
-  await Promise.race([Promise.all(judged), sleep(120_000)])
-  const listed = [...found].toSorted((a, b) => b[1].count - a[1].count)
+  await Promise.race([Promise.all(checks), sleep(120_000)])
+  const listed = [...kinds].toSorted((a, b) => b[1].count - a[1].count)
   for (const [key, { count, example }] of listed) process.stdout.write(`${count}× ${key}\n    ${example}\n`)
   process.stdout.write(
     `checker: ${isOwn ? "test/support/contract.ts" : "Prism"}; ${counts.exchanges} exchanges checked, ` +
-      `${counts.outside} outside of the document (another dialect, faults, other paths), ${counts.unjudged} that the checker could not process; ` +
+      `${counts.outside} outside of the document (another dialect, faults, other paths), ${counts.unchecked} that the checker could not process; ` +
       `${oddRecords} calls inserted records without checks\n` +
       `requests that violate the document (the suite provokes them): ${counts.request}\n` +
       `answers with values inserted without checks: ${counts.putIn}\n` +
-      `answers that violate the document: ${counts.response} in ${found.size} kinds\n` +
+      `answers that violate the document: ${counts.response} in ${kinds.size} kinds\n` +
       `suite: ${code === 0 ? "passed" : `ended with ${code}`}\n`
   )
   recorder.close()

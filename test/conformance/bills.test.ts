@@ -78,7 +78,7 @@ describe("a vendor bill line", () => {
       (await c.create("apbilllines", { apbillid, glaccount: name, amount: "1" }))["glaccountid"],
       glaccountid
     )
-    for (const wrong of [name.toUpperCase(), name.slice(1), `${name} `, "nobody"]) {
+    for (const wrong of [name.toUpperCase(), name.slice(1), `${name} `, "unknown"]) {
       refused(await c.post("/apbilllines", { apbillid, glaccount: wrong, amount: "1" }), "unknown_value", "glaccount")
     }
     const other = await makeGlAccount(c)

@@ -506,7 +506,7 @@ describe("a single rule of the catalogue", () => {
     assert.isEmpty(shown.filter((name) => /ssn|salary|wage|birth|bank/i.test(name)))
   })
 
-  it("[AUTH-17][C-08] switches each licensed module by itself", async () => {
+  it("[AUTH-17][C-08] switches each licensed module separately", async () => {
     const modules = {
       estimating: ["estquotes", "estquotepricelists"],
       assets: ["fixedassets", "assetcategories"],

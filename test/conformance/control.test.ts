@@ -99,8 +99,8 @@ describe("the clock of the control plane", () => {
 describe("records of the control plane", () => {
   it("[FIELD-01] have the given ids or the next ones, and are returned as stored", async () => {
     const c = await newCompany()
-    const [given] = await c.put("salesmen", [{ id: 700_001, name: "given" }])
-    assert.strictEqual(idOf(row(given)), 700_001)
+    const [stored] = await c.put("salesmen", [{ id: 700_001, name: "given" }])
+    assert.strictEqual(idOf(row(stored)), 700_001)
     const [next, after] = await c.put("salesmen", [{ name: "next" }, { name: "after" }])
     assert.isTrue(idOf(row(next)) !== 700_001 && idOf(row(after)) !== idOf(row(next)))
     assert.strictEqual((await c.read("salesmen", 700_001))["name"], "given")

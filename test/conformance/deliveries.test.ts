@@ -453,7 +453,7 @@ describe("a subscription with deliveries", () => {
     assert.deepInclude(row(log[0]), { attempts: 3, abandoned: true, delivered: false })
   })
 
-  it("[DLV-08] gets retries by itself in consecutive cycles about five minutes apart", async () => {
+  it("[DLV-08] gets automatic retries in consecutive cycles about five minutes apart", async () => {
     const h = await hook(["salesmen.created"])
     fails(h)
     await makeSalesman(h.c)
@@ -831,16 +831,16 @@ describe("the delivery log", () => {
     assert.lengthOf(await h.log(), 1)
     assert.lengthOf(await other.log(), 1)
     assert.notStrictEqual(other.id, h.id)
-    assert.isEmpty((await other.log()).filter((entry) => entry["eventid"] === "nobody"))
+    assert.isEmpty((await other.log()).filter((entry) => entry["eventid"] === "unknown"))
   })
 
   it("[LOG-04][SIG-01] of the control plane shows each attempt's headers and bytes, without secrets", async () => {
     const h = await hook(["salesmen.created"])
     await makeSalesman(h.c)
     await cycle()
-    const wanted = at(h, 0).body.toString("base64")
+    const payload = at(h, 0).body.toString("base64")
     const list = await attempts()
-    const mine = list.find((each) => JSON.stringify(each).includes(wanted))
+    const mine = list.find((each) => JSON.stringify(each).includes(payload))
     assert.isTrue(isRow(mine), "the attempt is listed")
     assert.match(JSON.stringify(mine), /svc-signature/i)
     assert.notInclude(JSON.stringify(list), h.secret)

@@ -45,9 +45,9 @@ afterEach(async () => {
 
 /** The name of the switch for this subject. */
 function named(about: RegExp): string {
-  const found = names.find((name) => about.test(name))
-  if (found === undefined) throw new Error(`no switch about ${String(about)} among ${names.join(", ")}`)
-  return found
+  const match = names.find((name) => about.test(name))
+  if (match === undefined) throw new Error(`no switch about ${String(about)} among ${names.join(", ")}`)
+  return match
 }
 
 async function turn(about: RegExp, value: unknown): Promise<void> {

@@ -21,14 +21,14 @@ useServer()
 
 /** A row for every reference pair of the resource to point to, by table. */
 async function targets(c: Company, fields: readonly Field[]): Promise<Map<string, { id: number; code: string }>> {
-  const known = new Map<string, { id: number; code: string }>()
+  const targetOf = new Map<string, { id: number; code: string }>()
   for (const { pair } of fields) {
-    if (pair === undefined || known.has(pair.table)) continue
+    if (pair === undefined || targetOf.has(pair.table)) continue
     const code = fresh(pair.table === "carrierservices" ? "" : "t").slice(-10)
     const [stored] = await c.put(pair.table, [{ [pair.key]: code }])
-    known.set(pair.table, { id: idOf(row(stored)), code })
+    targetOf.set(pair.table, { id: idOf(row(stored)), code })
   }
-  return known
+  return targetOf
 }
 
 for (const { path } of RESOURCES) {
@@ -36,14 +36,14 @@ for (const { path } of RESOURCES) {
   describe(`the fields of ${path}`, () => {
     let full: Row
     let bare: Row
-    let known: Map<string, { id: number; code: string }>
+    let targetOf: Map<string, { id: number; code: string }>
 
     beforeAll(async () => {
       const c = await newCompany()
-      known = await targets(c, fields)
+      targetOf = await targets(c, fields)
       const sample: Row = {}
       for (const field of fields) {
-        sample[field.name] = field.pair === undefined ? field.sample : known.get(field.pair.table)?.id
+        sample[field.name] = field.pair === undefined ? field.sample : targetOf.get(field.pair.table)?.id
       }
       // The key of a shared table must be free in the whole install.
       if (path === "invoiceterms") sample["verbal"] = fresh("term")
@@ -72,7 +72,7 @@ for (const { path } of RESOURCES) {
       const pair = field.pair
       if (pair !== undefined) {
         it(`[${fact}][FIELD-02][A-15] include the reference pair ${path}.${name} / ${pair.code}`, () => {
-          const target = known.get(pair.table)
+          const target = targetOf.get(pair.table)
           assert.strictEqual(full[name], target?.id)
           assert.strictEqual(full[pair.code], target?.code)
           assert.isNull(bare[name])

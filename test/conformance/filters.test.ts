@@ -18,7 +18,7 @@ import { FIELDS, RESOURCES } from "./resources.ts"
 
 useServer()
 
-async function found(c: Company, path: string, params: Record<string, string | number | boolean>): Promise<number[]> {
+async function listIds(c: Company, path: string, params: Record<string, string | number | boolean>): Promise<number[]> {
   return ids(await c.list(`/${path}${query({ limit: 250, ...params })}`))
 }
 
@@ -60,9 +60,9 @@ describe("a filter on an id", () => {
           : ids(await c.put(pair.table, [{ [pair.key]: fresh("a") }, { [pair.key]: fresh("b") }]))
       const [one = 0, two = 0] = targets
       const [a, b, , d] = await put(c, path, [{ [filter]: one }, { [filter]: two }, {}, { [filter]: one }])
-      assert.deepEqual(await found(c, path, { [filter]: one }), [a, d])
-      assert.deepEqual(await found(c, path, { [filter]: two }), [b])
-      assert.deepEqual(await found(c, path, { [filter]: 999_999_999 }), [])
+      assert.deepEqual(await listIds(c, path, { [filter]: one }), [a, d])
+      assert.deepEqual(await listIds(c, path, { [filter]: two }), [b])
+      assert.deepEqual(await listIds(c, path, { [filter]: 999_999_999 }), [])
     })
 
     it(`[A-10][A-16] rejects a value that is no integer: ${path}, ${filter}`, async () => {
@@ -80,7 +80,7 @@ describe("a filter on an id", () => {
       { orderid: 1, externalid: "x" },
       { orderid: 2, externalid: "x" }
     ])
-    assert.deepEqual(await found(c, "shipments", { orderid: 1, externalid: "x" }), [b])
+    assert.deepEqual(await listIds(c, "shipments", { orderid: 1, externalid: "x" }), [b])
   })
 })
 
@@ -116,10 +116,10 @@ describe("a partial filter", () => {
         { [filter]: `in ${tag}blue` },
         { [filter]: `${tag}red` }
       ])
-      assert.deepEqual(await found(c, path, { [filter]: `${tag}blue` }), [start, middle, end])
-      assert.deepEqual(await found(c, path, { [filter]: `${tag}bLuE`.toUpperCase() }), [start, middle, end])
-      assert.deepEqual(await found(c, path, { [filter]: `${tag}red` }), [other])
-      assert.deepEqual(await found(c, path, { [filter]: `${tag}green` }), [])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}blue` }), [start, middle, end])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}bLuE`.toUpperCase() }), [start, middle, end])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}red` }), [other])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag}green` }), [])
     })
 
     it(`[EP-17] matches each special character literally: ${path}, ${filter}`, async () => {
@@ -131,7 +131,7 @@ describe("a partial filter", () => {
         ...["10xz", "axbz", "cccz", "dz", "efz", "gxhz", "iz", "jkz"].map((decoy) => ({ [filter]: tag + decoy }))
       ])
       for (const [i, sign] of signs.entries()) {
-        assert.deepEqual(await found(c, path, { [filter]: `${tag}${sign}` }), [made[i]], sign)
+        assert.deepEqual(await listIds(c, path, { [filter]: `${tag}${sign}` }), [made[i]], sign)
       }
     })
 
@@ -139,7 +139,7 @@ describe("a partial filter", () => {
       const c = await newCompany()
       const tag = fresh("u")
       const [id] = await put(c, path, [{ [filter]: `${tag} Zoë Ärger` }])
-      assert.deepEqual(await found(c, path, { [filter]: `${tag} ZOË ä` }), [id])
+      assert.deepEqual(await listIds(c, path, { [filter]: `${tag} ZOË ä` }), [id])
     })
 
     it(`[A-16] is no wildcard if it is empty: ${path}, ${filter}`, async () => {
@@ -159,9 +159,9 @@ describe("an exact text filter", () => {
       { code: "GND2" },
       { code: "" }
     ])
-    assert.deepEqual(await found(c, "carrierservices", { code: "GND" }), [gnd])
-    assert.deepEqual(await found(c, "carrierservices", { code: "GN" }), [])
-    assert.deepEqual(await found(c, "carrierservices", { code: "" }), [blank])
+    assert.deepEqual(await listIds(c, "carrierservices", { code: "GND" }), [gnd])
+    assert.deepEqual(await listIds(c, "carrierservices", { code: "GN" }), [])
+    assert.deepEqual(await listIds(c, "carrierservices", { code: "" }), [blank])
   })
 
   for (const [path, name, fact] of [
@@ -173,16 +173,16 @@ describe("an exact text filter", () => {
     it(`[A-17][A-18][${fact}] is case-sensitive on ${path}.${name}`, async () => {
       const c = await newCompany()
       const [upper] = await put(c, path, [{ [name]: "GND" }, { [name]: "gnd" }, { [name]: "GND2" }])
-      assert.deepEqual(await found(c, path, { [name]: "GND" }), [upper])
-      assert.deepEqual(await found(c, path, { [name]: "GN" }), [])
+      assert.deepEqual(await listIds(c, path, { [name]: "GND" }), [upper])
+      assert.deepEqual(await listIds(c, path, { [name]: "GN" }), [])
     })
   }
 
   it("[TEAMPROJECTREMINDERS-02][EPR-08][A-10] accepts true or false on teamprojectreminders.status", async () => {
     const c = await newCompany()
     const [pending, done] = await put(c, "teamprojectreminders", [{ status: false }, { status: true }])
-    assert.deepEqual(await found(c, "teamprojectreminders", { status: "false" }), [pending])
-    assert.deepEqual(await found(c, "teamprojectreminders", { status: "true" }), [done])
+    assert.deepEqual(await listIds(c, "teamprojectreminders", { status: "false" }), [pending])
+    assert.deepEqual(await listIds(c, "teamprojectreminders", { status: "true" }), [done])
     for (const value of ["1", "yes", "", "TRUE", "done"]) {
       refused(await c.get(`/teamprojectreminders${query({ status: value })}`), "invalid_type", "status")
     }
@@ -210,7 +210,7 @@ describe("an exact text filter", () => {
         assert.deepEqual(ids(list), [made[i]], externalid)
         assert.strictEqual(list[0]?.["externalid"], externalid)
       }
-      assert.deepEqual(await found(c, path, { externalid: tag }), [])
+      assert.deepEqual(await listIds(c, path, { externalid: tag }), [])
     })
   }
 })
@@ -225,18 +225,18 @@ describe("the cancel filter", () => {
           { externalid, cancel: false },
           { externalid, cancel: true }
         ])
-        assert.deepEqual(await found(c, path, { externalid }), [live])
-        assert.deepEqual(await found(c, path, { externalid, cancel: "false" }), [live])
-        assert.deepEqual(await found(c, path, { externalid, cancel: "any" }), [live, dead])
+        assert.deepEqual(await listIds(c, path, { externalid }), [live])
+        assert.deepEqual(await listIds(c, path, { externalid, cancel: "false" }), [live])
+        assert.deepEqual(await listIds(c, path, { externalid, cancel: "any" }), [live, dead])
         // A-08: the one list where true means cancelled only.
-        const asked = path === "taskstatuses" ? [dead] : [live, dead]
-        assert.deepEqual(await found(c, path, { externalid, cancel: "true" }), asked)
+        const expected = path === "taskstatuses" ? [dead] : [live, dead]
+        assert.deepEqual(await listIds(c, path, { externalid, cancel: "true" }), expected)
       })
     } else {
       it(`[A-09][EP-22][X-03][INVOICELINES-61][CARRIERSERVICES-21][APBILLLINES-21] is accepted without effect: ${path}`, async () => {
         const c = await newCompany()
         const made = await put(c, path, [{}, {}])
-        for (const value of ["false", "true", "any"]) assert.deepEqual(await found(c, path, { cancel: value }), made)
+        for (const value of ["false", "true", "any"]) assert.deepEqual(await listIds(c, path, { cancel: value }), made)
       })
     }
 

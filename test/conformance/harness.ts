@@ -559,7 +559,7 @@ export async function control(method: string, controlPath: string, body?: unknow
   return answer
 }
 
-export interface TokenWish {
+export interface TokenOptions {
   readonly company: number
   readonly scopes?: readonly string[]
   readonly user?: string | number
@@ -569,8 +569,8 @@ export interface TokenWish {
   readonly expires?: string
 }
 
-export async function mint(wish: TokenWish): Promise<{ readonly token: string; readonly tokenid: unknown }> {
-  const answer = await control("POST", "/tokens", { scopes: ["*"], ...wish })
+export async function mint(options: TokenOptions): Promise<{ readonly token: string; readonly tokenid: unknown }> {
+  const answer = await control("POST", "/tokens", { scopes: ["*"], ...options })
   assert.strictEqual(answer.status, 201, shown(answer))
   const body = row(answer.json)
   return { token: text(body["token"], "token"), tokenid: body["tokenid"] }

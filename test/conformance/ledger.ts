@@ -41,15 +41,15 @@ export function idsIn(title: string): string[] {
 export function readLedger(): Ledger {
   const facts = JSON.parse(readFileSync(path.join(here, "facts.json"), "utf8")) as Fact[]
   const refused = JSON.parse(readFileSync(path.join(here, "refused.json"), "utf8")) as Record<string, string>
-  const known = new Set(facts.map((fact) => fact.id))
+  const factIds = new Set(facts.map((fact) => fact.id))
   const named = new Map<string, string[]>()
-  const unknown = new Set(Object.keys(refused).filter((id) => !known.has(id)))
+  const unknown = new Set(Object.keys(refused).filter((id) => !factIds.has(id)))
   for (const file of readdirSync(here).sort()) {
     if (!file.endsWith(".ts") || file === "ledger.ts" || file === "run.ts") continue
     const source = readFileSync(path.join(here, file), "utf8")
     for (const match of source.matchAll(/[["]([A-Z]+-\d{2})(?=[\]"])/g)) {
       const id = String(match[1])
-      if (!known.has(id)) {
+      if (!factIds.has(id)) {
         if (!decision.test(id)) unknown.add(id)
         continue
       }

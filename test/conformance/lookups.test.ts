@@ -50,11 +50,11 @@ for (const { path, key, fact, prefix } of KEYED) {
 
     it(`[${fact}][F-07] rejects a rename to a used value as 409 duplicate, and changes nothing`, async () => {
       const c = await newCompany()
-      const taken = fresh(prefix)
-      await c.create(path, { [key]: taken })
+      const usedValue = fresh(prefix)
+      await c.create(path, { [key]: usedValue })
       const mine = fresh(prefix)
       const id = idOf(await c.create(path, { [key]: mine }))
-      refused(await c.patch(`/${path}/${id}`, { [key]: taken.toUpperCase(), externalid: "x" }), "duplicate", key)
+      refused(await c.patch(`/${path}/${id}`, { [key]: usedValue.toUpperCase(), externalid: "x" }), "duplicate", key)
       assert.deepInclude(await c.read(path, id), { [key]: mine, externalid: null })
     })
 

@@ -244,8 +244,8 @@ describe("a poller that stores synced_through", () => {
         const more: string = next === null ? "" : `&cursor=${encodeURIComponent(next)}`
         const each = page(await c.get(`/salesmen${query({ modifiedsince: cursor, limit: 3 })}${more}`))
         for (const record of each.data) {
-          const known = seen.get(idOf(record))
-          if (known === undefined || micros(record["lastchangedate"]) >= micros(known["lastchangedate"]))
+          const before = seen.get(idOf(record))
+          if (before === undefined || micros(record["lastchangedate"]) >= micros(before["lastchangedate"]))
             seen.set(idOf(record), record)
         }
         through ??= each.syncedThrough

@@ -61,7 +61,7 @@ const ro = (field: ObjectField): ObjectField => ({ ...field, ro: true })
 const entry = (fact: string): ObjectField => ro(time(fact, "entrydate"))
 const changed = (fact: string): ObjectField => ({ ...ro(time(fact, "lastchangedate")), maintained: true })
 
-interface Wish {
+interface ObjectDefinition {
   /** The facts of its operations, its filters, and its dates. */
   readonly facts: readonly [ops: string, filters: string, since: string]
   readonly area: string
@@ -76,24 +76,24 @@ interface Wish {
   readonly body?: (c: Company) => Promise<Row>
 }
 
-function object(path: string, wish: Wish): ObjectResource {
-  const [ops, filters, since] = wish.facts
-  const base = wish.base ?? (() => ({}))
-  const body = wish.body ?? (async () => base())
+function object(path: string, definition: ObjectDefinition): ObjectResource {
+  const [ops, filters, since] = definition.facts
+  const base = definition.base ?? (() => ({}))
+  const body = definition.body ?? (async () => base())
   return {
     path,
-    area: wish.area,
-    ops: wish.ops.split(" ") as Resource["ops"],
-    filters: wish.filters,
-    modifiedsince: wish.since === true,
-    cancel: wish.cancel !== false,
-    facts: { ops, filters, row: wish.row, since },
+    area: definition.area,
+    ops: definition.ops.split(" ") as Resource["ops"],
+    filters: definition.filters,
+    modifiedsince: definition.since === true,
+    cancel: definition.cancel !== false,
+    facts: { ops, filters, row: definition.row, since },
     make: async (c) => c.create(path, await body(c)),
     body,
     change: { externalid: "changed" },
-    fields: wish.fields,
+    fields: definition.fields,
     base,
-    ...(wish.key === undefined ? {} : { key: wish.key })
+    ...(definition.key === undefined ? {} : { key: definition.key })
   }
 }
 
@@ -487,7 +487,7 @@ export const OBJECTS: readonly ObjectResource[] = [
 ]
 
 export function objectOf(path: string): ObjectResource {
-  const found = OBJECTS.find((each) => each.path === path)
-  if (found === undefined) throw new Error(`no such object: ${path}`)
-  return found
+  const match = OBJECTS.find((each) => each.path === path)
+  if (match === undefined) throw new Error(`no such object: ${path}`)
+  return match
 }

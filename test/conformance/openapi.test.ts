@@ -30,14 +30,14 @@ async function document(): Promise<Row> {
 }
 
 /** The item of a path, with any parameter names, and with the base in the servers or in the path. */
-function item(paths: Row, wanted: string): Row {
+function item(paths: Row, template: string): Row {
   const shape = (path: string) => path.replaceAll(/\{[^}]*\}/g, "{}")
-  const found = Object.keys(paths).find(
+  const match = Object.keys(paths).find(
     (path) =>
-      shape(path).endsWith(shape(wanted)) && shape(path).split("/").length <= shape(wanted).split("/").length + 3
+      shape(path).endsWith(shape(template)) && shape(path).split("/").length <= shape(template).split("/").length + 3
   )
-  if (found === undefined) throw new Error(`no path ${wanted}`)
-  return row(paths[found])
+  if (match === undefined) throw new Error(`no path ${template}`)
+  return row(paths[match])
 }
 
 it("[VER-01][GEN-01][GEN-08] the description is valid JSON with openapi 3.1, info and paths, without a token", async () => {
@@ -57,14 +57,14 @@ it("[EP-19][EP-05][EP-23] the description has the operations of every detailed r
     assert.property(collection, "post", path)
     assert.property(item(paths, `/${path}/batch`), "post", path)
     const one: readonly string[] = ops
-    const wanted = [
+    const expected = [
       ...(one.includes("R") ? ["get"] : []),
       ...(one.includes("U") ? ["patch"] : []),
       ...(one.includes("D") ? ["delete"] : [])
     ]
-    if (wanted.length === 0) continue
+    if (expected.length === 0) continue
     const shown = Object.keys(item(paths, `/${path}/{id}`)).filter((verb) => VERBS.includes(verb))
-    assert.sameMembers(shown, wanted, path)
+    assert.sameMembers(shown, expected, path)
   }
 })
 
@@ -141,7 +141,7 @@ it("[AUTH-12] the description is the same with a valid or invalid token", async 
   const c = await newCompany()
   const plain = (await send({ method: "GET", path: "/openapi.json" })).text
   assert.strictEqual((await c.get("/openapi.json")).text, plain)
-  assert.strictEqual((await send({ method: "GET", path: "/openapi.json", token: "nobody" })).status, 200)
+  assert.strictEqual((await send({ method: "GET", path: "/openapi.json", token: "unknown" })).status, 200)
 })
 
 describe("the description as a validator", () => {

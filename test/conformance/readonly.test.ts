@@ -61,8 +61,8 @@ function refusal(answer: Answer, code: string): Row {
   assert.strictEqual(answer.status, CODES[code], `${answer.request}: ${answer.text.slice(0, 300)}`)
   const error = row(row(answer.json)["error"])
   // A real installation may send legacy_code, which ours never does (D-09).
-  const { legacy_code: _, ...known } = error
-  assert.isUndefined(errorFault(known))
+  const { legacy_code: _, ...documented } = error
+  assert.isUndefined(errorFault(documented))
   assert.strictEqual(error["code"], code)
   return error
 }
@@ -84,7 +84,7 @@ describe("access of a reader", () => {
   })
 
   it("[AUTH-12][AUTH-18] with an unknown token is 401", async () => {
-    refusal(await send({ method: "GET", path: "/me", token: fresh("nobody"), faulty: true }), "unauthorized")
+    refusal(await send({ method: "GET", path: "/me", token: fresh("unknown"), faulty: true }), "unauthorized")
   })
 
   it("[SPECIAL-10][RES-04] includes /me with the scopes of the token", async () => {
@@ -152,7 +152,7 @@ for (const { path, ops, filters, modifiedsince, cancel } of RESOURCES) {
     })
 
     it("[EP-17][FIELD-12] filters by externalid exactly", async (context) => {
-      const answer = await get(`/${path}?externalid=${fresh("nobody")}`)
+      const answer = await get(`/${path}?externalid=${fresh("unknown")}`)
       if (closed(answer)) return context.skip()
       assert.isEmpty(records(answer, path))
     })

@@ -170,9 +170,9 @@ export async function allowPrivate(allowed: boolean): Promise<void> {
   const answer = await controlRaw("PUT", "/limits", { [privateSwitch]: allowed })
   if (answer.status < 300) return
   const listed = /\b\w*(?:private|loopback|receiver)\w*\b/gi
-  const found = [...answer.text.matchAll(listed)].map((match) => match[0]).find((each) => each !== privateSwitch)
-  if (found === undefined) throw new Error(`no switch for private receivers: ${answer.text}`)
-  privateSwitch = found
+  const switchName = [...answer.text.matchAll(listed)].map((match) => match[0]).find((each) => each !== privateSwitch)
+  if (switchName === undefined) throw new Error(`no switch for private receivers: ${answer.text}`)
+  privateSwitch = switchName
   await control("PUT", "/limits", { [privateSwitch]: allowed })
 }
 
@@ -251,8 +251,8 @@ export function signatureOf(received: Received): Signature {
 /** Whether any v1 verifies with this secret, over the raw body. */
 export function verifies(received: Received, secret: string): boolean {
   const { t, v1 } = signatureOf(received)
-  const wanted = createHmac("sha256", secret).update(`${t}.`).update(received.body).digest()
-  return v1.some((each) => timingSafeEqual(Buffer.from(each, "hex"), wanted))
+  const expected = createHmac("sha256", secret).update(`${t}.`).update(received.body).digest()
+  return v1.some((each) => timingSafeEqual(Buffer.from(each, "hex"), expected))
 }
 
 /** The attempts that the control plane has recorded, from either of its two JSON forms. */

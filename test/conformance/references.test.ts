@@ -101,9 +101,9 @@ for (const { facts, path, id, code, target } of PAIRS) {
       const c = await newCompany()
       refused(await c.post(`/${path}`, { [id]: 999_999_999 }), "unknown_value", id)
       refused(await c.post(`/${path}`, { [id]: -1 }), "unknown_value", id)
-      refused(await c.post(`/${path}`, { [code]: "nobody" }), "unknown_value", code)
+      refused(await c.post(`/${path}`, { [code]: "unknown" }), "unknown_value", code)
       const to = await target(c)
-      assert.strictEqual((await c.post(`/${path}`, { [id]: to.id, [code]: "nobody" })).status, 422)
+      assert.strictEqual((await c.post(`/${path}`, { [id]: to.id, [code]: "unknown" })).status, 422)
       assert.isEmpty(await c.list(`/${path}`))
     })
 

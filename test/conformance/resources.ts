@@ -139,9 +139,9 @@ export const RESOURCES: readonly Resource[] = [
 ]
 
 export function resource(path: string): Resource {
-  const found = RESOURCES.find((each) => each.path === path)
-  if (found === undefined) throw new Error(`no such resource in this suite: ${path}`)
-  return found
+  const match = RESOURCES.find((each) => each.path === path)
+  if (match === undefined) throw new Error(`no such resource in this suite: ${path}`)
+  return match
 }
 
 /** Whether its records have lastchangedate. This differs from offering modifiedsince (X-02). */

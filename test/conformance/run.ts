@@ -38,7 +38,7 @@ const base = process.env["CONFORMANCE_BASE_URL"]
 const control = process.env["CONFORMANCE_CONTROL_URL"]
 const token = process.env["CONFORMANCE_TOKEN"]
 const json = process.argv.includes("--json")
-const wanted = process.argv.slice(2).filter((each) => !each.startsWith("--"))
+const fileNames = process.argv.slice(2).filter((each) => !each.startsWith("--"))
 
 if (base !== undefined && control === undefined && token === undefined) {
   console.error(
@@ -53,9 +53,9 @@ const live = !json && process.stdout.isTTY
 function vitest(report: string): Promise<number> {
   const files = readOnly
     ? ["test/conformance/readonly.test.ts"]
-    : wanted.length === 0
+    : fileNames.length === 0
       ? ["test/conformance/"]
-      : wanted.map((each) => `test/conformance/${each}`)
+      : fileNames.map((each) => `test/conformance/${each}`)
   const args = [
     path.join(repository, "node_modules/vitest/vitest.mjs"),
     "run",
@@ -94,7 +94,7 @@ try {
 
 function tell(report: Report): void {
   const ledger = readLedger()
-  const whole = !readOnly && wanted.length === 0
+  const whole = !readOnly && fileNames.length === 0
   const counts = new Map<string, { passed: number; failed: string[]; skipped: number }>()
   const failures: string[] = []
   const tests = { passed: 0, failed: 0, skipped: 0 }

@@ -27,13 +27,13 @@ function hasType(value: unknown, type: unknown): boolean {
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : [])
 
 /** The problems of the value, as sentences that begin with its place; empty when there are none. */
-export function faults(document: Row, given: unknown, value: unknown, place = "$"): string[] {
-  const schema = resolve(document, given)
+export function faults(document: Row, schemaOrReference: unknown, value: unknown, place = "$"): string[] {
+  const schema = resolve(document, schemaOrReference)
   if (schema === true || schema === undefined) return schema === true ? [] : [`${place}: its schema does not resolve`]
   if (schema === false) return [`${place}: nothing is allowed here`]
   if (!isRow(schema)) return [`${place}: its schema is not an object`]
-  const found: string[] = []
-  const complain = (what: string) => found.push(`${place}: ${what}`)
+  const problems: string[] = []
+  const complain = (what: string) => problems.push(`${place}: ${what}`)
   const alternatives = (Array.isArray(schema["type"]) ? list(schema["type"]) : [schema["type"]]).filter(
     (type) => typeof type === "string"
   )
@@ -61,19 +61,20 @@ export function faults(document: Row, given: unknown, value: unknown, place = "$
     if (typeof schema["minItems"] === "number" && value.length < schema["minItems"]) complain("has too few items")
     if (schema["items"] !== undefined)
       for (const [i, each] of list(value).entries())
-        found.push(...faults(document, schema["items"], each, `${place}[${i}]`))
+        problems.push(...faults(document, schema["items"], each, `${place}[${i}]`))
   }
   if (isRow(value)) {
     const properties = isRow(schema["properties"]) ? schema["properties"] : {}
     for (const name of list(schema["required"])) if (!(String(name) in value)) complain(`lacks ${String(name)}`)
     for (const [name, each] of Object.entries(value)) {
-      if (Object.hasOwn(properties, name)) found.push(...faults(document, properties[name], each, `${place}.${name}`))
+      if (Object.hasOwn(properties, name))
+        problems.push(...faults(document, properties[name], each, `${place}.${name}`))
       else if (schema["additionalProperties"] === false) complain(`has ${name}, which is not described`)
       else if (isRow(schema["additionalProperties"]))
-        found.push(...faults(document, schema["additionalProperties"], each, `${place}.${name}`))
+        problems.push(...faults(document, schema["additionalProperties"], each, `${place}.${name}`))
     }
   }
-  for (const each of list(schema["allOf"])) found.push(...faults(document, each, value, place))
+  for (const each of list(schema["allOf"])) problems.push(...faults(document, each, value, place))
   for (const key of ["anyOf", "oneOf"]) {
     const choices = list(schema[key]).map((each) => faults(document, each, value, place))
     if (choices.length === 0) continue
@@ -81,5 +82,5 @@ export function faults(document: Row, given: unknown, value: unknown, place = "$
     if (fitting === 0) complain(`fits none of ${key}: ${choices.map((each) => each[0]).join("; ")}`)
     else if (key === "oneOf" && fitting > 1) complain("fits more than one of oneOf")
   }
-  return found
+  return problems
 }

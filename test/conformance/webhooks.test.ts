@@ -417,9 +417,9 @@ describe("updating a subscription", () => {
     const disabled = succeeded(await c.patch(url, { enabled: false }))
     assert.strictEqual(micros(disabled["disableddate"]), now)
     assert.notProperty(disabled, "enabled")
-    const revived = succeeded(await c.patch(url, { enabled: true }))
-    assert.isNull(revived["disableddate"])
-    assert.notProperty(revived, "enabled")
+    const reenabled = succeeded(await c.patch(url, { enabled: true }))
+    assert.isNull(reenabled["disableddate"])
+    assert.notProperty(reenabled, "enabled")
   })
 
   it("[CODE-14][EP-03] rejects a stale If-Match", async () => {

@@ -7,13 +7,13 @@ import type { AddressInfo } from "node:net"
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
 import { desk, openBrowser, overflow, picture, smallPhone, until, violations, visit } from "../support/browser.ts"
-import { openOperator, type Operator, type Served } from "../support/operator.ts"
+import { openOperator, type Operator, type ServeProcess } from "../support/operator.ts"
 
 const password = "correct horse <battery> & staple"
 
 let operator: Operator
-let open: Served
-let locked: Served
+let open: ServeProcess
+let locked: ServeProcess
 let browser: Browser
 
 beforeAll(async () => {
@@ -39,13 +39,13 @@ const raw = (
 ) =>
   new Promise<{ readonly status: number; readonly text: string; readonly headers: Readonly<Record<string, unknown>> }>(
     (resolve, reject) => {
-      const asked = httpRequest(url, { method: sent.method, headers }, (response) => {
+      const clientRequest = httpRequest(url, { method: sent.method, headers }, (response) => {
         let text = ""
         response.on("data", (chunk: Buffer) => (text += chunk.toString()))
         response.on("end", () => resolve({ status: response.statusCode ?? 0, text, headers: response.headers }))
       })
-      asked.once("error", reject)
-      asked.end(sent.body)
+      clientRequest.once("error", reject)
+      clientRequest.end(sent.body)
     }
   )
 
@@ -205,7 +205,7 @@ describe("the dashboard with a password", () => {
   })
 
   it("writes no password to its log", () => {
-    assert.notInclude(locked.told(), "battery")
-    assert.notInclude(open.told(), "battery")
+    assert.notInclude(locked.stderr(), "battery")
+    assert.notInclude(open.stderr(), "battery")
   })
 })

@@ -40,7 +40,7 @@ const logIn = Effect.fnUntraced(function* (url: string, word: string = password)
   return { reply, cookie: cookieOf(reply, "tributary_session") }
 })
 
-const asked = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+const requestedTasks = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ n: number }>`select count(*)::int as n from tributary.tasks where requested_at is not null`,
     ([row]) => row!.n
@@ -130,7 +130,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         assert.strictEqual(question.status, 200)
         assert.notInclude(question.text, "form_token")
         assert.include(question.text, "Reading only: to act, open the link that tributary serve printed")
-        const before = yield* asked
+        const before = yield* requestedTasks
         const fields = { company: "north", resource: "things" }
         const from = { ...host, origin: page.url }
         for (const form_token of ["", "guessed"]) {
@@ -142,11 +142,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
           const reply = yield* ask(`${outside}/open?token=${token}`, { headers: host })
           assert.deepStrictEqual([reply.status, reply.headers["set-cookie"]], [403, undefined], token)
         }
-        assert.strictEqual(yield* asked, before)
+        assert.strictEqual(yield* requestedTasks, before)
         // The link itself authorises the session.
         const form = yield* syncForm(page.url, page.headers.cookie)
         assert.strictEqual((yield* post(`${page.url}/do/sync`, form, page.headers)).status, 303)
-        assert.isAbove(yield* asked, before)
+        assert.isAbove(yield* requestedTasks, before)
         const plain = yield* Effect.callback<string>((resume) => {
           const socket = connectTcp(Number(port), "127.0.0.1", () =>
             socket.write(`GET / HTTP/1.0\r\nHost: 127.0.0.1:${port}\r\n\r\n`)
@@ -348,8 +348,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
         const { cookie } = yield* logIn(url)
         const { cookie: other } = yield* logIn(url)
         const fields = yield* syncForm(url, cookie)
-        const before = yield* asked
-        const sent = (headers: Record<string, string | undefined>, form: Readonly<Record<string, string>> = fields) =>
+        const before = yield* requestedTasks
+        const postSync = (
+          headers: Record<string, string | undefined>,
+          form: Readonly<Record<string, string>> = fields
+        ) =>
           Effect.map(
             ask(`${url}/do/sync`, {
               method: "POST",
@@ -365,22 +368,22 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
             }),
             ({ status }) => status
           )
-        assert.strictEqual(yield* sent({ cookie: undefined }), 303, "no session")
-        assert.strictEqual(yield* sent({ origin: "https://attacker.example" }), 403, "another origin")
-        assert.strictEqual(yield* sent({ origin: "null" }), 403, "a null origin")
-        assert.strictEqual(yield* sent({ origin: undefined }), 403, "no origin")
-        assert.strictEqual(yield* sent({ "sec-fetch-site": "cross-site" }), 403, "another site")
-        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-site" }), 403, "another origin of the same site")
-        assert.strictEqual(yield* sent({ cookie: other }), 403, "another session's token")
-        assert.strictEqual(yield* sent({}, { company: "north", resource: "things" }), 403, "no token")
-        assert.strictEqual(yield* sent({ "content-type": "text/plain" }), 415)
-        assert.strictEqual(yield* sent({ "content-type": "multipart/form-data; boundary=x" }), 415)
-        assert.strictEqual(yield* sent({}, { ...fields, more: "x".repeat(70_000) }), 413)
+        assert.strictEqual(yield* postSync({ cookie: undefined }), 303, "no session")
+        assert.strictEqual(yield* postSync({ origin: "https://attacker.example" }), 403, "another origin")
+        assert.strictEqual(yield* postSync({ origin: "null" }), 403, "a null origin")
+        assert.strictEqual(yield* postSync({ origin: undefined }), 403, "no origin")
+        assert.strictEqual(yield* postSync({ "sec-fetch-site": "cross-site" }), 403, "another site")
+        assert.strictEqual(yield* postSync({ "sec-fetch-site": "same-site" }), 403, "another origin of the same site")
+        assert.strictEqual(yield* postSync({ cookie: other }), 403, "another session's token")
+        assert.strictEqual(yield* postSync({}, { company: "north", resource: "things" }), 403, "no token")
+        assert.strictEqual(yield* postSync({ "content-type": "text/plain" }), 415)
+        assert.strictEqual(yield* postSync({ "content-type": "multipart/form-data; boundary=x" }), 415)
+        assert.strictEqual(yield* postSync({}, { ...fields, more: "x".repeat(70_000) }), 413)
         const chunked = { "transfer-encoding": "chunked" }
-        assert.strictEqual(yield* sent(chunked, { ...fields, more: "x".repeat(70_000) }), 413)
-        assert.strictEqual(yield* asked, before)
-        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-origin" }), 303)
-        assert.strictEqual(yield* sent({ "sec-fetch-site": "same-origin", ...chunked }), 303)
+        assert.strictEqual(yield* postSync(chunked, { ...fields, more: "x".repeat(70_000) }), 413)
+        assert.strictEqual(yield* requestedTasks, before)
+        assert.strictEqual(yield* postSync({ "sec-fetch-site": "same-origin" }), 303)
+        assert.strictEqual(yield* postSync({ "sec-fetch-site": "same-origin", ...chunked }), 303)
         for (const method of ["PUT", "OPTIONS", "DELETE", "PATCH"]) {
           assert.strictEqual((yield* ask(url, { method, headers: chunked })).status, 405, method)
         }
@@ -490,13 +493,13 @@ describe("the dashboard password", () => {
     httpVersion: "1.1",
     cookie
   })
-  const made = Effect.flatMap(inMemory, (sessions) =>
+  const newAccess = Effect.flatMap(inMemory, (sessions) =>
     Access.make({ host: "0.0.0.0", port: 1, password: Redacted.make(password), publicUrl: null, sessions })
   ).pipe(Effect.provide(SecureRandom.layerWebCrypto))
-  const attempt = (access: Access.Access, asked: AccessRequest, word: string) => access.logIn(asked, word)
-  const guessed = Effect.fnUntraced(function* (access: Access.Access, asked: AccessRequest, times: number) {
+  const attempt = (access: Access.Access, request: AccessRequest, word: string) => access.logIn(request, word)
+  const guessed = Effect.fnUntraced(function* (access: Access.Access, request: AccessRequest, times: number) {
     for (let count = 0; count < times; count += 1) {
-      assert.strictEqual((yield* attempt(access, asked, "guess"))._tag, "Wrong")
+      assert.strictEqual((yield* attempt(access, request, "guess"))._tag, "Wrong")
     }
   })
   const opened = Effect.fnUntraced(function* (access: Access.Access) {
@@ -506,7 +509,7 @@ describe("the dashboard password", () => {
 
   it.effect("has a limit of guesses per minute, and is accepted again afterwards", () =>
     Effect.gen(function* () {
-      const access = yield* made
+      const access = yield* newAccess
       yield* guessed(access, stranger("203.0.113.1"), 10)
       const { _tag } = yield* attempt(access, stranger("203.0.113.1"), password)
       assert.strictEqual(_tag, "TooMany")
@@ -519,7 +522,7 @@ describe("the dashboard password", () => {
 
   it.effect("has the same limit for concurrent guesses", () =>
     Effect.gen(function* () {
-      const access = yield* made
+      const access = yield* newAccess
       const outcomes = (yield* Effect.all(
         Array.from({ length: 50 }, () => access.logIn(stranger("2001:db8:1:2::9"), "guess")),
         { concurrency: "unbounded" }
@@ -534,7 +537,7 @@ describe("the dashboard password", () => {
 
   it.effect("is still accepted from a browser with an earlier login during distributed guesses", () =>
     Effect.gen(function* () {
-      const access = yield* made
+      const access = yield* newAccess
       const cookie = yield* opened(access)
       yield* Effect.forEach(
         Array.from({ length: 10 }, (_, index) => `203.0.113.${index}`),
@@ -552,12 +555,12 @@ describe("the dashboard password", () => {
 
   it.effect("opens a session for twelve hours", () =>
     Effect.gen(function* () {
-      const access = yield* made
-      const asked = stranger("198.51.100.1", yield* opened(access))
+      const access = yield* newAccess
+      const request = stranger("198.51.100.1", yield* opened(access))
       yield* TestClock.adjust("11 hours")
-      assert.strictEqual((yield* access.decide(asked))._tag, "Granted")
+      assert.strictEqual((yield* access.decide(request))._tag, "Granted")
       yield* TestClock.adjust("1 hour")
-      assert.strictEqual((yield* access.decide(asked))._tag, "LogIn")
+      assert.strictEqual((yield* access.decide(request))._tag, "LogIn")
     })
   )
 })

@@ -9,18 +9,18 @@ import {
   deadEvent,
   insertedExternalId,
   oddCustomer,
-  openServed,
+  openOperatorWithServe,
   type Operator,
-  type Served
+  type ServeProcess
 } from "../support/operator.ts"
 
 let operator: Operator
-let served: Served
+let served: ServeProcess
 let browser: Browser
 let look: Visit
 
 beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
+  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
   look = await visit(browser, served.link)
 }, 90_000)
 afterAll(async () => {
@@ -65,7 +65,7 @@ const control = (page: Page, name: RegExp) => {
 }
 
 /** The message that the page shows once after an action. */
-const said = async (page: Page): Promise<string> => {
+const noticeText = async (page: Page): Promise<string> => {
   const place = page.getByRole("status").filter({ hasText: /\w/ })
   await place.first().waitFor()
   return place.first().innerText()
@@ -82,7 +82,7 @@ const act = async (
   await go(from)
   await control(page, action).click()
   await page.waitForURL(/\/confirm\//)
-  const told = await page.getByRole("main").innerText()
+  const text = await page.getByRole("main").innerText()
   await page.getByRole("link", { name: /cancel/i }).click()
   await page.waitForURL((url) => !url.pathname.startsWith("/confirm/"))
   await control(page, action).click()
@@ -90,16 +90,16 @@ const act = async (
   await fill?.(page)
   await page.getByRole("main").getByRole("button", { name: confirm }).click()
   await page.waitForURL((url) => !/^\/(?:confirm|do)\//.test(url.pathname))
-  return told
+  return text
 }
 
 describe("the page of a resource", () => {
   it("requests a sync", async () => {
     const id = await operator.customer("Waits for the button")
-    const told = await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
-    assert.include(told, "customers")
-    assert.include(told, "north")
-    assert.match(await said(look.page), /^Requested: customers of north/)
+    const text = await act(look, "/companies/north/customers", /^sync now/i, /sync/i)
+    assert.include(text, "customers")
+    assert.include(text, "north")
+    assert.match(await noticeText(look.page), /^Requested: customers of north/)
     await until(
       "the record is landed",
       () => operator.query(`select 1 from erp.customers where _company_id = 1 and id = ${id}`),
@@ -305,7 +305,7 @@ describe("the webhooks page", () => {
     await press("resume", /resume/i)
     await until("the subscription is active", state, (now) => now === "active")
     await press("test", /test|send/i)
-    assert.match(await said(page), /delivered: the receiver answered 204/)
+    assert.match(await noticeText(page), /delivered: the receiver answered 204/)
   })
 
   it("shows the source's own delivery log on request", async () => {
@@ -328,19 +328,19 @@ describe("the quarantine page", () => {
     const [entry] = await open()
     const path = `/quarantine/${entry!.id}`
     await act(look, path, /retry|read (?:it )?again/i, /retry|read/i)
-    assert.match(await said(page), /still refused: name: .*NUL/)
+    assert.match(await noticeText(page), /still refused: name: .*NUL/)
     assert.lengthOf(await open(), 1)
 
     await operator.reference.control("POST", "/records", {
       company: 1,
       resource: "customers",
-      records: [{ ...oddCustomer, name: "Mended Ltd." }]
+      records: [{ ...oddCustomer, name: "Repaired Ltd." }]
     })
     await act(look, path, /retry|read (?:it )?again/i, /retry|read/i)
     await until("the record left the quarantine", open, (rows) => rows.length === 0)
     const [row] = await operator.query<{ name: string }>(`select name from erp.customers where id = ${oddCustomer.id}`)
-    assert.strictEqual(row?.name, "Mended Ltd.")
-    assert.match(await said(page), /landed.*left quarantine/)
+    assert.strictEqual(row?.name, "Repaired Ltd.")
+    assert.match(await noticeText(page), /landed.*left quarantine/)
   })
 })
 
@@ -393,7 +393,7 @@ describe("the record page", () => {
     await form.getByRole("button").first().click()
     await page.waitForURL(/id=9001/)
     const text = (await form.textContent()) ?? ""
-    for (const wanted of ["Mended Ltd.", "Renamed Ltd.", "name"]) assert.include(text, wanted)
+    for (const expected of ["Repaired Ltd.", "Renamed Ltd.", "name"]) assert.include(text, expected)
     await go("/records?company=north&resource=customers&id=none")
     assert.match(await form.innerText(), /none|number/)
   })

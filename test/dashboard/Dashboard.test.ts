@@ -190,9 +190,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         ["/runs?before=x", 400],
         ["/runs?company=x", 404],
         [at("north", "nothing"), 404],
-        [at("nobody", "things"), 404],
+        [at("unknown", "things"), 404],
         ["/companies/%E0%A4%A/things", 404],
-        ["/confirm/sync?company=nobody&resource=things", 404],
+        ["/confirm/sync?company=unknown&resource=things", 404],
         ["/confirm/full?company=north", 404],
         ["/assets/other/pages.css", 404],
         ["/assets/../../package.json", 404]
@@ -379,9 +379,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
           )
         const client = yield* (yield* Database).connect
         yield* query(client, "lock", "begin; lock table tributary.row_counts")
-        const asking = yield* Effect.forkChild(ask(url))
+        const pageFiber = yield* Effect.forkChild(ask(url))
         yield* waitFor(1)
-        yield* Fiber.interrupt(asking)
+        yield* Fiber.interrupt(pageFiber)
         yield* waitFor(0)
         yield* query(client, "unlock", "rollback")
         assert.strictEqual((yield* ask(url)).status, 200)

@@ -5,14 +5,14 @@
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
 import { desk, openBrowser, phone, until, type Visit, visit } from "../support/browser.ts"
-import { openServed, type Operator, type Served } from "../support/operator.ts"
+import { openOperatorWithServe, type Operator, type ServeProcess } from "../support/operator.ts"
 
 let operator: Operator
-let served: Served
+let served: ServeProcess
 let browser: Browser
 
 beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
+  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
 }, 90_000)
 afterAll(async () => {
   await browser?.close()
@@ -144,11 +144,11 @@ describe("a live page", () => {
     const since = page.getByLabel(/since|from/i).first()
     if ((await since.count()) > 0) {
       await since.fill("2026-01-0")
-      const asked = answers.length
+      const answerCount = answers.length
       await until(
         "the page refreshed",
         async () => answers.length,
-        (n) => n >= asked + 2,
+        (n) => n >= answerCount + 2,
         10
       )
       assert.strictEqual(await since.inputValue(), "2026-01-0")
@@ -164,10 +164,10 @@ describe("a live page", () => {
     await page.evaluate(
       `Object.defineProperty(document, "hidden", { get: () => true }); Object.defineProperty(document, "visibilityState", { get: () => "hidden" }); document.dispatchEvent(new Event("visibilitychange"))`
     )
-    let asked = 0
-    page.on("request", () => (asked += 1))
+    let requestCount = 0
+    page.on("request", () => (requestCount += 1))
     await page.waitForTimeout(5_000)
-    assert.isAtMost(asked, 1, "at most the request in flight")
+    assert.isAtMost(requestCount, 1, "at most the request in flight")
     await look.close()
   })
 
@@ -228,9 +228,9 @@ describe("the dashboard by keyboard", () => {
     )
 
     // Moves to a resource, to its action, and through the confirmation.
-    const reach = async (wanted: RegExp, stepsMax = 300) => {
+    const reach = async (target: RegExp, stepsMax = 300) => {
       for (let steps = 0; steps < stepsMax; steps += 1) {
-        if (wanted.test(await focused(look))) {
+        if (target.test(await focused(look))) {
           const outline = await page.evaluate<string>(
             `((style) => style.outlineStyle + " " + style.outlineWidth + " " + style.boxShadow)(getComputedStyle(document.activeElement))`
           )
@@ -239,7 +239,7 @@ describe("the dashboard by keyboard", () => {
         }
         await page.keyboard.press("Tab")
       }
-      throw new Error(`${wanted.source} cannot be reached with Tab; the focus is at ${await focused(look)}`)
+      throw new Error(`${target.source} cannot be reached with Tab; the focus is at ${await focused(look)}`)
     }
     await reach(/^invoices$/)
     await page.keyboard.press("Enter")

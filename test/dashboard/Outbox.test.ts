@@ -122,17 +122,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       const companies = [unconnected(hostile)]
       assert.isFalse(holdsHostile((yield* ask(routes, companies, "/outbox")).text))
       assert.isFalse(holdsHostile((yield* ask(routes, companies, `/outbox/pushes/${push}`)).text))
-      const seen = new Set<string>()
+      const shownIds = new Set<string>()
       let next: string | undefined = address("/outbox/refused", { company: hostile, resource: hostile })
       let pages = 0
       while (next !== undefined) {
         const { text }: { text: string } = yield* ask(routes, companies, next)
         assert.isFalse(holdsHostile(text))
-        for (const [, row] of text.matchAll(/id="row-(\d+)"/g)) seen.add(row!)
+        for (const [, row] of text.matchAll(/id="row-(\d+)"/g)) shownIds.add(row!)
         next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
         pages += 1
       }
-      assert.deepStrictEqual([pages, seen.size], [3, 120])
+      assert.deepStrictEqual([pages, shownIds.size], [3, 120])
     })
   )
 })

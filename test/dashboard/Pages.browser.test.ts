@@ -24,19 +24,19 @@ import {
   failing,
   late,
   oddCustomer,
-  openServed,
+  openOperatorWithServe,
   pushedExternalId,
   type Operator,
-  type Served
+  type ServeProcess
 } from "../support/operator.ts"
 
 let operator: Operator
-let served: Served
+let served: ServeProcess
 let browser: Browser
 let look: Visit
 
 beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openServed(inject("postgresUrl")), openBrowser()])
+  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
   look = await visit(browser, served.link)
 }, 90_000)
 afterAll(async () => {
@@ -154,9 +154,9 @@ describe("every page", () => {
     assert.strictEqual(await page.getByRole("main").count(), 1)
     assert.strictEqual(await page.getByRole("navigation").first().getByRole("link", { name: "Overview" }).count(), 1)
     const text = (await page.getByRole("main").textContent()) ?? ""
-    for (const wanted of says) {
-      if (typeof wanted === "string") assert.include(text, wanted)
-      else assert.match(text, wanted)
+    for (const expected of says) {
+      if (typeof expected === "string") assert.include(text, expected)
+      else assert.match(text, expected)
     }
     for (const secret of ["whsec_", "postgres://", "Bearer "]) assert.notInclude(await page.content(), secret)
 
@@ -169,9 +169,9 @@ describe("every page", () => {
         ["small phone", smallPhone]
       ] as const) {
         await page.setViewportSize(size)
-        wrong.push(...(await overflow(page)).map((told) => `${device} ${colorScheme}: ${told}`))
+        wrong.push(...(await overflow(page)).map((problem) => `${device} ${colorScheme}: ${problem}`))
         if (device === "small phone") continue
-        wrong.push(...(await violations(page)).map((told) => `${device} ${colorScheme}: ${told}`))
+        wrong.push(...(await violations(page)).map((problem) => `${device} ${colorScheme}: ${problem}`))
         await picture(page, `${name}-${device}-${colorScheme}`)
       }
     }
@@ -237,13 +237,13 @@ describe("every page", () => {
     await go("/")
     const north = page.getByRole("table").filter({ hasText: "customers" }).first()
     const row = north.getByRole("row").filter({ hasText: "customers" }).first()
-    const [held] = await operator.query<{ n: number }>(
+    const [rowCount] = await operator.query<{ n: number }>(
       "select count(*)::int as n from erp.customers where _company_id = 1 and _deleted_at is null"
     )
     await until(
       "row counts exist",
       () => row.innerText(),
-      (text) => text.includes(held!.n.toLocaleString("en-US"))
+      (text) => text.includes(rowCount!.n.toLocaleString("en-US"))
     )
     assert.match(await row.innerText(), /\d{4}-\d{2}-\d{2}/, "its cursor")
     assert.match(await row.innerText(), /in \d+ (min|h|s)/, "its next run")

@@ -29,12 +29,12 @@ describe("the quarantine page", () => {
         assert.match(still.said!, /^It was read again and is still refused: name: /)
         assert.lengthOf(yield* rows, 1)
 
-        yield* put("salesmen", [{ id: 2, name: "mended" }])
-        const landed = yield* ask(routes, [company], "/do/retry", post)
-        assert.strictEqual(landed.said, "It was read again and landed; it has left quarantine.")
+        yield* put("salesmen", [{ id: 2, name: "repaired" }])
+        const retried = yield* ask(routes, [company], "/do/retry", post)
+        assert.strictEqual(retried.said, "It was read again and landed; it has left quarantine.")
         assert.deepStrictEqual(
           (yield* rows).map((row) => row.name),
-          ["Ada", "mended"]
+          ["Ada", "repaired"]
         )
         const after = yield* ask(routes, [company], `/quarantine/${entry}`)
         assert.include(after.read, "resolved")
@@ -47,7 +47,7 @@ describe("the quarantine page", () => {
     it.effect("retries an entry over HTTP, and reports the result once", () =>
       Effect.gen(function* () {
         const { company, put, entry, post, rows } = yield* makeStand()
-        yield* put("salesmen", [{ id: 2, name: "mended" }])
+        yield* put("salesmen", [{ id: 2, name: "repaired" }])
         const { url, headers } = yield* Pages.acting([company])
         const confirm = yield* Pages.ask(`${url}/confirm/retry?id=${entry}`, { headers })
         assert.strictEqual(confirm.status, 200)
@@ -58,8 +58,8 @@ describe("the quarantine page", () => {
         assert.deepStrictEqual([done.status, done.headers.location], [303, `/quarantine/${entry}`])
         assert.lengthOf(yield* rows, 2)
         const cookie = (done.headers["set-cookie"] ?? []).map((one) => one.split(";")[0]).join("; ")
-        const said = yield* Pages.ask(`${url}/quarantine/${entry}`, { headers: { cookie } })
-        assert.include(said.text, "It was read again and landed; it has left quarantine.")
+        const entryPage = yield* Pages.ask(`${url}/quarantine/${entry}`, { headers: { cookie } })
+        assert.include(entryPage.text, "It was read again and landed; it has left quarantine.")
         assert.notInclude((yield* Pages.ask(`${url}/quarantine/${entry}`)).text, "It was read again")
       })
     )
@@ -122,8 +122,8 @@ describe("the quarantine page", () => {
           (yield* ask(routes, [company], "/do/retry", after)).said!,
           /^Its number cannot be read, so a full scan/
         )
-        const nobody = yield* ask(routes, [], "/do/retry", yield* add("salesmen", "9"))
-        assert.match(nobody.said!, /^No configured company is known to have the number/)
+        const noCompany = yield* ask(routes, [], "/do/retry", yield* add("salesmen", "9"))
+        assert.match(noCompany.said!, /^No configured company is known to have the number/)
       })
     )
 
@@ -145,17 +145,17 @@ describe("the quarantine page", () => {
         const first = yield* show({ company: hostile })
         assert.isFalse(holdsHostile(first.text))
         assert.lengthOf(entries(first.text), 50)
-        const seen = new Set(entries(first.text))
+        const shownEntries = new Set(entries(first.text))
         let next = /href="([^"]+)" rel="next"/.exec(first.text)?.[1]
         while (next !== undefined) {
           const { text } = yield* ask(routes, [company], next.replaceAll("&amp;", "&"))
           for (const one of entries(text)) {
-            assert.isFalse(seen.has(one))
-            seen.add(one)
+            assert.isFalse(shownEntries.has(one))
+            shownEntries.add(one)
           }
           next = /href="([^"]+)" rel="next"/.exec(text)?.[1]
         }
-        assert.strictEqual(seen.size, 120)
+        assert.strictEqual(shownEntries.size, 120)
         assert.lengthOf(entries((yield* show({ company: hostile, state: "resolved" })).text), 10)
         assert.lengthOf(entries((yield* show({ company: hostile, resource: "other", state: "resolved" })).text), 5)
         const one = yield* ask(routes, [company], `/quarantine/${entries(first.text)[0]}`)
@@ -164,7 +164,7 @@ describe("the quarantine page", () => {
         assert.include(one.text, `&quot;price&quot;: 1${"0".repeat(400)},\n`)
         assert.include(one.text, "\\u{202e}")
 
-        const wrong = yield* Effect.flip(show({ company: "nobody" }))
+        const wrong = yield* Effect.flip(show({ company: "unknown" }))
         assert.deepInclude(wrong, { _tag: "PageError", status: 404 })
         assert.deepInclude(yield* Effect.flip(show({ before: "x" })), { _tag: "PageError", status: 400 })
         assert.deepInclude(yield* Effect.flip(ask(routes, [company], "/quarantine/999999999")), { status: 404 })

@@ -45,49 +45,49 @@ const run: Resources.LastRun = {
   note: null
 }
 const fresh = { task, lastRun: run, freshAt: before(5), quarantined: 0 }
-const judged = (change: Partial<typeof fresh> | Parameters<typeof Resources.healthOf>[0]) =>
+const healthOf = (change: Partial<typeof fresh> | Parameters<typeof Resources.healthOf>[0]) =>
   Resources.healthOf({ ...fresh, ...change }, now)
 
 describe("the health of a resource", () => {
   it("is fresh within its target and late beyond it", () => {
-    assert.deepInclude(judged({}), { state: "fresh", isLate: false, ageMs: 300_000, targetMs: 900_000 })
-    assert.strictEqual(judged({ freshAt: before(15) }).state, "fresh")
-    assert.deepInclude(judged({ freshAt: before(16) }), { state: "late", isLate: true })
-    assert.strictEqual(judged({ freshAt: before(16), quarantined: 1 }).state, "late")
-    assert.strictEqual(judged({ quarantined: 1 }).state, "quarantine")
+    assert.deepInclude(healthOf({}), { state: "fresh", isLate: false, ageMs: 300_000, targetMs: 900_000 })
+    assert.strictEqual(healthOf({ freshAt: before(15) }).state, "fresh")
+    assert.deepInclude(healthOf({ freshAt: before(16) }), { state: "late", isLate: true })
+    assert.strictEqual(healthOf({ freshAt: before(16), quarantined: 1 }).state, "late")
+    assert.strictEqual(healthOf({ quarantined: 1 }).state, "quarantine")
     // After the clock was set back, no age is negative.
-    assert.strictEqual(judged({ freshAt: before(-5) }).ageMs, 0)
+    assert.strictEqual(healthOf({ freshAt: before(-5) }).ageMs, 0)
   })
 
   it("is never late without a target", () => {
-    assert.strictEqual(judged({ ...fresh, task: null, freshAt: before(10_000) }).state, "fresh")
-    assert.strictEqual(judged({ ...fresh, task: null, lastRun: null, freshAt: null }).state, "never-synced")
+    assert.strictEqual(healthOf({ ...fresh, task: null, freshAt: before(10_000) }).state, "fresh")
+    assert.strictEqual(healthOf({ ...fresh, task: null, lastRun: null, freshAt: null }).state, "never-synced")
   })
 
   it("is late before the first read, unless a run is active", () => {
     const never = { ...fresh, task: { ...task, status: null, endedAt: null }, lastRun: null, freshAt: null }
-    assert.deepInclude(judged(never), { state: "late", ageMs: null })
-    assert.strictEqual(judged({ ...never, task: { ...never.task, isRunning: true } }).state, "never-synced")
+    assert.deepInclude(healthOf(never), { state: "late", ageMs: null })
+    assert.strictEqual(healthOf({ ...never, task: { ...never.task, isRunning: true } }).state, "never-synced")
   })
 
   it("is failing until a run ends well after the failure", () => {
     const failed = { ...run, status: "failed" as const }
-    assert.deepInclude(judged({ lastRun: failed }), { state: "failing", isFailing: true, isLate: false })
-    assert.deepInclude(judged({ lastRun: failed, freshAt: before(60) }), { state: "failing", isLate: true })
+    assert.deepInclude(healthOf({ lastRun: failed }), { state: "failing", isFailing: true, isLate: false })
+    assert.deepInclude(healthOf({ lastRun: failed, freshAt: before(60) }), { state: "failing", isLate: true })
     const task2: Task = { ...task, status: "failed", endedAt: before(1) }
-    assert.strictEqual(judged({ task: task2 }).state, "failing")
-    assert.strictEqual(judged({ task: { ...task2, endedAt: before(8) } }).state, "fresh")
+    assert.strictEqual(healthOf({ task: task2 }).state, "failing")
+    assert.strictEqual(healthOf({ task: { ...task2, endedAt: before(8) } }).state, "fresh")
   })
 
   it("is not late while paused, but can be failing", () => {
     const paused = { ...task, pausedAt: before(60) }
-    assert.deepInclude(judged({ task: paused, freshAt: before(60) }), { state: "paused", isLate: false })
-    assert.strictEqual(judged({ task: paused, lastRun: { ...run, status: "failed" } }).state, "failing")
+    assert.deepInclude(healthOf({ task: paused, freshAt: before(60) }), { state: "paused", isLate: false })
+    assert.strictEqual(healthOf({ task: paused, lastRun: { ...run, status: "failed" } }).state, "failing")
   })
 
   it("is neither late nor failing under an access block", () => {
     const skipped: Task = { ...task, status: "skipped" }
-    assert.deepInclude(judged({ ...fresh, task: skipped, lastRun: { ...run, status: "failed" }, freshAt: null }), {
+    assert.deepInclude(healthOf({ ...fresh, task: skipped, lastRun: { ...run, status: "failed" }, freshAt: null }), {
       state: "blocked",
       isFailing: false,
       isLate: false
@@ -112,11 +112,11 @@ layer(layerWarehouse, {
       const company = shownCompany("north", 1n)
       const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`
       const shown = yield* Resources.read([company, shownCompany("other", 2n)], clock!.now)
-      const told = yield* readResources(datasetsDefault)
-      assert.strictEqual(told.length, resources.length)
+      const stored = yield* readResources(datasetsDefault)
+      assert.strictEqual(stored.length, resources.length)
       assert.deepStrictEqual(
         shown.map((state) => [state.resource, state.freshAt?.toISOString() ?? null, state.lastRun?.status ?? null]),
-        told.map(({ resource, freshAt, lastRun }) => [resource, freshAt, lastRun])
+        stored.map(({ resource, freshAt, lastRun }) => [resource, freshAt, lastRun])
       )
       assert.strictEqual(shown.find(({ resource }) => resource === "widgets1")?.lastRun?.status, "abandoned")
       assert.strictEqual((yield* Resources.read([company], clock!.now, "widgets3")).length, 1)

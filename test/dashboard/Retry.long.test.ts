@@ -19,21 +19,21 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a quarantine
   it.effect("continues in the background if the source is slow", () =>
     Effect.gen(function* () {
       const { company, put, post, rows, source } = yield* makeStand()
-      yield* put("salesmen", [{ id: 2, name: "mended" }])
+      yield* put("salesmen", [{ id: 2, name: "repaired" }])
       const answers = Latch.makeUnsafe(false)
       source.state.before = answers.await
       const { said } = yield* ask(routes, [company], "/do/retry", post)
       assert.match(said!, /^It is still being read, which continues in the background/)
       assert.lengthOf(yield* rows, 1)
       yield* answers.open
-      assert.lengthOf(yield* until(rows, (found) => found.length === 2), 2)
+      assert.lengthOf(yield* until(rows, (landedRows) => landedRows.length === 2), 2)
     })
   )
 
   it.effect("lands after the other run releases the resource", () =>
     Effect.gen(function* () {
       const { id, company, put, post, rows, sql } = yield* makeStand()
-      yield* put("salesmen", [{ id: 2, name: "mended" }])
+      yield* put("salesmen", [{ id: 2, name: "repaired" }])
       const other = yield* Scope.make()
       yield* ResourceLock.acquire({
         table: tables.get("salesmen")!,
@@ -41,7 +41,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a quarantine
         companyId: BigInt(id),
         lane: "records"
       }).pipe(Effect.provideService(Scope.Scope, other))
-      const asked = yield* Effect.forkChild(ask(routes, [company], "/do/retry", post))
+      const retryFiber = yield* Effect.forkChild(ask(routes, [company], "/do/retry", post))
       // Between two attempts to lock, its connection is idle.
       const looks = sql<{ n: number }>`
         select count(*)::int as n from pg_stat_activity
@@ -50,7 +50,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("a quarantine
       assert.strictEqual(looked!.n, 1)
       assert.lengthOf(yield* rows, 1)
       yield* Scope.close(other, Exit.void)
-      const { said } = yield* Fiber.join(asked)
+      const { said } = yield* Fiber.join(retryFiber)
       assert.strictEqual(said, "It was read again and landed; it has left quarantine.")
     })
   )

@@ -125,7 +125,7 @@ export const ask = Effect.fnUntraced(function* (
     const [row] = yield* sql<{ now: Date }>`select tributary.now() as now`
     const scope = yield* Scope.make()
     const context = yield* Effect.context<Database | SqlClient.SqlClient>()
-    const begun = yield* Effect.provideService(FiberSet.make(), Scope.Scope, scope)
+    const fibers = yield* Effect.provideService(FiberSet.make(), Scope.Scope, scope)
     const request: PageRequest = {
       path,
       query: searchParams,
@@ -134,7 +134,7 @@ export const ask = Effect.fnUntraced(function* (
       companies,
       datasets: datasetsDefault,
       formAccess: { _tag: "Acting", formToken: "token-of-the-form" },
-      background: (effect) => Effect.asVoid(FiberSet.run(begun, Effect.provideContext(effect, context)))
+      background: (effect) => Effect.asVoid(FiberSet.run(fibers, Effect.provideContext(effect, context)))
     }
     const answer = yield* route.handle(request)
     if (answer._tag === "Redirect") {

@@ -60,11 +60,11 @@ const loaded = (yaml: string, environment: Readonly<Record<string, string>>, fla
 
 /** The file of a command, from the program's list. */
 const fileOf = (command: string): string => {
-  const found = new RegExp(`^ +"?${command}"?: lazy\\([^]*?\\(\\) => import\\("\\./(\\w+\\.ts)"\\)`, "m").exec(
+  const match = new RegExp(`^ +"?${command}"?: lazy\\([^]*?\\(\\) => import\\("\\./(\\w+\\.ts)"\\)`, "m").exec(
     textOf("src/cli/Program.ts")
   )
-  assert.isNotNull(found, `there is no command ${command}`)
-  return `src/cli/${found?.[1]}`
+  assert.isNotNull(match, `there is no command ${command}`)
+  return `src/cli/${match?.[1]}`
 }
 
 /** Flags of a command line that the command does not have. */
@@ -128,9 +128,9 @@ describe("the Dockerfile", () => {
     assert.deepStrictEqual(of("ENV"), ["NODE_ENV=production"])
     assert.deepStrictEqual(of("ARG"), [])
     const [health] = of("HEALTHCHECK")
-    const asked = /http:\/\/127\.0\.0\.1:(\d+)(\/\w+)/.exec(health!)
-    assert.include(healthPaths, asked![2]!)
-    assert.include(of("EXPOSE")[0], asked![1])
+    const match = /http:\/\/127\.0\.0\.1:(\d+)(\/\w+)/.exec(health!)
+    assert.include(healthPaths, match![2]!)
+    assert.include(of("EXPOSE")[0], match![1])
   })
 
   it.effect("exposes the program's default ports", () =>
@@ -336,9 +336,9 @@ describe("config/kubernetes/tributary.yaml", () => {
     return document.toJS() as unknown
   })
   const one = <S extends Schema.ConstraintDecoder<unknown>>(schema: S): S["Type"] => {
-    const found = documents.filter(Schema.is(schema))
-    assert.strictEqual(found.length, 1)
-    return found[0]!
+    const matches = documents.filter(Schema.is(schema))
+    assert.strictEqual(matches.length, 1)
+    return matches[0]!
   }
   const { template, selector } = one(Deployment).spec
   const [container] = template.spec.containers

@@ -54,8 +54,8 @@ describe("the plan of a scan", () => {
     })
     const exact = { ...settingsDefault, overlap: Duration.zero }
     assert.strictEqual(plan(things, checkpoint, false, exact).since, "2026-01-01T00:00:00.000001Z")
-    const learnt = { ...checkpoint, overlapMs: 3_600_000 }
-    assert.strictEqual(plan(things, learnt, false).since, "2025-12-31T23:00:00.000001Z")
+    const widened = { ...checkpoint, overlapMs: 3_600_000 }
+    assert.strictEqual(plan(things, widened, false).since, "2025-12-31T23:00:00.000001Z")
     assert.strictEqual(plan(things, checkpoint, true).since, null)
   })
 
@@ -83,8 +83,8 @@ describe("a periodic full scan", () => {
         .kind,
       "incremental"
     )
-    const wanted = plan(things, { ...swept, fullScanReason: "because" }, false)
-    assert.deepStrictEqual([wanted.kind, wanted.reason], ["full", "because"])
+    const full = plan(things, { ...swept, fullScanReason: "because" }, false)
+    assert.deepStrictEqual([full.kind, full.reason], ["full", "because"])
   })
 
   it("alternates with scans of changed parents' children for a resource without cursor", () => {

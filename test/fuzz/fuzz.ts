@@ -66,13 +66,13 @@ const invariantEvery = 2500
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))
 
 const control = (served: Core, method: string, url: string, body?: unknown): Record<string, unknown> => {
-  const told = served.control({ method, url, headers: {}, body: body === undefined ? null : bytes(body) })
-  if (told.status >= 300) throw new Error(`${method} ${url}: ${told.body}`)
-  return told.body === "" ? {} : (JSON.parse(told.body) as Record<string, unknown>)
+  const response = served.control({ method, url, headers: {}, body: body === undefined ? null : bytes(body) })
+  if (response.status >= 300) throw new Error(`${method} ${url}: ${response.body}`)
+  return response.body === "" ? {} : (JSON.parse(response.body) as Record<string, unknown>)
 }
 
-const issue = (served: Core, given: object): string =>
-  String(control(served, "POST", "/tokens", { company: 1, scopes: ["*"], ...given })["token"])
+const issue = (served: Core, options: object): string =>
+  String(control(served, "POST", "/tokens", { company: 1, scopes: ["*"], ...options })["token"])
 
 const tokensOf = (served: Core): Tokens => {
   const revoked = issue(served, {})
@@ -92,16 +92,16 @@ const tokensOf = (served: Core): Tokens => {
   }
 }
 
-interface Told {
+interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly text: string
 }
 
-const toldOf = ({ status, headers, body }: Answer): Told => ({ status, headers, text: body })
+const replyOf = ({ status, headers, body }: Answer): HttpReply => ({ status, headers, text: body })
 
 /** Sends over a socket; null when the client itself cannot write such a request. */
-const overSocket = (port: number, { method, url, headers, body }: Draft): Promise<Told | null> =>
+const overSocket = (port: number, { method, url, headers, body }: Draft): Promise<HttpReply | null> =>
   new Promise((resolve, reject) => {
     try {
       const length = body === null ? {} : { "content-length": String(body.length) }
@@ -112,10 +112,10 @@ const overSocket = (port: number, { method, url, headers, body }: Draft): Promis
           response.on("data", (chunk: Buffer) => chunks.push(chunk))
           response.on("error", reject)
           response.on("end", () => {
-            const given = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
+            const headerEntries = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
             resolve({
               status: response.statusCode ?? 0,
-              headers: Object.fromEntries(given) as Record<string, string>,
+              headers: Object.fromEntries(headerEntries) as Record<string, string>,
               text: Buffer.concat(chunks).toString("utf8")
             })
           })
@@ -131,7 +131,7 @@ const overSocket = (port: number, { method, url, headers, body }: Draft): Promis
     }
   })
 
-/** Sends bytes that are hardly HTTP. Whatever the answer, the connection must end or answer. */
+/** Sends bytes that are hardly HTTP. The connection must end or answer. */
 const rawBytes = (port: number, chance: Chance): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1")
@@ -178,29 +178,30 @@ const isForeseeable = (body: unknown): boolean => {
   return !(errors?.length === 1 && (errors[0] as { code: string }).code === "required")
 }
 
-const differences = (judge: Contract, draft: Draft, told: Told, body: unknown): ReadonlyArray<string> => {
+const differences = (openapi: Contract, draft: Draft, response: HttpReply, body: unknown): ReadonlyArray<string> => {
   if (draft.url.includes("/openapi.json")) return []
   // As the server does, a byte order mark is skipped.
   const text = draft.body === null ? null : new TextDecoder().decode(draft.body)
-  const asked = {
+  const request = {
     method: draft.method,
     url: draft.url.replace(/^\/(?:!|%21)\/api\/v2/, ""),
     headers: draft.headers,
     text
   }
-  if (told.status >= 300 && told.status !== 400) return []
+  if (response.status >= 300 && response.status !== 400) return []
   // The two sides are compared only where both check the same: a replayed request was checked at its first response.
-  if (told.headers["Idempotent-Replayed"] !== undefined || told.headers["idempotent-replayed"] !== undefined) return []
-  const wrong = judge.requestProblems(asked)
-  if (told.status === 400) {
-    // Nesting beyond what the stack holds, and the one leap second after which no four-digit year follows.
+  if (response.headers["Idempotent-Replayed"] !== undefined || response.headers["idempotent-replayed"] !== undefined)
+    return []
+  const wrong = openapi.requestProblems(request)
+  if (response.status === 400) {
+    // Two texts that only the server refuses: nesting deeper than the stack, and the leap second at the end of 9999.
     const isBeyond = text !== null && (text.split("[").length > 400 || text.includes("9999-12-31T23:59:60"))
     // The server also parses a body that the operation does not need.
     if (isBeyond || (draft.method === "GET" && codeOf(body) === "invalid_json")) return []
     return wrong.length === 0 && isForeseeable(body) ? ["the document allows this request, the server does not"] : []
   }
   // In a batch each record is checked separately.
-  if (told.status === 207) return []
+  if (response.status === 207) return []
   return wrong.length === 0 ? [] : [`the server accepts this request, the document does not: ${wrong.join("; ")}`]
 }
 
@@ -212,8 +213,8 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
   control(served, "POST", "/clock", { manual: true })
   control(served, "PUT", "/limits", { requestsPerMinute: null })
   const { body: document } = served.handle({ method: "GET", url: `${base}/openapi.json`, headers: {}, body: null })
-  const judge = contract(JSON.parse(document) as Record<string, unknown>)
-  const requests = new Requests(chance, judge, tokensOf(served))
+  const openapi = contract(JSON.parse(document) as Record<string, unknown>)
+  const requests = new Requests(chance, openapi, tokensOf(served))
   const { world } = served
   const server: Server = listener(
     { bodyBytesMax, draw: served.draw, answer: served.answer, hold: served.hold, sleep: (ms) => sleep(ms) },
@@ -226,7 +227,7 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
   const byStatus: Record<string, number> = {}
   const codes = new Map<string, number>()
   const succeeded = new Set<string>()
-  const firstAnswers = new Map<string, { readonly print: string; readonly told: Told }>()
+  const firstAnswers = new Map<string, { readonly print: string; readonly response: HttpReply }>()
   const commitsBefore = world.store.history.length
   let overSockets = 0
   let slowestMs = 0
@@ -275,15 +276,15 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     const isWatched = chance.is(0.01)
     const before = isWatched ? stateOf(world.store) : ""
     const at = performance.now()
-    let told: Told = { status: 0, headers: {}, text: "" }
+    let response: HttpReply = { status: 0, headers: {}, text: "" }
     try {
       const sent = isSocket ? await overSocket(port, draft) : null
       if (sent === null) {
         const answer = served.handle(draft)
-        told = toldOf(answer.pending === undefined ? answer : await answer.pending)
+        response = replyOf(answer.pending === undefined ? answer : await answer.pending)
       } else {
         overSockets++
-        told = sent
+        response = sent
       }
       if (isSocket && chance.is(0.05)) {
         const raw = await rawBytes(port, chance)
@@ -301,49 +302,50 @@ export const fuzz = async (options: FuzzOptions, progress: (done: number) => voi
     }
     let body: unknown = null
     try {
-      body = told.text === "" || told.text.startsWith("%PDF") ? null : JSON.parse(told.text)
+      body = response.text === "" || response.text.startsWith("%PDF") ? null : JSON.parse(response.text)
     } catch {
       problems.push("the answer is not JSON")
     }
     const path = draft.url.replace(/^\/(?:!|%21)\/api\/v2/, "")
     const isInside = path !== draft.url
     const code = codeOf(body)
-    byStatus[told.status] = (byStatus[told.status] ?? 0) + 1
+    byStatus[response.status] = (byStatus[response.status] ?? 0) + 1
     if (code !== null) codes.set(code, (codes.get(code) ?? 0) + 1)
-    if (told.status === 500) problems.push("answered 500")
+    if (response.status === 500) problems.push("answered 500")
     // An answer to HEAD has no body over a socket.
     if (isInside && !(isSocket && draft.method === "HEAD")) {
-      problems.push(...judge.answerProblems({ method: draft.method, url: path }, told))
-      problems.push(...differences(judge, draft, told, body))
+      problems.push(...openapi.answerProblems({ method: draft.method, url: path }, response))
+      problems.push(...differences(openapi, draft, response, body))
     }
     const isChanged = world.store.history.length !== commits
-    if (isChanged && (told.status >= 300 || draft.method === "GET")) problems.push("it left a change behind")
+    if (isChanged && (response.status >= 300 || draft.method === "GET")) problems.push("it left a change behind")
     if (isWatched && !isChanged && stateOf(world.store) !== before) problems.push("records changed without a commit")
     const key = draft.headers["idempotency-key"]
-    if (key !== undefined && told.status < 300) {
+    if (key !== undefined && response.status < 300) {
       const name = `${draft.headers["authorization"] ?? ""} ${key}`
       const print = `${draft.method} ${draft.url} ${Buffer.from(draft.body ?? []).toString("base64")}`
       const first = firstAnswers.get(name)
-      const isReplayed = (told.headers["Idempotent-Replayed"] ?? told.headers["idempotent-replayed"]) !== undefined
+      const isReplayed =
+        (response.headers["Idempotent-Replayed"] ?? response.headers["idempotent-replayed"]) !== undefined
       if (isReplayed) {
         replays++
-        if (first !== undefined && (first.print !== print || first.told.text !== told.text)) {
+        if (first !== undefined && (first.print !== print || first.response.text !== response.text)) {
           problems.push("the replay is not the first answer")
         }
-      } else firstAnswers.set(name, { print, told })
+      } else firstAnswers.set(name, { print, response })
     }
-    if (told.status < 300) {
-      const found = judge.find(draft.method, path.split("?")[0]!)
-      if (found?.operation !== null && found !== null) succeeded.add(`${draft.method} ${found.template}`)
+    if (response.status < 300) {
+      const match = openapi.find(draft.method, path.split("?")[0]!)
+      if (match?.operation !== null && match !== null) succeeded.add(`${draft.method} ${match.template}`)
     }
-    requests.learn(draft, told.status, told.headers, body)
+    requests.remember(draft, response.status, response.headers, body)
     if (index % invariantEvery === invariantEvery - 1 || index === options.requests - 1)
       problems.push(...broken(world.store))
-    if (problems.length > 0) failures.push({ index, problems, draft, status: told.status, text: told.text })
+    if (problems.length > 0) failures.push({ index, problems, draft, status: response.status, text: response.text })
   }
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))
-  const operations = Object.values(judge.document["paths"] as object).flatMap((item) =>
+  const operations = Object.values(openapi.document["paths"] as object).flatMap((item) =>
     Object.keys(item as object)
   ).length
   return {
@@ -382,19 +384,19 @@ const main = async () => {
     }
   })
   const seed = Number(values.seed)
-  const told = await fuzz(
+  const figures = await fuzz(
     { requests: Number(values.requests), seed, sockets: Number(values.sockets), failuresMax: Number(values.failures) },
     (done) => {
       if (process.stderr.isTTY) process.stderr.write(`\r${done} requests`)
     }
   )
-  const { failures, codes, byStatus, seconds, succeeded } = told
+  const { failures, codes, byStatus, seconds, succeeded } = figures
   for (const failure of failures) process.stdout.write(`${printFailure(failure, seed)}\n\n`)
-  const rate = Math.round(told.requests / seconds)
+  const rate = Math.round(figures.requests / seconds)
   process.stdout.write(
     `${[
-      `seed ${seed}: ${told.requests} requests (${told.overSockets} over sockets) in ${seconds.toFixed(1)} s, ${rate}/s, slowest ${told.slowestMs.toFixed(0)} ms`,
-      `operations that succeeded: ${succeeded[0]} of ${succeeded[1]}; commits ${told.commits}; replays ${told.replays}`,
+      `seed ${seed}: ${figures.requests} requests (${figures.overSockets} over sockets) in ${seconds.toFixed(1)} s, ${rate}/s, slowest ${figures.slowestMs.toFixed(0)} ms`,
+      `operations that succeeded: ${succeeded[0]} of ${succeeded[1]}; commits ${figures.commits}; replays ${figures.replays}`,
       `statuses: ${Object.entries(byStatus)
         .map(([status, count]) => `${status} ${count}`)
         .join(", ")}`,

@@ -4,7 +4,7 @@ import type { Chance } from "./Chance.ts"
 export type Node = Readonly<Record<string, unknown>>
 
 /** Ids and other values of existing records. */
-export interface Known {
+export interface StoredRecords {
   readonly idOf: (resource: string) => number | null
   readonly codeOf: (resource: string, by: string) => string | null
 }
@@ -108,20 +108,20 @@ const textFor = (chance: Chance, schema: Node): string => {
 }
 
 /** A value that the schema admits. */
-export const instance = (chance: Chance, document: Node, schema: Node, known: Known): unknown => {
+export const instance = (chance: Chance, document: Node, schema: Node, records: StoredRecords): unknown => {
   const { $ref: reference, enum: values, type } = schema
   if (typeof reference === "string") {
     let node: unknown = document
     for (const part of reference.slice(2).split("/")) node = (node as Node)[part]
-    return instance(chance, document, node as Node, known)
+    return instance(chance, document, node as Node, records)
   }
   const types = (Array.isArray(type) ? type : [type]) as ReadonlyArray<string | undefined>
   if (types.includes("null") && chance.is(0.06)) return null
   if (Array.isArray(values)) return chance.pick(values as ReadonlyArray<unknown>)
   const target = schema["x-reference"] as { readonly resource: string; readonly by?: string } | undefined
   if (target !== undefined && chance.is(0.93)) {
-    const found = target.by === undefined ? known.idOf(target.resource) : known.codeOf(target.resource, target.by)
-    if (found !== null) return found
+    const stored = target.by === undefined ? records.idOf(target.resource) : records.codeOf(target.resource, target.by)
+    if (stored !== null) return stored
   }
   switch (types.find((one) => one !== "null")) {
     case "integer":
@@ -144,17 +144,17 @@ export const instance = (chance: Chance, document: Node, schema: Node, known: Kn
         [1, minItems]
       ])
       return Array.from({ length: Math.max(count, minItems) }, () =>
-        items === undefined ? chance.below(9) : instance(chance, document, items, known)
+        items === undefined ? chance.below(9) : instance(chance, document, items, records)
       )
     }
     case "object":
-      return objectFor(chance, document, schema, known)
+      return objectFor(chance, document, schema, records)
     default:
       return chance.pick<unknown>([null, 1, "x", { a: [1] }])
   }
 }
 
-const objectFor = (chance: Chance, document: Node, schema: Node, known: Known): Node => {
+const objectFor = (chance: Chance, document: Node, schema: Node, records: StoredRecords): Node => {
   const {
     properties = {},
     required = [],
@@ -177,7 +177,7 @@ const objectFor = (chance: Chance, document: Node, schema: Node, known: Known): 
     ) {
       continue
     }
-    do value[name] = instance(chance, document, property, known)
+    do value[name] = instance(chance, document, property, records)
     while (needed.has(name) && (value[name] === null || value[name] === ""))
   }
   return value

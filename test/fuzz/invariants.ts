@@ -61,13 +61,13 @@ const checkLookups = (store: Store, table: Table, complain: Complain) => {
   ])
   for (const field of fields) {
     if (resource.key?.field === field && !resource.key.caseSensitive) continue
-    const found = new Map<string | number | boolean, Array<number>>()
+    const idsByValue = new Map<string | number | boolean, Array<number>>()
     for (const { id, values } of table.all()) {
       const value = values[field]
       if (value === null || value === undefined || value instanceof Raw) continue
-      found.set(value, [...(found.get(value) ?? []), id])
+      idsByValue.set(value, [...(idsByValue.get(value) ?? []), id])
     }
-    for (const [value, ids] of found) {
+    for (const [value, ids] of idsByValue) {
       const answered = table.where(field, value).map(({ id }) => id)
       if (answered.join() !== ids.join()) {
         complain(resource.path, `the index of ${field} has ${answered.join()} for ${String(value)}, not ${ids.join()}`)

@@ -5,7 +5,7 @@
  */
 import type { Contract } from "../support/contract.ts"
 import type { Chance } from "./Chance.ts"
-import type { Known, Node } from "./instances.ts"
+import type { StoredRecords, Node } from "./instances.ts"
 import { instance, mutated, odd } from "./instances.ts"
 
 export interface Draft {
@@ -67,7 +67,7 @@ interface Endpoint {
 
 const textOf = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value))
 
-export class Requests implements Known {
+export class Requests implements StoredRecords {
   private readonly chance: Chance
   private readonly contract: Contract
   private readonly tokens: Tokens
@@ -103,7 +103,7 @@ export class Requests implements Known {
   }
 
   /** Remembers the values of an answer. */
-  learn(draft: Draft, status: number, headers: Readonly<Record<string, string | undefined>>, body: unknown): void {
+  remember(draft: Draft, status: number, headers: Readonly<Record<string, string | undefined>>, body: unknown): void {
     if (status >= 300 || typeof body !== "object" || body === null) return
     const path = draft.url.slice(base.length).split("?")[0]!
     const resource = path.split("/")[1] ?? ""
@@ -230,9 +230,9 @@ export class Requests implements Known {
   private dereferenced(node: Node): Node {
     const { $ref: reference } = node
     if (typeof reference !== "string") return node
-    let found: unknown = this.contract.document
-    for (const part of reference.slice(2).split("/")) found = (found as Node)[part]
-    return found as Node
+    let target: unknown = this.contract.document
+    for (const part of reference.slice(2).split("/")) target = (target as Node)[part]
+    return target as Node
   }
 
   private headers(method: string, path: string): Readonly<Record<string, string>> {
@@ -244,7 +244,7 @@ export class Requests implements Known {
       [4, () => `Bearer ${chance.pick(tokens.weak)}`],
       [
         1,
-        () => chance.pick(["Bearer nobody", "bearer", "Basic YTpi", `Bearer ${tokens.full} x`, `Token ${tokens.full}`])
+        () => chance.pick(["Bearer unknown", "bearer", "Basic YTpi", `Bearer ${tokens.full} x`, `Token ${tokens.full}`])
       ],
       [1, () => null]
     ])()

@@ -72,7 +72,7 @@ const cut = (what: string, peer: { readonly isClosed: boolean }) =>
     (is) => is,
     3
   )
-const told = (peer: { readonly text: string }, what: string) =>
+const untilReceived = (peer: { readonly text: string }, what: string) =>
   until(
     `receiving "${what}"`,
     Effect.sync(() => peer.text),
@@ -88,7 +88,7 @@ describe("an HTTP listener", () => {
       const { port } = yield* listening({ tls: yield* files, requestTimeout: Duration.millis(400) })
       const silent = yield* connected(port)
       // The beginning of a ClientHello.
-      const begun = yield* connected(port, "\u0016\u0003\u0001\u0002\u0000")
+      const partial = yield* connected(port, "\u0016\u0003\u0001\u0002\u0000")
       const dripping = yield* connected(port)
       yield* Effect.forkScoped(
         Effect.forEach(
@@ -104,14 +104,14 @@ describe("an HTTP listener", () => {
       const slowHeaders = yield* connected(port, "GET / HTTP/1.1\r\nHost: ", true)
       const plain = yield* connected(port, get)
       const good = yield* connected(port, get, true)
-      yield* told(good, "200 OK")
+      yield* untilReceived(good, "200 OK")
       yield* cut("a silent one", silent)
-      yield* cut("one that sent five bytes", begun)
+      yield* cut("one that sent five bytes", partial)
       yield* cut("one that sends slowly", dripping)
       yield* cut("one with slow headers", slowHeaders)
       yield* cut("one without TLS", plain)
       assert.include(slowHeaders.text, "408 Request Timeout")
-      for (const { text } of [silent, begun, dripping, plain]) assert.strictEqual(text, "")
+      for (const { text } of [silent, partial, dripping, plain]) assert.strictEqual(text, "")
     })
   )
 
@@ -129,24 +129,24 @@ describe("an HTTP listener", () => {
         const { socket } = yield* connected(port)
         socket.pause().write(request)
       })
-      const standing = Effect.sync(() => [...sockets].map(({ destroyed }) => !destroyed))
+      const openSockets = Effect.sync(() => [...sockets].map(({ destroyed }) => !destroyed))
       yield* deaf({ silenceTimeout: Duration.millis(500) }, get)
       // The body never arrives completely. The peer would read the error behind the response.
       yield* deaf({ requestTimeout: Duration.millis(300) }, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
-      yield* until("two open connections", standing, ({ length }) => length === 2, 3)
-      yield* until("closing the connections", standing, (all) => !all.includes(true), 3)
+      yield* until("two open connections", openSockets, ({ length }) => length === 2, 3)
+      yield* until("closing the connections", openSockets, (all) => !all.includes(true), 3)
     })
   )
 
   it.live("answers a peer that ends its side after its request", () =>
     Effect.gen(function* () {
       const waiting: Array<ServerResponse> = []
-      let ended = 0
+      let endCount = 0
       const { port } = yield* listening({
         answersHalfOpen: true,
         handle: (request, response) => {
           waiting.push(response)
-          request.socket.once("end", () => (ended += 1))
+          request.socket.once("end", () => (endCount += 1))
           request.resume()
         }
       })
@@ -154,12 +154,12 @@ describe("an HTTP listener", () => {
       half.socket.end("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
       yield* until(
         "the end of the peer's side",
-        Effect.sync(() => ended),
+        Effect.sync(() => endCount),
         (count) => count === 1,
         3
       )
       waiting[0]!.end("late")
-      yield* told(half, "late")
+      yield* untilReceived(half, "late")
       yield* cut("one with its response", half)
       // A connection without a request is closed, and so is one with half a request.
       const nothing = yield* connected(port)
@@ -187,9 +187,9 @@ describe("an HTTP listener", () => {
       const work = yield* connected(port, "GET /work HTTP/1.1\r\nHost: x\r\n\r\n")
       const slow = [yield* connected(port, half), yield* connected(port, "GET / HT")]
       const idle = yield* connected(port, get)
-      yield* told(idle, "ok")
+      yield* untilReceived(idle, "ok")
       const next = yield* connected(port, get)
-      yield* told(next, "ok")
+      yield* untilReceived(next, "ok")
       yield* cut("the idle one", idle)
       assert.deepStrictEqual([cutCount, next.isClosed, slow[0]!.isClosed], [0, false, false])
       const others = [yield* connected(port, half), yield* connected(port, half)]
@@ -207,7 +207,7 @@ describe("an HTTP listener", () => {
       )
       yield* cut("the surplus one", yield* connected(port, get))
       for (const response of busy) response.end("done")
-      yield* told(work, "done")
+      yield* untilReceived(work, "done")
     })
   )
 
@@ -259,7 +259,7 @@ describe("an HTTP listener", () => {
           for (let count = 0; count < 20; count++) {
             const began = performance.now()
             const genuine = yield* connected(port, `${half}y`, isTls)
-            yield* told(genuine, "ok")
+            yield* untilReceived(genuine, "ok")
             assert.isBelow(performance.now() - began, 2_000)
             genuine.socket.destroy()
           }
@@ -298,11 +298,11 @@ describe("an HTTP listener", () => {
 
   it.live("replaces a peer that has not read its response for a second", () =>
     Effect.gen(function* () {
-      let isAsked = false
+      let isRequested = false
       const { port } = yield* listening({
         connectionsMax: 1,
         handle: (request, response) => {
-          isAsked ||= request.url === "/large"
+          isRequested ||= request.url === "/large"
           response.end(request.url === "/" ? "ok" : Buffer.alloc(8 * 1024 * 1024))
         }
       })
@@ -310,7 +310,7 @@ describe("an HTTP listener", () => {
       socket.pause().write("GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
       yield* until(
         "its request",
-        Effect.sync(() => isAsked),
+        Effect.sync(() => isRequested),
         (is) => is,
         3
       )

@@ -8,13 +8,13 @@ const makeStand = () => {
   const events = (...paths: ReadonlyArray<string>) => paths.map((path): FairShare.Task => ({ path, kind: "events" }))
   /** The resources that get a slot. */
   const admit = (...paths: ReadonlyArray<string>) => turns.admit(events(...paths)).map(({ path }) => path)
-  const wanted = (since: number, ...paths: ReadonlyArray<string>) =>
+  const pathsToYield = (since: number, ...paths: ReadonlyArray<string>) =>
     paths.filter((path) => turns.shouldYield(path, since))
   const end = (path: string) => turns.end({ path, kind: "events" })
   const wait = (ms: number) => {
     nowMs += ms
   }
-  return { turns, admit, wanted, end, wait }
+  return { turns, admit, pathsToYield, end, wait }
 }
 
 describe("FairShare", () => {
@@ -28,23 +28,23 @@ describe("FairShare", () => {
   })
 
   it("ends a slice early only when another resource waits for its slot", () => {
-    const { admit, wanted, end, wait } = makeStand()
+    const { admit, pathsToYield, end, wait } = makeStand()
     admit("a", "b", "c", "d", "e")
-    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [], "each resource has its full slice first")
+    assert.deepStrictEqual(pathsToYield(0, "a", "b", "c", "d"), [], "each resource has its full slice first")
     wait(FairShare.sliceMs)
-    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"])
-    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), ["a"], "a second call returns the same")
+    assert.deepStrictEqual(pathsToYield(0, "a", "b", "c", "d"), ["a"])
+    assert.deepStrictEqual(pathsToYield(0, "a", "b", "c", "d"), ["a"], "a second call returns the same")
     end("a")
-    assert.deepStrictEqual(wanted(0, "b", "c", "d"), [], "a slot is free for the waiting resource")
+    assert.deepStrictEqual(pathsToYield(0, "b", "c", "d"), [], "a slot is free for the waiting resource")
     assert.deepStrictEqual(admit("a", "e"), ["e"])
-    assert.deepStrictEqual(wanted(0, "b", "c", "d"), ["b"])
+    assert.deepStrictEqual(pathsToYield(0, "b", "c", "d"), ["b"])
   })
 
   it("never ends a slice when no resource waits", () => {
-    const { admit, wanted, wait } = makeStand()
+    const { admit, pathsToYield, wait } = makeStand()
     admit("a", "b", "c", "d")
     wait(60_000)
-    assert.deepStrictEqual(wanted(0, "a", "b", "c", "d"), [])
+    assert.deepStrictEqual(pathsToYield(0, "a", "b", "c", "d"), [])
   })
 
   it("serves all resources equally often", () => {

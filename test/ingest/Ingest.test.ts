@@ -119,7 +119,7 @@ describe("Ingest", () => {
         assert.strictEqual(answer.status, 401, forgery.name)
         answers.add(JSON.stringify(answer))
       }
-      const unknown = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body, "nobody"))
+      const unknown = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body, "unknown"))
       answers.add(JSON.stringify(unknown))
       const elsewhere = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body, "bolt"))
       answers.add(JSON.stringify(elsewhere))
@@ -214,7 +214,7 @@ describe("Ingest", () => {
       const bad = delivery(signatureOf(other, t, body), body)
       const [early, unknown] = [
         yield* answerOf(receiver, good),
-        yield* answerOf(receiver, { ...bad, company: "nobody" })
+        yield* answerOf(receiver, { ...bad, company: "unknown" })
       ]
       assert.deepStrictEqual([early.status, early.retryAfterSeconds, early], [503, 10, unknown])
       yield* TestClock.adjust(1)
@@ -244,7 +244,7 @@ describe("Ingest", () => {
       const header = `t=${t},v1=${"0".repeat(64)}`
       yield* answerOf(receiver, delivery(header, body, "bolt"))
       tried.length = 0
-      for (const company of ["acme", "bolt", "nobody"]) yield* answerOf(receiver, delivery(header, body, company))
+      for (const company of ["acme", "bolt", "unknown"]) yield* answerOf(receiver, delivery(header, body, company))
       yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
       assert.deepStrictEqual([tried.length >= 4, [...new Set(tried)]], [true, [3]])
     })
@@ -290,15 +290,15 @@ describe("Ingest", () => {
       let reason: InboxUnavailable["reason"] = "away"
       const { receiver } = yield* receiving(companies(), () => new InboxUnavailable({ reason, detail: "a test" }))
       const body = bodyOf("evt_7")
-      for (const [given, status] of [
+      for (const [why, status] of [
         ["away", 503],
         ["full", 503],
         ["ended", 503],
         ["refused", 400]
       ] as const) {
-        reason = given
+        reason = why
         const answer = yield* answerOf(receiver, delivery(signatureOf(secret, t, body), body))
-        assert.strictEqual(answer.status, status, given)
+        assert.strictEqual(answer.status, status, why)
         assert.strictEqual(answer.retryAfterSeconds !== null, status === 503)
       }
       assert.strictEqual(receiver.stats().outcomes.unavailable, 3)

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { recordBytesMax } from "../../src/outbox/input/InputRecord.ts"
-import { answers, checkerOf, fromCsv, told } from "./support.ts"
+import { answers, checkerOf, fromCsv, withProblemTexts } from "./support.ts"
 import { isInvalid } from "../../src/outbox/Validate.ts"
 import type { Delimiter } from "../../src/outbox/input/Csv.ts"
 
@@ -102,9 +102,9 @@ describe("the CSV parser", () => {
               line++
             }
             expected.push([line, ...cells.map((one) => (index === 0 ? `#${one}` : one))])
-            const written = cells.map((one) => `"${one.replaceAll('"', '""')}"`).join(",") + end
-            text += written
-            line += written.split("\n").length - 1
+            const row = cells.map((one) => `"${one.replaceAll('"', '""')}"`).join(",") + end
+            text += row
+            line += row.split("\n").length - 1
           }
           assert.deepStrictEqual(await brief(text, ",", size), expected)
         }
@@ -171,14 +171,14 @@ describe("a CSV record", () => {
       ['3 jobid: must be a whole number, not "x"']
     ])
     const changes = answers(checkerOf("payments", "update"), await fromCsv("method\n1\n2"))
-    assert.deepStrictEqual(changes.map(told), [
+    assert.deepStrictEqual(changes.map(withProblemTexts), [
       ["record: no column identifies the record: give its id, or its externalid"]
     ])
   })
 
   it("identifies the record to update by its id column", async () => {
     const answer = answers(checkerOf("payments", "update"), await fromCsv("id,method\n17,3\nx,3"))
-    assert.deepStrictEqual(answer.map(told), [
+    assert.deepStrictEqual(answer.map(withProblemTexts), [
       { externalid: null, recordId: "17", text: '{"method":3}' },
       ['id: must be the record\'s number, not "x"']
     ])

@@ -32,8 +32,8 @@ const answering = (...records: ReadonlyArray<SourceRecord>) =>
   }) as unknown as ConnectorShape
 
 const idsOf = (externalid: string, ...records: ReadonlyArray<SourceRecord>) =>
-  Effect.map(findByExternalid(answering(...records), resource, externalid), (found) =>
-    found.map((one) => one.record?.id)
+  Effect.map(findByExternalid(answering(...records), resource, externalid), (matches) =>
+    matches.map((one) => one.record?.id)
   )
 
 describe("the lookup by externalid", () => {

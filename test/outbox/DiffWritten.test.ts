@@ -6,7 +6,7 @@ import type { ValidRecord } from "../../src/outbox/Validate.ts"
 import { differences } from "../../src/outbox/DiffWritten.ts"
 import { checkerOf, decimalOf, resourceOf } from "./support.ts"
 
-const held = (path: string, values: Readonly<Record<string, string | null>>): SourceRecord => ({
+const sourceRecord = (path: string, values: Readonly<Record<string, string | null>>): SourceRecord => ({
   id: "1",
   columns: resourceOf(path).fields.map(({ name }) => values[name]),
   partial: true,
@@ -14,12 +14,17 @@ const held = (path: string, values: Readonly<Record<string, string | null>>): So
   extra: null
 })
 
-const compare = (path: string, given: string, values: Readonly<Record<string, string | null>>) =>
-  differences(resourceOf(path), "create", (checkerOf(path).validateJson(given) as ValidRecord).text, held(path, values))
+const compare = (path: string, written: string, values: Readonly<Record<string, string | null>>) =>
+  differences(
+    resourceOf(path),
+    "create",
+    (checkerOf(path).validateJson(written) as ValidRecord).text,
+    sourceRecord(path, values)
+  )
 
 describe("the comparison of a write with its response", () => {
   it("covers the fields that the write sets", () => {
-    const given = '{"invoiceid":1,"quantity":"2.5","price":3,"taxable":true,"description":"A","externalid":"E"}'
+    const written = '{"invoiceid":1,"quantity":"2.5","price":3,"taxable":true,"description":"A","externalid":"E"}'
     const same = {
       invoiceid: "1",
       qty: "2.500000",
@@ -28,9 +33,9 @@ describe("the comparison of a write with its response", () => {
       description: "A",
       externalid: "E"
     }
-    assert.deepStrictEqual(compare("invoicelines", given, same), [])
+    assert.deepStrictEqual(compare("invoicelines", written, same), [])
     assert.deepStrictEqual(
-      compare("invoicelines", given, { ...same, qty: "2.500001", taxflag: "0", description: null, externalid: "e" }),
+      compare("invoicelines", written, { ...same, qty: "2.500001", taxflag: "0", description: null, externalid: "e" }),
       [
         { field: "description", given: "A", current: null },
         { field: "quantity", given: "2.5", current: "2.500001" },
@@ -38,14 +43,14 @@ describe("the comparison of a write with its response", () => {
         { field: "externalid", given: "E", current: "e" }
       ]
     )
-    const untaxed = given.replace("true", "false")
+    const untaxed = written.replace("true", "false")
     assert.deepStrictEqual(compare("invoicelines", untaxed, { ...same, taxflag: "0" }), [])
     assert.lengthOf(compare("invoicelines", untaxed, same), 1)
   })
 
   it("rounds decimals to the scale of the source", () => {
-    const fee = (given: string, applicationfee: string) =>
-      compare("areas", `{"name":"A","externalid":"E","applicationfee":"${given}"}`, { applicationfee })
+    const fee = (written: string, applicationfee: string) =>
+      compare("areas", `{"name":"A","externalid":"E","applicationfee":"${written}"}`, { applicationfee })
     assert.deepStrictEqual(fee("1.23445", "1.2345"), [])
     assert.deepStrictEqual(fee("-1.23445", "-1.2345"), [])
     assert.deepStrictEqual(fee("1.234449", "1.2344"), [])
@@ -59,23 +64,23 @@ describe("the comparison of a write with its response", () => {
       fc.property(decimalOf(4), fc.integer({ min: 1, max: 9 }), (amount, digit) => {
         const [whole = "", fraction = ""] = amount.split(".")
         const padded = `${whole.replace(/^(-?)0+(?=\d)/, "$1")}.${fraction.padEnd(4, "0")}`
-        const given = `{"invoiceid":1,"amount":"${amount}","externalid":"E"}`
-        assert.deepStrictEqual(compare("payments", given, { amount: padded }), [])
+        const written = `{"invoiceid":1,"amount":"${amount}","externalid":"E"}`
+        assert.deepStrictEqual(compare("payments", written, { amount: padded }), [])
         const other = `${padded.slice(0, -1)}${(Number(padded.at(-1)) + digit) % 10}`
-        assert.lengthOf(compare("payments", given, { amount: other }), 1)
+        assert.lengthOf(compare("payments", written, { amount: other }), 1)
       })
     )
   })
 
   it("compares a date with the day of a timestamp", () => {
-    const date = (given: string, datereceived: string) =>
-      compare("payments", `{"invoiceid":1,"amount":"1","externalid":"E","date":"${given}"}`, { datereceived })
+    const date = (written: string, datereceived: string) =>
+      compare("payments", `{"invoiceid":1,"amount":"1","externalid":"E","date":"${written}"}`, { datereceived })
     assert.deepStrictEqual(date("2026-03-16", "2026-03-16"), [])
     assert.deepStrictEqual(date("2026-03-16T23:59:59.9Z", "2026-03-16"), [])
     assert.deepStrictEqual(date("2026-03-16", "2026-03-16T10:00:00.000000Z"), [])
     assert.lengthOf(date("2026-03-16", "2026-03-17"), 1)
-    const closed = (given: string, entrydate: string) =>
-      compare("ardailycloses", `{"externalid":"E","entrydate":"${given}"}`, { entrydate })
+    const closed = (written: string, entrydate: string) =>
+      compare("ardailycloses", `{"externalid":"E","entrydate":"${written}"}`, { entrydate })
     assert.deepStrictEqual(closed("2026-03-16T10:00:00Z", "2026-03-16T10:00:00.000000Z"), [])
     assert.deepStrictEqual(closed("2026-03-16", "2026-03-16T00:00:00.000000Z"), [])
     assert.lengthOf(closed("2026-03-16T10:00:00Z", "2026-03-16T10:00:00.000001Z"), 1)
@@ -99,16 +104,16 @@ describe("the comparison of a write with its response", () => {
       ),
       []
     )
-    assert.deepStrictEqual(differences(resourceOf("payments"), "cancel", "{}", held("payments", {})), [])
+    assert.deepStrictEqual(differences(resourceOf("payments"), "cancel", "{}", sourceRecord("payments", {})), [])
   })
 
   it("reports a field that an update did not clear", () => {
-    const found = differences(
+    const fieldDifferences = differences(
       resourceOf("payments"),
       "update",
       '{"reference":null,"method":3}',
-      held("payments", { checkid: "R", paymeth: "3" })
+      sourceRecord("payments", { checkid: "R", paymeth: "3" })
     )
-    assert.deepStrictEqual(found, [{ field: "reference", given: null, current: "R" }])
+    assert.deepStrictEqual(fieldDifferences, [{ field: "reference", given: null, current: "R" }])
   })
 })

@@ -33,16 +33,16 @@ const looking = (
     batchRecordsMax: max,
     useBatch,
     onProblem: (problem) => Effect.sync(() => void problems.push(problem))
-  }).pipe(Effect.map((looked) => ({ ...looked, told: problems })))
+  }).pipe(Effect.map((looked) => ({ ...looked, problemList: problems })))
 }
 
 describe("a dry run", () => {
   it.effect("returns what would be sent", () =>
     Effect.gen(function* () {
-      const { calls, given, problems, bytes, first, told } = yield* looking(people(5), { max: 2 })
+      const { calls, given, problems, bytes, first, problemList } = yield* looking(people(5), { max: 2 })
       assert.deepStrictEqual(
-        { calls, given, problems, told },
-        { calls: { batch: 2, single: 1 }, given: 5, problems: 0, told: [] }
+        { calls, given, problems, problemList },
+        { calls: { batch: 2, single: 1 }, given: 5, problems: 0, problemList: [] }
       )
       assert.deepStrictEqual(
         first,
@@ -72,12 +72,12 @@ describe("a dry run", () => {
 
   it.effect("reports every problem and the lines with the same externalid", () =>
     Effect.gen(function* () {
-      const { given, problems, told } = yield* looking(
+      const { given, problems, problemList } = yield* looking(
         '{"externalid":"A","name":"1"}\n{"externalid":"B"}\n\n?\n{"externalid":"A","name":"2"}\n'
       )
       assert.deepStrictEqual([given, problems], [2, 3])
       assert.deepStrictEqual(
-        told.map(({ line, field, message }) => `${line} ${field}: ${message}`),
+        problemList.map(({ line, field, message }) => `${line} ${field}: ${message}`),
         [
           "2 name: is required",
           "4 null: is no JSON: expected a value at character 1",
@@ -100,8 +100,8 @@ describe("a dry run", () => {
 describe("the --from option", () => {
   const stdin = () => bytesOf("{}\n")
   const read = (text: string, options: Partial<InputOptions> = {}) =>
-    Effect.flatMap(openInput(text, { stdin, ...options }), (found) =>
-      found._tag === "File" ? Stream.runCollect(found.records) : Effect.succeed([])
+    Effect.flatMap(openInput(text, { stdin, ...options }), (input) =>
+      input._tag === "File" ? Stream.runCollect(input.records) : Effect.succeed([])
     )
 
   it.effect("reads a file in the format of its name or of --format", () =>
@@ -114,7 +114,7 @@ describe("the --from option", () => {
             return join(folder, name)
           }
           const tags = (text: string, options?: Partial<InputOptions>) =>
-            Effect.map(read(text, options), (given) => given.map(({ _tag }) => _tag))
+            Effect.map(read(text, options), (inputs) => inputs.map(({ _tag }) => _tag))
           assert.deepStrictEqual(yield* tags(file("a.ndjson", "{}\n{}")), ["Json", "Json"])
           assert.deepStrictEqual(yield* tags(file("a.JSONL", "{}")), ["Json"])
           const cells: InputRecord = { _tag: "Cells", line: 2, cells: ["1", "2"] }

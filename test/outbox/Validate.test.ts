@@ -14,23 +14,23 @@ import {
   mixed,
   recordOf,
   resourceOf,
-  told
+  withProblemTexts
 } from "./support.ts"
 
 /** A server without a rate limit, so that a response is always about the record. */
 const server = () => {
-  const made = anyServer()
-  assert.strictEqual(made.control("PUT", "/limits", { requestsPerMinute: 1_000_000 }).status, 200)
-  return made
+  const unlimited = anyServer()
+  assert.strictEqual(unlimited.control("PUT", "/limits", { requestsPerMinute: 1_000_000 }).status, 200)
+  return unlimited
 }
 
-const textOf = (answer: ReturnType<typeof told>): string => {
+const textOf = (answer: ReturnType<typeof withProblemTexts>): string => {
   assert.isFalse(Array.isArray(answer), JSON.stringify(answer))
   return (answer as ValidRecord).text
 }
 
 const problem = (path: string, json: string, operation: "create" | "update" | "cancel" = "create") =>
-  told(checkerOf(path, operation).validateJson(json))
+  withProblemTexts(checkerOf(path, operation).validateJson(json))
 
 describe("an externalid that the source could store differently", () => {
   it("is rejected for a create and accepted for an update", () => {
@@ -189,13 +189,15 @@ describe("the validator of a record", () => {
 
   it("requires complete lines also in an update", () => {
     const { create, ...shipments } = resourceOf("shipments")
-    const made = makeValidator({ ...shipments, create, update: create }, "update")
-    assert.isTrue(isSupported(made))
-    if (!isSupported(made)) return
-    assert.deepStrictEqual(told(made.validateJson('{"id":1,"lines":[{"quantity":"1"}]}')), [
+    const validator = makeValidator({ ...shipments, create, update: create }, "update")
+    assert.isTrue(isSupported(validator))
+    if (!isSupported(validator)) return
+    assert.deepStrictEqual(withProblemTexts(validator.validateJson('{"id":1,"lines":[{"quantity":"1"}]}')), [
       "lines[0].orderlineid: is required"
     ])
-    assert.deepStrictEqual(told(made.validateJson('{"id":1,"lines":[]}')), ["lines: must have at least one line"])
+    assert.deepStrictEqual(withProblemTexts(validator.validateJson('{"id":1,"lines":[]}')), [
+      "lines: must have at least one line"
+    ])
   })
 
   it("rejects duplicate members and values that are not records", () => {
@@ -210,9 +212,9 @@ describe("the validator of a record", () => {
   })
 
   it("keeps custom fields unchanged in a stable order", () => {
-    const given = '{"custom_fields":{"b":1.50,"a":{"y":null,"x":"é"}},"externalid":"1","name":"A"}'
+    const input = '{"custom_fields":{"b":1.50,"a":{"y":null,"x":"é"}},"externalid":"1","name":"A"}'
     assert.strictEqual(
-      textOf(problem("salesmen", given)),
+      textOf(problem("salesmen", input)),
       '{"name":"A","externalid":"1","custom_fields":{"a":{"x":"é","y":null},"b":1.50}}'
     )
     assert.deepStrictEqual(problem("salesmen", '{"externalid":"1","name":"A","custom_fields":[]}'), [
@@ -222,21 +224,22 @@ describe("the validator of a record", () => {
 
   it("uses the configured field as externalid", () => {
     const { validateJson } = checkerOf("payments", "create", { externalidFrom: "number" })
-    assert.deepStrictEqual(told(validateJson('{"number":9007199254740993,"invoiceid":1,"amount":"1"}')), {
+    assert.deepStrictEqual(withProblemTexts(validateJson('{"number":9007199254740993,"invoiceid":1,"amount":"1"}')), {
       externalid: "9007199254740993",
       recordId: null,
       text: '{"invoiceid":1,"amount":"1","externalid":"9007199254740993"}'
     })
-    assert.deepStrictEqual(told(validateJson('{"invoiceid":1,"amount":"1"}')), [
+    assert.deepStrictEqual(withProblemTexts(validateJson('{"invoiceid":1,"amount":"1"}')), [
       "number: is required: it becomes the externalid"
     ])
-    assert.deepStrictEqual(told(validateJson('{"number":"A","externalid":"B","invoiceid":1,"amount":"1"}')), [
-      'externalid: is "B", but number, from which it comes, is "A"'
-    ])
+    assert.deepStrictEqual(
+      withProblemTexts(validateJson('{"number":"A","externalid":"B","invoiceid":1,"amount":"1"}')),
+      ['externalid: is "B", but number, from which it comes, is "A"']
+    )
     // A field that is part of the write shape stays in the record.
     assert.strictEqual(
       textOf(
-        told(
+        withProblemTexts(
           checkerOf("payments", "create", { externalidFrom: "reference" }).validateJson(
             '{"reference":"R","invoiceid":1,"amount":"1"}'
           )
@@ -244,9 +247,10 @@ describe("the validator of a record", () => {
       ),
       '{"invoiceid":1,"amount":"1","reference":"R","externalid":"R"}'
     )
-    assert.deepStrictEqual(told(validateJson('{"number":"A","invoiceid":1,"amount":"1"}', { externalid: "B" })), [
-      'externalid: is "A" in the record and "B" beside it'
-    ])
+    assert.deepStrictEqual(
+      withProblemTexts(validateJson('{"number":"A","invoiceid":1,"amount":"1"}', { externalid: "B" })),
+      ['externalid: is "A" in the record and "B" beside it']
+    )
     assert.strictEqual(
       (checkerOf("payments").validateJson('{"invoiceid":1,"amount":"1"}', { externalid: "B" }) as ValidRecord).text,
       '{"invoiceid":1,"amount":"1","externalid":"B"}'
@@ -276,15 +280,15 @@ describe("the validator of a record", () => {
       recordId: "5",
       text: '{"reference":"R"}'
     })
-    assert.deepStrictEqual(told(validateJson('{"method":3}')), [
+    assert.deepStrictEqual(withProblemTexts(validateJson('{"method":3}')), [
       "record: does not identify the record: give its id, or its externalid"
     ])
-    assert.deepStrictEqual(told(validateJson('{"id":5}')), ["record: names no field to change"])
-    assert.deepStrictEqual(told(validateJson('{"id":"x","amount":"1"}')), [
+    assert.deepStrictEqual(withProblemTexts(validateJson('{"id":5}')), ["record: names no field to change"])
+    assert.deepStrictEqual(withProblemTexts(validateJson('{"id":"x","amount":"1"}')), [
       "amount: is no field that can be written here; these are: method, reference, externalid, id, custom_fields",
       'id: must be the record\'s number, not "x"'
     ])
-    assert.deepStrictEqual(told(validateJson('{"id":5,"method":1}', { recordId: "6" })), [
+    assert.deepStrictEqual(withProblemTexts(validateJson('{"id":5,"method":1}', { recordId: "6" })), [
       "id: is 5, and the record is 6"
     ])
     assert.deepStrictEqual(problem("salesmen", '{"id":5,"name":null}', "update"), ["name: is required"])
@@ -319,7 +323,7 @@ describe("the validator of a record", () => {
 
 describe("the validator with random input", () => {
   it("always returns an answer, with field names that can be stored", () => {
-    const made = (["create", "update", "cancel"] as const).map((operation) => checkerOf("shipments", operation))
+    const validators = (["create", "update", "cancel"] as const).map((operation) => checkerOf("shipments", operation))
     const name = fc.constantFrom(
       "id",
       "externalid",
@@ -347,7 +351,7 @@ describe("the validator with random input", () => {
           fc.string()
         ),
         (json) => {
-          for (const { validateJson } of made) {
+          for (const { validateJson } of validators) {
             const answer = validateJson(json)
             if (!isInvalid(answer)) {
               assert.deepStrictEqual(validateJson(answer.text, answer), answer)
@@ -370,9 +374,9 @@ describe("the validator against the reference server", () => {
       fc.property(decimalOf(6), decimalOf(6), (quantity, price) => {
         // A JSON number has no leading zeros.
         const token = price.replace(/^(-?)0+(?=\d)/, "$1")
-        const sent = validateJson(`{"invoiceid":1,"quantity":"${quantity}","price":${token},"externalid":"x"}`)
+        const record = validateJson(`{"invoiceid":1,"quantity":"${quantity}","price":${token},"externalid":"x"}`)
         assert.strictEqual(
-          textOf(told(sent)),
+          textOf(withProblemTexts(record)),
           `{"invoiceid":1,"quantity":"${quantity}","price":"${token}","externalid":"x"}`
         )
       }),
@@ -394,8 +398,8 @@ describe("the validator against the reference server", () => {
           fc.constantFrom("\n", "\r\n"),
           fc.constantFrom(",", ";", "\t"),
           fc.integer({ min: 1, max: 300 }),
-          async (given, end, delimiter, size) => {
-            const records: ReadonlyArray<Record<string, unknown>> = given.map((record, index) => ({
+          async (drawn, end, delimiter, size) => {
+            const records: ReadonlyArray<Record<string, unknown>> = drawn.map((record, index) => ({
               ...record,
               externalid: `E"${index}\n`
             }))
@@ -404,7 +408,8 @@ describe("the validator against the reference server", () => {
             )
             const csv = await fromCsv([names.join(delimiter), ...rows, ""].join(end), delimiter, size)
             const json = await fromNdJson(records.map((record) => JSON.stringify(record)).join(end), size)
-            const bare = (answer: unknown) => (isInvalid(answer as ValidRecord) ? told(answer as ValidRecord) : answer)
+            const bare = (answer: unknown) =>
+              isInvalid(answer as ValidRecord) ? withProblemTexts(answer as ValidRecord) : answer
             assert.deepStrictEqual(answers(checkerOf(path), csv).map(bare), answers(checkerOf(path), json).map(bare))
           }
         ),

@@ -20,19 +20,19 @@ import type { Operation, Problem } from "../../src/outbox/Push.ts"
 import type { WriteColumn, WriteColumns } from "../../src/outbox/WriteSchema.ts"
 
 export const resourceOf = (path: string): Resource => {
-  const found = serviceV2.resources.get(path)
-  if (found === undefined) throw new Error(`the catalogue has no ${path}`)
-  return found
+  const resource = serviceV2.resources.get(path)
+  if (resource === undefined) throw new Error(`the catalogue has no ${path}`)
+  return resource
 }
 
 export const checkerOf = (path: string, operation: Operation = "create", options: ValidatorOptions = {}): Validator => {
-  const made = makeValidator(resourceOf(path), operation, options)
-  if (!isSupported(made)) throw new Error(made.message)
-  return made
+  const validator = makeValidator(resourceOf(path), operation, options)
+  if (!isSupported(validator)) throw new Error(validator.message)
+  return validator
 }
 
 /** The valid record, or its problems as `field: message`. */
-export const told = (answer: ValidRecord | ReadonlyArray<Problem>): ValidRecord | ReadonlyArray<string> =>
+export const withProblemTexts = (answer: ValidRecord | ReadonlyArray<Problem>): ValidRecord | ReadonlyArray<string> =>
   isInvalid(answer) ? answer.map(({ field, message }) => `${field ?? "record"}: ${message}`) : answer
 
 /** The bytes in chunks of the given size, as from a file. */
@@ -42,9 +42,9 @@ export const bytesOf = async function* (text: string | Uint8Array, size = 65_536
 }
 
 export const all = async (pieces: AsyncIterable<ReadonlyArray<InputRecord>>): Promise<ReadonlyArray<InputRecord>> => {
-  const found: Array<InputRecord> = []
-  for await (const piece of pieces) found.push(...piece)
-  return found
+  const records: Array<InputRecord> = []
+  for await (const piece of pieces) records.push(...piece)
+  return records
 }
 
 export const fromNdJson = (text: string | Uint8Array, size?: number) => all(NdJson.read(bytesOf(text, size)))
@@ -60,8 +60,8 @@ export const ndJsonStream = (text: string): Stream.Stream<InputRecord> =>
   )
 
 /** The validator's results for these inputs, including the one for the header. */
-export const answers = (made: Validator, given: ReadonlyArray<InputRecord>) =>
-  given.map((one) => made.validateInput(one)).filter((answer) => answer !== null)
+export const answers = (validator: Validator, inputs: ReadonlyArray<InputRecord>) =>
+  inputs.map((one) => validator.validateInput(one)).filter((answer) => answer !== null)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Values

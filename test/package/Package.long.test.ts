@@ -8,8 +8,8 @@ import { isBuiltin } from "node:module"
 import { join } from "node:path"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { root } from "../support/reference.ts"
-import { commandOf, ended, ending, firstLine, install, type Installed, nodeOf, nodeOfTests } from "./Package.ts"
-import { boundAt, fastest, told } from "./Start.ts"
+import { commandOf, ended, ending, firstLine, install, type Installation, nodeOf, nodeOfTests } from "./Package.ts"
+import { boundAt, fastest, describeStart } from "./Start.ts"
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
   readonly version: string
@@ -49,36 +49,38 @@ const until = async <A>(question: () => Promise<A | null>): Promise<A> => {
 }
 
 describe("the package", () => {
-  let installed: Installed
+  let installation: Installation
   let nodes: Readonly<Record<string, string>>
 
   beforeAll(async () => {
-    installed = await install()
-    nodes = { oldest: await nodeOf(installed, oldest), tests: nodeOfTests }
-    const { packed, unpacked } = installed.bytes
-    console.log(`the package: ${packed} bytes, ${unpacked} unpacked, ${installed.files.length} files`)
+    installation = await install()
+    nodes = { oldest: await nodeOf(installation, oldest), tests: nodeOfTests }
+    const { packed, unpacked } = installation.bytes
+    console.log(`the package: ${packed} bytes, ${unpacked} unpacked, ${installation.files.length} files`)
   }, 300_000)
   const started: Array<ChildProcess> = []
   afterEach(() => ending(started.splice(0)), 60_000)
-  afterAll(() => installed.remove(), 120_000)
+  afterAll(() => installation.remove(), 120_000)
 
   it("contains the files that run and the documents, and nothing else", () => {
-    const odd = installed.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
+    const odd = installation.files.map(({ path }) => path).filter((path) => !expected.some((one) => one.test(path)))
     assert.deepStrictEqual(odd, [])
-    const paths = new Set(installed.files.map(({ path }) => path))
+    const paths = new Set(installation.files.map(({ path }) => path))
     for (const path of ["dist/src/main.js", "dist/migrations/0001_installation.sql", "config/tributary.schema.json"]) {
       assert.isTrue(paths.has(path), path)
     }
-    const found = installed.files.filter(({ path }) => secrets.test(readFileSync(join(installed.home, path), "latin1")))
-    assert.deepStrictEqual(found, [])
-    assert.isBelow(installed.bytes.packed, 3_000_000)
+    const leaks = installation.files.filter(({ path }) =>
+      secrets.test(readFileSync(join(installation.packageFolder, path), "latin1"))
+    )
+    assert.deepStrictEqual(leaks, [])
+    assert.isBelow(installation.bytes.packed, 3_000_000)
   })
 
   it("declares every package that it imports", () => {
     const brought = { ...manifest.dependencies, ...manifest.optionalDependencies }
-    const names = installed.files
+    const names = installation.files
       .filter(({ path }) => path.startsWith("dist/") && path.endsWith(".js"))
-      .flatMap(({ path }) => [...readFileSync(join(installed.home, path), "utf8").matchAll(imports)])
+      .flatMap(({ path }) => [...readFileSync(join(installation.packageFolder, path), "utf8").matchAll(imports)])
       .map((match) => match.slice(1).find((name) => name !== undefined)!)
       .filter((name) => !isBuiltin(name))
       .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)![0])
@@ -87,10 +89,10 @@ describe("the package", () => {
   })
 
   it("reports the required version on a Node that is too old", async () => {
-    const launcher = readFileSync(join(installed.home, "src/cli/launch.js"), "utf8")
+    const launcher = readFileSync(join(installation.packageFolder, "src/cli/launch.js"), "utf8")
     // The same launcher with the version number of an older Node.
     const older = `Object.defineProperty(process.versions, "node", { value: "22.18.0" })\nawait import(${JSON.stringify(
-      join(installed.home, "src/cli/launch.js")
+      join(installation.packageFolder, "src/cli/launch.js")
     )})`
     assert.include(launcher, `"${oldest.replace(/\.0$/, "")}"`)
     const { code, stderr } = await ended(spawn(process.execPath, ["--input-type=module", "--eval", older]))
@@ -101,9 +103,9 @@ describe("the package", () => {
   for (const which of ["oldest", "tests"]) {
     const version = which === "oldest" ? oldest : process.versions.node
     it(`runs on Node ${version}: version, help, demo`, { timeout: 240_000 }, async () => {
-      const cwd = join(installed.folder, `demo-${which}`)
+      const cwd = join(installation.folder, `demo-${which}`)
       mkdirSync(cwd)
-      const { program, options, run } = commandOf(installed, nodes[which]!, cwd)
+      const { program, options, run } = commandOf(installation, nodes[which]!, cwd)
       const one = await run(["--version"])
       assert.strictEqual(one.stdout.trim(), `tributary v${manifest.version}`, one.stderr)
       const help = await run(["--help"])
@@ -113,7 +115,7 @@ describe("the package", () => {
       const bound = boundAt(join(nodes[which]!, "node"), options)
       for (const line of [["--version"], ["--help"], ["status", "--help"], ["sync", "--help"]]) {
         const start = fastest(program, line, options, bound)
-        const words = `installed, Node ${version}, tributary ${line.join(" ")}: ${told(start, bound)}`
+        const words = `installed, Node ${version}, tributary ${line.join(" ")}: ${describeStart(start, bound)}`
         console.log(words)
         assert.isAtMost(start.ms, bound, words)
       }
@@ -121,18 +123,23 @@ describe("the package", () => {
       const demo = await run(["demo", "--json"])
       assert.strictEqual(demo.code, 0, demo.stderr)
       assert.deepInclude(JSON.parse(demo.stdout) as object, { equal: true })
-      const asked = await run(["query", "--demo", "--json", "select count(*) as n from erp_models.receivables_open"])
-      assert.strictEqual(asked.code, 0, asked.stderr)
-      assert.notInclude(asked.stdout, '"n":0')
+      const queryResult = await run([
+        "query",
+        "--demo",
+        "--json",
+        "select count(*) as n from erp_models.receivables_open"
+      ])
+      assert.strictEqual(queryResult.code, 0, queryResult.stderr)
+      assert.notInclude(queryResult.stdout, '"n":0')
     })
 
     it(
       `runs on Node ${version}: reference server, sync, status, query, serve and its page`,
       { timeout: 240_000 },
       async () => {
-        const cwd = join(installed.folder, `serve-${which}`)
+        const cwd = join(installation.folder, `serve-${which}`)
         mkdirSync(cwd)
-        const { run, start } = commandOf(installed, nodes[which]!, cwd)
+        const { run, start } = commandOf(installation, nodes[which]!, cwd)
         const server = start(["reference-server", "--data", "demo"])
         started.push(server)
         const { baseUrl, controlUrl } = JSON.parse(await firstLine(server)) as Record<"baseUrl" | "controlUrl", string>
@@ -148,8 +155,8 @@ describe("the package", () => {
         const status = await run(["status"], env)
         assert.strictEqual(status.code, 0, status.stderr)
         assert.include(status.stdout, "customers")
-        const asked = await run(["query", "--json", "select count(*) > 10 as many from erp.customers"], env)
-        assert.include(asked.stdout, '"many":true', asked.stderr)
+        const queryResult = await run(["query", "--json", "select count(*) > 10 as many from erp.customers"], env)
+        assert.include(queryResult.stdout, '"many":true', queryResult.stderr)
 
         const serve = start(["serve", "--listen", "127.0.0.1:0", "--dashboard", "127.0.0.1:0", "--json"], env)
         started.push(serve)

@@ -15,7 +15,7 @@ const execute = promisify(execFile)
 const npm = (args: ReadonlyArray<string>, cwd: string) =>
   execute("npm", [...args, "--no-audit", "--no-fund", "--loglevel=error"], { cwd, maxBuffer: 64 * 1024 * 1024 })
 
-export interface Installed {
+export interface Installation {
   /** The temporary folder of the installation. Other users can enter it, which Postgres needs under root. */
   readonly folder: string
   readonly tarball: string
@@ -23,41 +23,41 @@ export interface Installed {
   /** Sizes of the tarball and of its contents. */
   readonly bytes: { readonly packed: number; readonly unpacked: number }
   /** The folder of the installed package. */
-  readonly home: string
+  readonly packageFolder: string
   readonly remove: () => void
 }
 
 /** Packs the checkout and installs the tarball globally, with its own prefix. */
-export const install = async (): Promise<Installed> => {
+export const install = async (): Promise<Installation> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-package-"))
   chmodSync(folder, 0o755)
   const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], root)
   const packed: unknown = JSON.parse(stdout)
   // npm 12 prints an object by package name, older versions print a list.
-  const [told] = Object.values(packed as Record<string, unknown>) as ReadonlyArray<{
+  const [packageReport] = Object.values(packed as Record<string, unknown>) as ReadonlyArray<{
     readonly filename: string
     readonly size: number
     readonly unpackedSize: number
-    readonly files: Installed["files"]
+    readonly files: Installation["files"]
   }>
-  if (told === undefined) throw new Error(`npm pack printed ${stdout}`)
-  const tarball = join(folder, told.filename)
+  if (packageReport === undefined) throw new Error(`npm pack printed ${stdout}`)
+  const tarball = join(folder, packageReport.filename)
   const empty = join(folder, "empty")
   mkdirSync(empty)
   await npm(["install", "--global", "--prefix", join(folder, "prefix"), tarball], empty)
   return {
     folder,
     tarball,
-    files: told.files,
-    bytes: { packed: told.size, unpacked: told.unpackedSize },
-    home: join(folder, "prefix", "lib", "node_modules", "tributary"),
+    files: packageReport.files,
+    bytes: { packed: packageReport.size, unpacked: packageReport.unpackedSize },
+    packageFolder: join(folder, "prefix", "lib", "node_modules", "tributary"),
     remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
 }
 
 /** The folder of a Node of exactly this version, from the registry's package `node`. */
-export const nodeOf = async (installed: Installed, version: string): Promise<string> => {
-  const folder = join(installed.folder, `node-${version}`)
+export const nodeOf = async (installation: Installation, version: string): Promise<string> => {
+  const folder = join(installation.folder, `node-${version}`)
   mkdirSync(folder)
   await npm(["install", "--prefix", folder, `node@${version}`], folder)
   return join(folder, "node_modules", "node", "bin")
@@ -66,15 +66,15 @@ export const nodeOf = async (installed: Installed, version: string): Promise<str
 /** The folder of the Node that runs this process. */
 export const nodeOfTests = dirname(process.execPath)
 
-export interface Ended {
+export interface CommandResult {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
 /** The installed command, run by the Node of a folder, in a given working folder. */
-export const commandOf = (installed: Installed, node: string, cwd: string) => {
-  const program = join(installed.folder, "prefix", "bin", "tributary")
+export const commandOf = (installation: Installation, node: string, cwd: string) => {
+  const program = join(installation.folder, "prefix", "bin", "tributary")
   const own = { PATH: [node, "/usr/bin", "/bin"].join(delimiter), HOME: process.env["HOME"], CI: "true" }
   const start = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): ChildProcess =>
     spawn(program, args, { cwd, env: { ...own, ...env }, stdio: ["ignore", "pipe", "pipe"] })
@@ -92,7 +92,7 @@ export const ending = async (children: ReadonlyArray<ChildProcess>): Promise<voi
 }
 
 /** The complete output of a command, once it has ended. */
-export const ended = (child: ChildProcess): Promise<Ended> => {
+export const ended = (child: ChildProcess): Promise<CommandResult> => {
   let stdout = ""
   let stderr = ""
   child.stdout?.on("data", (chunk: Buffer) => (stdout += chunk.toString()))

@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { root } from "../support/reference.ts"
 import { makeWorld } from "../support/world.ts"
-import { boundAt, fastest, told } from "./Start.ts"
+import { boundAt, fastest, describeStart } from "./Start.ts"
 
 describe("a command of the checkout", () => {
   it.live(
@@ -41,7 +41,7 @@ describe("a command of the checkout", () => {
             ["status"]
           ]) {
             const start = fastest(process.execPath, [launcher, ...line], options, bound)
-            const words = `tributary ${line.join(" ")}: ${told(start, bound)}`
+            const words = `tributary ${line.join(" ")}: ${describeStart(start, bound)}`
             console.log(words)
             if (start.ms > bound) slow.push(words)
           }

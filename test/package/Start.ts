@@ -54,5 +54,5 @@ export const boundAt = (node: string, options: Options): number =>
   Math.round(boundMs * slack * Math.max(1, fastest(node, ["--eval", "0"], options, bareMs).ms / bareMs))
 
 /** The time in words, with the bound. */
-export const told = ({ elapsedMs, processorMs }: Start, bound: number): string =>
+export const describeStart = ({ elapsedMs, processorMs }: Start, bound: number): string =>
   `${elapsedMs} ms, of them ${processorMs} ms of a processor (bound ${bound} ms)`

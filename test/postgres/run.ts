@@ -104,7 +104,7 @@ const runOn = async (binGiven: string, tests: ReadonlyArray<string>): Promise<nu
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   let bin = binGiven
   if (user !== undefined && bin.startsWith(homedir())) {
-    // Other users cannot enter root's home folder.
+    // Other users cannot enter root's own folder.
     execFileSync("cp", ["-a", join(bin, ".."), join(folder, "native")])
     bin = join(folder, "native", "bin")
   }

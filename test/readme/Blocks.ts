@@ -60,26 +60,26 @@ export const blocksOf = (page: string): ReadonlyArray<Block> => {
 /** Complete lines of shell. A line that ends with a backslash or within quotes continues. */
 export const linesOf = (text: string): ReadonlyArray<string> => {
   const lines: Array<string> = []
-  let begun = ""
+  let pending = ""
   for (const line of text.split("\n")) {
-    begun += begun === "" ? line : `\n${line}`
-    const bare = begun.replace(/\\./g, "").replace(/'[^']*'|"[^"]*"/g, "")
+    pending += pending === "" ? line : `\n${line}`
+    const bare = pending.replace(/\\./g, "").replace(/'[^']*'|"[^"]*"/g, "")
     const code = bare.replace(/(^|\s)#.*$/gm, "$1")
-    if (begun.endsWith("\\") || /['"]/.test(code)) continue
-    if (code.trim() !== "") lines.push(begun.trim())
-    begun = ""
+    if (pending.endsWith("\\") || /['"]/.test(code)) continue
+    if (code.trim() !== "") lines.push(pending.trim())
+    pending = ""
   }
-  if (begun.trim() !== "") throw new Error(`unclosed quotes: ${begun}`)
+  if (pending.trim() !== "") throw new Error(`unclosed quotes: ${pending}`)
   return lines
 }
 
-export interface Said {
+export interface ShownCommand {
   readonly command: string
   readonly output: string
 }
 
 /** The commands of a session, each with its shown output. */
-export const sessionOf = (text: string): ReadonlyArray<Said> =>
+export const sessionOf = (text: string): ReadonlyArray<ShownCommand> =>
   text.split(/^\$ /m).flatMap((part) => {
     const [command = "", ...output] = part.split("\n")
     return command.trim() === "" ? [] : [{ command: command.trim(), output: output.join("\n").trimEnd() }]
@@ -95,7 +95,7 @@ const shapeOf = (line: string): string =>
     .trim()
 
 /** Lines that a document shows and that were not printed, compared without figures. */
-export const notSaid = (shown: string, printed: string): ReadonlyArray<string> => {
+export const unprintedLines = (shown: string, printed: string): ReadonlyArray<string> => {
   const shapes = new Set(printed.split("\n").map(shapeOf))
   return shown.split("\n").filter((line) => {
     const shape = shapeOf(line)

@@ -9,8 +9,8 @@ import * as Effect from "effect/Effect"
 import pg from "pg"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { root } from "../support/reference.ts"
-import { type Begun, makeStage, type Stage } from "../support/stage.ts"
-import { type Block, blocksOf, linesOf, notSaid, sessionOf } from "./Blocks.ts"
+import { type RunningCommand, makeStage, type Stage } from "../support/stage.ts"
+import { type Block, blocksOf, linesOf, unprintedLines, sessionOf } from "./Blocks.ts"
 
 /** Lines that are not run, each with the reason. */
 const notHere: ReadonlyArray<readonly [RegExp, string]> = [
@@ -107,15 +107,15 @@ const makeReader = (stage: Stage) => {
   /** The variables of the reader's shell. */
   let variables = ""
   let printed = ""
-  const begun: Array<Begun> = []
+  const running: Array<RunningCommand> = []
 
-  const line = Effect.fnUntraced(function* (at: string, given: string) {
-    const reason = notHere.find(([pattern]) => pattern.test(given))
+  const line = Effect.fnUntraced(function* (at: string, shellLine: string) {
+    const reason = notHere.find(([pattern]) => pattern.test(shellLine))
     if (reason !== undefined) {
-      left.push(`${at} ${given}: ${reason[1]}`)
+      left.push(`${at} ${shellLine}: ${reason[1]}`)
       return
     }
-    const meant = instead.find(([pattern]) => pattern.test(given))?.[1] ?? given
+    const meant = instead.find(([pattern]) => pattern.test(shellLine))?.[1] ?? shellLine
     tally.run += 1
     if (/^(?:export\s|[A-Z_]+=\S+(?:;|$))/.test(meant) || /^[A-Z_]+=\$\(/.test(meant)) {
       variables += `${meant}\n`
@@ -124,8 +124,8 @@ const makeReader = (stage: Stage) => {
     const serves = serving.find(([pattern]) => pattern.test(meant))
     if (serves !== undefined) {
       yield* stage.begin(`${variables}${meant}`, serves[1]).pipe(
-        Effect.map((one) => begun.push(one)),
-        Effect.catch((error) => Effect.sync(() => problems.push(`${at} ${given}\n${error.message}`)))
+        Effect.map((one) => running.push(one)),
+        Effect.catch((error) => Effect.sync(() => problems.push(`${at} ${shellLine}\n${error.message}`)))
       )
       return
     }
@@ -133,13 +133,13 @@ const makeReader = (stage: Stage) => {
     printed += `${ran.stdout}${ran.stderr}`
     const right = codes.find(([pattern]) => pattern.test(meant))?.[1] ?? [0]
     if (ran.code === null || !right.includes(ran.code)) {
-      problems.push(`${at} ${given}\nended with ${ran.code}\n${ran.stdout.slice(-400)}${ran.stderr.slice(-800)}`)
+      problems.push(`${at} ${shellLine}\nended with ${ran.code}\n${ran.stdout.slice(-400)}${ran.stderr.slice(-800)}`)
     }
   })
 
   const compare = (at: string, shown: string) => {
     tally.shown += 1
-    const missing = notSaid(shown, printed)
+    const missing = unprintedLines(shown, printed)
     if (missing.length > 0) problems.push(`${at} shows what is not printed:\n${missing.join("\n")}\nbut:\n${printed}`)
   }
 
@@ -194,13 +194,13 @@ const makeReader = (stage: Stage) => {
       TRIBUTARY_DASHBOARD_PASSWORD: "long enough"
     }
     yield* Configuration.load({ config: file }, environment).pipe(
-      Effect.catch(({ problems: found }) => Effect.sync(() => problems.push(`${at}\n${found.join("\n")}`)))
+      Effect.catch(({ problems: messages }) => Effect.sync(() => problems.push(`${at}\n${messages.join("\n")}`)))
     )
   })
 
-  const read = Effect.fnUntraced(function* (given: Block) {
-    const block = { ...given, text: filledIn(stage, given.text) }
-    for (const [text, mend] of between) if (block.text.includes(text)) mend(stage)
+  const read = Effect.fnUntraced(function* (rawBlock: Block) {
+    const block = { ...rawBlock, text: filledIn(stage, rawBlock.text) }
+    for (const [text, beforeBlock] of between) if (block.text.includes(text)) beforeBlock(stage)
     switch (block.kind) {
       case "shell":
         printed = ""
@@ -222,7 +222,7 @@ const makeReader = (stage: Stage) => {
     }
   })
 
-  return { read, problems, tally, left, end: Effect.suspend(() => Effect.forEach(begun, ({ stop }) => stop)) }
+  return { read, problems, tally, left, end: Effect.suspend(() => Effect.forEach(running, ({ stop }) => stop)) }
 }
 
 describe("the documents", () => {

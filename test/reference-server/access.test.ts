@@ -10,7 +10,7 @@ describe("access to the reference server", () => {
       {},
       { authorization: "Basic abc" },
       { authorization: "Bearer" },
-      { authorization: "Bearer nobody" }
+      { authorization: "Bearer unknown" }
     ]) {
       const { status, headers: answered, body } = bare(headers)
       assert.strictEqual(status, 401)
@@ -23,20 +23,20 @@ describe("access to the reference server", () => {
     assert.strictEqual(codeOf(caller(revoked)("GET", "/me")), "token_expired")
     control("POST", "/tokens/revoke", { token: revoked })
     assert.strictEqual(codeOf(caller(revoked)("GET", "/me")), "token_revoked")
-    for (const given of [{ supervisor: false }, { active: false }, { usercompany: 2 }]) {
-      const told = caller(token(given))("GET", "/nowhere")
-      assert.deepStrictEqual([told.status, codeOf(told)], [403, "forbidden"])
-      assert.notProperty(told.headers, "WWW-Authenticate")
+    for (const options of [{ supervisor: false }, { active: false }, { usercompany: 2 }]) {
+      const response = caller(token(options))("GET", "/nowhere")
+      assert.deepStrictEqual([response.status, codeOf(response)], [403, "forbidden"])
+      assert.notProperty(response.headers, "WWW-Authenticate")
     }
   })
 
   it("requires the scope of the operation and names it", () => {
     const { token, caller } = server()
     const call = caller(token({ scopes: ["orders:write"] }))
-    const told = call("GET", "/orders")
-    assert.deepStrictEqual([told.status, codeOf(told)], [403, "insufficient_scope"])
+    const response = call("GET", "/orders")
+    assert.deepStrictEqual([response.status, codeOf(response)], [403, "insufficient_scope"])
     assert.strictEqual(
-      told.headers["WWW-Authenticate"],
+      response.headers["WWW-Authenticate"],
       'Bearer realm="api", error="insufficient_scope", scope="orders:read"'
     )
     assert.match(call("POST", "/orders/1/invoice").headers["WWW-Authenticate"]!, /invoices:write/)
@@ -62,9 +62,9 @@ describe("access to the reference server", () => {
   it("answers 405 with the methods of the path", () => {
     const { call } = server()
     const allow = (method: string, path: string) => {
-      const told = call(method, path)
-      assert.strictEqual(told.status, 405)
-      return told.headers["Allow"]
+      const response = call(method, path)
+      assert.strictEqual(response.status, 405)
+      return response.headers["Allow"]
     }
     assert.strictEqual(allow("PUT", "/shipments"), "GET, POST")
     assert.strictEqual(allow("HEAD", "/shipments"), "GET, POST")
@@ -111,8 +111,8 @@ describe("access to the reference server", () => {
     const { call, control } = server()
     control("PUT", "/companies/1", { recordLimits: { customers: 1 } })
     assert.strictEqual(call("POST", "/customers", { customercode: "A" }).status, 201)
-    const told = call("POST", "/customers", { customercode: "B" })
-    assert.deepStrictEqual([told.status, codeOf(told)], [403, "record_limit_reached"])
+    const response = call("POST", "/customers", { customercode: "B" })
+    assert.deepStrictEqual([response.status, codeOf(response)], [403, "record_limit_reached"])
     assert.strictEqual(call("POST", "/items", { sku: "A" }).status, 201)
     control("PUT", "/companies/1", { recordLimits: { customers: null } })
     assert.strictEqual(call("POST", "/customers", { customercode: "B" }).status, 201)
@@ -129,8 +129,11 @@ describe("the rate limit of the reference server", () => {
     assert.strictEqual(get().status, 200)
     assert.strictEqual(get().status, 200)
     for (let again = 0; again < 5; again++) {
-      const told = get()
-      assert.deepStrictEqual([told.status, codeOf(told), told.headers["Retry-After"]], [429, "rate_limited", "40"])
+      const response = get()
+      assert.deepStrictEqual(
+        [response.status, codeOf(response), response.headers["Retry-After"]],
+        [429, "rate_limited", "40"]
+      )
     }
     control("POST", "/clock", { advanceSeconds: 39.5 })
     assert.strictEqual(get().headers["Retry-After"], "1")

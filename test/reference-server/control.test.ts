@@ -8,8 +8,8 @@ describe("the control plane", () => {
     const body =
       '{"company":1,"resource":"customers","records":[{"id":77,"customercode":"A\\u0000\\ud800","creditlimit":1.50,' +
       '"rate":1.10,"big":12345678901234567890,"deep":{"n":1e2,"z":null},"salesmanid":null}],"at":"2020-01-01T00:00:00Z"}'
-    const told = control("POST", "/records", body)
-    assert.strictEqual(told.status, 200)
+    const response = control("POST", "/records", body)
+    assert.strictEqual(response.status, 200)
     const text = call("GET", "/customers/77").text
     for (const part of [
       '"customercode":"A\\u0000\\ud800"',
@@ -23,7 +23,7 @@ describe("the control plane", () => {
       assert.include(text, part)
     }
     assert.strictEqual(control("GET", "/state?company=1&resource=customers").text, `${text}\n`)
-    assert.strictEqual(told.text, `{"records":[${text}]}`)
+    assert.strictEqual(response.text, `{"records":[${text}]}`)
   })
 
   it("changes only the given fields of a record, and completes reference pairs", () => {
@@ -175,9 +175,9 @@ describe("the control plane", () => {
       ["GET", "/state?resource=orders", undefined]
     ]
     for (const [method, path, body] of refused) {
-      const told = control(method, path, body)
-      assert.strictEqual(told.status, 400, `${method} ${path} ${told.text}`)
-      assert.isString(told.body["error"])
+      const response = control(method, path, body)
+      assert.strictEqual(response.status, 400, `${method} ${path} ${response.text}`)
+      assert.isString(response.body["error"])
     }
     for (const path of ["/nothing", "/"]) assert.strictEqual(control("GET", path).status, 404)
   })
@@ -186,7 +186,7 @@ describe("the control plane", () => {
 describe("faults of the control plane", () => {
   it("apply to the requests that their rules match, by seed", () => {
     const { call, control } = server()
-    const rules = (...given: ReadonlyArray<Json>) => control("POST", "/faults", { rules: given, seed: 3 })
+    const rules = (...faultRules: ReadonlyArray<Json>) => control("POST", "/faults", { rules: faultRules, seed: 3 })
     const statuses = (path: string, count: number) => Array.from({ length: count }, () => call("GET", path).status)
     rules({ kind: "status", status: 503, path: "/salesmen", after: 1, times: 2 })
     assert.deepStrictEqual(statuses("/salesmen", 5), [200, 503, 503, 200, 200])

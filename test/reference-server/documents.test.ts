@@ -30,8 +30,8 @@ describe("orders of the reference server", () => {
     const { call } = server()
     const { shipto } = order(call)
     const other = call("POST", "/customers", { customercode: "OTHER" }).body
-    const told = call("POST", "/orders", { customerid: other["id"], shiptoid: shipto["id"] })
-    assert.strictEqual(codeOf(told), "shipto_mismatch")
+    const response = call("POST", "/orders", { customerid: other["id"], shiptoid: shipto["id"] })
+    assert.strictEqual(codeOf(response), "shipto_mismatch")
   })
 
   it("renumber the remaining lines after one is removed", () => {
@@ -255,8 +255,11 @@ describe("payments of the reference server", () => {
     assert.strictEqual(codeOf(pay("0.0001")), "rule_violation")
     assert.strictEqual(codeOf(call("DELETE", `/invoices/${String(invoice["id"])}`)), "cannot_cancel")
     const draft = call("POST", "/invoices", { customerid: invoice["customerid"] }).body
-    const told = call("POST", "/payments", { invoiceid: draft["id"], amount: "1" })
-    assert.deepStrictEqual([told.status, codeOf(told), errorOf(told)["field"]], [422, "rule_violation", "invoiceid"])
+    const response = call("POST", "/payments", { invoiceid: draft["id"], amount: "1" })
+    assert.deepStrictEqual(
+      [response.status, codeOf(response), errorOf(response)["field"]],
+      [422, "rule_violation", "invoiceid"]
+    )
   })
 
   it("are reversed in an open period, and name the user who reversed them", () => {

@@ -40,13 +40,13 @@ describe("events of the reference server", () => {
     const attempts = await cycle()
     assert.deepStrictEqual(types(), salesmen)
     assert.lengthOf(attempts, 3)
-    for (const [index, told] of [made, changed, gone].entries()) {
+    for (const [index, write] of [made, changed, gone].entries()) {
       const { envelope } = sent[index]!
       assert.deepStrictEqual(Object.keys(envelope), ["id", "type", "createdate", "companyid", "data"])
       assert.match(String(envelope["id"]), /^evt_/)
       assert.match(String(envelope["createdate"]), /^2026-03-16T09:00:00\.\d{6}Z$/)
       assert.strictEqual(envelope["companyid"], 1)
-      assert.deepStrictEqual(envelope["data"], told.body)
+      assert.deepStrictEqual(envelope["data"], write.body)
     }
     assert.strictEqual(new Set(sent.map(({ envelope }) => envelope["id"])).size, 3)
     assert.lengthOf(await cycle(), 0)
@@ -56,7 +56,7 @@ describe("events of the reference server", () => {
     const { call, control, cycle } = eventServer()
     subscribe(call, [...salesmen, "users.created"])
     control("POST", "/records", { company: 1, resource: "salesmen", records: [{ id: 7, name: "Put" }] })
-    control("POST", "/tokens", { company: 1, scopes: ["*"], user: "somebody" })
+    control("POST", "/tokens", { company: 1, scopes: ["*"], user: "other" })
     call("PATCH", "/salesmen/7", {})
     call("PATCH", "/salesmen/7", { name: "Put" })
     assert.strictEqual(call("POST", "/salesmen", { name: "put" }).status, 409)
@@ -109,8 +109,8 @@ describe("events of the reference server", () => {
     call("POST", "/salesmen", { name: "Ann" })
     call("POST", "/invoiceterms", { verbal: "Net 90" })
     await cycle()
-    const got = sent.map(({ type, envelope }) => `${type} ${String(envelope["companyid"])}`)
-    assert.sameMembers(got, ["salesmen.created 1", "invoiceterms.created 1", "invoiceterms.created 2"])
+    const typesByCompany = sent.map(({ type, envelope }) => `${type} ${String(envelope["companyid"])}`)
+    assert.sameMembers(typesByCompany, ["salesmen.created 1", "invoiceterms.created 1", "invoiceterms.created 2"])
   })
 })
 
@@ -145,9 +145,9 @@ describe("the delivery headers", () => {
     const { call, cycle, sent, advance } = eventServer()
     const { id, secret } = subscribe(call, ["salesmen.created"])
     const next = "the next secret of ours"
-    const told = call("PATCH", `/webhooks/${id}`, { secret: next })
-    assert.strictEqual(told.status, 200)
-    assert.notInclude(told.text, "secret")
+    const response = call("PATCH", `/webhooks/${id}`, { secret: next })
+    assert.strictEqual(response.status, 200)
+    assert.notInclude(response.text, "secret")
     const deliver = async (name: string, seconds: number) => {
       call("POST", "/salesmen", { name })
       await cycle()
@@ -368,16 +368,16 @@ describe("a delivery cycle", () => {
     assert.lengthOf((await plane("GET", "/deliveries")).body["deliveries"] as [], 0)
     const { body } = await advance(601)
     assert.strictEqual(body["now"], "2026-03-16T09:15:00.000000Z")
-    const told = (await plane("GET", "/deliveries")).body["deliveries"] as ReadonlyArray<Json>
+    const deliveries = (await plane("GET", "/deliveries")).body["deliveries"] as ReadonlyArray<Json>
     assert.deepStrictEqual(
-      told.map(({ at }) => at),
+      deliveries.map(({ at }) => at),
       ["2026-03-16T09:05:00.000000Z", "2026-03-16T09:10:00.000000Z", "2026-03-16T09:15:00.000000Z"]
     )
     await advance(400 * 86_400)
     assert.lengthOf((await plane("GET", "/deliveries")).body["deliveries"] as [], 3)
   })
 
-  it("runs by itself while the clock runs", async () => {
+  it("runs periodically while the clock runs", async () => {
     const { call, served, plane, sent } = eventServer()
     subscribe(call, ["salesmen.created"])
     call("POST", "/salesmen", { name: "A" })
@@ -397,11 +397,11 @@ describe("a delivery cycle", () => {
     const { id, record } = subscribe(call, ["salesmen.created"])
     call("POST", "/salesmen", { name: "A" })
     const attempts = await cycle()
-    const told = (await plane("GET", "/deliveries")).body["deliveries"] as ReadonlyArray<Json>
-    assert.deepStrictEqual(told, attempts)
+    const deliveries = (await plane("GET", "/deliveries")).body["deliveries"] as ReadonlyArray<Json>
+    assert.deepStrictEqual(deliveries, attempts)
     const { headers, body } = sent[0]!
-    assert.deepInclude(told[0]!, { webhookid: id, url: record["url"], headers, durationms: 7, failure: null })
-    assert.strictEqual(told[0]!["body"], Buffer.from(body).toString("base64"))
+    assert.deepInclude(deliveries[0]!, { webhookid: id, url: record["url"], headers, durationms: 7, failure: null })
+    assert.strictEqual(deliveries[0]!["body"], Buffer.from(body).toString("base64"))
   })
 
   it("loses its state in a reset, which aborts its open attempts", async () => {
@@ -474,9 +474,9 @@ describe("the delivery log", () => {
     const seen: Array<unknown> = []
     let next: string | null = null
     do {
-      const told = call("GET", `/webhooks/${id}/deliveries?limit=3${next === null ? "" : `&cursor=${next}`}`)
-      const meta = told.body["_meta"] as Json
-      seen.push(...dataOf(told).map(({ eventid }) => eventid))
+      const response = call("GET", `/webhooks/${id}/deliveries?limit=3${next === null ? "" : `&cursor=${next}`}`)
+      const meta = response.body["_meta"] as Json
+      seen.push(...dataOf(response).map(({ eventid }) => eventid))
       assert.strictEqual(meta["has_more"], meta["next_cursor"] !== null)
       next = meta["next_cursor"] as string | null
       call("POST", "/salesmen", { name: `More ${seen.length}` })

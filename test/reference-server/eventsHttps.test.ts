@@ -17,20 +17,20 @@ import type { Json } from "./support.ts"
 const own = certificate(["localhost", "receiver.test"], ["127.0.0.1"])
 const trusted = [own.cert]
 
-interface Got {
+interface ReceivedRequest {
   readonly path: string
   readonly headers: IncomingMessage["headers"]
   readonly body: Buffer
 }
 
-const got: Array<Got> = []
+const receivedRequests: Array<ReceivedRequest> = []
 let connections = 0
 let answer: (response: ServerResponse, path: string) => void = (response) => response.writeHead(204).end()
 const receiver = createServer(own, (message, response) => {
   const chunks: Array<Buffer> = []
   message.on("data", (chunk: Buffer) => chunks.push(chunk))
   message.on("end", () => {
-    got.push({ path: message.url!, headers: message.headers, body: Buffer.concat(chunks) })
+    receivedRequests.push({ path: message.url!, headers: message.headers, body: Buffer.concat(chunks) })
     answer(response, message.url!)
   })
 })
@@ -99,7 +99,7 @@ describe("an attempt over HTTPS", () => {
     assert.deepInclude(outcome, { status: 200, failure: null })
     assert.strictEqual(text(outcome.body), "y".repeat(500))
     assert.isAtLeast(outcome.durationms, 0)
-    const { path, headers, body } = got.at(-1)!
+    const { path, headers, body } = receivedRequests.at(-1)!
     assert.strictEqual(path, "/hook?a=1")
     assert.strictEqual(headers["svc-event-id"], "evt_1")
     assert.strictEqual(headers["content-length"], "2")
@@ -107,10 +107,10 @@ describe("an attempt over HTTPS", () => {
   })
 
   it("follows no redirect", async () => {
-    const before = got.length
+    const before = receivedRequests.length
     answer = (response) => response.writeHead(307, { Location: `https://127.0.0.1:${port}/other` }).end("moved")
     assert.deepInclude(await send(`https://127.0.0.1:${port}/`), { status: 307 })
-    assert.lengthOf(got, before + 1)
+    assert.lengthOf(receivedRequests, before + 1)
   })
 
   it("ends after 15 seconds, and on abort", async () => {
@@ -155,14 +155,14 @@ describe("an attempt over HTTPS", () => {
     assert.isNull((await send(`https://127.0.0.1:${port}/`)).status)
     answer = (response) => response.socket?.end("nonsense\r\n\r\n")
     assert.isNull((await send(`https://127.0.0.1:${port}/`)).status)
-    const nobody = await send("https://127.0.0.1:1/")
-    assert.isNull(nobody.status)
-    assert.include(nobody.failure, "ECONNREFUSED")
+    const unreachable = await send("https://127.0.0.1:1/")
+    assert.isNull(unreachable.status)
+    assert.include(unreachable.failure, "ECONNREFUSED")
   })
 
   it("verifies the certificate and its name, independently of the environment", async () => {
     answer = (response) => response.writeHead(200).end()
-    const before = got.length
+    const before = receivedRequests.length
     const insecure = process.env["NODE_TLS_REJECT_UNAUTHORIZED"]
     process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0"
     try {
@@ -176,13 +176,13 @@ describe("an attempt over HTTPS", () => {
       if (insecure === undefined) delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"]
       else process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = insecure
     }
-    assert.lengthOf(got, before)
+    assert.lengthOf(receivedRequests, before)
   })
 
   it("never reaches a private address, by name, number or DNS change", async () => {
     answer = (response) => response.writeHead(200).end()
     const closed = { allowPrivate: false }
-    const before = got.length
+    const before = receivedRequests.length
     const opened = connections
     for (const host of [
       "127.0.0.1",
@@ -205,7 +205,7 @@ describe("an attempt over HTTPS", () => {
     }
     assert.isNull((await send(`https://receiver.test:${port}/`, closed, {}, [])).status)
     assert.isNull((await send(`https://localhost:${port}/`, closed)).status)
-    assert.lengthOf(got, before)
+    assert.lengthOf(receivedRequests, before)
     assert.strictEqual(connections, opened)
   })
 })
@@ -319,7 +319,7 @@ describe("the running reference server", () => {
       return (await (await fetch(`${baseUrl}${path}`, init)).json()) as Json
     }
     answer = (response) => response.writeHead(200).end("thanks")
-    got.length = 0
+    receivedRequests.length = 0
     const made = await call("POST", "/webhooks", {
       url: `https://localhost:${port}/hook`,
       events: ["salesmen.created"]
@@ -328,7 +328,7 @@ describe("the running reference server", () => {
     assert.deepInclude(await test(), { responsecode: null, delivered: false })
     assert.strictEqual((await control("PUT", "/limits", { allowPrivateReceivers: true })).status, 200)
     assert.deepInclude(await test(), { responsecode: null, delivered: false })
-    assert.lengthOf(got, 0)
+    assert.lengthOf(receivedRequests, 0)
     assert.strictEqual((await control("POST", "/trust", { caPem: "nothing" })).status, 400)
     assert.deepStrictEqual((await control("POST", "/trust", { caPem: own.cert })).body, { trusted: 1 })
     assert.deepStrictEqual((await control("POST", "/trust", { caPem: own.cert })).body, { trusted: 1 })
@@ -336,8 +336,8 @@ describe("the running reference server", () => {
     const record = await call("POST", "/salesmen", { name: "Zoë" })
     const { attempts } = (await control("POST", "/cycle")).body as { readonly attempts: ReadonlyArray<Json> }
     assert.lengthOf(attempts, 1)
-    assert.lengthOf(got, 2)
-    const { headers, body, path } = got[1]!
+    assert.lengthOf(receivedRequests, 2)
+    const { headers, body, path } = receivedRequests[1]!
     assert.strictEqual(path, "/hook")
     const envelope = JSON.parse(body.toString("utf8")) as Json
     assert.deepInclude(envelope, { type: "salesmen.created", companyid: 1, id: headers["svc-event-id"] })
@@ -366,22 +366,22 @@ describe("the running reference server", () => {
     const post = (path: string, body: unknown) =>
       fetch(`${baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) })
     await post("/webhooks", { url: `https://127.0.0.1:${port}/own`, events: ["salesmen.created"] })
-    got.length = 0
+    receivedRequests.length = 0
     await post("/salesmen", { name: "Moved" })
     await control("POST", "/clock", { advanceSeconds: 300 })
     assert.deepStrictEqual(
-      got.map(({ path }) => path).filter((path) => path === "/own"),
+      receivedRequests.map(({ path }) => path).filter((path) => path === "/own"),
       ["/own"]
     )
     await control("PUT", "/limits", { cycleSeconds: 1 })
     await post("/salesmen", { name: "Alone" })
-    for (let tries = 0; got.filter(({ path }) => path === "/own").length < 2 && tries < 100; tries++) {
+    for (let tries = 0; receivedRequests.filter(({ path }) => path === "/own").length < 2 && tries < 100; tries++) {
       await new Promise((resolve) => {
         setTimeout(resolve, 50)
       })
     }
     assert.lengthOf(
-      got.filter(({ path }) => path === "/own"),
+      receivedRequests.filter(({ path }) => path === "/own"),
       2
     )
   })

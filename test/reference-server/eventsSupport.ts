@@ -4,7 +4,7 @@ import { assert } from "vitest"
 import type { Network, Outcome, Outgoing } from "../../connectors/service-v2/reference-server/events/Network.ts"
 import type { Answer } from "../../connectors/service-v2/reference-server/http/Message.ts"
 import { dataOf, server } from "./support.ts"
-import type { Json, Server, Told } from "./support.ts"
+import type { Json, Server, HttpReply } from "./support.ts"
 
 /** A status, a status with a body, or no response. */
 export type Reply = number | null | { readonly status: number; readonly body: string | Uint8Array }
@@ -38,31 +38,31 @@ export const eventServer = (more: { readonly network?: (inner: Network) => Netwo
   const own = running.token()
   const { served } = running
 
-  const read = (given: Answer): Told => {
-    const text = given.chunks === undefined ? given.body : [...given.chunks].join("")
-    return { status: given.status, headers: given.headers, text, body: JSON.parse(text) as Json }
+  const read = (outcome: Answer): HttpReply => {
+    const text = outcome.chunks === undefined ? outcome.body : [...outcome.chunks].join("")
+    return { status: outcome.status, headers: outcome.headers, text, body: JSON.parse(text) as Json }
   }
   const bytes = (body: unknown) => (body === undefined ? null : Buffer.from(JSON.stringify(body)))
 
   /** A control call that waits for its result. */
-  const plane = async (method: string, path: string, body?: unknown): Promise<Told> => {
-    const given = served.control({ method, url: path, headers: {}, body: bytes(body) })
-    const told = read(given.pending === undefined ? given : await given.pending)
-    assert.strictEqual(told.status, 200, told.text)
-    return told
+  const plane = async (method: string, path: string, body?: unknown): Promise<HttpReply> => {
+    const outcome = served.control({ method, url: path, headers: {}, body: bytes(body) })
+    const response = read(outcome.pending === undefined ? outcome : await outcome.pending)
+    assert.strictEqual(response.status, 200, response.text)
+    return response
   }
 
   /** An API call that waits for its result. */
   const asking =
     (secret: string) =>
     async (method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) => {
-      const given = served.handle({
+      const outcome = served.handle({
         method,
         url: `/!/api/v2${path}`,
         headers: { authorization: `Bearer ${secret}`, ...headers },
         body: bytes(body)
       })
-      return read(given.pending === undefined ? given : await given.pending)
+      return read(outcome.pending === undefined ? outcome : await outcome.pending)
     }
 
   return {
@@ -84,16 +84,16 @@ export const eventServer = (more: { readonly network?: (inner: Network) => Netwo
 
 /** Creates a subscription. Returns it with its secret. */
 export const subscribe = (call: Server["call"], events: ReadonlyArray<string>, more: Json = {}) => {
-  const told = call("POST", "/webhooks", { url: receiver, events, ...more })
-  assert.strictEqual(told.status, 201, told.text)
-  return { id: told.body["id"] as number, secret: String(told.body["secret"]), record: told.body }
+  const response = call("POST", "/webhooks", { url: receiver, events, ...more })
+  assert.strictEqual(response.status, 201, response.text)
+  return { id: response.body["id"] as number, secret: String(response.body["secret"]), record: response.body }
 }
 
 /** The delivery log of a subscription. */
 export const logOf = (call: Server["call"], id: number, query = "") => {
-  const told = call("GET", `/webhooks/${id}/deliveries${query}`)
-  assert.strictEqual(told.status, 200, told.text)
-  return dataOf(told)
+  const response = call("GET", `/webhooks/${id}/deliveries${query}`)
+  assert.strictEqual(response.status, 200, response.text)
+  return dataOf(response)
 }
 
 /**

@@ -2,23 +2,23 @@
 import { assert, describe, it } from "vitest"
 import { eventServer, logOf, receiver, subscribe, verify } from "./eventsSupport.ts"
 import { beginning, codeOf, dataOf, errorOf, idsOf, metaOf } from "./support.ts"
-import type { Json, Told } from "./support.ts"
+import type { Json, HttpReply } from "./support.ts"
 
 const beginningSeconds = Date.parse(beginning) / 1000
 const events = ["orders.created", "webhooks.test"]
 
-const refused = (told: Told, status: number, code: string, field?: string) => {
-  assert.strictEqual(told.status, status, told.text)
-  assert.strictEqual(codeOf(told), code)
-  assert.strictEqual(errorOf(told)["field"], field)
+const refused = (response: HttpReply, status: number, code: string, field?: string) => {
+  assert.strictEqual(response.status, status, response.text)
+  assert.strictEqual(codeOf(response), code)
+  assert.strictEqual(errorOf(response)["field"], field)
 }
 
 describe("a subscription of the reference server", () => {
   it("is created with every given field, and returns its secret once", () => {
     const { call } = eventServer()
-    const told = call("POST", "/webhooks", { url: receiver, events, description: "Ours", paused: true })
-    assert.strictEqual(told.status, 201)
-    const { secret, secret_note: note, ...object } = told.body
+    const response = call("POST", "/webhooks", { url: receiver, events, description: "Ours", paused: true })
+    assert.strictEqual(response.status, 201)
+    const { secret, secret_note: note, ...object } = response.body
     assert.deepStrictEqual(object, {
       id: 1,
       url: receiver,
@@ -36,7 +36,7 @@ describe("a subscription of the reference server", () => {
     assert.deepStrictEqual(read.body, object)
     assert.deepStrictEqual(dataOf(call("GET", "/webhooks")), [object])
     assert.deepStrictEqual(call("PATCH", "/webhooks/1", { paused: true }).body, object)
-    assert.strictEqual(read.headers["ETag"], told.headers["ETag"])
+    assert.strictEqual(read.headers["ETag"], response.headers["ETag"])
     assert.notStrictEqual(subscribe(call, events).secret, secret)
   })
 
@@ -142,9 +142,9 @@ describe("a subscription of the reference server", () => {
       ["POST", `/webhooks/${id}/test`, "setup:write"],
       ["DELETE", `/webhooks/${id}`, "setup:cancel"]
     ]) {
-      const told = reader(method!, path!)
-      refused(told, 403, "insufficient_scope")
-      assert.include(told.headers["WWW-Authenticate"], scope)
+      const response = reader(method!, path!)
+      refused(response, 403, "insufficient_scope")
+      assert.include(response.headers["WWW-Authenticate"], scope)
     }
     const put = call("PUT", `/webhooks/${id}`, {})
     refused(put, 405, "method_not_allowed")
@@ -210,9 +210,9 @@ describe("the test call of a subscription", () => {
     const { id, secret } = subscribe(call, ["salesmen.created"], { paused: true, enabled: false })
     const before = call("GET", `/webhooks/${id}`).body
     reply(() => ({ status: 418, body: Buffer.from(`${"x".repeat(499)}é and more`).subarray(0, 500) }))
-    const told = await ask("POST", `/webhooks/${id}/test`)
-    assert.strictEqual(told.status, 200, told.text)
-    assert.deepStrictEqual(Object.keys(told.body), [
+    const response = await ask("POST", `/webhooks/${id}/test`)
+    assert.strictEqual(response.status, 200, response.text)
+    assert.deepStrictEqual(Object.keys(response.body), [
       "eventid",
       "responsecode",
       "responsebody",
@@ -220,9 +220,9 @@ describe("the test call of a subscription", () => {
       "delivered"
     ])
     const expected = { responsecode: 418, responsebody: "x".repeat(499), durationms: 7, delivered: false }
-    assert.deepInclude(told.body, expected)
+    assert.deepInclude(response.body, expected)
     const { envelope, headers, body } = sent[0]!
-    assert.deepInclude(envelope, { id: told.body["eventid"], type: "webhooks.test", companyid: 1 })
+    assert.deepInclude(envelope, { id: response.body["eventid"], type: "webhooks.test", companyid: 1 })
     assert.deepStrictEqual(envelope["data"], { webhookid: id, message: "test" })
     assert.deepStrictEqual(verify(headers["Svc-Signature"]!, body, [secret], beginningSeconds).matches, [true])
     assert.strictEqual(headers["Svc-Delivery-Attempt"], "1")

@@ -75,13 +75,13 @@ describe("a random request", () => {
               : isRaw
                 ? `${JSON.stringify(body)}}`
                 : [body, body].at(below === "/batch" ? 0 : 1)
-          const told = call(method, `/${path}${below}${search}`, below === "/batch" && !isRaw ? [sent] : sent)
-          if (told.status < 300) return
-          assert.deepStrictEqual(Object.keys(told.body), ["error"])
-          const { code, message } = told.body["error"] as Json
-          assert.strictEqual(statusOf.get(String(code)), told.status)
+          const response = call(method, `/${path}${below}${search}`, below === "/batch" && !isRaw ? [sent] : sent)
+          if (response.status < 300) return
+          assert.deepStrictEqual(Object.keys(response.body), ["error"])
+          const { code, message } = response.body["error"] as Json
+          assert.strictEqual(statusOf.get(String(code)), response.status)
           assert.isNotEmpty(message)
-          assert.isBelow(told.status, 500)
+          assert.isBelow(response.status, 500)
         }
       ),
       { numRuns: 3000, seed: 20260316 }

@@ -7,9 +7,14 @@ const terms = (world: Server, count: number, at?: string) => {
     name: `P${at ?? ""}${index}`,
     cancel: index % 5 === 4
   }))
-  const told = world.control("POST", "/records", { company: 1, resource: "salesmen", records, ...(at ? { at } : {}) })
-  assert.strictEqual(told.status, 200, told.text)
-  return idsOf(told.body["records"] as ReadonlyArray<Record<string, unknown>>)
+  const response = world.control("POST", "/records", {
+    company: 1,
+    resource: "salesmen",
+    records,
+    ...(at ? { at } : {})
+  })
+  assert.strictEqual(response.status, 200, response.text)
+  return idsOf(response.body["records"] as ReadonlyArray<Record<string, unknown>>)
 }
 
 describe("lists of the reference server", () => {
@@ -94,8 +99,8 @@ describe("lists of the reference server", () => {
   it("reject each invalid query with its own code", () => {
     const world = server()
     const refusal = (query: string, path = "/invoicelines") => {
-      const told = world.call("GET", `${path}?${query}`)
-      return [told.status, codeOf(told), errorOf(told)["field"]]
+      const response = world.call("GET", `${path}?${query}`)
+      return [response.status, codeOf(response), errorOf(response)["field"]]
     }
     assert.deepStrictEqual(refusal("colour=red"), [400, "unknown_parameter", "colour"])
     assert.deepStrictEqual(refusal("page=2"), [400, "unknown_parameter", "page"])
@@ -176,10 +181,10 @@ describe("a dialect of the reference server", () => {
     world.control("PUT", "/dialect", { paging: "link" })
     const linked: Array<number> = []
     for (let path: string | undefined = "/salesmen?cancel=any&limit=4"; path !== undefined;) {
-      const told = world.call("GET", path)
-      linked.push(...idsOf(dataOf(told)))
-      assert.notProperty(metaOf(told), "next_cursor")
-      path = /<[^>]*\/v2(.*)>/.exec(told.headers["Link"] ?? "")?.[1]
+      const response = world.call("GET", path)
+      linked.push(...idsOf(dataOf(response)))
+      assert.notProperty(metaOf(response), "next_cursor")
+      path = /<[^>]*\/v2(.*)>/.exec(response.headers["Link"] ?? "")?.[1]
     }
     assert.deepStrictEqual(linked, ids)
   })
@@ -216,10 +221,10 @@ describe("a dialect of the reference server", () => {
     const world = server({ data: "demo" })
     const plain = dataOf(world.call("GET", "/orders?limit=20"))
     world.control("PUT", "/dialect", { extraFields: 3, keyOrder: 4 })
-    const told = dataOf(world.call("GET", "/orders?limit=20"))
-    assert.isTrue(told.some((record) => Object.keys(record).some((name) => name.startsWith("x_"))))
-    assert.notDeepEqual(Object.keys(told[0]!), Object.keys(plain[0]!))
-    for (const [index, record] of plain.entries()) assert.deepInclude(told[index]!, record)
+    const records = dataOf(world.call("GET", "/orders?limit=20"))
+    assert.isTrue(records.some((record) => Object.keys(record).some((name) => name.startsWith("x_"))))
+    assert.notDeepEqual(Object.keys(records[0]!), Object.keys(plain[0]!))
+    for (const [index, record] of plain.entries()) assert.deepInclude(records[index]!, record)
     world.control("PUT", "/dialect", { extraFields: null, keyOrder: null })
     assert.deepStrictEqual(dataOf(world.call("GET", "/orders?limit=20")), plain)
   })

@@ -3,7 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { contract } from "../support/contract.ts"
-import type { Json, Server, Told } from "./support.ts"
+import type { Json, Server, HttpReply } from "./support.ts"
 import { codeOf, order, postedInvoice, server } from "./support.ts"
 
 type Tree = Readonly<Record<string, Readonly<Record<string, Json>>>>
@@ -15,20 +15,20 @@ const plain = server({ data: "demo" })
 plain.control("PUT", "/limits", { requestsPerMinute: null })
 const document = JSON.parse(textOf(plain).body) as Json
 const paths = document["paths"] as Tree
-const judge = contract(document)
+const openapi = contract(document)
 
 /** Sends a request and validates the response against the document. */
 const asking =
   (call: Server["call"]) =>
-  (method: string, url: string, body?: unknown, headers: Record<string, string> = {}): Told => {
-    const told = call(method, url, body, headers)
-    const problems = judge.answerProblems({ method, url }, { ...told, text: told.text })
-    assert.deepStrictEqual(problems, [], `${method} ${url} ${told.status}`)
-    if (told.status < 300 && told.status !== 207) {
+  (method: string, url: string, body?: unknown, headers: Record<string, string> = {}): HttpReply => {
+    const response = call(method, url, body, headers)
+    const problems = openapi.answerProblems({ method, url }, { ...response, text: response.text })
+    assert.deepStrictEqual(problems, [], `${method} ${url} ${response.status}`)
+    if (response.status < 300 && response.status !== 207) {
       const text = body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body)
-      assert.deepStrictEqual(judge.requestProblems({ method, url, headers, text }), [], `${method} ${url}`)
+      assert.deepStrictEqual(openapi.requestProblems({ method, url, headers, text }), [], `${method} ${url}`)
     }
-    return told
+    return response
   }
 
 const ask = asking(plain.call)
@@ -38,7 +38,7 @@ describe("the OpenAPI document", () => {
     const { status, headers, body } = textOf(plain)
     assert.strictEqual(status, 200)
     assert.strictEqual(headers["Content-Type"], "application/json")
-    assert.strictEqual(textOf(plain, { authorization: "Bearer nobody" }).body, body)
+    assert.strictEqual(textOf(plain, { authorization: "Bearer unknown" }).body, body)
     const { valid, errors } = await new Validator().validate(JSON.parse(body) as Record<string, unknown>)
     assert.deepStrictEqual(errors ?? [], [])
     assert.isTrue(valid)
@@ -70,9 +70,9 @@ describe("the OpenAPI document", () => {
   it("has no operation that the server does not route", () => {
     for (const [template, item] of Object.entries(paths)) {
       for (const method of Object.keys(item)) {
-        const told = plain.call(method.toUpperCase(), template.replace("{id}", "999999"))
-        assert.notStrictEqual(told.status, 405, `${method} ${template}`)
-        if (!template.includes("{id}")) assert.notStrictEqual(told.status, 404, `${method} ${template}`)
+        const response = plain.call(method.toUpperCase(), template.replace("{id}", "999999"))
+        assert.notStrictEqual(response.status, 405, `${method} ${template}`)
+        if (!template.includes("{id}")) assert.notStrictEqual(response.status, 404, `${method} ${template}`)
       }
     }
   })
@@ -155,7 +155,7 @@ describe("responses, compared with the OpenAPI document", () => {
 
   it("conform for rejections of each status", () => {
     const { token, caller, control } = plain
-    assert.strictEqual(asking(caller("nobody"))("GET", "/orders").status, 401)
+    assert.strictEqual(asking(caller("unknown"))("GET", "/orders").status, 401)
     assert.strictEqual(asking(caller(token({ scopes: ["orders:read"] })))("POST", "/customers", {}).status, 403)
     assert.strictEqual(asking(caller(token({ active: false })))("GET", "/me").status, 403)
     assert.strictEqual(ask("GET", "/nowhere").status, 404)
@@ -173,18 +173,18 @@ describe("responses, compared with the OpenAPI document", () => {
   })
 
   it("are reported by the validator if they are altered", () => {
-    const told = plain.call("GET", "/payments?limit=1")
-    const altered = (text: string) => judge.answerProblems({ method: "GET", url: "/payments" }, { ...told, text })
-    assert.deepStrictEqual(altered(told.text), [])
-    assert.isNotEmpty(altered(told.text.replace(/"amount":"[^"]+"/, '"amount":"1.5"')))
-    assert.isNotEmpty(altered(told.text.replace(/"amount":"[^"]+"/, '"amount":1.5')))
-    assert.isNotEmpty(altered(told.text.replace(/"amount":"[^"]+",/, "")))
-    assert.isNotEmpty(altered(told.text.replace('"amount"', '"colour":1,"amount"')))
-    assert.isNotEmpty(altered(told.text.replace('"has_more"', '"hasmore"')))
-    const headers = { ...told.headers, "Svc-Request-Id": undefined }
-    assert.isNotEmpty(judge.answerProblems({ method: "GET", url: "/payments" }, { ...told, headers }))
-    assert.isNotEmpty(judge.requestProblems({ method: "GET", url: "/payments?limit=251", headers: {}, text: null }))
+    const response = plain.call("GET", "/payments?limit=1")
+    const altered = (text: string) => openapi.answerProblems({ method: "GET", url: "/payments" }, { ...response, text })
+    assert.deepStrictEqual(altered(response.text), [])
+    assert.isNotEmpty(altered(response.text.replace(/"amount":"[^"]+"/, '"amount":"1.5"')))
+    assert.isNotEmpty(altered(response.text.replace(/"amount":"[^"]+"/, '"amount":1.5')))
+    assert.isNotEmpty(altered(response.text.replace(/"amount":"[^"]+",/, "")))
+    assert.isNotEmpty(altered(response.text.replace('"amount"', '"colour":1,"amount"')))
+    assert.isNotEmpty(altered(response.text.replace('"has_more"', '"hasmore"')))
+    const headers = { ...response.headers, "Svc-Request-Id": undefined }
+    assert.isNotEmpty(openapi.answerProblems({ method: "GET", url: "/payments" }, { ...response, headers }))
+    assert.isNotEmpty(openapi.requestProblems({ method: "GET", url: "/payments?limit=251", headers: {}, text: null }))
     const text = JSON.stringify({ invoiceid: 1, amount: "1.00001" })
-    assert.isNotEmpty(judge.requestProblems({ method: "POST", url: "/payments", headers: {}, text }))
+    assert.isNotEmpty(openapi.requestProblems({ method: "POST", url: "/payments", headers: {}, text }))
   })
 })

@@ -36,12 +36,12 @@ const file = async ({ served, token }: Server, path: string) => {
 
 const shipped = (world: Server) => {
   const { id, lines } = order(world.call)
-  const told = world.call("POST", "/shipments", {
+  const response = world.call("POST", "/shipments", {
     orderid: id,
     lines: [{ orderlineid: lines[0]!["id"], quantity: "7" }]
   })
-  assert.strictEqual(told.status, 201, told.text)
-  return String(told.body["id"])
+  assert.strictEqual(response.status, 201, response.text)
+  return String(response.body["id"])
 }
 
 describe("PDF files of the reference server", () => {
@@ -83,9 +83,9 @@ describe("PDF files of the reference server", () => {
     assert.strictEqual(codeOf(call("GET", "/shipments/99/pdf")), "not_found")
     assert.strictEqual(codeOf(call("GET", "/invoices/99/pdf")), "not_found")
     for (const path of ["/shipments/99/pdf", "/shipments/99/boxlabels", "/invoices/99/pdf"]) {
-      const told = call("POST", `${path}/batch`, [])
-      assert.strictEqual(told.status, 415)
-      assert.strictEqual(codeOf(told), "not_batchable")
+      const response = call("POST", `${path}/batch`, [])
+      assert.strictEqual(response.status, 415)
+      assert.strictEqual(codeOf(response), "not_batchable")
       assert.strictEqual(codeOf(call("GET", `${path}/batch`)), "method_not_allowed")
     }
     assert.strictEqual(codeOf(call("POST", "/shipments/1/packages/batch", [])), "not_found")

@@ -9,16 +9,16 @@ const vendor = (call: Server["call"]) => {
 
 /** A purchase order of two lines: 10 at 2.50 and 4 at 10. */
 const purchase = (call: Server["call"]) => {
-  const told = call("POST", "/purchaseorders", {
+  const response = call("POST", "/purchaseorders", {
     ...vendor(call),
     lines: [
       { description: "Bolt", qtyorder: "10", priceach: "2.5" },
       { description: "Panel", qtyorder: "4", priceach: "10" }
     ]
   })
-  assert.strictEqual(told.status, 201, told.text)
-  const lines = told.body["lines"] as ReadonlyArray<Json>
-  return { id: told.body["id"] as number, record: told.body, lines: lines.map(({ id }) => id as number) }
+  assert.strictEqual(response.status, 201, response.text)
+  const lines = response.body["lines"] as ReadonlyArray<Json>
+  return { id: response.body["id"] as number, record: response.body, lines: lines.map(({ id }) => id as number) }
 }
 
 const receive = (call: Server["call"], id: number, line: number, quantity: string) =>
@@ -47,7 +47,7 @@ describe("purchase orders of the reference server", () => {
       call("POST", "/purchaseorderlines", { purchaseorderid: id, qtyorder: "1" }),
       call("PATCH", `/purchaseorderlines/${lines[0]}`, { qtyorder: "11" })
     ]
-    for (const told of refused) assert.strictEqual(codeOf(told), "po_complete")
+    for (const response of refused) assert.strictEqual(codeOf(response), "po_complete")
     assert.strictEqual(call("PATCH", `/purchaseorders/${id}`, { complete: false }).status, 200)
     assert.strictEqual(call("PATCH", `/purchaseorders/${id}`, { externalid: "x" }).status, 200)
   })
@@ -63,7 +63,7 @@ describe("purchase orders of the reference server", () => {
       call("PATCH", `/purchaseorderlines/${lines[0]}`, { qtyorder: "3" }),
       call("POST", "/purchaseorderlines", { purchaseorderid: id, qtyorder: "1" })
     ]
-    for (const told of refused) assert.strictEqual(codeOf(told), "line_has_receipts")
+    for (const response of refused) assert.strictEqual(codeOf(response), "line_has_receipts")
     assert.strictEqual(codeOf(call("DELETE", `/purchaseorders/${id}`)), "cannot_cancel")
     const other = purchase(call)
     const strange = receive(call, id, other.lines[0]!, "1")
@@ -74,9 +74,9 @@ describe("purchase orders of the reference server", () => {
 
 describe("vendor bills of the reference server", () => {
   const bill = (call: Server["call"], billtotal: string) => {
-    const told = call("POST", "/apbills", { ...vendor(call), billtotal })
-    assert.strictEqual(told.status, 201, told.text)
-    return told.body
+    const response = call("POST", "/apbills", { ...vendor(call), billtotal })
+    assert.strictEqual(response.status, 201, response.text)
+    return response.body
   }
   const code = (call: Server["call"], apbillid: unknown, amount: string) =>
     call("POST", "/apbilllines", { apbillid, glaccount: "Sales", amount })

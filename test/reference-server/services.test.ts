@@ -13,8 +13,8 @@ describe("hours of the reference server", () => {
     assert.strictEqual(codeOf(hours(call, quote.id)), "hours_require_service_order")
     const { id } = order(call, { ordertype: "service" })
     assert.strictEqual(codeOf(hours(call, id, { hours: "0" })), "rule_violation")
-    const told = hours(call, id, { note: "On site" })
-    assert.deepInclude(told.body, { status: 0, hours: "2.500000", date: "2026-03-16" })
+    const response = hours(call, id, { note: "On site" })
+    assert.deepInclude(response.body, { status: 0, hours: "2.500000", date: "2026-03-16" })
     assert.strictEqual(call("POST", `/orders/${id}/invoice`).status, 201)
     assert.strictEqual(codeOf(hours(call, id)), "order_already_billed")
   })
@@ -59,10 +59,10 @@ describe("orders with nested records", () => {
       shipments: [{ externalid: "box", lines: [{ linenumber: 1, quantity: "4" }] }]
     }
     order(call)
-    const told = call("POST", "/orders", body)
-    assert.strictEqual(told.status, 201, told.text)
-    assert.strictEqual(told.body["status"], "partial")
-    assert.deepInclude(dataOf(call("GET", "/shipments?externalid=box"))[0], { orderid: told.body["id"] })
+    const response = call("POST", "/orders", body)
+    assert.strictEqual(response.status, 201, response.text)
+    assert.strictEqual(response.body["status"], "partial")
+    assert.deepInclude(dataOf(call("GET", "/shipments?externalid=box"))[0], { orderid: response.body["id"] })
     const count = dataOf(call("GET", "/orders")).length
     const tooMuch = { ...body, shipments: [{ lines: [{ linenumber: 1, quantity: "11" }] }] }
     const refused = call("POST", "/orders", tooMuch)
@@ -164,9 +164,9 @@ describe("a further dialect of the reference server", () => {
     const ship = (line: number, quantity: string) =>
       call("POST", "/shipments", { orderid: id, lines: [{ orderlineid: lines[line]!["id"], quantity }] }).body["id"]
     const [first, second] = [ship(0, "4"), ship(1, "1")]
-    const told = call("POST", `/shipments/${String(first)}/invoice`, { invoicedate: "2026-03-15" })
-    assert.strictEqual(told.status, 201, told.text)
-    assert.deepInclude(told.body, { invoicetotal: "10.0000", orderid: id, invoicedate: "2026-03-15" })
+    const response = call("POST", `/shipments/${String(first)}/invoice`, { invoicedate: "2026-03-15" })
+    assert.strictEqual(response.status, 201, response.text)
+    assert.deepInclude(response.body, { invoicetotal: "10.0000", orderid: id, invoicedate: "2026-03-15" })
     assert.strictEqual(codeOf(call("POST", `/shipments/${String(first)}/invoice`)), "shipment_already_invoiced")
     call("DELETE", `/shipments/${String(second)}`)
     assert.strictEqual(codeOf(call("POST", `/shipments/${String(second)}/invoice`)), "shipment_already_invoiced")
@@ -202,8 +202,8 @@ describe("a further dialect of the reference server", () => {
     assert.strictEqual(made["status"], "created")
     assert.strictEqual(refused["status"], "error")
     assert.deepInclude(refused["error"], { code: "duplicate", field: "externalid" })
-    const told = call("DELETE", "/salesmen/99")
-    assert.deepStrictEqual([told.status, codeOf(told)], [422, "unknown_value"])
+    const response = call("DELETE", "/salesmen/99")
+    assert.deepStrictEqual([response.status, codeOf(response)], [422, "unknown_value"])
     assert.strictEqual(control("PUT", "/dialect", { deleteUnknown: 410 }).status, 400)
   })
 })
@@ -238,10 +238,10 @@ describe("the reference server", () => {
   it("rejects an empty text as a wrong type for numbers, as missing for texts", () => {
     const { call } = server()
     const { customer } = order(call)
-    const told = (line: Json) => call("POST", "/invoices", { customerid: customer["id"], lines: [line] })
+    const createInvoice = (line: Json) => call("POST", "/invoices", { customerid: customer["id"], lines: [line] })
     const line = { description: "x", quantity: "1", price: "1" }
-    assert.strictEqual(codeOf(told({ ...line, quantity: "" })), "invalid_type")
-    assert.strictEqual(codeOf(told({ ...line, quantity: null })), "invalid_request")
+    assert.strictEqual(codeOf(createInvoice({ ...line, quantity: "" })), "invalid_type")
+    assert.strictEqual(codeOf(createInvoice({ ...line, quantity: null })), "invalid_request")
     assert.strictEqual(codeOf(call("POST", "/payments", { invoiceid: "", amount: "1" })), "invalid_type")
     assert.strictEqual(codeOf(call("POST", "/customers", { customercode: "" })), "invalid_request")
   })

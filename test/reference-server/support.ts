@@ -9,7 +9,7 @@ export const beginning = "2026-03-16T09:00:00Z"
 export type Json = Readonly<Record<string, unknown>>
 
 /** A response with its complete body. */
-export interface Told {
+export interface HttpReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
@@ -23,7 +23,7 @@ export const server = (options: Partial<CoreOptions> = {}) => {
   const defects: Array<unknown> = []
   const served = core({ now: () => readInstant(beginning)!, onDefect: (error) => defects.push(error), ...options })
 
-  const control = (method: string, path: string, body?: unknown): Told => {
+  const control = (method: string, path: string, body?: unknown): HttpReply => {
     const {
       status,
       headers,
@@ -34,8 +34,8 @@ export const server = (options: Partial<CoreOptions> = {}) => {
     return { status, headers, text: whole, body: chunks === undefined ? (JSON.parse(whole) as Json) : {} }
   }
 
-  const token = (given: Json = {}): string => {
-    const { status, body } = control("POST", "/tokens", { company: 1, scopes: ["*"], ...given })
+  const token = (options: Json = {}): string => {
+    const { status, body } = control("POST", "/tokens", { company: 1, scopes: ["*"], ...options })
     assert.strictEqual(status, 201)
     return String(body["token"])
   }
@@ -43,7 +43,7 @@ export const server = (options: Partial<CoreOptions> = {}) => {
   /** Calls with one token. */
   const caller =
     (secret: string) =>
-    (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Told => {
+    (method: string, path: string, body?: unknown, headers: Record<string, string> = {}): HttpReply => {
       const answer = served.handle({
         method,
         url: `/!/api/v2${path}`,
@@ -65,10 +65,10 @@ export const server = (options: Partial<CoreOptions> = {}) => {
 
 export type Server = ReturnType<typeof server>
 
-export const dataOf = ({ body }: Told): ReadonlyArray<Json> => body["data"] as ReadonlyArray<Json>
-export const metaOf = ({ body }: Told): Json => body["_meta"] as Json
-export const errorOf = ({ body }: Told): Json => body["error"] as Json
-export const codeOf = (told: Told): string => String(errorOf(told)?.["code"])
+export const dataOf = ({ body }: HttpReply): ReadonlyArray<Json> => body["data"] as ReadonlyArray<Json>
+export const metaOf = ({ body }: HttpReply): Json => body["_meta"] as Json
+export const errorOf = ({ body }: HttpReply): Json => body["error"] as Json
+export const codeOf = (response: HttpReply): string => String(errorOf(response)?.["code"])
 export const linesOf = (text: string): ReadonlyArray<Json> =>
   text
     .split("\n")
@@ -80,11 +80,11 @@ export const readAll = (call: Server["call"], path: string, between: () => void 
   const records: Array<Json> = []
   const synced = new Set<unknown>()
   for (let next: string | null = null, pages = 0; pages < 1000; pages++) {
-    const told = call("GET", next === null ? path : `${path}&cursor=${next}`)
-    assert.strictEqual(told.status, 200, told.text)
-    records.push(...dataOf(told))
-    synced.add(metaOf(told)["synced_through"])
-    next = metaOf(told)["next_cursor"] as string | null
+    const response = call("GET", next === null ? path : `${path}&cursor=${next}`)
+    assert.strictEqual(response.status, 200, response.text)
+    records.push(...dataOf(response))
+    synced.add(metaOf(response)["synced_through"])
+    next = metaOf(response)["next_cursor"] as string | null
     if (next === null) return { records, synced: [...synced] }
     between()
   }
@@ -105,7 +105,7 @@ export const order = (call: Server["call"], more: Json = {}) => {
     glaccount: "Sales"
   }).body
   const panel = call("POST", "/items", { sku: `PANEL${unique}`, description: "Panel", price: "10" }).body
-  const told = call("POST", "/orders", {
+  const response = call("POST", "/orders", {
     customerid: customer["id"],
     shiptoid: shipto["id"],
     lines: [
@@ -114,9 +114,9 @@ export const order = (call: Server["call"], more: Json = {}) => {
     ],
     ...more
   })
-  assert.strictEqual(told.status, 201, told.text)
-  const lines = told.body["lines"] as ReadonlyArray<Json>
-  return { id: told.body["id"] as number, record: told.body, lines, customer, shipto, bolts, panel }
+  assert.strictEqual(response.status, 201, response.text)
+  const lines = response.body["lines"] as ReadonlyArray<Json>
+  return { id: response.body["id"] as number, record: response.body, lines, customer, shipto, bolts, panel }
 }
 
 /** A posted invoice with one line of this amount. */
@@ -124,7 +124,7 @@ export const postedInvoice = (call: Server["call"], amount: string) => {
   const { customer } = order(call)
   const lines = [{ description: "Work", quantity: "1", price: amount }]
   const { id } = call("POST", "/invoices", { customerid: customer["id"], lines }).body
-  const told = call("POST", `/invoices/${String(id)}/post`)
-  assert.strictEqual(told.status, 200, told.text)
-  return told.body
+  const response = call("POST", `/invoices/${String(id)}/post`)
+  assert.strictEqual(response.status, 200, response.text)
+  return response.body
 }

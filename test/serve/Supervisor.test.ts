@@ -9,24 +9,24 @@ class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 /** Supervises a part. Returns the number of its starts after each advance of the clock, and the log lines. */
 const supervised = Effect.fnUntraced(function* (
-  part: (begun: number) => Effect.Effect<unknown, Failed>,
+  part: (attempt: number) => Effect.Effect<unknown, Failed>,
   advances: ReadonlyArray<number>
 ) {
-  const told: Array<string> = []
+  const messages: Array<string> = []
   const logger = Logger.make<unknown, void>(({ message }) => {
-    told.push(String(message))
+    messages.push(String(message))
   })
-  let begun = 0
+  let startCount = 0
   yield* Supervisor.runForever(
     "the part",
-    Effect.suspend(() => part((begun += 1)))
+    Effect.suspend(() => part((startCount += 1)))
   ).pipe(Effect.provide(Logger.layer([logger])), Effect.forkScoped({ startImmediately: true }))
   const counts: Array<number> = []
   for (const seconds of advances) {
     yield* TestClock.adjust(seconds * 1000)
-    counts.push(begun)
+    counts.push(startCount)
   }
-  return { counts, told }
+  return { counts, messages }
 })
 
 const fails = () => Effect.fail(new Failed({ message: "no" }))
@@ -41,11 +41,11 @@ describe("the supervisor", () => {
 
   it.effect("logs the first failure at once and at most one per minute", () =>
     Effect.gen(function* () {
-      const { told } = yield* supervised(fails, [0, 1, 2, 4, 8, 16])
-      assert.deepStrictEqual(told, ["the part: no; next start in 1 s"])
+      const { messages } = yield* supervised(fails, [0, 1, 2, 4, 8, 16])
+      assert.deepStrictEqual(messages, ["the part: no; next start in 1 s"])
       const later = yield* supervised(fails, [0, 1, 2, 4, 8, 16, 32])
-      assert.lengthOf(later.told, 2)
-      assert.match(later.told[1]!, /^the part: no, 7 times in a row; next start in 60 s$/)
+      assert.lengthOf(later.messages, 2)
+      assert.match(later.messages[1]!, /^the part: no, 7 times in a row; next start in 60 s$/)
     })
   )
 

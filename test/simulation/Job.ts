@@ -1,10 +1,10 @@
 /** The messages between `run.ts` and its worker processes. */
-import type { FaultClass, Wish } from "./Plan.ts"
+import type { FaultClass, PlanOptions } from "./Plan.ts"
 import type { Failure } from "./Simulation.ts"
 
 export interface Job {
   readonly seed: number
-  readonly wish: Wish
+  readonly options: PlanOptions
   readonly keep: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
  * The plan that a seed draws: the fault classes that are on and their rates, the source, the processes.
  *
- * Promise: the plan follows from the seed and the wishes alone. Each class is on with probability one half (swarm
+ * Promise: the plan follows from the seed and the options alone. Each class is on with probability one half (swarm
  * testing), since no single mixture finds everything. A class that the engine is not required to survive yet is listed
  * in {@link pending}. It is never drawn and is on only by request.
  */
@@ -296,8 +296,8 @@ export const noneLater: Later = {
   clockStep: 0
 }
 
-export interface Wish {
-  /** Classes that must be on, whatever the seed draws and {@link pending} lists. */
+export interface PlanOptions {
+  /** Classes that must be on, independent of what the seed draws and of what {@link pending} lists. */
   readonly on?: ReadonlyArray<FaultClass>
   readonly off?: ReadonlyArray<FaultClass>
   /** Only these classes can be on. */
@@ -319,38 +319,39 @@ const day = 86_400_000_000
 const hour = 3_600_000_000
 const keepLeast = 8 * day
 
-export const plan = (seed: number, wish: Wish = {}): Plan => {
+export const plan = (seed: number, options: PlanOptions = {}): Plan => {
   const swarm = chance(seed, "swarm")
   const draw = chance(seed, "plan")
   const on = new Set<FaultClass>()
   // A stream of its own, so that the draws of webhooks change no other draw.
   const around = chance(seed, "webhooks")
   const place = around.next()
-  const hooks = wish.overrides?.hooks ?? (place < hooksShare / 2 ? "only" : place < hooksShare ? "beside" : "off")
+  const hooks = options.overrides?.hooks ?? (place < hooksShare / 2 ? "only" : place < hooksShare ? "beside" : "off")
   for (const name of classNames) {
     if (isOfPushes(name) || later.has(name)) continue
     if (name === "S2h") {
-      // Drawn from a stream of its own, and only without webhooks: an hour must pass after healing.
-      if ((hooks === "off" && chance(seed, "patience").chance(0.12)) || wish.on?.includes(name) === true) on.add(name)
+      // From a stream of its own, whose name is a part of the draw. Only without webhooks: an hour must pass after healing.
+      if ((hooks === "off" && chance(seed, "patience").chance(0.12)) || options.on?.includes(name) === true)
+        on.add(name)
       continue
     }
     const isHooks = isOfWebhooks(name)
     const drawn = (isHooks ? around : swarm).chance(rare[name] ?? 0.5) && (!isHooks || hooks !== "off")
     const isClaimed = !(name in pending)
-    if (wish.on?.includes(name) === true || (drawn && isClaimed)) on.add(name)
+    if (options.on?.includes(name) === true || (drawn && isClaimed)) on.add(name)
   }
   const ofLater = new Map<FaultClass, number>()
   for (const name of later) {
     const own = chance(seed, `class ${name}`)
     const isOn = own.chance(laterRare[name] ?? laterShare) && !(name in pending)
     ofLater.set(name, own.next())
-    if (wish.on?.includes(name) === true || isOn) on.add(name)
+    if (options.on?.includes(name) === true || isOn) on.add(name)
   }
   /** The rate of one of these classes: its share of the answers or statements that it can affect. */
   const laterRate = (name: FaultClass, least: number, most: number) =>
     on.has(name) ? least * (most / least) ** (ofLater.get(name) ?? 0) : 0
-  for (const name of wish.off ?? []) on.delete(name)
-  if (wish.only !== undefined) for (const name of on) if (!wish.only.includes(name)) on.delete(name)
+  for (const name of options.off ?? []) on.delete(name)
+  if (options.only !== undefined) for (const name of on) if (!options.only.includes(name)) on.delete(name)
   const has = (name: FaultClass) => on.has(name)
   const rate = (name: FaultClass, least: number, most: number) => {
     const drawn = draw.skewed(least, most)
@@ -485,7 +486,7 @@ export const plan = (seed: number, wish: Wish = {}): Plan => {
       // A release that does not know identities never ran with a clock that was set back.
       clockStep: hooks === "off" && !on.has("G2") ? laterRate("K3", 0.25, 1) : 0
     },
-    ...wish.overrides
+    ...options.overrides
   }
 }
 

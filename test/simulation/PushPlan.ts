@@ -1,11 +1,19 @@
 /**
  * The plan of a seed with pushes.
  *
- * Promise: the plan follows from the seed and the wishes alone. It draws from streams of its own, so the draws of seeds
+ * Promise: the plan follows from the seed and the options alone. It draws from streams of its own, so the draws of seeds
  * without pushes do not change. It is a {@link Plan} for everything that both kinds of seeds share.
  */
 import { chance } from "./kernel/Chance.ts"
-import { classNames, type FaultClass, type Plan, type Pushes, type Wish, noneLater, undisturbed } from "./Plan.ts"
+import {
+  classNames,
+  type FaultClass,
+  type Plan,
+  type Pushes,
+  type PlanOptions,
+  noneLater,
+  undisturbed
+} from "./Plan.ts"
 import { isOfPushes } from "./PushClasses.ts"
 import type { NetworkFault } from "./world/Network.ts"
 
@@ -124,17 +132,17 @@ export const pushResources = [
 const day = 86_400_000_000
 const minute = 60_000_000
 
-export const pushPlan = (seed: number, wish: Wish, pushes: Exclude<Pushes, "off">): PushPlan => {
+export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pushes, "off">): PushPlan => {
   const swarm = chance(seed, "push swarm")
   const draw = chance(seed, "push plan")
   const on = new Set<FaultClass>()
   for (const name of classNames) {
     if (!concernsPushes(name)) continue
     const drawn = swarm.chance(rare[name] ?? 0.5)
-    if (wish.on?.includes(name) === true || drawn) on.add(name)
+    if (options.on?.includes(name) === true || drawn) on.add(name)
   }
-  for (const name of wish.off ?? []) on.delete(name)
-  if (wish.only !== undefined) for (const name of on) if (!wish.only.includes(name)) on.delete(name)
+  for (const name of options.off ?? []) on.delete(name)
+  if (options.only !== undefined) for (const name of on) if (!options.only.includes(name)) on.delete(name)
   const has = (name: FaultClass) => on.has(name)
   const share = (name: FaultClass, least: number, most: number) => {
     const drawn = least * (most / least) ** draw.next()
@@ -250,6 +258,6 @@ export const pushPlan = (seed: number, wish: Wish, pushes: Exclude<Pushes, "off"
       killAtSend: share("C1", 0.05, 0.3),
       killAtCommit: share("C1", 0.01, 0.05)
     },
-    ...wish.overrides
+    ...options.overrides
   }
 }

@@ -10,7 +10,14 @@ import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/sync/Sync.ts"
 import { bounded } from "./checkers/bounded.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
-import { type Final, type Kept, noLosses, type Said, type Setting, type Subject } from "./checkers/Checker.ts"
+import {
+  type Final,
+  type RowVersion,
+  noLosses,
+  type ResourceResult,
+  type Setting,
+  type Subject
+} from "./checkers/Checker.ts"
 import { cursor } from "./checkers/cursor.ts"
 import { differences, equal } from "./checkers/equal.ts"
 import { fence } from "./checkers/fence.ts"
@@ -21,18 +28,18 @@ import { ledger } from "./checkers/ledger.ts"
 import { lively } from "./checkers/lively.ts"
 import { polite } from "./checkers/polite.ts"
 import { progress } from "./checkers/progress.ts"
-import type { CallRow, OutboxRow, Pushed, PushedRow } from "./checkers/PushChecker.ts"
+import type { CallRow, OutboxRow, PushEnd, WarehouseRow } from "./checkers/PushChecker.ts"
 import { pushCheckers } from "./checkers/pushes.ts"
 import { chance } from "./kernel/Chance.ts"
 import { Kernel, Stalled } from "./kernel/Kernel.ts"
 import { trace as traceOf } from "./kernel/Trace.ts"
-import { type Pushes, safetyEnds, type Wish } from "./Plan.ts"
+import { type Pushes, safetyEnds, type PlanOptions } from "./Plan.ts"
 import { pushPlan } from "./PushPlan.ts"
 import type { Bench, Failure, Result } from "./Simulation.ts"
 import { Connections } from "./world/Connections.ts"
 import type { Machine } from "./world/Engine.ts"
 import { againMicros, lockNotAvailable } from "./world/Losses.ts"
-import { People, type Wanted } from "./world/People.ts"
+import { People, type PlannedRow } from "./world/People.ts"
 import { Ports } from "./world/Ports.ts"
 import { Pushing } from "./world/Pushing.ts"
 import { companyName } from "./world/Sender.ts"
@@ -67,13 +74,13 @@ class Objection extends Error {
 export const simulatePushes = async (
   bench: Bench,
   seed: number,
-  wish: Wish,
+  options: PlanOptions,
   keep: boolean,
   pushes: Exclude<Pushes, "off">
 ): Promise<Result> => {
   const startedAt = performance.now()
   await bench.clear()
-  const drawn = pushPlan(seed, wish, pushes)
+  const drawn = pushPlan(seed, options, pushes)
   const trace = traceOf(keep, began)
   const kernel = new Kernel(began, chance(seed, "push scheduler"))
   const fired = new Map<string, number>()
@@ -109,7 +116,7 @@ export const simulatePushes = async (
   const pushSetting = {
     source,
     plan: drawn,
-    wanted: people.wanted,
+    planned: people.planned,
     meddlings: people.meddlings,
     others: people.others,
     sendings: network.sendings,
@@ -234,8 +241,8 @@ export const simulatePushes = async (
   }
 
   /** Inserts rows by SQL, as people do. */
-  const insert = async (wanted: ReadonlyArray<Wanted>) => {
-    for (const { company, resource, operation, externalid, recordId, json } of wanted) {
+  const insert = async (rows: ReadonlyArray<PlannedRow>) => {
+    for (const { company, resource, operation, externalid, recordId, json } of rows) {
       trace.event(kernel.now, "people", `insert ${operation} of ${resource} ${externalid ?? recordId}`)
       fire("U21 inserted by SQL")
       if (operation !== "create") fire(`U19 ${operation}`)
@@ -254,7 +261,7 @@ export const simulatePushes = async (
   let failure: Failure | null = null
   try {
     people.begin(companies)
-    for (const { at, wanted } of people.inserted) kernel.at(began + at, null, () => kernel.work(() => insert(wanted)))
+    for (const { at, rows } of people.inserted) kernel.at(began + at, null, () => kernel.work(() => insert(rows)))
     processes.begin(people.files)
     kernel.at(began + safetyEnds(drawn), null, () => {
       people.stop()
@@ -300,7 +307,7 @@ export const simulatePushes = async (
       await pass(20_000_000)
     }
     const runsSoFar = await warehouse.runs()
-    const tables = new Map<string, ReadonlyMap<string, PushedRow>>()
+    const tables = new Map<string, ReadonlyMap<string, WarehouseRow>>()
     for (const { company, resource } of subjects) {
       const rows = await warehouse.ask(
         `select "id"::text as id, "_origin" as origin, "_deleted_at" from erp."${resource.path}" where "_company_id" = $1`,
@@ -316,7 +323,7 @@ export const simulatePushes = async (
         )
       )
     }
-    const pushed: Pushed = {
+    const pushed: PushEnd = {
       rows: await outbox(),
       calls: await callsWhere("true", []),
       tables,
@@ -337,12 +344,12 @@ export const simulatePushes = async (
       // By then the server has noticed every connection that ended.
       await pass(10_000_000)
       const now: Array<Subject> = []
-      const kept = new Map<string, ReadonlyArray<Kept>>()
+      const kept = new Map<string, ReadonlyArray<RowVersion>>()
       for (const { company, resource } of subjects) {
         now.push(await warehouse.subject(company, resource))
         kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
       }
-      const said: ReadonlyArray<Said> = (report?.companies ?? []).flatMap((company) =>
+      const said: ReadonlyArray<ResourceResult> = (report?.companies ?? []).flatMap((company) =>
         company.outcomes.map((outcome) => ({
           resource: outcome.resource,
           company: Number(outcome.companyId),
@@ -398,7 +405,7 @@ export const simulatePushes = async (
     seed,
     hash: trace.hash(),
     failure,
-    steps: network.attempts.length + connections.statements + people.wanted.length + writes,
+    steps: network.attempts.length + connections.statements + people.planned.length + writes,
     kills: processes.kills,
     cycles,
     fired,

@@ -1,22 +1,31 @@
 /**
  * The simulation of one seed: a safety phase with faults, healing, at most two cycles, and the final checks.
  *
- * Promise: the outcome follows from the seed, the wishes and the code alone. Two runs have the same trace.
+ * Promise: the outcome follows from the seed, the options and the code alone. Two runs have the same trace.
  */
 import type { Client } from "pg"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { SyncReport } from "../../src/sync/Sync.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
-import type { Checker, Drained, Entry, Final, Kept, Said, Setting, Subject } from "./checkers/Checker.ts"
+import type {
+  Checker,
+  DrainMoment,
+  Entry,
+  Final,
+  RowVersion,
+  ResourceResult,
+  Setting,
+  Subject
+} from "./checkers/Checker.ts"
 import { differences } from "./checkers/equal.ts"
 import { checkers } from "./checkers/index.ts"
 import { chance } from "./kernel/Chance.ts"
 import { Kernel, Stalled } from "./kernel/Kernel.ts"
 import { trace as traceOf } from "./kernel/Trace.ts"
-import { describe, plan, type Plan, safetyEnds, type Wish } from "./Plan.ts"
+import { describe, plan, type Plan, safetyEnds, type PlanOptions } from "./Plan.ts"
 import { Connections } from "./world/Connections.ts"
-import type { Machine, Wish as CycleWish } from "./world/Engine.ts"
+import type { CycleOptions, Machine } from "./world/Engine.ts"
 import type { Command } from "./world/Service.ts"
 import { Losses } from "./world/Losses.ts"
 import { Network } from "./world/Network.ts"
@@ -82,16 +91,21 @@ export interface Bench {
   readonly clear: () => Promise<void>
 }
 
-export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep = false): Promise<Result> => {
-  const pushes = wish.overrides?.pushes ?? "off"
+export const simulate = async (
+  bench: Bench,
+  seed: number,
+  options: PlanOptions = {},
+  keep = false
+): Promise<Result> => {
+  const pushes = options.overrides?.pushes ?? "off"
   if (pushes !== "off") {
     // Loaded only when it is needed.
     const { simulatePushes } = await import("./PushSimulation.ts")
-    return simulatePushes(bench, seed, wish, keep, pushes)
+    return simulatePushes(bench, seed, options, keep, pushes)
   }
   const startedAt = performance.now()
   await bench.clear()
-  const drawn = plan(seed, wish)
+  const drawn = plan(seed, options)
   const trace = traceOf(keep, began)
   const kernel = new Kernel(began, chance(seed, "scheduler"))
   const fired = new Map<string, number>()
@@ -150,15 +164,15 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       if (numbers.has(key) && numbers.get(key) !== number) fire("R8 delivered again after its removal")
       numbers.set(key, number)
     }
-    const asked = new Set<string>()
+    const touched = new Set<string>()
     for (const { number, state, company, resource } of entries) {
       if (states.get(number) === state) continue
       states.set(number, state)
       if (state === "done" && resource !== null && drawn.resources.includes(resource))
-        asked.add(`${company} ${resource}`)
+        touched.add(`${company} ${resource}`)
     }
     const settled = await Promise.all(
-      [...asked].map((key) => {
+      [...touched].map((key) => {
         const [company, path] = key.split(" ")
         return warehouse.subject(Number(company), serviceV2.resources.get(path!)!)
       })
@@ -226,13 +240,13 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         if (what !== null) throw new Objection(checker, what)
       }
     })
-  network.revived = (owner, company, disabledAt) => {
+  network.reenabled = (owner, company, disabledAt) => {
     // A person may enable a subscription without a proof.
     if (owner.name.startsWith("c.")) return
     kernel.work(async () => {
       await lookAtInbox(await warehouse.inbox())
       for (const checker of watching) {
-        const what = checker.revived?.({ company, disabledAt }) ?? null
+        const what = checker.reenabled?.({ company, disabledAt }) ?? null
         if (what !== null) throw new Objection(checker, what)
       }
     })
@@ -290,10 +304,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     }
     const bound = () => void kernel.at(kernel.now + healMax, null, () => kernel.end())
     if (!hooks) bound()
-    const cycle = async (wished: CycleWish): Promise<SyncReport | null> => {
+    const cycle = async (cycleOptions: CycleOptions): Promise<SyncReport | null> => {
       let ended = false
       let said: SyncReport | null = null
-      processes.once(wished, (report, cause) => {
+      processes.once(cycleOptions, (report, cause) => {
         ended = true
         said = report
         if (cause !== null) trace.event(kernel.now, "h", `died: ${cause}`)
@@ -366,14 +380,14 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       kernel.after(10_000_000, null, () => kernel.end())
       await kernel.run(turnsMax)
       const now: Array<Subject> = []
-      const kept = new Map<string, ReadonlyArray<Kept>>()
+      const kept = new Map<string, ReadonlyArray<RowVersion>>()
       for (const { company, resource } of subjects) {
         now.push(await warehouse.subject(company, resource))
         kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
       }
       // The guard stops a scan of a restored source until a person accepts the deletions.
       const isDisputed = writers.wentBack && !full
-      const said: ReadonlyArray<Said> = report?.companies.flatMap((company): ReadonlyArray<Said> =>
+      const said: ReadonlyArray<ResourceResult> = report?.companies.flatMap((company): ReadonlyArray<ResourceResult> =>
         company.companyId === null
           ? [{ resource: "all", company: 0, status: "failed", reason: company.failure?.message ?? "no reason" }]
           : company.outcomes.map((outcome) => ({
@@ -404,20 +418,20 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
         cycles
       }
     }
-    const judge = (given: Final) => {
+    const checkHealed = (state: Final) => {
       for (const checker of watching) {
-        const what = checker.healed?.(given) ?? null
+        const what = checker.healed?.(state) ?? null
         if (what !== null) throw new Objection(checker, what)
       }
     }
-    const isEqual = (given: Final) => [...differences(setting, given).keys()].every((key) => given.excused.has(key))
+    const isEqual = (state: Final) => [...differences(setting, state).keys()].every((key) => state.excused.has(key))
 
     if (hooks) {
       // A resource that was never loaded cannot be kept equal by webhooks.
       const alone = drawn.hooks === "only" && processes.loaded
       if (!alone) await cycle({ full: false })
       await drain()
-      const drained: Drained = {
+      const drained: DrainMoment = {
         subjects: await Promise.all(subjects.map(({ company, resource }) => warehouse.subject(company, resource))),
         entries: await warehouse.inbox(),
         gaps: await warehouse.gaps(),
@@ -440,7 +454,7 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
       cycles++
       last = await final(await cycle({ full: false }), false)
     } while (cycles < cyclesMax && (!isEqual(last) || last.said.some(({ status }) => status === "failed")))
-    judge(last)
+    checkHealed(last)
     if (await warehouse.noticedClock()) fire("K3 a run noticed it")
     // Without synced_through, a full scan proves nothing about changes within the overlap.
     if (drawn.on.has("S8")) await pass(drawn.overlap)
@@ -455,10 +469,10 @@ export const simulate = async (bench: Bench, seed: number, wish: Wish = {}, keep
     }
     isRestoreAccepted = writers.wentBack
     // After a restore, more records may be missing than a full scan deletes without permission.
-    const accepting: CycleWish = writers.wasRestored
+    const accepting: CycleOptions = writers.wasRestored
       ? { full: false, acceptRestored: true, acceptDeletions: true }
       : { full: true, acceptRestored: writers.wentBack }
-    if (excused.size + losses.deletedByHand.size > 0) judge(await final(await cycle(accepting), true))
+    if (excused.size + losses.deletedByHand.size > 0) checkHealed(await final(await cycle(accepting), true))
   } catch (error) {
     if (error instanceof Objection) {
       failure = { checker: error.checker.name, holds: error.checker.holds, what: error.message }

@@ -66,7 +66,7 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 20821064,
-    cause: "a statement of the transaction that held a checkpoint waited for the same checkpoint",
+    cause: "a statement of the transaction that had locked a checkpoint waited for the same checkpoint",
     on: ["K3"],
     later: ["S8p", "S16", "D5", "T1"]
   },
@@ -138,7 +138,8 @@ export const regressions: ReadonlyArray<Regression> = [
   {
     kind: "syncs",
     seed: 94601161,
-    cause: "a checker assumed a newer backfill as confirmed while an older landing still held the live checkpoint",
+    cause:
+      "a checker assumed a newer backfill as confirmed while an older landing still had the live checkpoint locked",
     later: ["S2h", "S16", "T1", "S14", "G2"]
   },
   {

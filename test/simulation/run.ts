@@ -25,7 +25,16 @@ import { parseArgs } from "node:util"
 import type { Answer, Job } from "./Job.ts"
 import { mutants } from "./mutants/index.ts"
 import { misfit, type Mutant } from "./mutants/Mutant.ts"
-import { classes, classNames, type FaultClass, type Hooks, later, pending, type Pushes, type Wish } from "./Plan.ts"
+import {
+  classes,
+  classNames,
+  type FaultClass,
+  type Hooks,
+  later,
+  pending,
+  type Pushes,
+  type PlanOptions
+} from "./Plan.ts"
 import { onWorkers, Worker } from "./Pool.ts"
 import { isOfPushes, isRaceOrCrash } from "./PushClasses.ts"
 import { concernsPushes } from "./PushPlan.ts"
@@ -78,18 +87,18 @@ if (!(minutes > 0)) throw new Error(`--minutes must be a positive number, not ${
 const isTimeUp = () => performance.now() >= minutes * 60_000
 const atLeast = number(values["at-least"], 1)
 const [only, on, off] = [list(values.only), list(values.on), list(values.off)]
-const hooks = ((given = values.hooks): Hooks | undefined => {
-  if (given === undefined || given === "off" || given === "beside" || given === "only") return given
-  throw new Error(`--hooks must be off, beside or only, not ${given}`)
+const hooks = ((mode = values.hooks): Hooks | undefined => {
+  if (mode === undefined || mode === "off" || mode === "beside" || mode === "only") return mode
+  throw new Error(`--hooks must be off, beside or only, not ${mode}`)
 })()
-const pushes = ((given = values.pushes): Pushes | undefined => {
-  if (given === undefined || given === "off" || given === "beside" || given === "only") return given
-  throw new Error(`--pushes must be off, beside or only, not ${given}`)
+const pushes = ((mode = values.pushes): Pushes | undefined => {
+  if (mode === undefined || mode === "off" || mode === "beside" || mode === "only") return mode
+  throw new Error(`--pushes must be off, beside or only, not ${mode}`)
 })()
 /** Whether planted bugs run with plain seeds, without the classes that suit them. */
 const isPlain = values.plain === true
 const withPushes = pushes !== undefined && pushes !== "off"
-const wish: Wish = {
+const planOptions: PlanOptions = {
   ...(hooks === undefined && pushes === undefined
     ? {}
     : { overrides: { ...(hooks === undefined ? {} : { hooks }), ...(pushes === undefined ? {} : { pushes }) } }),
@@ -107,7 +116,7 @@ const reduce = async (worker: Worker, answer: Answer): Promise<ReadonlyArray<Fau
   for (const name of answer.on) {
     const again = await worker.run({
       seed: answer.seed,
-      wish: { ...wish, off: [...(wish.off ?? []), ...without, name] },
+      options: { ...planOptions, off: [...(planOptions.off ?? []), ...without, name] },
       keep: false
     })
     if (again.failure?.checker === answer.failure?.checker) without.push(name)
@@ -124,8 +133,8 @@ const tell = (answer: Answer, needed: ReadonlyArray<FaultClass> | null, sought: 
       `  needed classes: ${needed.map((name) => `${name} (${classes[name]})`).join(", ") || "none: it is red without any fault"}`
     )
   print(`  drawn: ${answer.drawn}`)
-  const options = `${withPushes ? `--pushes ${pushes} ` : ""}${sought === null ? "" : `--on ${sought} `}`
-  print(`  replay: npm run simulate -- ${options}--seed ${answer.seed}`)
+  const flags = `${withPushes ? `--pushes ${pushes} ` : ""}${sought === null ? "" : `--on ${sought} `}`
+  print(`  replay: npm run simulate -- ${flags}--seed ${answer.seed}`)
 }
 
 /** The class of a fault: the first word of the fault's name. */
@@ -220,7 +229,7 @@ const campaign = async (url: string): Promise<boolean> => {
   await onWorkers(
     url,
     workers,
-    () => (next < from + seeds && !isTimeUp() ? { seed: next++, wish, keep: false } : null),
+    () => (next < from + seeds && !isTimeUp() ? { seed: next++, options: planOptions, keep: false } : null),
     async (answer, _job, worker) => {
       add(answer)
       if (objection(answer) !== null) {
@@ -232,7 +241,7 @@ const campaign = async (url: string): Promise<boolean> => {
         )
       } else if (answer.seed % 50 === 0 && !isTimeUp()) {
         // The same seed must have the same trace.
-        const again = await worker.run({ seed: answer.seed, wish, keep: false })
+        const again = await worker.run({ seed: answer.seed, options: planOptions, keep: false })
         if (again.hash !== answer.hash) {
           unequal.push(answer.seed)
           print(`\nseed ${answer.seed} has two traces: ${answer.hash} and ${again.hash}`)
@@ -265,11 +274,11 @@ const campaign = async (url: string): Promise<boolean> => {
     workers,
     () => {
       const missing = notStruck()
-      const wanted = missing[sought % Math.max(1, missing.length)]
-      if (!isLarge || wanted === undefined || sought >= soughtSeeds) return null
+      const missingClass = missing[sought % Math.max(1, missing.length)]
+      if (!isLarge || missingClass === undefined || sought >= soughtSeeds) return null
       const seed = from + seeds + sought++
-      soughtClass.set(seed, wanted.name)
-      return { seed, wish: { ...wish, on: [...(wish.on ?? []), wanted.name] }, keep: false }
+      soughtClass.set(seed, missingClass.name)
+      return { seed, options: { ...planOptions, on: [...(planOptions.on ?? []), missingClass.name] }, keep: false }
     },
     (answer) => {
       add(answer)
@@ -331,12 +340,16 @@ const campaign = async (url: string): Promise<boolean> => {
 const report: Record<string, unknown> = {}
 
 /** Webhooks would repair what a bug of a sync loses. They are off unless the bug concerns webhooks. */
-const wishOf = (mutant: Mutant): Wish => {
-  const { hooks: ofHooks = "off", pushes: ofPushes } = mutant.wish?.overrides ?? {}
+const optionsOf = (mutant: Mutant): PlanOptions => {
+  const { hooks: ofHooks = "off", pushes: ofPushes } = mutant.options?.overrides ?? {}
   const drawn = { hooks: ofHooks, ...(ofPushes === undefined ? {} : { pushes: ofPushes }) }
   return isPlain
-    ? { ...wish, overrides: { ...drawn, ...wish.overrides } }
-    : { ...mutant.wish, ...wish, overrides: { hooks: "off", ...mutant.wish?.overrides, ...wish.overrides } }
+    ? { ...planOptions, overrides: { ...drawn, ...planOptions.overrides } }
+    : {
+        ...mutant.options,
+        ...planOptions,
+        overrides: { hooks: "off", ...mutant.options?.overrides, ...planOptions.overrides }
+      }
 }
 
 interface Hunt {
@@ -359,7 +372,7 @@ const hunt = async (url: string, mutant: Mutant, place: number, limit: number): 
   try {
     for (let seed = from; seed < from + limit; seed++) {
       if (isTimeUp()) return cutShort(seed - from)
-      const job: Job = { seed, wish: wishOf(mutant), keep: false }
+      const job: Job = { seed, options: optionsOf(mutant), keep: false }
       const answer = await worker.run(job)
       if (answer.defect !== null || answer.failure?.checker === "simulation")
         return missed(`the simulation failed: ${answer.defect ?? answer.failure?.what}`)
@@ -382,11 +395,11 @@ const hunt = async (url: string, mutant: Mutant, place: number, limit: number): 
   }
 }
 
-const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolean> => {
+const hunts = async (url: string, selected: ReadonlyArray<Mutant>): Promise<boolean> => {
   const limit = number(values.limit, 1000)
-  const misfits = wanted.map(misfit).filter((problem) => problem !== null)
+  const misfits = selected.map(misfit).filter((problem) => problem !== null)
   for (const problem of misfits) print(`NEEDS CARE ${problem}`)
-  const queue = wanted.filter((mutant) => misfit(mutant) === null)
+  const queue = selected.filter((mutant) => misfit(mutant) === null)
   let missed = misfits.length
   const notTried: Array<string> = []
   const results: Array<Record<string, unknown>> = []
@@ -405,11 +418,11 @@ const hunts = async (url: string, wanted: ReadonlyArray<Mutant>): Promise<boolea
   )
   const counts = results.flatMap(({ seeds }) => (typeof seeds === "number" ? [seeds] : [])).toSorted((a, b) => a - b)
   print(
-    `\n${counts.length} of ${wanted.length} planted bugs caught${isPlain ? " by plain seeds, without the classes that suit them" : ""}; ` +
+    `\n${counts.length} of ${selected.length} planted bugs caught${isPlain ? " by plain seeds, without the classes that suit them" : ""}; ` +
       `median ${counts[Math.floor(counts.length / 2)] ?? "-"} seeds, most ${counts.at(-1) ?? "-"}`
   )
   const tried = results.length - notTried.length
-  const isEnough = tried >= Math.min(atLeast, wanted.length)
+  const isEnough = tried >= Math.min(atLeast, selected.length)
   if (notTried.length > 0) {
     print(`${isEnough ? "" : "TOO FEW: "}${tried} tried in ${minutes} minutes, at least ${atLeast} must be`)
     print(`not tried: ${notTried.join(" ")}`)
@@ -429,14 +442,14 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
       const worker = new Worker(url, `simulation_r${place}`)
       try {
         for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
-          const { kind, seed, cause, on: wanted = [], later: known = [] } = one
-          const wished: Wish = {
+          const { kind, seed, cause, on: required = [], later: existing = [] } = one
+          const options: PlanOptions = {
             // The classes that it had when it failed.
-            off: [...later, "S2h" as const].filter((name) => !known.includes(name) && !wanted.includes(name)),
-            on: wanted,
+            off: [...later, "S2h" as const].filter((name) => !existing.includes(name) && !required.includes(name)),
+            on: required,
             ...(kind === "syncs" ? {} : { overrides: { pushes: kind === "pushes only" ? "only" : "beside" } })
           }
-          const answer = await worker.run({ seed, wish: wished, keep: false })
+          const answer = await worker.run({ seed, options, keep: false })
           const what = objection(answer)
           if (what === null) continue
           red += 1
@@ -468,7 +481,11 @@ const replay = async (url: string, seed: number): Promise<boolean> => {
   const worker = new Worker(url, "simulation_replay", mutant)
   const planted = mutants.find(({ name }) => name === mutant)
   try {
-    const answer = await worker.run({ seed, wish: planted === undefined ? wish : wishOf(planted), keep: true })
+    const answer = await worker.run({
+      seed,
+      options: planted === undefined ? planOptions : optionsOf(planted),
+      keep: true
+    })
     for (const line of answer.lines) print(line)
     if (objection(answer) !== null)
       tell(answer, answer.defect === null && planted === undefined ? await reduce(worker, answer) : null)
@@ -489,12 +506,12 @@ try {
   await prepare(server.url)
   if (values.seed !== undefined) isGood = await replay(server.url, number(values.seed, 1))
   else if (values.mutant !== undefined) {
-    const wanted = mutants.filter(({ name }) => values.mutant!.split(",").includes(name))
-    if (wanted.length === 0)
+    const selected = mutants.filter(({ name }) => values.mutant!.split(",").includes(name))
+    if (selected.length === 0)
       throw new Error(
         `there is no planted bug ${values.mutant}; there are ${mutants.map(({ name }) => name).join(" ")}`
       )
-    isGood = await hunts(server.url, wanted)
+    isGood = await hunts(server.url, selected)
   } else if (values.mutants === true) isGood = await hunts(server.url, partOf(mutants))
   else if (values.regressions === true) isGood = await repeatRegressions(server.url)
   else isGood = await campaign(server.url)

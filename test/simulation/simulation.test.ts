@@ -24,7 +24,7 @@ afterAll(() => worker?.close())
 test("a simulated seed ends with warehouse and source equal, and repeats its trace", { timeout: 60_000 }, async () => {
   const hashes: Array<string> = []
   for (const seed of [11, 21, 11]) {
-    const answer = await worker!.run({ seed, wish: { overrides }, keep: false })
+    const answer = await worker!.run({ seed, options: { overrides }, keep: false })
     expect({ seed, failure: answer.failure, defect: answer.defect }).toEqual({ seed, failure: null, defect: null })
     hashes.push(answer.hash)
   }
@@ -41,7 +41,7 @@ test("a simulated seed with deliveries processes them all, and repeats its trace
   ] as const) {
     const { failure, defect, hash } = await worker!.run({
       seed,
-      wish: { overrides: { ...overrides, hooks } },
+      options: { overrides: { ...overrides, hooks } },
       keep: false
     })
     expect({ seed, failure, defect }).toEqual({ seed, failure: null, defect: null })
@@ -59,7 +59,7 @@ test("a simulated seed with pushes applies each once, and repeats its trace", { 
   ] as const) {
     const { failure, defect, hash } = await worker!.run({
       seed,
-      wish: { overrides: { ...smallPushes, pushes } },
+      options: { overrides: { ...smallPushes, pushes } },
       keep: false
     })
     expect({ seed, failure, defect }).toEqual({ seed, failure: null, defect: null })
@@ -73,14 +73,14 @@ test.each(["ack-before-insert", "checkpoint-before-rows", "retry-on-4xx", "push-
   { timeout: 60_000 },
   async (name) => {
     const mutant = mutants.find((one) => one.name === name)!
-    const isOfPushes = mutant.wish?.overrides?.pushes !== undefined
+    const isOfPushes = mutant.options?.overrides?.pushes !== undefined
     const small = isOfPushes ? smallPushes : overrides
-    const smaller = { ...mutant.wish, overrides: { ...mutant.wish?.overrides, ...small } }
+    const smaller = { ...mutant.options, overrides: { ...mutant.options?.overrides, ...small } }
     const planted = new Worker(url(), `simulation_test_${name.replaceAll("-", "_")}`, name)
     try {
       let objection: string | null = null
       for (let seed = 1; seed <= 12 && objection === null; seed++) {
-        const { failure, defect } = await planted.run({ seed, wish: smaller, keep: false })
+        const { failure, defect } = await planted.run({ seed, options: smaller, keep: false })
         expect(defect).toBeNull()
         objection = failure?.checker ?? null
       }

@@ -17,9 +17,9 @@ const { simulate } = await import("./Simulation.ts")
 const bench = await openBench(url!, name!)
 const send = (answer: Answer) => process.send!(answer)
 
-const work = async ({ seed, wish, keep }: Job) => {
+const work = async ({ seed, options, keep }: Job) => {
   try {
-    const { fired, plan, ...result } = await simulate(bench, seed, wish, keep)
+    const { fired, plan, ...result } = await simulate(bench, seed, options, keep)
     const { on, ...drawn } = plan
     send({ ...result, fired: [...fired], on: [...on], drawn: JSON.stringify(drawn), defect: null })
   } catch (error) {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { parse } from "yaml"
-import { listed } from "../support/metrics.ts"
+import { listedMetrics } from "../support/metrics.ts"
 
 const textOf = (path: string) => readFileSync(new URL(`../../config/${path}`, import.meta.url), "utf8")
 
@@ -24,13 +24,13 @@ const words = /[a-zA-Z_:][a-zA-Z0-9_:]*/g
 
 /** The mistakes of an expression, according to the list. */
 const wrongIn = (expression: string): ReadonlyArray<string> => {
-  const metrics = listed()
+  const metrics = listedMetrics()
   const bare = expression.replace(/"(?:[^"\\]|\\.)*"/g, '""')
   const names = [...bare.matchAll(words)]
     .map(([word]) => word)
     .filter((word) => /^(?:tributary|process|nodejs)_/.test(word))
-  const known = names.filter((name) => metrics.has(name))
-  const labels = new Set([...always, ...known.flatMap((name) => metrics.get(name)!.labels)])
+  const knownNames = names.filter((name) => metrics.has(name))
+  const labels = new Set([...always, ...knownNames.flatMap((name) => metrics.get(name)!.labels)])
   const selectors = [...bare.matchAll(/([a-z_0-9]+)\{([^}]*)\}/g)].flatMap(([, name = "", inner = ""]) =>
     [...inner.matchAll(/([a-z_]+)\s*[=!]/g)]
       .map(([, label]) => label!)
@@ -53,7 +53,7 @@ const wrongIn = (expression: string): ReadonlyArray<string> => {
 }
 
 /** The metrics that the text names. */
-const namedIn = (text: string) => [...listed().keys()].filter((name) => new RegExp(`\\b${name}\\b`).test(text))
+const namedIn = (text: string) => [...listedMetrics().keys()].filter((name) => new RegExp(`\\b${name}\\b`).test(text))
 
 describe("the monitoring configuration", () => {
   it("is checked for unlisted metrics and labels", () => {
@@ -97,7 +97,7 @@ describe("the monitoring configuration", () => {
     assert.strictEqual(new Set(ids).size, ids.length)
     const shown = new Set([...namedIn(text), ...namedIn(textOf("prometheus/alerts.yml"))])
     assert.deepStrictEqual(
-      [...listed().keys()].filter((name) => !shown.has(name)),
+      [...listedMetrics().keys()].filter((name) => !shown.has(name)),
       [
         "tributary_source_received_bytes_total",
         "tributary_webhook_last_accepted_timestamp_seconds",

@@ -8,8 +8,8 @@ const token = Redacted.make("svc_tok_9b1f0c33ab54")
 const secret = Redacted.make("whsec_dGhlIHNlY3JldCB0aGF0IG5vYm9keSBzaG91bGQgc2Vl")
 const bytes = (first: number) => Uint8Array.from({ length: 28 }, (_, index) => (first + index * 7) % 256)
 const opened = (company: string, key: Redacted.Redacted, sealed: Uint8Array) => {
-  const found = decrypt(company, key, sealed)
-  return found === null ? null : Redacted.value(found)
+  const plaintext = decrypt(company, key, sealed)
+  return plaintext === null ? null : Redacted.value(plaintext)
 }
 
 describe("an encrypted signing secret", () => {
@@ -44,7 +44,7 @@ describe("an encrypted signing secret", () => {
   })
 
   it("is redacted when printed after decryption", () => {
-    const found = decrypt("main", token, encrypt("main", token, secret, bytes(1)))
-    assert.notInclude(`${JSON.stringify({ found })} ${inspect(found)}`, "whsec_")
+    const plaintext = decrypt("main", token, encrypt("main", token, secret, bytes(1)))
+    assert.notInclude(`${JSON.stringify({ plaintext })} ${inspect(plaintext)}`, "whsec_")
   })
 })

@@ -53,20 +53,20 @@ export const visit = async (browser: Browser, url: string, options: BrowserConte
   const { origin, pathname } = new URL(url)
   const context = await browser.newContext({ viewport: desk, baseURL: origin, ...options })
   context.setDefaultTimeout(15_000)
-  const found: Array<string> = []
+  const unexpected: Array<string> = []
   const expected: Array<RegExp> = []
-  const told = (problem: string) => {
-    if (!expected.some((one) => one.test(problem))) found.push(problem)
+  const report = (problem: string) => {
+    if (!expected.some((one) => one.test(problem))) unexpected.push(problem)
   }
   context.on("request", (request) => {
     const address = new URL(request.url())
-    if (address.protocol !== "data:" && address.origin !== origin) told(`requests ${request.url()}`)
+    if (address.protocol !== "data:" && address.origin !== origin) report(`requests ${request.url()}`)
   })
   context.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning")
-      told(`${message.type()} on the console: ${message.text()} (${message.location().url})`)
+      report(`${message.type()} on the console: ${message.text()} (${message.location().url})`)
   })
-  context.on("weberror", (error) => told(`exception: ${error.error().message}`))
+  context.on("weberror", (error) => report(`exception: ${error.error().message}`))
   if (options.javaScriptEnabled !== false) {
     await context.addInitScript({ content: reportBreaches })
   }
@@ -75,7 +75,7 @@ export const visit = async (browser: Browser, url: string, options: BrowserConte
   return {
     page,
     context,
-    problems: () => [...new Set(found.splice(0))],
+    problems: () => [...new Set(unexpected.splice(0))],
     expect: (problem) => void expected.push(problem),
     go: async (path) => {
       const response = await page.goto(new URL(path, url).href)
@@ -84,7 +84,7 @@ export const visit = async (browser: Browser, url: string, options: BrowserConte
     },
     close: async () => {
       await context.close()
-      if (found.length > 0) throw new Error(`problems of the pages:\n${[...new Set(found)].join("\n")}`)
+      if (unexpected.length > 0) throw new Error(`problems of the pages:\n${[...new Set(unexpected)].join("\n")}`)
     }
   }
 }
@@ -138,17 +138,17 @@ export const picture = async (page: Page, name: string): Promise<void> => {
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
 }
 
-/** Repeats a question until the answer is as wanted. The failure contains the last answer. */
+/** Repeats a question until the answer is as expected. The failure contains the last answer. */
 export const until = async <A>(
   what: string,
   question: () => Promise<A>,
-  wanted: (answer: A) => boolean,
+  isExpected: (answer: A) => boolean,
   seconds = 20
 ): Promise<A> => {
   const end = performance.now() + seconds * 1000
   for (;;) {
     const answer = await question()
-    if (wanted(answer)) return answer
+    if (isExpected(answer)) return answer
     if (performance.now() > end)
       throw new Error(
         `${what}: not within ${seconds} s; last: ${JSON.stringify(answer, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value))}`

@@ -12,13 +12,13 @@ type Node = Readonly<Record<string, unknown>>
 
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
 
-export interface Told {
+export interface ContractAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly text: string
 }
 
-export interface Asked {
+export interface ContractRequest {
   readonly method: string
   /** Below the base address, with its query. */
   readonly url: string
@@ -26,7 +26,7 @@ export interface Asked {
   readonly text: string | null
 }
 
-export interface Found {
+export interface MatchedPath {
   readonly template: string
   /** Null when the path exists without the method. */
   readonly operation: Node | null
@@ -35,11 +35,14 @@ export interface Found {
 
 export interface Contract {
   readonly document: Node
-  readonly find: (method: string, path: string) => Found | null
+  readonly find: (method: string, path: string) => MatchedPath | null
   /** The problems of an answer; empty when it is as documented. */
-  readonly answerProblems: (asked: Pick<Asked, "method" | "url">, told: Told) => ReadonlyArray<string>
+  readonly answerProblems: (
+    request: Pick<ContractRequest, "method" | "url">,
+    answer: ContractAnswer
+  ) => ReadonlyArray<string>
   /** The problems of a request. */
-  readonly requestProblems: (asked: Asked) => ReadonlyArray<string>
+  readonly requestProblems: (request: ContractRequest) => ReadonlyArray<string>
 }
 
 const escape = (part: string) => encodeURIComponent(part.replaceAll("~", "~0").replaceAll("/", "~1"))
@@ -130,9 +133,12 @@ export const contract = (document: Node): Contract => {
     return { template: best.template, operation: isNode(operation) ? operation : null, parts }
   }
 
-  const responseOf = (asked: Pick<Asked, "method" | "url">, status: number): ReadonlyArray<string> | null => {
-    const [path = ""] = asked.url.split("?")
-    const found = find(asked.method, path)
+  const responseOf = (
+    request: Pick<ContractRequest, "method" | "url">,
+    status: number
+  ): ReadonlyArray<string> | null => {
+    const [path = ""] = request.url.split("?")
+    const found = find(request.method, path)
     if (found?.operation === null || found === null) {
       if (status === 401 || status === 403) return ["paths", "/me", "get", "responses", String(status)]
       if (found !== null && status === 405) return ["components", "responses", "MethodNotAllowed"]
@@ -140,20 +146,20 @@ export const contract = (document: Node): Contract => {
       if (found === null && status === 405) return ["components", "responses", "MethodNotAllowed"]
       return found === null && status === 404 ? ["components", "responses", "UnknownPath"] : null
     }
-    const responses = ["paths", found.template, asked.method.toLowerCase(), "responses"]
+    const responses = ["paths", found.template, request.method.toLowerCase(), "responses"]
     return Object.hasOwn(at(responses), String(status)) ? [...responses, String(status)] : null
   }
 
-  const answerProblems: Contract["answerProblems"] = (asked, { status, headers, text }) => {
-    const where = responseOf(asked, status)
+  const answerProblems: Contract["answerProblems"] = (request, { status, headers, text }) => {
+    const where = responseOf(request, status)
     if (where === null) return [`status ${status} is not documented: ${text.slice(0, 300)}`]
     const pointer = real(where)
     const response = at(pointer)
     const problems: Array<string> = []
-    const given = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+    const headerValues = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
     for (const name of Object.keys(response["headers"] ?? {})) {
       const header = real([...pointer, "headers", name])
-      const value = given.get(name.toLowerCase())
+      const value = headerValues.get(name.toLowerCase())
       const { required, schema } = at(header)
       if (value === undefined) {
         if (required === true) problems.push(`the header ${name} is missing`)
@@ -163,7 +169,7 @@ export const contract = (document: Node): Contract => {
       }
     }
     const content = (response["content"] ?? {}) as Node
-    const type = (given.get("content-type") ?? "").split(";")[0]!
+    const type = (headerValues.get("content-type") ?? "").split(";")[0]!
     if (!Object.hasOwn(content, type)) return [...problems, `the content type ${type} is not documented`]
     if (type !== "application/json") return problems
     try {

@@ -9,7 +9,7 @@ export interface ListedMetric {
 const file = new URL("../../config/metrics.md", import.meta.url)
 
 /** The listed metrics by name. Throws on a row that cannot be parsed, and on a name that is listed twice. */
-export const listed = (): ReadonlyMap<string, ListedMetric> => {
+export const listedMetrics = (): ReadonlyMap<string, ListedMetric> => {
   const all = new Map<string, ListedMetric>()
   for (const line of readFileSync(file, "utf8").split("\n")) {
     if (!/^\| `[a-z]/.test(line)) continue
@@ -23,7 +23,7 @@ export const listed = (): ReadonlyMap<string, ListedMetric> => {
   return all
 }
 
-export interface Told extends ListedMetric {
+export interface ReportedMetric extends ListedMetric {
   readonly help: string
   readonly samples: ReadonlyArray<{ readonly labels: Readonly<Record<string, string>>; readonly value: number }>
 }
@@ -32,8 +32,8 @@ export interface Told extends ListedMetric {
  * The metrics of a response by name, with the labels that all samples have. Throws on text that Prometheus could not
  * parse.
  */
-export const told = (text: string): ReadonlyMap<string, Told> => {
-  const all = new Map<string, Told>()
+export const parseMetrics = (text: string): ReadonlyMap<string, ReportedMetric> => {
+  const all = new Map<string, ReportedMetric>()
   const wrong = (line: string) => new Error(`/metrics: ${line}`)
   let help = ""
   for (const line of text.trimEnd().split("\n")) {

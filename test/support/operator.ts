@@ -17,7 +17,7 @@ import { signatureOf } from "./deliveries.ts"
 import { type CommandRun, type ReferenceProcess, startCommand, startReference } from "./reference.ts"
 
 /** A running `tributary serve`. */
-export interface Served {
+export interface ServeProcess {
   /** The page's address. */
   readonly url: string
   /** Opens a session when there is no password; otherwise the page's address. */
@@ -27,7 +27,7 @@ export interface Served {
   readonly ca: string
   readonly pid: number
   /** The standard error so far. */
-  readonly told: () => string
+  readonly stderr: () => string
   /** Stops it and returns its exit code. */
   readonly stop: () => Promise<number | null>
   readonly kill: () => Promise<void>
@@ -45,7 +45,7 @@ export interface Operator {
     readonly listen?: string
     readonly env?: Readonly<Record<string, string>>
     readonly nodeOptions?: string
-  }) => Promise<Served>
+  }) => Promise<ServeProcess>
   /** Delays each of the next two requests of a resource. */
   readonly slowly: (resource: string, ms: number) => Promise<void>
   /** Creates a customer at the source and returns its id. */
@@ -175,7 +175,7 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
     startCommand(args, { cwd: folder, env: { ...env, ...more } })
   const run: Operator["run"] = (args) => command(args).done
 
-  const served: Array<Served> = []
+  const served: Array<ServeProcess> = []
   ends.push(async () => {
     for (const one of served) await one.kill()
   })
@@ -189,11 +189,11 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
       ],
       { ...more, ...(nodeOptions === undefined ? {} : { NODE_OPTIONS: nodeOptions }) }
     )
-    let told = ""
-    child.stderr?.on("data", (chunk: Buffer) => (told += chunk.toString()))
+    let errorOutput = ""
+    child.stderr?.on("data", (chunk: Buffer) => (errorOutput += chunk.toString()))
     const one = {
       pid: child.pid!,
-      told: () => told,
+      stderr: () => errorOutput,
       stop: async () => {
         child.kill("SIGTERM")
         return (await done).code
@@ -273,7 +273,7 @@ export const past = async ({ reference, run, query }: Operator): Promise<void> =
  */
 export const present = async (
   { reference, run, query, customer, folder }: Operator,
-  { hooks, ca }: Served
+  { hooks, ca }: ServeProcess
 ): Promise<void> => {
   const ensured = await run(["webhooks", "ensure", "--company", "north"])
   if (ensured.code !== 0) throw new Error(`webhooks ensure: ${ensured.stderr}`)
@@ -348,9 +348,9 @@ const post = (url: string, ca: string, body: string, headers: Readonly<Record<st
   })
 
 /** An operator with past and present state, and a running `serve`. */
-export const openServed = async (
+export const openOperatorWithServe = async (
   postgresUrl: string
-): Promise<{ readonly operator: Operator; readonly served: Served }> => {
+): Promise<{ readonly operator: Operator; readonly served: ServeProcess }> => {
   const operator = await openOperator(postgresUrl)
   try {
     await past(operator)

@@ -29,14 +29,14 @@ export interface Reply {
   readonly headers: http.IncomingHttpHeaders
 }
 
-export interface Ask {
+export interface RequestOptions {
   readonly method?: string
   readonly headers?: http.OutgoingHttpHeaders
   readonly body?: string
 }
 
 /** Sends one request with exactly these headers and Host. */
-export const ask = (url: string, { method = "GET", headers = {}, body }: Ask = {}): Effect.Effect<Reply> =>
+export const ask = (url: string, { method = "GET", headers = {}, body }: RequestOptions = {}): Effect.Effect<Reply> =>
   Effect.callback((resume) => {
     const request = http.request(url, { method, headers, agent: false }, (response) => {
       let text = ""
@@ -123,7 +123,7 @@ export const seed = Effect.fnUntraced(function* (
   const from = `(select c.name, c.number, r.resource, r.position
      from jsonb_to_recordset($1::jsonb) as c(name text, number bigint),
           jsonb_array_elements_text($2::jsonb) with ordinality as r(resource, position)) as x`
-  const given = [of, JSON.stringify(resources)]
+  const parameters = [of, JSON.stringify(resources)]
   yield* sql.unsafe(
     `insert into tributary.companies (company, company_id)
      select name, number from jsonb_to_recordset($1::jsonb) as c(name text, number bigint)`,
@@ -133,7 +133,7 @@ export const seed = Effect.fnUntraced(function* (
     `insert into tributary.checkpoints (company_id, resource, cursor, cursor_read_at, full_scan_at, learned_overlap_ms, updated_at, full_scan_reason)
      select number, resource, '2026-11-20T08:15:30.123456Z', tributary.now(), tributary.now() - interval '3 days', 300000,
             tributary.now(), case when position % 19 = 0 then 'a column was added' end from ${from}`,
-    given
+    parameters
   )
   yield* sql.unsafe(
     `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, next_run_at, paused_at, paused_by, started_at,
@@ -147,17 +147,17 @@ export const seed = Effect.fnUntraced(function* (
             case when position % 11 = 0 then 'the service failed (500) <script>alert(1)</script>' end,
             case when position % 11 = 0 then 'report the request id' end
        from ${from}`,
-    given
+    parameters
   )
   yield* sql.unsafe(
     `insert into tributary.row_counts (company_id, resource, rows, deleted) select number, resource, position * 1234, position from ${from}`,
-    given
+    parameters
   )
   yield* sql.unsafe(
     `insert into tributary.quarantine (company_id, resource, record_id, field, reason, bytes, run_id, source, first_seen_at, last_seen_at)
      select number, resource, '77', 'name', 'a NUL <b>cannot</b> be stored', '{}', 1, 'GET /x', tributary.now(), tributary.now()
        from ${from} where position % 17 = 0`,
-    given
+    parameters
   )
   const pairs = companies.length * resources.length
   yield* sql.unsafe(
@@ -171,7 +171,7 @@ export const seed = Effect.fnUntraced(function* (
                     tributary.now() - round * interval '4 minutes' - case when position % 7 = 0 then interval '2 hours' else interval '0' end as at
                from generate_series(1, $3::int) as round, ${from}) as every
       order by at`,
-    [...given, Math.max(1, Math.ceil(runs / pairs))]
+    [...parameters, Math.max(1, Math.ceil(runs / pairs))]
   )
   yield* sql.unsafe("analyze")
 })

@@ -50,9 +50,9 @@ const provide = async (project: TestProject, postgresUrl: string): Promise<void>
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   // Another version, started by `test/postgres/run.ts`.
-  const given = process.env["TEST_POSTGRES_URL"]
-  if (given !== undefined) {
-    await provide(project, given)
+  const existingUrl = process.env["TEST_POSTGRES_URL"]
+  if (existingUrl !== undefined) {
+    await provide(project, existingUrl)
     return () => Promise.resolve()
   }
   const folder = mkdtempSync(join(tmpdir(), "tributary-test-"))

@@ -13,7 +13,7 @@ import { makeWorld, type World } from "./world.ts"
 
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
 
-export interface Ran {
+export interface CommandResult {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
@@ -29,19 +29,19 @@ export interface Stage {
   /** Writes a file into the folder. */
   readonly file: (name: string, text: string) => void
   /** Runs a shell command to its end. */
-  readonly shell: (line: string) => Effect.Effect<Ran>
+  readonly shell: (line: string) => Effect.Effect<CommandResult>
   /**
    * Starts a shell command that runs until it is stopped. Returns when it has printed the text that means ready. It
    * ends with the scope at the latest.
    */
-  readonly begin: (line: string, ready: RegExp) => Effect.Effect<Begun, Error>
+  readonly begin: (line: string, ready: RegExp) => Effect.Effect<RunningCommand, Error>
   /** Runs a command in a terminal, and types each answer once, as soon as its question appears. */
-  readonly converse: (line: string, answers: ReadonlyArray<readonly [RegExp, string]>) => Effect.Effect<Ran>
+  readonly converse: (line: string, answers: ReadonlyArray<readonly [RegExp, string]>) => Effect.Effect<CommandResult>
 }
 
-export interface Begun {
+export interface RunningCommand {
   /** Stops it as Ctrl-C in its terminal does. */
-  readonly stop: Effect.Effect<Ran>
+  readonly stop: Effect.Effect<CommandResult>
 }
 
 const freePort = Effect.callback<number>((resume) => {
@@ -128,11 +128,11 @@ export const makeStage = Effect.gen(function* () {
       stdio: ["pipe", "pipe", "pipe"]
     })
     if (program[0] === "bash") child.stdin.end()
-    const said = { stdout: "", stderr: "" }
-    child.stdout.on("data", (chunk: Buffer) => (said.stdout += chunk.toString()))
-    child.stderr.on("data", (chunk: Buffer) => (said.stderr += chunk.toString()))
-    const done = new Promise<Ran>((resolve) => child.once("close", (code) => resolve({ code, ...said })))
-    return { child, said, done }
+    const output = { stdout: "", stderr: "" }
+    child.stdout.on("data", (chunk: Buffer) => (output.stdout += chunk.toString()))
+    child.stderr.on("data", (chunk: Buffer) => (output.stderr += chunk.toString()))
+    const done = new Promise<CommandResult>((resolve) => child.once("close", (code) => resolve({ code, ...output })))
+    return { child, output, done }
   }
   const signal = (child: ChildProcess, name: NodeJS.Signals) => {
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, name)
@@ -164,15 +164,17 @@ export const makeStage = Effect.gen(function* () {
     begin: Effect.fnUntraced(function* (line, ready) {
       const one = launch(line)
       running.add(one)
-      const printed = () => one.said.stdout
+      const printed = () => one.output.stdout
       const ended = () => one.child.exitCode !== null
-      const told = (what: string) => new Error(`${line}: ${what}\n${printed()}\n${one.said.stderr}`)
+      const failure = (what: string) => new Error(`${line}: ${what}\n${printed()}\n${one.output.stderr}`)
       yield* until(
         () => ready.test(printed()) || ended(),
-        () => told("not ready in 60 s"),
+        () => failure("not ready in 60 s"),
         60
       ).pipe(
-        Effect.andThen(Effect.suspend(() => (ready.test(printed()) ? Effect.void : Effect.fail(told("ended early"))))),
+        Effect.andThen(
+          Effect.suspend(() => (ready.test(printed()) ? Effect.void : Effect.fail(failure("ended early"))))
+        ),
         // A command that is not ready would disturb the next one.
         Effect.onError(() => Effect.sync(() => signal(one.child, "SIGKILL")))
       )
@@ -192,7 +194,7 @@ export const makeStage = Effect.gen(function* () {
         running.add(one)
         const left = [...answers]
         one.child.stdout.on("data", () => {
-          const at = left.findIndex(([question]) => question.test(one.said.stdout))
+          const at = left.findIndex(([question]) => question.test(one.output.stdout))
           if (at >= 0) one.child.stdin.write(left.splice(at, 1)[0]![1])
         })
         const ran = await one.done

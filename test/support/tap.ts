@@ -10,21 +10,21 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 /** A moment in the work of a command. */
 export type Moment =
-  /** A request: received, answered, half of the answer passed, the whole answer passed. Numbered from 1. */
+  /** A request that arrives, is answered, has half of its answer passed, or all of it. Numbered from 1. */
   | {
       readonly kind: "request"
       readonly number: number
       readonly method: string
       readonly path: string
-      readonly stage: "asked" | "answered" | "half" | "told"
+      readonly stage: "asked" | "answered" | "half" | "delivered"
     }
   /** A message to the database, before it goes on. Numbered from 1. The text is empty when it has no statement. */
   | { readonly kind: "message"; readonly number: number; readonly text: string }
-  /** A landing: its transaction begins, its first rows arrive, it commits, it has committed, the command knows so. */
+  /** A landing: the begin, the first rows, the commit on its way, the commit done, its confirmation delivered. */
   | {
       readonly kind: "landing"
       readonly number: number
-      readonly stage: "opened" | "rows" | "commit" | "committed" | "told"
+      readonly stage: "opened" | "rows" | "commit" | "committed" | "confirmed"
     }
 
 /** Called before a message of the command goes on; its promise is awaited. */
@@ -37,7 +37,7 @@ export interface Counts {
 }
 
 /** The work of one command so far. */
-export interface Watched {
+export interface CommandWatch {
   readonly counts: () => Counts
   /** Whether a landing is between its begin and the confirmation of its commit. */
   readonly isLanding: () => boolean
@@ -49,15 +49,15 @@ export interface Tap {
   readonly baseUrl: string
   readonly databaseUrl: string
   /** Begins to watch another command: counts begin at 0, and connections of the previous one are cut. */
-  readonly watch: (watcher: Watcher) => Watched
+  readonly watch: (watcher: Watcher) => CommandWatch
   readonly close: () => Promise<void>
 }
 
 /** For a watcher that has ended the command: nothing goes on. */
 export const never = new Promise<void>(() => {})
 
-interface Session extends Watched {
-  readonly tell: Watcher
+interface Session extends CommandWatch {
+  readonly notify: Watcher
   readonly sockets: Set<Socket>
   readonly ports: Set<number>
   requests: number
@@ -104,7 +104,7 @@ const textOf = ({ type, bytes }: Message): string => {
   return bytes.toString("utf8", name + 1, bytes.indexOf(0, name + 1))
 }
 
-const takesTurn = (text: string) => text.includes("tributary.checkpoints") && text.includes("for update")
+const opensLanding = (text: string) => text.includes("tributary.checkpoints") && text.includes("for update")
 
 const passDatabase = (session: Session, client: Socket, upstream: { readonly host: string; readonly port: number }) => {
   const server = connect(upstream)
@@ -128,21 +128,21 @@ const passDatabase = (session: Session, client: Socket, upstream: { readonly hos
     if (landing !== null) session.open -= 1
     landing = null
   })
-  const say = async (message: Message) => {
+  const forwardMessage = async (message: Message) => {
     const text = textOf(message)
     session.messages += 1
-    await session.tell({ kind: "message", number: session.messages, text })
-    if (landing === null && takesTurn(text)) {
+    await session.notify({ kind: "message", number: session.messages, text })
+    if (landing === null && opensLanding(text)) {
       session.landings += 1
       session.open += 1
       landing = { number: session.landings, hasRows: false, committing: false }
-      await session.tell({ kind: "landing", number: landing.number, stage: "opened" })
+      await session.notify({ kind: "landing", number: landing.number, stage: "opened" })
     } else if (landing !== null && message.type === "d" && !landing.hasRows) {
       landing.hasRows = true
-      await session.tell({ kind: "landing", number: landing.number, stage: "rows" })
+      await session.notify({ kind: "landing", number: landing.number, stage: "rows" })
     } else if (landing !== null && /^commit$/i.test(text)) {
       landing.committing = true
-      await session.tell({ kind: "landing", number: landing.number, stage: "commit" })
+      await session.notify({ kind: "landing", number: landing.number, stage: "commit" })
     } else if (landing !== null && /^rollback$/i.test(text)) {
       session.open -= 1
       landing = null
@@ -155,16 +155,16 @@ const passDatabase = (session: Session, client: Socket, upstream: { readonly hos
       return
     }
     const { number } = landing
-    await session.tell({ kind: "landing", number, stage: "committed" })
+    await session.notify({ kind: "landing", number, stage: "committed" })
     if (landing !== null) session.open -= 1
     landing = null
     client.write(chunk)
-    await session.tell({ kind: "landing", number, stage: "told" })
+    await session.notify({ kind: "landing", number, stage: "confirmed" })
   }
-  let said = Promise.resolve()
+  let sent = Promise.resolve()
   let answered = Promise.resolve()
   client.on("data", (chunk: Buffer) => {
-    for (const message of split(chunk)) said = said.then(() => say(message))
+    for (const message of split(chunk)) sent = sent.then(() => forwardMessage(message))
   })
   server.on("data", (chunk: Buffer) => {
     answered = answered.then(() => answer(chunk))
@@ -179,30 +179,30 @@ const bodyOf = async (message: IncomingMessage): Promise<Buffer> => {
 
 const passRequest = async (
   session: Session,
-  asked: IncomingMessage,
+  incoming: IncomingMessage,
   response: ServerResponse,
   upstream: URL,
   agent: Agent
 ) => {
-  const path = asked.url ?? "/"
-  const method = asked.method ?? "GET"
+  const path = incoming.url ?? "/"
+  const method = incoming.method ?? "GET"
   const number = (session.requests += 1)
-  const body = await bodyOf(asked)
-  const tell = (stage: Extract<Moment, { kind: "request" }>["stage"]) =>
-    session.tell({ kind: "request", number, method, path, stage })
-  await tell("asked")
+  const body = await bodyOf(incoming)
+  const notify = (stage: Extract<Moment, { kind: "request" }>["stage"]) =>
+    session.notify({ kind: "request", number, method, path, stage })
+  await notify("asked")
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const { hostname, port } = upstream
-    request({ hostname, port, path, method, headers: asked.headers, agent }, resolve).once("error", reject).end(body)
+    request({ hostname, port, path, method, headers: incoming.headers, agent }, resolve).once("error", reject).end(body)
   })
   const bytes = await bodyOf(answer)
-  await tell("answered")
+  await notify("answered")
   response.writeHead(answer.statusCode!, answer.headers)
   const middle = bytes.length >> 1
   await new Promise((resolve) => response.write(bytes.subarray(0, middle), resolve))
-  await tell("half")
+  await notify("half")
   await new Promise<void>((resolve) => response.end(bytes.subarray(middle), resolve))
-  await tell("told")
+  await notify("delivered")
 }
 
 /** Opens a tap in front of a service and a database. */
@@ -211,9 +211,9 @@ export const openTap = async (upstream: { readonly baseUrl: string; readonly dat
   const database = new URL(upstream.databaseUrl)
   const agent = new Agent({ keepAlive: true })
 
-  const sessionOf = (tell: Watcher): Session => {
+  const sessionOf = (notify: Watcher): Session => {
     const session: Session = {
-      tell,
+      notify,
       sockets: new Set(),
       ports: new Set(),
       requests: 0,
@@ -229,8 +229,10 @@ export const openTap = async (upstream: { readonly baseUrl: string; readonly dat
   let current = sessionOf(() => {})
   const owners = new WeakMap<Socket, Session>()
 
-  const httpServer = createHttpServer((asked, response) => {
-    passRequest(owners.get(asked.socket) ?? current, asked, response, service, agent).catch(() => response.destroy())
+  const httpServer = createHttpServer((incoming, response) => {
+    passRequest(owners.get(incoming.socket) ?? current, incoming, response, service, agent).catch(() =>
+      response.destroy()
+    )
   })
   httpServer.keepAliveTimeout = 0
   httpServer.on("connection", (socket: Socket) => {

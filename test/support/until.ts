@@ -2,8 +2,13 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 
-/** Repeats a question until the answer is as wanted. The failure contains the last answer. */
-export const until = <A>(what: string, question: Effect.Effect<A>, wanted: (answer: A) => boolean, seconds = 30) => {
+/** Repeats a question until the answer is as expected. The failure contains the last answer. */
+export const until = <A>(
+  what: string,
+  question: Effect.Effect<A>,
+  isExpected: (answer: A) => boolean,
+  seconds = 30
+) => {
   let last: A | undefined
   return question.pipe(
     Effect.tap((answer) =>
@@ -11,7 +16,7 @@ export const until = <A>(what: string, question: Effect.Effect<A>, wanted: (answ
         last = answer
       })
     ),
-    Effect.repeat({ until: wanted, schedule: Schedule.spaced("50 millis") }),
+    Effect.repeat({ until: isExpected, schedule: Schedule.spaced("50 millis") }),
     Effect.timeoutOrElse({
       duration: seconds * 1000,
       orElse: () =>

@@ -81,7 +81,7 @@ const File = Schema.Struct({
 const datasets = { current: "erp", history: "erp_history", models: "erp_models" }
 const models = readModels()
 const resources = [...serviceV2.resources.values()]
-const wish = { resources, models, datasets, freshnessOf: () => Duration.seconds(90) }
+const options = { resources, models, datasets, freshnessOf: () => Duration.seconds(90) }
 
 /** The file as dbt reads it. A property that its documents do not contain is rejected. */
 const read = (sources: ReadonlyArray<Dbt.DbtSource>) =>
@@ -89,7 +89,7 @@ const read = (sources: ReadonlyArray<Dbt.DbtSource>) =>
     onExcessProperty: "error"
   })
 
-const file = read(Dbt.sourcesOf(wish))
+const file = read(Dbt.sourcesOf(options))
 const [erp, views] = file.sources
 
 interface Compiled {
@@ -107,8 +107,8 @@ const compiled = (table: (typeof erp & {})["tables"][number]): ReadonlyArray<Com
       return { name: `${where} not_null`, sql: `select ${columnName} from ${relation} where ${columnName} is null` }
     }
     if ("unique" in test) {
-      const { arguments: given, config, name } = test.unique
-      const column = given.column_name
+      const { arguments: parameters, config, name } = test.unique
+      const column = parameters.column_name
       return {
         name: name ?? where,
         sql: `select ${column} as unique_field, count(*) as n_records from ${from(config.where)}
@@ -116,8 +116,8 @@ const compiled = (table: (typeof erp & {})["tables"][number]): ReadonlyArray<Com
       }
     }
     if ("accepted_values" in test) {
-      const { arguments: given, config } = test.accepted_values
-      const values = given.values.map((value) => (given.quote ? `'${value}'` : value)).join(",")
+      const { arguments: parameters, config } = test.accepted_values
+      const values = parameters.values.map((value) => (parameters.quote ? `'${value}'` : value)).join(",")
       return {
         name: `${where} accepted_values`,
         sql: `with all_values as (
@@ -125,15 +125,15 @@ const compiled = (table: (typeof erp & {})["tables"][number]): ReadonlyArray<Com
               select * from all_values where value_field not in (${values})`
       }
     }
-    const { arguments: given, config, name } = test.relationships
-    const [, source, target] = /^source\('(\w+)', '(\w+)'\)$/.exec(given.to) ?? []
-    const found = erp!.tables.find((one) => one.name === target)
-    if (found === undefined) return assert.fail(`${given.to} is not among the sources`)
+    const { arguments: reference, config, name } = test.relationships
+    const [, source, target] = /^source\('(\w+)', '(\w+)'\)$/.exec(reference.to) ?? []
+    const parentTable = erp!.tables.find((one) => one.name === target)
+    if (parentTable === undefined) return assert.fail(`${reference.to} is not among the sources`)
     assert.strictEqual(source, datasets.current)
     return {
       name: name ?? where,
-      sql: `with child as (select ${given.column_name} as from_field from ${from(config.where)} where ${given.column_name} is not null),
-                 parent as (select ${given.field} as to_field from "${source}"."${found.identifier ?? found.name}")
+      sql: `with child as (select ${reference.column_name} as from_field from ${from(config.where)} where ${reference.column_name} is not null),
+                 parent as (select ${reference.field} as to_field from "${source}"."${parentTable.identifier ?? parentTable.name}")
             select from_field from child left join parent on child.from_field = parent.to_field where parent.to_field is null`
     }
   }
@@ -153,19 +153,19 @@ const kindOf = (name: string) => / (\w+)$/.exec(name)?.[1] ?? (name.endsWith("_e
 /** Names of the tests that fail, with the number of rows. */
 const failing = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* Effect.forEach(
+  const failures = yield* Effect.forEach(
     tests,
     ({ name, sql: text }) =>
       Effect.map(sql.unsafe(text), (rows) => (rows.length === 0 ? [] : [`${name}: ${rows.length}`])),
     { concurrency: 8 }
   )
-  return found.flat()
+  return failures.flat()
 })
 
 describe("dbt's sources", () => {
   plainly("contain the selected resources and refer to no other", () => {
     const some = resources.filter(({ path }) => path === "orders" || path === "customers")
-    const [only, ...rest] = read(Dbt.sourcesOf({ ...wish, resources: some })).sources
+    const [only, ...rest] = read(Dbt.sourcesOf({ ...options, resources: some })).sources
     assert.deepStrictEqual(only?.tables.map(({ name }) => name).sort(), ["customers", "orders"])
     assert.deepStrictEqual(rest, [])
     const orders = only!.tables.find(({ name }) => name === "orders")!
@@ -190,7 +190,7 @@ describe("dbt's sources", () => {
       { name: "unit price", column: "unit_price_0a1b2c3d", type: "decimal" },
       { name: "Colour", column: "Colour", type: "text" }
     ])
-    const columns = read(Dbt.sourcesOf({ ...wish, resources: [{ ...inferred, table: "customers_0a1b2c3d" }] }))
+    const columns = read(Dbt.sourcesOf({ ...options, resources: [{ ...inferred, table: "customers_0a1b2c3d" }] }))
       .sources[0]!.tables[0]!
     assert.strictEqual(columns.name, "customers")
     assert.strictEqual(columns.identifier, "customers_0a1b2c3d")
@@ -209,7 +209,7 @@ describe("dbt's sources", () => {
       id!,
       { ...base.field.get("customercode")!, values: words({ "it's": "", "{{ x }}": "" }) }
     ])
-    const [table] = read(Dbt.sourcesOf({ ...wish, resources: [odd] })).sources[0]!.tables
+    const [table] = read(Dbt.sourcesOf({ ...options, resources: [odd] })).sources[0]!.tables
     assert.match(table!.description, /^\{% raw %\}the \{\{ odd \}\} ones\..*\{% endraw %\}$/)
     const [test] = table!.columns.find(({ name }) => name === "customercode")!.data_tests!
     assert.deepStrictEqual(
@@ -254,7 +254,7 @@ layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
           yield* land(datasets, company, lines)
         }
 
-        const standing = yield* sql<{ place: string; columns: ReadonlyArray<string> }>`
+        const storedTables = yield* sql<{ place: string; columns: ReadonlyArray<string> }>`
           select n.nspname || '.' || c.relname as place,
                  array_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) order by a.attnum) as columns
             from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -270,7 +270,7 @@ layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
               ])
             )
           ),
-          Object.fromEntries(standing.map(({ place, columns }) => [place, columns]))
+          Object.fromEntries(storedTables.map(({ place, columns }) => [place, columns]))
         )
         assert.strictEqual(views?.tables.length, models.length)
 
@@ -295,8 +295,11 @@ layer(layerWarehouse)("dbt's sources and a warehouse of demo data", (it) => {
         assert.deepStrictEqual(yield* failing, ["erp_customers_one_row_per_customercode: 1"])
 
         // The freshness is the last successful read of the company with the oldest one; null if there was none.
-        const asked = erp!.tables.find(({ name }) => name === "orders")!.config!.loaded_at_query
-        const loadedAt = Effect.map(sql.unsafe<{ min: Date | null }>(asked), ([row]) => row?.min?.toISOString() ?? null)
+        const loadedAtQuery = erp!.tables.find(({ name }) => name === "orders")!.config!.loaded_at_query
+        const loadedAt = Effect.map(
+          sql.unsafe<{ min: Date | null }>(loadedAtQuery),
+          ([row]) => row?.min?.toISOString() ?? null
+        )
         assert.isNull(yield* loadedAt)
         yield* sql`insert into tributary.checkpoints (company_id, resource, updated_at) values
           (1, 'orders', now()), (2, 'orders', now()), (2, 'customers', now())`

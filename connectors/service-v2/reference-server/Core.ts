@@ -65,11 +65,11 @@ const codeOf: Readonly<Record<number, string>> = {
 
 /** The body of a `status` fault without a body. */
 const faultBody = ({ status, code }: Fault): string => {
-  const told = code ?? codeOf[status ?? 500] ?? "server_error"
+  const errorCode = code ?? codeOf[status ?? 500] ?? "server_error"
   try {
-    return printEnvelope(new ApiError(told, "a fault that the control plane asked for"))
+    return printEnvelope(new ApiError(errorCode, "a fault that the control plane asked for"))
   } catch {
-    return JSON.stringify({ error: { code: told, message: "a fault that the control plane asked for" } })
+    return JSON.stringify({ error: { code: errorCode, message: "a fault that the control plane asked for" } })
   }
 }
 

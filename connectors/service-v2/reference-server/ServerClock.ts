@@ -1,8 +1,8 @@
 /**
  * The server's own clock.
  *
- * Promise: every time, expiry and count of the server uses this clock, and this clock uses only the given source. A
- * running clock never goes back by itself. A stopped clock (`manual`) moves only by `set` and `advance`.
+ * Promise: every time, expiry and count of the server uses this clock, and this clock uses only its source. The
+ * source never moves a running clock back. A stopped clock (`manual`) moves only by `set` and `advance`.
  */
 
 export interface ServerClock {
@@ -22,25 +22,25 @@ export interface ServerClock {
 /** `source` returns microseconds since 1970. */
 export const serverClock = (source: () => number): ServerClock => {
   let offset = 0
-  let standing: number | null = null
+  let stoppedAt: number | null = null
   /** The latest instant returned, so that a source that steps back does not move the server's clock back. */
   let latest = 0
   const now = () => {
-    if (standing !== null) return standing
+    if (stoppedAt !== null) return stoppedAt
     latest = Math.max(latest, source() + offset)
     return latest
   }
   const set = (micros: number) => {
     latest = 0
-    if (standing === null) offset = micros - source()
-    else standing = micros
+    if (stoppedAt === null) offset = micros - source()
+    else stoppedAt = micros
   }
   return {
     now,
-    isManual: () => standing !== null,
+    isManual: () => stoppedAt !== null,
     setManual: (manual) => {
       const present = now()
-      standing = manual ? present : null
+      stoppedAt = manual ? present : null
       latest = 0
       if (!manual) offset = present - source()
     },
@@ -49,16 +49,16 @@ export const serverClock = (source: () => number): ServerClock => {
     reset: () => {
       offset = 0
       latest = 0
-      standing = null
+      stoppedAt = null
     },
     elsewhen: (work) => {
-      const before = { offset, standing }
-      standing = now()
+      const before = { offset, stoppedAt }
+      stoppedAt = now()
       try {
         return work()
       } finally {
         offset = before.offset
-        standing = before.standing
+        stoppedAt = before.stoppedAt
       }
     }
   }

@@ -100,12 +100,12 @@ export const makeLedger = (address: string, token: string): ConnectorShape => {
     const call = { method: "GET", path: `/${resource.path}?${query.toString()}` }
     const { body, beganAt } = yield* send(call)
     const [head = "{}", ...lines] = body.split("\n")
-    const told = JSON.parse(head) as { readonly pages: number; readonly edition: number; readonly at: string }
-    if (edition !== null && told.edition !== edition) {
+    const pageHead = JSON.parse(head) as { readonly pages: number; readonly edition: number; readonly at: string }
+    if (edition !== null && pageHead.edition !== edition) {
       return yield* failed(call, new SourceError.PageDrift({ detail: "an entry was removed" }))
     }
-    const next = page < told.pages ? `${page + 1}@${told.edition}` : null
-    return { lines, next, beganAt, at: told.at, bytes: body.length, source: `GET ${call.path}` }
+    const next = page < pageHead.pages ? `${page + 1}@${pageHead.edition}` : null
+    return { lines, next, beganAt, at: pageHead.at, bytes: body.length, source: `GET ${call.path}` }
   })
 
   const get = (resource: Resource, id: string): Effect.Effect<FetchedRecord, SourceError.SourceError> =>

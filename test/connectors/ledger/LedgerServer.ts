@@ -55,9 +55,9 @@ export class LedgerServer {
   }
 
   private async answer(request: IncomingMessage): Promise<Reply> {
-    const asked = `${request.method} ${request.url}`
-    this.requests.push(asked)
-    const intercepted = this.intercept(asked)
+    const requestLine = `${request.method} ${request.url}`
+    this.requests.push(requestLine)
+    const intercepted = this.intercept(requestLine)
     if (intercepted !== null) return intercepted
     if (request.headers["x-ledger-token"] !== this.token) return { status: 401, body: "who are you?" }
     const url = new URL(request.url ?? "/", "http://ledger")
@@ -73,16 +73,16 @@ export class LedgerServer {
   /** The number of pages and the edition, then one entry per line. */
   private list({ searchParams }: URL): Reply {
     const [since, reference] = [searchParams.get("since"), searchParams.get("reference")]
-    const found = [...this.entries.values()]
+    const entries = [...this.entries.values()]
       .filter(
         (entry) => (since === null || entry.changed >= since) && (reference ?? entry.reference) === entry.reference
       )
       .toSorted((a, b) => a.entryno - b.entryno)
     const from = (Number(searchParams.get("page")) - 1) * pageSize
-    const head = { pages: Math.ceil(found.length / pageSize), edition: this.edition, at: new Date().toISOString() }
+    const head = { pages: Math.ceil(entries.length / pageSize), edition: this.edition, at: new Date().toISOString() }
     return {
       status: 200,
-      body: [head, ...found.slice(from, from + pageSize)].map((one) => JSON.stringify(one)).join("\n")
+      body: [head, ...entries.slice(from, from + pageSize)].map((one) => JSON.stringify(one)).join("\n")
     }
   }
 
@@ -92,10 +92,10 @@ export class LedgerServer {
   }
 
   private write(entryno: string | undefined, body: string): Reply {
-    const given = JSON.parse(body) as Pick<Entry, "reference" | "amount">
-    if (given.amount.startsWith("-")) return { status: 422, body: "an amount is never negative" }
+    const input = JSON.parse(body) as Pick<Entry, "reference" | "amount">
+    if (input.amount.startsWith("-")) return { status: 422, body: "an amount is never negative" }
     const number = entryno === undefined ? 1 + Math.max(0, ...this.entries.keys()) : Number(entryno)
     const before = this.entries.get(number) ?? { reference: null, amount: "0.0000" }
-    return { status: 200, body: JSON.stringify(this.put({ ...before, ...given, entryno: number })) }
+    return { status: 200, body: JSON.stringify(this.put({ ...before, ...input, entryno: number })) }
   }
 }

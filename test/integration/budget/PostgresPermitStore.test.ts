@@ -51,11 +51,11 @@ const ownTime = Effect.gen(function* () {
 })
 
 /** Requests permits as fast as possible, and records the time of each by the clock of this process. */
-const insatiable = (budget: Budget.BudgetShape, taken: Array<number>, pauseMs: number) =>
+const insatiable = (budget: Budget.BudgetShape, permitTimes: Array<number>, pauseMs: number) =>
   Effect.forever(
     Effect.gen(function* () {
       yield* budget.takePermit
-      taken.push(Number((yield* Clock.Clock).monotonicTimeNanosUnsafe()) / 1e6)
+      permitTimes.push(Number((yield* Clock.Clock).monotonicTimeNanosUnsafe()) / 1e6)
       yield* Effect.sleep(pauseMs)
     })
   )
@@ -67,41 +67,41 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         const sql = yield* SqlClient.SqlClient
         const set = yield* ownTime
         let probes = 0
-        let held = 0
+        let pausedCount = 0
         const limits: ReadonlyArray<number | null> = [7, 60, 500, 6_000, 7, 60, 500, null]
         for (const [seed, perMinute] of limits.entries()) {
           // The first four histories vary permits. The others also contain pauses of any length.
-          const isPatient = seed >= 4
+          const hasPauses = seed >= 4
           const draw = draws(seed + 1)
           const name = fingerprint()
           const spanMs = 60_500
           const ledger = PostgresPermitStore.make(sql, name, { perMinute, spanMs })
-          let standing = PermitRule.emptyPermitState
+          let state = PermitRule.emptyPermitState
           let now = 1_800_000_000_000
           const ids = new Map<bigint, bigint>()
           const open: Array<{ readonly id: bigint; readonly permits: number; readonly at: number }> = []
           let granted = 0
-          for (let step = 0; step < (isPatient ? 150 : 90); step++) {
+          for (let step = 0; step < (hasPauses ? 150 : 90); step++) {
             now += draw(3) === 0 ? draw(9_000) : draw(400)
             yield* set(now)
             if (draw(25) === 0) {
-              const asked: PauseRequest = {
+              const pauseRequest: PauseRequest = {
                 origin: draw(2) === 0 ? "source" : "intermediary",
                 status: 503,
                 request: `GET /${draw(2)}`,
-                statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(isPatient ? 4 : 1)]!,
+                statedMs: [draw(4_000), draw(400_000), 1e23, 3e10][draw(hasPauses ? 4 : 1)]!,
                 limited: draw(2) === 0
               }
-              standing = PermitRule.pause(standing, asked, perMinute, now, spanMs)
-              const pausedMs = yield* ledger.pause(asked)
-              assert.closeTo(pausedMs, Math.max(0, standing.pausedUntil - now), 0.01)
-              if (asked.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(pausedMs)
+              state = PermitRule.pause(state, pauseRequest, perMinute, now, spanMs)
+              const pausedMs = yield* ledger.pause(pauseRequest)
+              assert.closeTo(pausedMs, Math.max(0, state.pausedUntil - now), 0.01)
+              if (pauseRequest.statedMs > 4_000) now += draw(2) === 0 ? draw(60_000) : Math.ceil(pausedMs)
               yield* set(now)
             }
             if (draw(6) === 0) {
               const request = `GET /${draw(2)}`
               const isAnswered = draw(2) === 0
-              standing = PermitRule.endProbe(standing, request, isAnswered)
+              state = PermitRule.endProbe(state, request, isAnswered)
               yield* ledger.endProbe(request, isAnswered)
             }
             const last = draw(3) === 0 ? undefined : open.shift()
@@ -110,18 +110,18 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
                 ? null
                 : { id: last.id, used: draw(last.permits + 1), ageMs: draw(Math.max(1, now - last.at)) }
             const size = Math.max(2, Math.ceil((perMinute ?? 60) / 40))
-            const wish = () => (draw(3) === 0 ? 0 : draw(size))
-            const wanted = { urgent: draw(6) === 0 ? wish() : 0, live: wish(), backfill: wish() }
+            const drawCount = () => (draw(3) === 0 ? 0 : draw(size))
+            const wanted = { urgent: draw(6) === 0 ? drawCount() : 0, live: drawCount(), backfill: drawCount() }
             const validMs = 1_000 + draw(2_000)
             const [next, expected] = PermitRule.leasePermits(
-              standing,
+              state,
               { wanted, validMs, settled },
               perMinute,
               now,
               spanMs,
               BigInt(step + 1)
             )
-            standing = next
+            state = next
             const grant = yield* ledger.lease({
               wanted,
               validMs,
@@ -142,7 +142,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
               assert.closeTo(rest.pausedBy.agoMs, others.pausedBy.agoMs, 0.01, where)
             }
             if (rest.isProbe) probes++
-            if (rest.pausedMs > 0) held++
+            if (rest.pausedMs > 0) pausedCount++
             if (expectedId !== null) {
               const permits = grant.granted.urgent + grant.granted.live + grant.granted.backfill
               granted += permits
@@ -150,7 +150,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
               open.push({ id: expectedId, permits, at: now })
             }
           }
-          if (isPatient) continue
+          if (hasPauses) continue
           assert(perMinute !== null)
           assert.isAtLeast(granted, Math.min(perMinute, 80) / 2)
           const rows = yield* sql<{ n: bigint; sum: bigint }>`
@@ -158,7 +158,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
               from tributary.budget_leases where fingerprint = ${name}`
           assert.strictEqual(
             rows[0]!.sum,
-            BigInt(standing.leases.reduce((sum, { permits }) => sum + permits, 0)),
+            BigInt(state.leases.reduce((sum, { permits }) => sum + permits, 0)),
             "every counter"
           )
         }
@@ -217,7 +217,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
         // A minute is shortened to 1.2 s, so that the test is short.
         const perMinute = 90
         const spanMs = 1_200
-        const taken: Array<number> = []
+        const permitTimes: Array<number> = []
         const clock = yield* Clock.Clock
         const seconds = 3
         const began = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
@@ -225,17 +225,17 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           Effect.gen(function* () {
             for (const kind of ["backfill", "live", "backfill", "live", "urgent"] as const) {
               const budget = yield* Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute, spanMs }))
-              yield* Effect.forkScoped(as(kind)(insatiable(budget, taken, kind === "urgent" ? 400 : 3)))
-              yield* Effect.forkScoped(as(kind)(insatiable(budget, taken, 25)))
+              yield* Effect.forkScoped(as(kind)(insatiable(budget, permitTimes, kind === "urgent" ? 400 : 3)))
+              yield* Effect.forkScoped(as(kind)(insatiable(budget, permitTimes, 25)))
             }
             yield* Effect.sleep(`${seconds} seconds`)
           })
         )
-        const ended = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-        const times = taken.toSorted((a, b) => a - b)
+        const end = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+        const times = permitTimes.toSorted((a, b) => a - b)
         // The store counts a permit before the test records it: 100 ms of tolerance for a busy machine.
         assert.isAtMost(most(times, spanMs - 100), perMinute)
-        assert.isAtLeast(times.length, 0.85 * perMinute * ((ended - began) / spanMs))
+        assert.isAtLeast(times.length, 0.85 * perMinute * ((end - began) / spanMs))
         const rows = yield* sql<{ n: bigint }>`
           select count(*) as n from tributary.budget_leases where fingerprint = ${name}`
         assert.isAtMost(Number(rows[0]!.n), perMinute)
@@ -250,24 +250,24 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           const process = Budget.fromPermitStore(PostgresPermitStore.make(sql, name, { perMinute }))
           const one = yield* process
           const two = yield* process
-          const taken: Array<number> = []
-          yield* Effect.forkScoped(insatiable(two, taken, 2))
-          yield* Effect.forkScoped(as("backfill")(insatiable(two, taken, 3)))
-          while (taken.length < 20) yield* Effect.sleep(10)
+          const permitTimes: Array<number> = []
+          yield* Effect.forkScoped(insatiable(two, permitTimes, 2))
+          yield* Effect.forkScoped(as("backfill")(insatiable(two, permitTimes, 3)))
+          while (permitTimes.length < 20) yield* Effect.sleep(10)
           const clock = yield* Clock.Clock
           yield* one.pause(Duration.millis(800), "limit")
-          const heldAt = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+          const pausedAt = Number(clock.monotonicTimeNanosUnsafe()) / 1e6
           const first = yield* Effect.forkChild(one.takePermit)
           yield* Effect.sleep(650)
           assert.isUndefined(first.pollUnsafe())
           // After a quarter of a second, permits that were leased ahead are used or void.
           assert.deepStrictEqual(
-            taken.filter((at) => at > heldAt + 260 && at < heldAt + 780),
+            permitTimes.filter((at) => at > pausedAt + 260 && at < pausedAt + 780),
             []
           )
           yield* Fiber.join(first)
-          const before = taken.length
-          while (taken.length < before + 5) yield* Effect.sleep(10)
+          const before = permitTimes.length
+          while (permitTimes.length < before + 5) yield* Effect.sleep(10)
           const [row] = yield* sql<{
             effective_per_minute: number | null
             last_429_at: Date | null
@@ -345,7 +345,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const budgets = yield* Budgets
-      const asked = (token: string, scope: "token" | "install") =>
+      const budgetOf = (token: string, scope: "token" | "install") =>
         budgets.of({
           baseUrl: "https://erp.test/!/api/v2",
           token: Redacted.make(token),
@@ -353,10 +353,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
           requestsPerMinute: 600,
           pauseWaitMax: Duration.seconds(1)
         })
-      const one = yield* asked("canary-1", "token")
-      assert.strictEqual(yield* asked("canary-1", "token"), one)
-      assert.notStrictEqual(yield* asked("canary-2", "token"), one)
-      assert.strictEqual(yield* asked("canary-2", "install"), yield* asked("canary-1", "install"))
+      const one = yield* budgetOf("canary-1", "token")
+      assert.strictEqual(yield* budgetOf("canary-1", "token"), one)
+      assert.notStrictEqual(yield* budgetOf("canary-2", "token"), one)
+      assert.strictEqual(yield* budgetOf("canary-2", "install"), yield* budgetOf("canary-1", "install"))
       yield* one.takePermit
       const text = JSON.stringify(
         yield* sql<{ text: string }>`select b::text || l::text as text from tributary.budgets b
@@ -373,12 +373,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       const sql = yield* SqlClient.SqlClient
       const name = fingerprint()
       const ledger = PostgresPermitStore.make(sql, name, { perMinute: 10 })
-      const asked = { ...nothing, live: 3 }
+      const demand = { ...nothing, live: 3 }
       yield* sql.unsafe("select tributary.report_pause($1, 10, 60500, 1e23, false, 'source', 503, null)", [name])
       const day = 24 * 3_600_000
-      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
+      assert.closeTo((yield* ledger.lease({ wanted: demand, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
       yield* sql`update tributary.budgets set retry_after_at = '9999-01-01' where fingerprint = ${name}`
-      assert.closeTo((yield* ledger.lease({ wanted: asked, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
+      assert.closeTo((yield* ledger.lease({ wanted: demand, validMs: 1_000, settled: null })).pausedMs, day, 60_000)
       const [row] = yield* sql<{ ends: boolean }>`
         select retry_after_at < tributary.now() + interval '25 hours' as ends from tributary.budgets where fingerprint = ${name}`
       assert.isTrue(row!.ends, "the pause must end, and not be limited again at each check")
@@ -391,12 +391,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       const name = fingerprint()
       const store = () => PostgresPermitStore.make(sql, name, { perMinute: 10 })
       const one = yield* Budget.fromPermitStore(store())
-      const impatient = yield* Budget.fromPermitStore(store(), { pauseWaitMax: Duration.seconds(1) })
+      const other = yield* Budget.fromPermitStore(store(), { pauseWaitMax: Duration.seconds(1) })
       yield* one.takePermit
-      yield* impatient.takePermit
+      yield* other.takePermit
       yield* one.pause(Duration.hours(1), "fault", { origin: "source", status: 503, request: "GET /orders" })
       const waiting = yield* Effect.forkChild(one.takePermit)
-      const paused = yield* Effect.flip(impatient.takePermit)
+      const paused = yield* Effect.flip(other.takePermit)
       assert(paused._tag === "BudgetPaused")
       assert.deepInclude(paused.by, { origin: "source", status: 503, request: "GET /orders" })
       const [row] = yield* sql<{ was: boolean }>`select tributary.release_budget(${name}) as was`
@@ -405,7 +405,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("Postgres
       // Both processes check again after five seconds of their own clocks, in any order.
       yield* TestClock.adjust("5 seconds")
       yield* Fiber.join(waiting)
-      yield* impatient.takePermit
+      yield* other.takePermit
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer()))
   )
 

@@ -111,19 +111,19 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
       })
     )
 
-    let asking = 0
+    let callsInFlight = 0
     const name = PostgresPermitStore.fingerprintOf(base, Redacted.make(token), "token")
     const shared = PostgresPermitStore.make(sql, name, { perMinute: options.limit })
     const counted = <A, E>(effect: Effect.Effect<A, E>) =>
       Effect.acquireUseRelease(
-        Effect.sync(() => (asking += 1)),
+        Effect.sync(() => (callsInFlight += 1)),
         () => effect,
-        () => Effect.sync(() => (asking -= 1))
+        () => Effect.sync(() => (callsInFlight -= 1))
       )
     const ledger: PermitStore = {
       ...shared,
-      lease: (ask) => counted(shared.lease(ask)),
-      pause: (asked) => counted(shared.pause(asked))
+      lease: (request) => counted(shared.lease(request)),
+      pause: (request) => counted(shared.pause(request))
     }
     const connector = Effect.gen(function* () {
       const budget = yield* Budget.fromPermitStore(ledger)
@@ -161,7 +161,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     yield* work
     for (;;) {
       // Idle means: no open query, and several turns of the event loop without new work.
-      for (let quiet = 0; quiet < 6; quiet = asking > 0 ? 0 : quiet + 1) yield* turn
+      for (let quiet = 0; quiet < 6; quiet = callsInFlight > 0 ? 0 : quiet + 1) yield* turn
       const next = time.next()
       if (next > end) break
       yield* sql`update public.test_clock set at = to_timestamp(${next}::float8 / 1000)`

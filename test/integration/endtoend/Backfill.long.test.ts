@@ -35,18 +35,18 @@ describe("a killed backfill", () => {
               }))
             })
           /** Pages that the running backfill has landed; null when none runs. */
-          const pagesLanded = Effect.map(
+          const landedPages = Effect.map(
             world.query<{ pages: number }>(
               `select pages::int as pages from tributary.runs
                 where resource = 'invoicelines' and lane = 'backfill' and status = 'running' order by id desc limit 1`
             ),
-            (found) => found[0]?.pages ?? null
+            (runs) => runs[0]?.pages ?? null
           )
           const first = yield* world.run(["sync", "invoicelines", "--json"])
           assert.strictEqual(first.code, 0, first.stderr)
           for (let round = 0; round < kills; round += 1) {
             yield* change(round)
-            const had = (yield* pagesLanded) ?? 0
+            const had = (yield* landedPages) ?? 0
             const sync = world.command(["sync", "invoicelines", "--json"])
             const command = world.command(["backfill", "invoicelines"])
             const until = 1 + Math.floor(chance() * 8)
@@ -54,7 +54,7 @@ describe("a killed backfill", () => {
             let isNew = had === 0
             for (let pages: number | null = null; pages === null || !isNew || pages < until;) {
               if (command.child.exitCode !== null) break
-              pages = yield* pagesLanded
+              pages = yield* landedPages
               isNew ||= pages !== null && pages < had
             }
             command.child.kill("SIGKILL")

@@ -77,9 +77,9 @@ describe("a sync from a faulty source", () => {
           const [landed] = yield* world.query<{ n: number }>("select count(*)::int as n from erp.invoicelines")
           assert.strictEqual(landed!.n, 1000)
           yield* world.control("DELETE", "/faults")
-          const mended = yield* world.run(["sync", "invoicelines", "--json"])
-          assert.strictEqual(mended.code, 0, mended.stderr)
-          assert.include(mended.stdout, '"resumed":true')
+          const resumedRun = yield* world.run(["sync", "invoicelines", "--json"])
+          assert.strictEqual(resumedRun.code, 0, resumedRun.stderr)
+          assert.include(resumedRun.stdout, '"resumed":true')
           yield* equal(world, ["invoicelines"])
         })
       ),
@@ -148,23 +148,23 @@ describe("a sync from a faulty source", () => {
           yield* refuseOnce(2)
           const first = yield* world.run(["sync", "invoicelines", "--json"])
           assert.strictEqual(first.code, 0, first.stderr)
-          const waited = yield* pauses
-          assert.lengthOf(waited, 1)
-          assert.isAtLeast(waited[0]!, retryAfterSeconds)
+          const firstPauses = yield* pauses
+          assert.lengthOf(firstPauses, 1)
+          assert.isAtLeast(firstPauses[0]!, retryAfterSeconds)
 
           yield* refuseOnce(0)
-          const told = world.command(["sync", "invoicelines", "--full", "--json"])
+          const killedCommand = world.command(["sync", "invoicelines", "--full", "--json"])
           // Waits until the shared rate budget contains both refusals.
           yield* world
             .query("select 1 from tributary.budgets where rate_limited_count >= 2")
             .pipe(Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") }))
-          told.child.kill("SIGKILL")
-          yield* Effect.promise(() => told.done)
+          killedCommand.child.kill("SIGKILL")
+          yield* Effect.promise(() => killedCommand.done)
           const next = yield* world.run(["sync", "invoicelines", "--json"])
           assert.strictEqual(next.code, 0, next.stderr)
-          const both = yield* pauses
-          assert.lengthOf(both, 2)
-          assert.isAtLeast(both[1]!, retryAfterSeconds)
+          const bothPauses = yield* pauses
+          assert.lengthOf(bothPauses, 2)
+          assert.isAtLeast(bothPauses[1]!, retryAfterSeconds)
           yield* equal(world, ["invoicelines"])
         })
       ),

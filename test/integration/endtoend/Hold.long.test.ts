@@ -33,20 +33,20 @@ describe("a pause with an excessive Retry-After", () => {
             assert.isAbove(row!.seconds, 0)
             assert.isAtMost(row!.seconds, 60)
 
-            const held = yield* world.run(["sync", "orders"])
-            assert.strictEqual(held.code, 5)
-            const told = /GET \/customers was answered 503 by something between here and the service/
-            assert.match(held.stdout + held.stderr, told)
-            assert.match(held.stdout + held.stderr, /tributary budget release/)
-            assert.notInclude(held.stdout + held.stderr, "429")
-            const shown = yield* world.run(["budget"])
-            assert.match(shown.stdout, told)
-            assert.match(shown.stdout, /nothing is sent until/)
+            const pausedRun = yield* world.run(["sync", "orders"])
+            assert.strictEqual(pausedRun.code, 5)
+            const pauseReason = /GET \/customers was answered 503 by something between here and the service/
+            assert.match(pausedRun.stdout + pausedRun.stderr, pauseReason)
+            assert.match(pausedRun.stdout + pausedRun.stderr, /tributary budget release/)
+            assert.notInclude(pausedRun.stdout + pausedRun.stderr, "429")
+            const budget = yield* world.run(["budget"])
+            assert.match(budget.stdout, pauseReason)
+            assert.match(budget.stdout, /nothing is sent until/)
             const json = JSON.parse((yield* world.run(["budget", "--json"])).stdout) as {
               companies: Array<{ budget: { pausedBy: { origin: string; status: number } } }>
             }
             assert.deepInclude(json.companies[0]!.budget.pausedBy, { origin: "intermediary", status: 503 })
-            assert.match((yield* world.run(["status"])).stdout, told)
+            assert.match((yield* world.run(["status"])).stdout, pauseReason)
 
             assert.match((yield* world.run(["budget", "release"])).stdout, /released/)
             const again = yield* world.run(["sync", "customers", "orders"])

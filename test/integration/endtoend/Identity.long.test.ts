@@ -21,14 +21,14 @@ describe("a restored, copied or replaced warehouse", () => {
           const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
           world.configure(yaml())
           const ok = Effect.fnUntraced(function* (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) {
-            const ended = yield* world.run(args, env)
-            assert.strictEqual(ended.code, 0, `${args.join(" ")}: ${ended.stdout}${ended.stderr}`)
-            return `${ended.stdout}${ended.stderr}`
+            const result = yield* world.run(args, env)
+            assert.strictEqual(result.code, 0, `${args.join(" ")}: ${result.stdout}${result.stderr}`)
+            return `${result.stdout}${result.stderr}`
           })
           const syncAndVerify = Effect.fnUntraced(function* (env?: Readonly<Record<string, string>>) {
-            const told = yield* ok(["sync"], env)
+            const output = yield* ok(["sync"], env)
             yield* ok(["verify"], env)
-            return told
+            return output
           })
           yield* syncAndVerify()
           assert.match(yield* ok(["sync"]), /nothing new/)
@@ -104,18 +104,18 @@ describe("a restored, copied or replaced warehouse", () => {
           yield* world.query("alter table tributary.copied rename to installation")
           yield* world.query(
             `insert into tributary.outbox (company, resource, operation, record)
-             values ('main', 'salesmen', 'create', '{"externalid": "held-1", "name": "Held"}')`
+             values ('main', 'salesmen', 'create', '{"externalid": "paused-1", "name": "Paused"}')`
           )
-          const held = yield* world.run(["push", "retry", "salesmen"], there)
-          assert.strictEqual(held.code, 2, held.stdout + held.stderr)
-          assert.match(held.stderr, /Pushes are paused: the database was restored or copied/)
+          const pausedPush = yield* world.run(["push", "retry", "salesmen"], there)
+          assert.strictEqual(pausedPush.code, 2, pausedPush.stdout + pausedPush.stderr)
+          assert.match(pausedPush.stderr, /Pushes are paused: the database was restored or copied/)
           assert.match(yield* ok(["status"], there), /Pushes are paused/)
-          const [waiting] = yield* world.query<{ state: string }>("select state from tributary.outbox")
-          assert.strictEqual(waiting!.state, "pending")
+          const [pendingRow] = yield* world.query<{ state: string }>("select state from tributary.outbox")
+          assert.strictEqual(pendingRow!.state, "pending")
           assert.match(yield* ok(["push", "release"], there), /Pushes continue/)
           yield* ok(["push", "retry", "salesmen"], there)
-          const [sent] = yield* world.query<{ state: string }>("select state from tributary.outbox")
-          assert.strictEqual(sent!.state, "done")
+          const [sentRow] = yield* world.query<{ state: string }>("select state from tributary.outbox")
+          assert.strictEqual(sentRow!.state, "done")
         })
       ),
     { timeout: 300_000 }

@@ -25,7 +25,7 @@ const draw = (chance: Chance) => {
     { ...landing, stage: "rows" },
     { ...landing, stage: "commit" },
     { ...landing, stage: "committed" },
-    { ...landing, stage: "told" }
+    { ...landing, stage: "confirmed" }
   ] as const)
 }
 

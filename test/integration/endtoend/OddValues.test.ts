@@ -86,12 +86,12 @@ describe("a sync of unusual values", () => {
             company: 5,
             resource: "invoicelines",
             records: [
-              { id: 10, description: "mended" },
-              { id: 11, description: "mended too" }
+              { id: 10, description: "repaired" },
+              { id: 11, description: "repaired too" }
             ]
           })
-          const mended = yield* world.run(["sync", "invoicelines"])
-          assert.strictEqual(mended.code, 0, mended.stderr)
+          const repairedSync = yield* world.run(["sync", "invoicelines"])
+          assert.strictEqual(repairedSync.code, 0, repairedSync.stderr)
           assert.deepStrictEqual((yield* world.compare("invoicelines")).differences, [])
         })
       ),

@@ -87,10 +87,10 @@ describe("a burst of events", () => {
         const { result: worked, seconds } = yield* timed(drain)
         assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, postponed: 0, stopped: null })
         assert.strictEqual(yield* equal(id, yield* truth("salesmen")), many + 1)
-        const asked = (yield* requests).length
-        assert.isAtLeast(asked, many / pageRecords)
-        assert.isAtMost(asked, many / pageRecords + besides)
-        console.log(`  ${many} events of as many records: ${seconds.toFixed(1)} s, ${asked} requests`)
+        const requestCount = (yield* requests).length
+        assert.isAtLeast(requestCount, many / pageRecords)
+        assert.isAtMost(requestCount, many / pageRecords + besides)
+        console.log(`  ${many} events of as many records: ${seconds.toFixed(1)} s, ${requestCount} requests`)
       })
     )
 
@@ -105,10 +105,10 @@ describe("a burst of events", () => {
         const { result: worked, seconds } = yield* timed(drain)
         assert.deepStrictEqual(worked, { done: many, dead: 0, ignored: 0, postponed: 0, stopped: null })
         yield* equal(id, yield* truth("salesmen"))
-        const asked = (yield* requests).length
-        assert.isAtLeast(asked, 1)
-        assert.isAtMost(asked, 5)
-        console.log(`  ${many} events of one record: ${seconds.toFixed(1)} s, ${asked} requests`)
+        const requestCount = (yield* requests).length
+        assert.isAtLeast(requestCount, 1)
+        assert.isAtMost(requestCount, 5)
+        console.log(`  ${many} events of one record: ${seconds.toFixed(1)} s, ${requestCount} requests`)
       })
     )
 
@@ -126,36 +126,36 @@ describe("a burst of events", () => {
           answerTimeout: Duration.minutes(2),
           waitMax: Duration.minutes(2)
         }).pipe(Effect.provide(Database.layerUrl(gate.url)))
-        const told = new Map<number, Array<string>>()
+        const outcomes = new Map<number, Array<string>>()
         const offer = (number: number) =>
           inbox.put(accepted(name, id, number, one(number, "x")), (outcome) => {
             const word = typeof outcome === "string" ? outcome : outcome.reason
-            told.set(number, [...(told.get(number) ?? []), word])
+            outcomes.set(number, [...(outcomes.get(number) ?? []), word])
           })
-        const nobodyWaits = until("no event waits", Effect.sync(inbox.stats), ({ waiting }) => waiting === 0)
+        const untilEmpty = until("no event waits", Effect.sync(inbox.stats), ({ waiting }) => waiting === 0)
         yield* until("both connections are open", Effect.sync(inbox.stats), ({ writersUp }) => writersUp === 2)
         yield* gate.hang
         // Each writer takes one event and waits for the response.
         const busy = [-1, -2]
         for (const number of busy) {
           offer(number)
-          yield* nobodyWaits
+          yield* untilEmpty
         }
         for (let number = 1; number <= offered; number += 1) offer(number)
         // The rejections are immediate: no other fiber has run since.
         assert.strictEqual(inbox.stats().waiting, waitingMax)
-        assert.strictEqual(told.size, offered - waitingMax)
-        assert.isTrue([...told].every(([number, words]) => number > waitingMax && words.join() === "full"))
+        assert.strictEqual(outcomes.size, offered - waitingMax)
+        assert.isTrue([...outcomes].every(([number, words]) => number > waitingMax && words.join() === "full"))
         yield* gate.open
         const { seconds } = yield* timed(
           until(
             "every event has its outcome",
-            Effect.sync(() => told.size),
+            Effect.sync(() => outcomes.size),
             (size) => size === offered + busy.length,
             120
           )
         )
-        for (const [number, words] of told) assert.deepStrictEqual(words, [number > waitingMax ? "full" : "stored"])
+        for (const [number, words] of outcomes) assert.deepStrictEqual(words, [number > waitingMax ? "full" : "stored"])
         const [row] = yield* sql<{ events: bigint }>`
           select count(*) as events from tributary.inbox where company = ${name}`
         assert.deepStrictEqual(row, { events: BigInt(waitingMax + busy.length) })

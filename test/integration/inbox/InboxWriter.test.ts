@@ -185,12 +185,12 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
           begin insert into public.seen values (current_setting('synchronous_commit')); return new; end $$`)
         yield* sql.unsafe(`create trigger see before insert on tributary.inbox
           for each row when (new.company = '${company}') execute function public.see()`)
-        for (const [given, expected] of [
+        for (const [value, expected] of [
           ["off", "on"],
           ["remote_apply", "remote_apply"]
         ] as const) {
-          yield* sql.unsafe(`alter database ${name} set synchronous_commit = ${given}`)
-          yield* Effect.scoped(Effect.flatMap(InboxWriter.make(), (inbox) => store(inbox, event(company, given))))
+          yield* sql.unsafe(`alter database ${name} set synchronous_commit = ${value}`)
+          yield* Effect.scoped(Effect.flatMap(InboxWriter.make(), (inbox) => store(inbox, event(company, value))))
           const [row] = yield* sql<{ readonly setting: string }>`select setting from public.seen`
           assert.strictEqual(row?.setting, expected)
           yield* sql`truncate public.seen`
@@ -322,23 +322,23 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       )
       yield* gate.hang
       // The writers are not synchronised: one of them begins later.
-      const told: Array<number> = []
+      const waitTimes: Array<number> = []
       for (let number = 0; number < 48; number++) {
         yield* Effect.forkChild(
           Effect.map(timed(store(inbox, event(company, `hung_${number}`))), ({ exit, ms }) => {
             assert.strictEqual(exit._tag, "Failure")
-            told.push(ms)
+            waitTimes.push(ms)
           })
         )
         yield* Effect.sleep(25)
       }
       yield* until(
         "every event has its outcome",
-        Effect.sync(() => told.length === 48)
+        Effect.sync(() => waitTimes.length === 48)
       )
-      for (const ms of told) assert.isBelow(ms, 600)
+      for (const ms of waitTimes) assert.isBelow(ms, 600)
       // By then the connection is known to have failed, so no event waits for it.
-      for (const ms of told.slice(-10)) assert.isBelow(ms, 100)
+      for (const ms of waitTimes.slice(-10)) assert.isBelow(ms, 100)
       yield* gate.open
       yield* until("the warehouse is reachable", Effect.isSuccess(store(inbox, event(company, "after"))))
     })
@@ -357,13 +357,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         inbox.put(event(company, id), (outcome) => {
           outcomes[id] = typeof outcome === "string" ? outcome : outcome.reason
         })
-      const taken = until(
+      const untilEmpty = until(
         "the writer takes the event",
         Effect.sync(() => inbox.stats().waiting === 0)
       )
       yield* gate.hang
-      offer("in hand")
-      yield* taken
+      offer("in flight")
+      yield* untilEmpty
       offer("waits for long")
       yield* Effect.sleep(200)
       offer("waits a little")
@@ -373,11 +373,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
         "the events have their outcomes",
         Effect.sync(() => Object.keys(outcomes).length === 3)
       )
-      assert.deepStrictEqual(outcomes, { "in hand": "stored", "waits for long": "away", "waits a little": "stored" })
+      assert.deepStrictEqual(outcomes, { "in flight": "stored", "waits for long": "away", "waits a little": "stored" })
 
       yield* gate.hang
       offer("lost late")
-      yield* taken
+      yield* untilEmpty
       yield* Effect.sleep(200)
       yield* gate.shut
       yield* gate.open
@@ -395,18 +395,18 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       const { gate, database } = yield* guarded
       yield* gate.hang
       const inbox = yield* InboxWriter.make({ waitingMax: 2 }).pipe(Effect.provide(database))
-      const asking = yield* Effect.forkChild(
+      const probes = yield* Effect.forkChild(
         Effect.all(
           Array.from({ length: 50 }, () => inbox.probe),
           { concurrency: "unbounded" }
         )
       )
-      const isAsked = Effect.sync(() => inbox.stats().waiting > 0)
-      yield* until("the probes are waiting", isAsked)
+      const isProbeWaiting = Effect.sync(() => inbox.stats().waiting > 0)
+      yield* until("the probes are waiting", isProbeWaiting)
       assert.strictEqual(inbox.stats().waiting, 1)
       const beside = yield* Effect.forkChild(store(inbox, event(newCompany(), "beside")))
       yield* gate.open
-      yield* Fiber.join(asking)
+      yield* Fiber.join(probes)
       assert.strictEqual(yield* Fiber.join(beside), "stored")
       assert.isAtMost(inbox.stats().batches, 2)
     })

@@ -43,7 +43,7 @@ describe("the inbox worker over several seconds", () => {
         yield* until(doneOf(fed), (done) => done.length === fed.length)
         for (const path of others) yield* accept(`${path}.updated`, one(1, "x"))
         yield* until(doneOf(others), (done) => done.length === others.length)
-        yield* until(rows("vendororderfroms"), (found) => found.length === 1)
+        yield* until(rows("vendororderfroms"), (stored) => stored.length === 1)
         yield* Fiber.interrupt(feeding)
         yield* Fiber.interrupt(worker)
       })
@@ -61,11 +61,11 @@ describe("the inbox worker over several seconds", () => {
         yield* put("vendors", [one(2, "changed")])
         yield* sync("vendors")
         yield* requests
-        yield* until(rows("vendororderfroms"), (found) => found.length === 1)
+        yield* until(rows("vendororderfroms"), (stored) => stored.length === 1)
         yield* Fiber.interrupt(worker)
-        const asked = yield* requests
-        assert.lengthOf(asked, 1)
-        assert.match(asked[0]!, /^\/vendororderfroms\?.*vendorid=2/)
+        const paths = yield* requests
+        assert.lengthOf(paths, 1)
+        assert.match(paths[0]!, /^\/vendororderfroms\?.*vendorid=2/)
       })
     )
 
@@ -118,8 +118,8 @@ describe("the inbox worker over several seconds", () => {
         assert.strictEqual(yield* InboxStore.replay(name, { state: "done" }), 700)
         yield* requests
         assert.strictEqual((yield* drain).done, 700)
-        const asked = yield* requests
-        assert.isAtMost(asked.filter((path) => path.startsWith("/salesmen?")).length, 1)
+        const paths = yield* requests
+        assert.isAtMost(paths.filter((path) => path.startsWith("/salesmen?")).length, 1)
         const scans = yield* sql`
           select 1 from tributary.runs where company_id = ${id} and kind = 'incremental'`
         assert.isAtMost(scans.length, 1)

@@ -25,9 +25,9 @@ describe("the inbox worker", () => {
         const worked = yield* drain
         assert.deepStrictEqual(worked, { done: 6, dead: 0, ignored: 0, postponed: 0, stopped: null })
         assert.deepStrictEqual((yield* requests).sort(), ["/salesmen/1", "/salesmen/2"])
-        const found = yield* rows("salesmen")
+        const stored = yield* rows("salesmen")
         assert.deepStrictEqual(
-          found.map(({ name, origin }) => [name, origin]),
+          stored.map(({ name, origin }) => [name, origin]),
           [
             ["as the source has it", "webhook"],
             ["other", "webhook"]
@@ -98,9 +98,9 @@ describe("the inbox worker", () => {
         yield* requests
         const worked = yield* drain
         assert.strictEqual(worked.done, 80)
-        const asked = yield* requests
-        assert.lengthOf(asked, 1)
-        assert.match(asked[0]!, /^\/salesmen\?.*modifiedsince=/)
+        const paths = yield* requests
+        assert.lengthOf(paths, 1)
+        assert.match(paths[0]!, /^\/salesmen\?.*modifiedsince=/)
         assert.lengthOf(yield* rows("salesmen"), 81)
         assert.isTrue((yield* inbox).every(({ state, reason }) => state === "done" && reason !== null))
       })
@@ -120,9 +120,9 @@ describe("the inbox worker", () => {
         for (const number of numbers.slice(0, 30)) yield* accept("salesmen.updated", one(number, "x"))
         yield* requests
         assert.strictEqual((yield* drain).done, 30)
-        const asked = yield* requests
-        assert.lengthOf(asked, 30, "three pages would have been listed for thirty records")
-        assert.isTrue(asked.every((path) => /^\/salesmen\/\d+$/.test(path)))
+        const paths = yield* requests
+        assert.lengthOf(paths, 30, "three pages would have been listed for thirty records")
+        assert.isTrue(paths.every((path) => /^\/salesmen\/\d+$/.test(path)))
       })
     )
 
@@ -153,10 +153,10 @@ describe("the inbox worker", () => {
     it.effect("reads changes with urgent priority and full scans with live priority", () =>
       Effect.gen(function* () {
         const { put, accept, company, options, inbox } = yield* makeStand(["orderdeposits"])
-        const asked: Array<string> = []
+        const calls: Array<string> = []
         const noting = (what: string) =>
           Effect.map(Priority, (priority) => {
-            asked.push(`${what} ${priority.class}`)
+            calls.push(`${what} ${priority.class}`)
           })
         const { connector } = company
         const drain = ProcessInbox.drain({
@@ -177,7 +177,7 @@ describe("the inbox worker", () => {
         yield* accept("orderdeposits.updated", { id: 1 })
         yield* drain
         assert.deepStrictEqual(states(yield* inbox), ["done", "done"])
-        assert.deepStrictEqual(asked, ["identify urgent", "all live", "identify urgent", "changes urgent"])
+        assert.deepStrictEqual(calls, ["identify urgent", "all live", "identify urgent", "changes urgent"])
       })
     )
 
@@ -234,7 +234,7 @@ describe("the inbox worker", () => {
         /**
          * The time in milliseconds between the resolutions of an event and of another one that arrives during its scan.
          */
-        const apart = Effect.fnUntraced(function* (requestsPerMinute: number | null, first: number) {
+        const msBetween = Effect.fnUntraced(function* (requestsPerMinute: number | null, first: number) {
           const company = { ...options.company, requestsPerMinute }
           const worker = yield* Effect.forkChild(ProcessInbox.run({ ...options, company }))
           const delay = { path: "/orderdeposits", kind: "delay", ms: 200, times: 1 }
@@ -255,9 +255,9 @@ describe("the inbox worker", () => {
           yield* Fiber.interrupt(worker)
           return settled[0]!.ms - settled[1]!.ms
         })
-        assert.isBelow(yield* apart(null, 2), 1_900)
+        assert.isBelow(yield* msBetween(null, 2), 1_900)
         // The scan is one request. Scans may use a third of the 60 requests per minute.
-        assert.isAbove(yield* apart(60, 4), 2_200)
+        assert.isAbove(yield* msBetween(60, 4), 2_200)
       })
     )
 
@@ -298,9 +298,9 @@ describe("the inbox worker", () => {
         yield* requests
         yield* accept("vendororderfroms.created", { ...placed(3, "forged"), vendorid: 2 })
         const worked = yield* drain
-        const asked = yield* requests
-        assert.lengthOf(asked, 1)
-        assert.match(asked[0]!, /^\/vendororderfroms\?.*vendorid=2/)
+        const paths = yield* requests
+        assert.lengthOf(paths, 1)
+        assert.match(paths[0]!, /^\/vendororderfroms\?.*vendorid=2/)
         assert.deepStrictEqual([worked.done, states(yield* inbox)], [1, ["done"]])
         assert.strictEqual((yield* rows("vendororderfroms"))[2]!.name, "new")
       })
@@ -331,10 +331,10 @@ describe("the inbox worker", () => {
         yield* requests
         yield* accept("vendors.updated", one(1, "x"))
         yield* drain
-        const asked = yield* requests
-        assert.strictEqual(asked[0], "/vendors/1")
-        assert.match(asked[1]!, /^\/vendororderfroms\?.*vendorid=1/)
-        assert.lengthOf(asked, 2)
+        const paths = yield* requests
+        assert.strictEqual(paths[0], "/vendors/1")
+        assert.match(paths[1]!, /^\/vendororderfroms\?.*vendorid=1/)
+        assert.lengthOf(paths, 2)
         assert.lengthOf(yield* rows("vendororderfroms"), 2)
       })
     )
@@ -489,9 +489,9 @@ describe("the inbox worker", () => {
         yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: later })
         yield* accept("salesmen.updated", { ...one(1, "x"), lastchangedate: stored!["lastchangedate"] })
         assert.deepStrictEqual([(yield* drain).postponed, (yield* rows("salesmen"))[0]!.name], [1, "old"])
-        const [early, met] = yield* inbox
+        const [early, resolved] = yield* inbox
         assert.deepStrictEqual([early!.state, early!.reason], ["pending", "the source still shows an older version"])
-        assert.strictEqual(met!.state, "done")
+        assert.strictEqual(resolved!.state, "done")
         yield* put("salesmen", [{ ...one(1, "new"), lastchangedate: later }])
         yield* makeDue
         yield* drain
@@ -603,18 +603,18 @@ describe("the inbox worker", () => {
         const makeWorker = () => {
           const arrived = Latch.makeUnsafe(false)
           const { connector } = options.company
-          const got: Array<string> = []
+          const readPaths: Array<string> = []
           const company = {
             ...options.company,
             connector: {
               ...connector,
-              get: (...asked: Parameters<typeof connector.get>) => {
-                got.push(asked[0].path)
-                return connector.get(...asked)
+              get: (...parameters: Parameters<typeof connector.get>) => {
+                readPaths.push(parameters[0].path)
+                return connector.get(...parameters)
               }
             }
           }
-          return { got, arrived, run: ProcessInbox.run({ ...options, company, inbox: { arrived } }) }
+          return { readPaths, arrived, run: ProcessInbox.run({ ...options, company, inbox: { arrived } }) }
         }
         const [first, second] = [makeWorker(), makeWorker()]
         const acceptAll = Effect.fnUntraced(function* (some: ReadonlyArray<number>) {
@@ -633,14 +633,14 @@ describe("the inbox worker", () => {
         yield* acceptAll(numbers.slice(0, 10))
         yield* allDone
         // The worker with the resource stops, and the other one acquires the resource.
-        const isFirst = first.got.includes("salesmen")
+        const isFirst = first.readPaths.includes("salesmen")
         yield* Fiber.interrupt(isFirst ? firstFiber : secondFiber)
         yield* acceptAll(numbers.slice(10))
         yield* allDone
         yield* Effect.forEach([firstFiber, secondFiber], Fiber.interrupt)
 
         const [ended, stayed] = isFirst ? [first, second] : [second, first]
-        const salesmenOf = ({ got }: typeof first) => got.filter((path) => path === "salesmen").length
+        const salesmenOf = ({ readPaths }: typeof first) => readPaths.filter((path) => path === "salesmen").length
         assert.isAtLeast(salesmenOf(ended), 1)
         assert.isAtLeast(salesmenOf(stayed), 10)
         assert.lengthOf(yield* requests, 40)

@@ -57,12 +57,12 @@ const makeStand = Effect.fnUntraced(function* (
   })
   const client = yield* budget === undefined ? making : Effect.provideService(making, Budget, budget)
   /** The requested records. */
-  const asked: Array<string> = []
+  const requestedIds: Array<string> = []
   const connector: ConnectorShape = {
     ...client,
     get: (resource, recordId) =>
       Effect.suspend(() => {
-        asked.push(recordId)
+        requestedIds.push(recordId)
         return client.get(resource, recordId)
       })
   }
@@ -96,13 +96,13 @@ const makeStand = Effect.fnUntraced(function* (
     limits: Partial<Limits>,
     more: { readonly isOther?: boolean; readonly identifyTimeout?: Duration.Duration } = {}
   ) {
-    const taken = yield* take
+    const dueEvents = yield* take
     const breaker = yield* CircuitBreaker.make(name, connector, more.identifyTimeout ?? Duration.seconds(5))
     return yield* fetchRecords(
       { company, breaker },
       { companyId: BigInt(id), tables, table },
       {
-        first: taken.map((event) => ({ recordId: event.recordId!, events: [event] })),
+        first: dueEvents.map((event) => ({ recordId: event.recordId!, events: [event] })),
         more: () => Effect.succeed(more.isOther === true ? null : []),
         idleTimeout: Duration.zero,
         limits,
@@ -111,7 +111,7 @@ const makeStand = Effect.fnUntraced(function* (
     )
   })
   const drain = ProcessInbox.drain({ company, reader: deliveryReader })
-  return { id, name, sql, control, accept, inbox, take, runs, asked, read, drain }
+  return { id, name, sql, control, accept, inbox, take, runs, requestedIds, read, drain }
 })
 
 /** Waits a few seconds for a condition. */
@@ -149,13 +149,13 @@ describe("RecordFetcher and the inbox queue", () => {
 
     it.effect("releases the records it has not started when another resource waits", () =>
       Effect.gen(function* () {
-        const { control, accept, inbox, read, asked } = yield* makeStand(30)
+        const { control, accept, inbox, read, requestedIds } = yield* makeStand(30)
         yield* control("POST", "/faults", { rules: [{ path: `/${path}`, kind: "delay", ms: 20_000 }] })
         for (let id = 1; id <= 30; id += 1) yield* accept(id)
         const outcome = yield* read({ gracePeriod: Duration.millis(300) }, { isOther: true })
         yield* control("DELETE", "/faults")
         assert.deepStrictEqual([outcome.status, outcome.totals.records], ["done", 0])
-        assert.deepStrictEqual(asked, ["1", "2", "3", "4"])
+        assert.deepStrictEqual(requestedIds, ["1", "2", "3", "4"])
         for (const { state, attempts, reason } of yield* inbox) {
           assert.deepStrictEqual([state, attempts, reason], ["pending", 0, null])
         }
@@ -270,7 +270,7 @@ describe("RecordFetcher and the inbox queue", () => {
         const { sql, name, accept, take } = yield* makeStand(0)
         yield* sql`
           insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, last_error, next_attempt_at)
-          select ${name}, ${name} || n, 'salesmen.updated', ${path}, '7', tributary.now(), ''::bytea, 'put off',
+          select ${name}, ${name} || n, 'salesmen.updated', ${path}, '7', tributary.now(), ''::bytea, 'postponed',
                  tributary.now() + interval '1 hour'
             from generate_series(1, 400) n`
         assert.lengthOf(yield* take, 0)
@@ -280,9 +280,9 @@ describe("RecordFetcher and the inbox queue", () => {
           ["8"]
         )
         yield* accept(7)
-        const taken = yield* take
-        assert.deepStrictEqual([taken.length, taken.at(-1)!.recordId], [102, "7"])
-        const ids = taken.map(({ id }) => id)
+        const events = yield* take
+        assert.deepStrictEqual([events.length, events.at(-1)!.recordId], [102, "7"])
+        const ids = events.map(({ id }) => id)
         assert.deepStrictEqual(
           ids,
           ids.toSorted((a, b) => (a < b ? -1 : 1))
@@ -335,10 +335,10 @@ describe("RecordFetcher and the inbox queue", () => {
           "2026-01-01T00:00:00.500001Z": false
         }
         for (const stamp of Object.keys(stamps)) yield* accept(1, { stamp })
-        const asked = yield* take
-        const compared = yield* compareWithRow(table, BigInt(id), asked)
+        const events = yield* take
+        const compared = yield* compareWithRow(table, BigInt(id), events)
         assert.deepStrictEqual(
-          asked.map((event) => [event.stamp, compared.get(event.id)!.skipReason]),
+          events.map((event) => [event.stamp, compared.get(event.id)!.skipReason]),
           Object.entries(stamps).map(([stamp, isNewer]) => [
             stamp,
             isNewer ? "the warehouse holds a newer version" : null
@@ -351,16 +351,16 @@ describe("RecordFetcher and the inbox queue", () => {
       Effect.gen(function* () {
         const { id, sql, accept, take } = yield* makeStand(0)
         yield* accept(1)
-        const asked = yield* take
-        const answered = (when: string) =>
+        const events = yield* take
+        const reasonAfter = (when: string) =>
           Effect.gen(function* () {
             yield* sql`delete from erp.salesmen where _company_id = ${id}`
             yield* sql`insert into erp.salesmen (_company_id, id, _origin, _observed_at)
                        values (${id}, 1, 'scan', tributary.now() + ${when}::interval)`
-            return (yield* compareWithRow(table, BigInt(id), asked)).get(asked[0]!.id)!.skipReason
+            return (yield* compareWithRow(table, BigInt(id), events)).get(events[0]!.id)!.skipReason
           })
-        assert.strictEqual(yield* answered("0 s"), "the record was read after the event had come")
-        assert.isNull(yield* answered("1 h"))
+        assert.strictEqual(yield* reasonAfter("0 s"), "the record was read after the event had come")
+        assert.isNull(yield* reasonAfter("1 h"))
       })
     )
 

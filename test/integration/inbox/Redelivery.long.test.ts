@@ -49,9 +49,9 @@ describe("a repeated delivery", () => {
           204
         )
         yield* drain
-        const landed = yield* rows
+        const landedRows = yield* rows
         assert.deepStrictEqual(
-          landed.map((row) => row.name),
+          landedRows.map((row) => row.name),
           ["b"]
         )
         assert.strictEqual(yield* deliver(body), 204)
@@ -67,7 +67,7 @@ describe("a repeated delivery", () => {
         assert.deepStrictEqual(states(yield* inbox), ["done"])
         // The event is older than the row of the warehouse, so no request was made.
         assert.deepStrictEqual(yield* requests, [])
-        assert.deepStrictEqual(yield* rows, landed)
+        assert.deepStrictEqual(yield* rows, landedRows)
       })
     )
   })

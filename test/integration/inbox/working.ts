@@ -114,13 +114,13 @@ export const makeStand = Effect.fnUntraced(function* (synced: ReadonlyArray<stri
     select event_id, state, attempts, coalesce(resolution, last_error) as reason, run_id, (extract(epoch from next_attempt_at - tributary.now()) * 1000)::float8 as wait_ms
       from tributary.inbox where company = ${name} order by id`
   /** Requests of this company for a resource since the last call, without `/me`. */
-  let seen = 0
+  let readCount = 0
   const requests = Effect.gen(function* () {
     const { requests: all } = (yield* control("GET", "/requests")) as {
       requests: ReadonlyArray<{ path: string; tokenid: number | null }>
     }
-    const fresh = all.slice(seen)
-    seen = all.length
+    const fresh = all.slice(readCount)
+    readCount = all.length
     return fresh.filter((one) => one.path !== "/me" && one.tokenid === tokenid).map(({ path }) => path)
   })
   const rows = (path: string) =>

@@ -195,7 +195,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the webh
         assert.strictEqual(noEvent.status, 400)
         const [bad, unknown] = [
           yield* send(url, encoded, { "svc-signature": signatureOf(other, now(), encoded) }),
-          yield* send(url, encoded, signature, "nobody")
+          yield* send(url, encoded, signature, "unknown")
         ]
         assert.deepStrictEqual([bad.status, unknown.status, bad.text], [401, 401, unknown.text])
         const wrongMethod = yield* send(url, "", {}, "acme", "GET")

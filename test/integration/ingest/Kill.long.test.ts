@@ -15,14 +15,14 @@ import { freshDatabase } from "../../support/postgres.ts"
 const program = fileURLToPath(new URL("../../support/receiver.ts", import.meta.url))
 const secret = "whsec_kill"
 
-interface Running {
+interface Receiver {
   readonly child: ChildProcess
   readonly port: number
   readonly lines: Interface
   readonly kill: () => Promise<void>
 }
 
-const startReceiver = async (databaseUrl: string, more: ReadonlyArray<string> = []): Promise<Running> => {
+const startReceiver = async (databaseUrl: string, more: ReadonlyArray<string> = []): Promise<Receiver> => {
   const child = spawn(process.execPath, [program, "--database", databaseUrl, "--secret", secret, ...more], {
     stdio: ["pipe", "pipe", "inherit"]
   })
@@ -50,7 +50,7 @@ const send = (port: number, id: string, agent: Agent): Promise<number | null> =>
       "svc-signature": signatureOf(secret, Math.floor(Date.now() / 1000), body),
       "content-length": Buffer.byteLength(body)
     }
-    const asked = request(
+    const clientRequest = request(
       { port, host: "127.0.0.1", path: "/hooks/acme", method: "POST", headers, agent },
       (answer) => {
         answer.resume()
@@ -58,8 +58,8 @@ const send = (port: number, id: string, agent: Agent): Promise<number | null> =>
         resolve(answer.statusCode ?? null)
       }
     )
-    asked.once("error", () => resolve(null))
-    asked.end(body)
+    clientRequest.once("error", () => resolve(null))
+    clientRequest.end(body)
   })
 
 const warehouse = Effect.gen(function* () {
@@ -142,9 +142,9 @@ describe("a killed webhook receiver", () => {
         }
         const rows = yield* ids
         assert.strictEqual(new Set(rows).size, rows.length)
-        const standing = new Set(rows)
+        const storedIds = new Set(rows)
         assert.deepStrictEqual(
-          [...acknowledged].filter((id) => !standing.has(id)),
+          [...acknowledged].filter((id) => !storedIds.has(id)),
           []
         )
         assert.isTrue(rows.every((id) => offered.has(id)))

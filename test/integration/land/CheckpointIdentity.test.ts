@@ -67,11 +67,11 @@ const synced = Effect.fnUntraced(function* (first: Options = {}) {
     })
   /** Asserts that the warehouse has exactly the source's rows. */
   const assertEqual = Effect.fnUntraced(function* (dataset = "erp") {
-    const found = yield* execute<{ id: string; name: string }>(
+    const rowsRead = yield* execute<{ id: string; name: string }>(
       `select id::text, name from ${dataset}.things t where _company_id = ${companyId} and _deleted_at is null order by t.id`
     )
     const expected = [...rows].sort(([a], [b]) => a - b).map(([id, { name }]) => ({ id: String(id), name }))
-    assert.deepStrictEqual([...found], expected)
+    assert.deepStrictEqual([...rowsRead], expected)
   })
   const checked = Effect.fnUntraced(function* (options: Options = {}) {
     const report = yield* run(options)

@@ -81,20 +81,20 @@ describe("the merge", () => {
               yield* run("begin")
               for (const statement of prepared(table)) yield* run(statement)
               yield* run(planForKeys)
-              const told = yield* merge
+              const counts = yield* merge
               const current = yield* run(`select t::text from ${table.current} t order by id`)
               const history = yield* run(`select h::text from ${table.superseded} h order by id`)
               yield* run("rollback")
-              return { told, current, history }
+              return { counts, current, history }
             })
             const two = yield* after(
               Effect.gen(function* () {
-                const kept = yield* run<{ n: number }>(
+                const superseded = yield* run<{ n: number }>(
                   `with kept as (${sql.supersede} returning 1) select count(*)::int as n from kept`,
                   [1]
                 )
                 const [row] = yield* run(sql.merge, parameters)
-                return { ...row, updated: kept[0]!.n }
+                return { ...row, updated: superseded[0]!.n }
               })
             )
             const one = yield* after(Effect.map(run(sql.mergeKeeping, parameters), ([row]) => ({ ...row })))

@@ -41,13 +41,13 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
   yield* TablePlan.apply([table])
   const client = yield* (yield* Database).connect
   const run = (text: string, values: Array<unknown> = []) => Effect.promise(() => client.query(text, values))
-  const found = read(resource, records)
+  const parsed = read(resource, records)
   yield* run("begin")
   yield* run(
     `insert into tributary.checkpoints (company_id, resource, updated_at) values ($1, $2, now()) on conflict do nothing`,
     [companyId, resource.path]
   )
-  for (const record of found) {
+  for (const record of parsed) {
     const columns = table.columns.map(({ sql }) => sql)
     const places = columns.map((_, index) => `$${index + 3}`)
     yield* run(
@@ -60,7 +60,7 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
   }
   const drift = SchemaDrift.make({ runStatement: runOf(client), table, companyId, runId: 7n })
   const noted = yield* drift.note(
-    found.map(({ extra }) => extra),
+    parsed.map(({ extra }) => extra),
     true
   )
   yield* run("commit")
@@ -96,11 +96,11 @@ const registerOf = Effect.fnUntraced(function* (path: string) {
 /** Promotes all candidates. Returns the resource with its new columns. */
 const adoptAll = Effect.fnUntraced(function* (base: Catalogue, path: string) {
   const resource = (yield* WarehouseCatalogue.load(base)).resources.get(path)!
-  const wishes = (yield* ColumnPromotion.candidates([resource])).flatMap(({ field, type }) =>
+  const columns = (yield* ColumnPromotion.candidates([resource])).flatMap(({ field, type }) =>
     type === null ? [] : [{ field, type }]
   )
-  const done = yield* ColumnPromotion.promote(resource, wishes, datasetsDefault)
-  return { ...done, resource: (yield* WarehouseCatalogue.load(base)).resources.get(path)! }
+  const promotion = yield* ColumnPromotion.promote(resource, columns, datasetsDefault)
+  return { ...promotion, resource: (yield* WarehouseCatalogue.load(base)).resources.get(path)! }
 })
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema drift", (it) => {
@@ -197,7 +197,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
       yield* sql`insert into erp_history.adopted__superseded (_company_id, id, name, _extra, _version, _origin, _observed_at, _valid_to)
                  values (1, 3, 'old', '{"count": 3, "gone": 1}', 1, 'scan', now(), now())`
       yield* sql`update erp.adopted set _version = 2 where id = 3`
-      const kept = yield* recordsOf(before)
+      const recordsBefore = yield* recordsOf(before)
       const { promotions, resource } = yield* adoptAll(base, "adopted")
       assert.deepStrictEqual(
         Object.fromEntries(promotions.map(({ field, column, type }) => [field, `${column} ${type}`])),
@@ -244,7 +244,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
             )
           )
         )
-      assert.deepStrictEqual(shorn(yield* recordsOf(resource)), shorn(kept))
+      assert.deepStrictEqual(shorn(yield* recordsOf(resource)), shorn(recordsBefore))
       assert.include((yield* recordsOf(resource))[0], '"rate": 1.10')
 
       // A second read of the records equals the rows, so it would write nothing.
@@ -354,10 +354,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
       const later = yield* adoptAll(base, "named")
       assert.notStrictEqual(later.promotions[0]!.column, mapped)
       assert.strictEqual(later.resource.field.get("a.b")!.inferred!.column, mapped)
-      const [comment] = yield* sql<{ told: string }>`
-        select col_description('erp.named'::regclass, attnum) as told from pg_attribute
+      const [comment] = yield* sql<{ text: string }>`
+        select col_description('erp.named'::regclass, attnum) as text from pg_attribute
          where attrelid = 'erp.named'::regclass and attname = ${mapped}`
-      assert.include(comment!.told, 'the field "a.b"')
+      assert.include(comment!.text, 'the field "a.b"')
     })
   )
 
@@ -413,7 +413,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
       for (const type of types) {
         const resource = WarehouseCatalogue.withInferred(things, [{ name: "v", column: "v", type }])
         const place = resource.fields.length - 1
-        const told = yield* sql.unsafe<{ text: string | null; whole: boolean }>(
+        const expectedRows = yield* sql.unsafe<{ text: string | null; whole: boolean }>(
           `select case when $2 = 'json' then v::text else tributary.inferred_text(v, $2) end as text,
                   tributary.inferred_is_complete(v, $2) as whole
              from unnest($1::text[]) with ordinality as t (raw, n), lateral (select raw::jsonb as v) j order by n`,
@@ -421,7 +421,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("schema d
         )
         values.forEach((raw, index) => {
           const [record] = read(resource, [`{"id":1,"v":${raw}}`])
-          const expected = told[index]!
+          const expected = expectedRows[index]!
           assert.deepStrictEqual(
             [
               type === "json" ? JSON.stringify(JSON.parse(record!.columns[place] ?? "null")) : record!.columns[place],

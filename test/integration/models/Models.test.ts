@@ -12,7 +12,7 @@ import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { layerSql } from "../../support/postgres.ts"
-import { server, type Told } from "../../reference-server/support.ts"
+import { server, type HttpReply } from "../../reference-server/support.ts"
 import { booksOf, check, land, resourcesOf } from "./compare.ts"
 import { exact, figures, type Json } from "./figures.ts"
 
@@ -62,24 +62,24 @@ const compared = Effect.fnUntraced(function* (title: string, days: ReadonlyArray
 })
 
 const call = (method: string, path: string, body?: unknown): Json => {
-  const told: Told = served.call(method, path, body)
-  assert.isBelow(told.status, 300, `${method} ${path}: ${told.text}`)
-  return told.body
+  const response: HttpReply = served.call(method, path, body)
+  assert.isBelow(response.status, 300, `${method} ${path}: ${response.text}`)
+  return response.body
 }
 
 const put = (resource: string, records: ReadonlyArray<Json>, company = 1): ReadonlyArray<Json> => {
-  const told = served.control("POST", "/records", { company, resource, records })
-  assert.strictEqual(told.status, 200, told.text)
-  return told.body["records"] as ReadonlyArray<Json>
+  const response = served.control("POST", "/records", { company, resource, records })
+  assert.strictEqual(response.status, 200, response.text)
+  return response.body["records"] as ReadonlyArray<Json>
 }
 
 /** The first record of company 1 that satisfies the condition. */
 const one = (resource: string, fits: (record: Json) => boolean): Json => {
-  const found = books()[0]!
+  const match = books()[0]!
     .of(resource)
     .find((record) => record["cancel"] !== true && fits(record))
-  if (found === undefined) throw new Error(`the demo data has no suitable record of ${resource}`)
-  return found
+  if (match === undefined) throw new Error(`the demo data has no suitable record of ${resource}`)
+  return match
 }
 
 const openOf = (invoice: Json) => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
@@ -107,14 +107,14 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
   it.effect("document every column with its Postgres type", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const told = yield* sql<{ view: string; name: string; type: string; comment: string | null }>`
+      const columns = yield* sql<{ view: string; name: string; type: string; comment: string | null }>`
         select c.relname as view, a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
                col_description(c.oid, a.attnum) as comment
           from pg_class c join pg_attribute a on a.attrelid = c.oid
          where c.relnamespace = 'erp_models'::regnamespace and c.relkind = 'v' and a.attnum > 0
          order by c.relname, a.attnum`
       assert.deepStrictEqual(
-        told,
+        columns,
         models.flatMap((model) => model.columns.map((column) => ({ view: model.name, ...column })))
       )
       const views = yield* sql<{ name: string; comment: string }>`
@@ -164,9 +164,9 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         select customer_id, balance, open_invoices from erp_models.customer_balances where company_id = 1`
       assert.isAbove(rows.length, 30)
       for (const { customer_id, balance, open_invoices } of rows) {
-        const told = call("GET", `/customers/${customer_id}/balance`)
-        assert.strictEqual(exact(balance), exact(told["balance"]), `customer ${customer_id}`)
-        assert.strictEqual(Number(open_invoices), told["openinvoices"], `customer ${customer_id}`)
+        const response = call("GET", `/customers/${customer_id}/balance`)
+        assert.strictEqual(exact(balance), exact(response["balance"]), `customer ${customer_id}`)
+        assert.strictEqual(Number(open_invoices), response["openinvoices"], `customer ${customer_id}`)
       }
     })
   )
@@ -272,11 +272,11 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         invoicetotal: "10.0000",
         invoicepaid: "0.0000"
       }
-      const made = put("invoices", [
+      const invoices = put("invoices", [
         { ...invoice, invoicenumber: "credit", invoicetotal: "-7.2500" },
         { ...invoice, invoicenumber: "overpaid", invoicepaid: "10.0001" },
         { ...invoice, invoicenumber: "undated", invoicedate: null },
-        { ...invoice, invoicenumber: "nobody", customerid: null, customer: null },
+        { ...invoice, invoicenumber: "no customer", customerid: null, customer: null },
         { ...invoice, invoicenumber: "stranger", customerid: 999_999, customer: "GONE" },
         { ...invoice, invoicenumber: "no amounts", invoicetotal: null, invoicepaid: null },
         { ...invoice, invoicenumber: "paid unknown", invoicepaid: null },
@@ -285,7 +285,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         { ...invoice, invoicenumber: "cancelled", cancel: true },
         { ...invoice, invoicenumber: "unknown cancel", cancel: null }
       ])
-      const id = (number: string) => made.find((record) => record["invoicenumber"] === number)!["id"]
+      const id = (number: string) => invoices.find((record) => record["invoicenumber"] === number)!["id"]
       put("invoicelines", [
         { invoiceid: id("huge"), linetype: 1, qty: "1.000000", totalprice: "5.0000", description: "tax" },
         { invoiceid: id("huge"), linetype: 2, qty: "1.000000", totalprice: "3.0000", description: "delivery" },
@@ -328,17 +328,17 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         { ...payment, amount: "50.0001", paymeth: 0, orderdepositid: deposits[5]!["id"] }
       ])
       put("orders", [{ customerid: customer["id"], status: "on hold", ordertype: "consignment", orderdate: null }])
-      const held = one("orders", (record) => record["status"] === "on hold")
+      const orderOnHold = one("orders", (record) => record["status"] === "on hold")
       const lines = put("orderlines", [
-        { orderid: held["id"], linenumber: 1, qtyorder: "1.000000", qtyship: null, priceach: null },
-        { orderid: held["id"], linenumber: 2, qtyorder: "0.000005", qtyship: "0.000000", priceach: "10.000000" },
-        { orderid: held["id"], linenumber: 3, qtyorder: "1.000000", qtyship: "2.000000", priceach: "10.000000" },
-        { orderid: held["id"], linenumber: 4, qtyorder: null, qtyship: null, priceach: "10.000000" }
+        { orderid: orderOnHold["id"], linenumber: 1, qtyorder: "1.000000", qtyship: null, priceach: null },
+        { orderid: orderOnHold["id"], linenumber: 2, qtyorder: "0.000005", qtyship: "0.000000", priceach: "10.000000" },
+        { orderid: orderOnHold["id"], linenumber: 3, qtyorder: "1.000000", qtyship: "2.000000", priceach: "10.000000" },
+        { orderid: orderOnHold["id"], linenumber: 4, qtyorder: null, qtyship: null, priceach: "10.000000" }
       ])
       const shipments = put("shipments", [
-        { orderid: held["id"], shipdate: "2026-02-01" },
+        { orderid: orderOnHold["id"], shipdate: "2026-02-01" },
         { orderid: null, shipdate: null },
-        { orderid: held["id"], shipdate: "2026-02-01", cancel: true }
+        { orderid: orderOnHold["id"], shipdate: "2026-02-01", cancel: true }
       ])
       put("shipmentlines", [
         { shipmentid: shipments[0]!["id"], orderlineid: lines[0]!["id"], quantity: "1.000000" },
@@ -410,8 +410,8 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model
         [["invoiceterms", 1]]
       ] as const) {
         for (const [resource, number] of gone) {
-          const told = served.control("POST", "/remove", { company: 1, resource, id: number })
-          assert.isBelow(told.status, 300, told.text)
+          const response = served.control("POST", "/remove", { company: 1, resource, id: number })
+          assert.isBelow(response.status, 300, response.text)
         }
         yield* compared(`gone: ${JSON.stringify(gone)}`)
       }

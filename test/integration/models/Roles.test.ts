@@ -57,8 +57,8 @@ describe("the database roles", () => {
             })
 
           yield* run()
-          const made = yield* Views.apply(models, datasets).pipe(Effect.provide(owner))
-          assert.deepStrictEqual([made.refused, made.skipped], [[], []])
+          const views = yield* Views.apply(models, datasets).pipe(Effect.provide(owner))
+          assert.deepStrictEqual([views.refused, views.skipped], [[], []])
           yield* Effect.acquireRelease(
             Effect.gen(function* () {
               const sql = yield* SqlClient.SqlClient
@@ -133,10 +133,10 @@ describe("the database roles", () => {
 
             assert.strictEqual((yield* sql`select from erp.vendors`).length, 1)
             assert.isAbove((yield* sql`select from erp_history.payments`).length, 10)
-            const told = yield* sql<{ readonly: string; timeout: string }>`
+            const sessionSettings = yield* sql<{ readonly: string; timeout: string }>`
               select current_setting('default_transaction_read_only') as readonly,
                      current_setting('statement_timeout') as timeout`
-            assert.deepStrictEqual(told, [{ readonly: "on", timeout: "1min" }])
+            assert.deepStrictEqual(sessionSettings, [{ readonly: "on", timeout: "1min" }])
             assert.isAbove((yield* sql`select from tributary.runs`).length, 0)
             for (const statement of [
               "select from tributary.webhook_secrets",

@@ -88,10 +88,10 @@ const grouped = (records: ReadonlyArray<Json>, key: (record: Json) => unknown): 
 /** Cached results for the same books. */
 const memory = new WeakMap<Books, Map<string, unknown>>()
 const remembered = <A>(books: Books, name: string, compute: () => A): A => {
-  const known = memory.get(books) ?? new Map<string, unknown>()
-  memory.set(books, known)
-  if (!known.has(name)) known.set(name, compute())
-  return known.get(name) as A
+  const results = memory.get(books) ?? new Map<string, unknown>()
+  memory.set(books, results)
+  if (!results.has(name)) results.set(name, compute())
+  return results.get(name) as A
 }
 
 const active = (books: Books, resource: string): ReadonlyArray<Json> =>

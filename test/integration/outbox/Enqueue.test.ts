@@ -88,17 +88,19 @@ describe("enqueue", () => {
     it.effect("stores records in the given order, exactly as they will be sent", () =>
       Effect.gen(function* () {
         const { give, rows, pushes } = yield* world("order")
-        const taken = yield* give([person("B", "tab\tand\nline\\"), person("A")])
+        const summary = yield* give([person("B", "tab\tand\nline\\"), person("A")])
         assert.deepStrictEqual(
-          { ...taken, pushId: null },
+          { ...summary, pushId: null },
           { pushId: null, given: 2, enqueued: 2, known: 0, resumed: false }
         )
-        const row = { record_id: null, push_id: taken.pushId, state: "pending", outcome: null, validated: true }
+        const row = { record_id: null, push_id: summary.pushId, state: "pending", outcome: null, validated: true }
         assert.deepStrictEqual(yield* rows, [
           { ...row, externalid: "B", record: '{"name":"tab\\tand\\nline\\\\","externalid":"B"}', line: 1 },
           { ...row, externalid: "A", record: '{"name":"A","externalid":"A"}', line: 2 }
         ])
-        assert.deepStrictEqual(yield* pushes, [{ id: taken.pushId, records: 2, known: 0, finished: false, digest: 64 }])
+        assert.deepStrictEqual(yield* pushes, [
+          { id: summary.pushId, records: 2, known: 0, finished: false, digest: 64 }
+        ])
       })
     )
 
@@ -247,11 +249,11 @@ describe("enqueue", () => {
         const { give, rows, sql, company } = yield* world("sql")
         yield* sql`insert into tributary.outbox (company, resource, record)
                    values (${company}, 'salesmen', '{"externalid": "A", "name": "A"}')`
-        const taken = yield* give([person("A"), person("B")])
-        assert.strictEqual(taken.enqueued, 2)
+        const summary = yield* give([person("A"), person("B")])
+        assert.strictEqual(summary.enqueued, 2)
         assert.deepStrictEqual(
           (yield* rows).map((row) => [row["push_id"], row["record"], row["validated"]]),
-          ["A", "B"].map((name) => [taken.pushId, `{"name":"${name}","externalid":"${name}"}`, true])
+          ["A", "B"].map((name) => [summary.pushId, `{"name":"${name}","externalid":"${name}"}`, true])
         )
       })
     )
@@ -300,14 +302,14 @@ describe("enqueue", () => {
         const runs = yield* Effect.forkChild(
           Effect.all([give(records), give(records), give(records), give(records)], { concurrency: "unbounded" })
         )
-        const waiting = yield* sql<{ count: number }>`
+        const waitingLocks = yield* sql<{ count: number }>`
           select count(*)::int as count from pg_locks where locktype = 'advisory' and not granted
             and database = (select oid from pg_database where datname = current_database())`.pipe(untilOne(4))
-        assert.strictEqual(waiting, 4)
+        assert.strictEqual(waitingLocks, 4)
         yield* query(client, "release", "commit")
-        const taken = yield* Fiber.join(runs)
-        assert.strictEqual(taken.filter(({ resumed }) => !resumed).length, 1)
-        assert.strictEqual(new Set(taken.map(({ pushId }) => pushId)).size, 1)
+        const summaries = yield* Fiber.join(runs)
+        assert.strictEqual(summaries.filter(({ resumed }) => !resumed).length, 1)
+        assert.strictEqual(new Set(summaries.map(({ pushId }) => pushId)).size, 1)
         assert.lengthOf(yield* rows, 200)
         assert.lengthOf(yield* pushes, 1)
         // Concurrently with the same records in another order: each record belongs to one of the two pushes, once.
@@ -333,12 +335,12 @@ describe("enqueue", () => {
         yield* lock("B")
         const run = yield* Effect.forkChild(give([person("A", "1"), person("B", "2")]))
         // The enqueue holds the lock of A and waits for B.
-        const waiting = yield* sql<{ count: number }>`
+        const waitingLocks = yield* sql<{ count: number }>`
           select count(*)::int as count from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock' and query like '%for update%'`.pipe(
           untilOne(1)
         )
-        assert.strictEqual(waiting, 1)
+        assert.strictEqual(waitingLocks, 1)
         yield* lock("A")
         yield* query(client, "commit", "commit")
         assert.strictEqual((yield* Fiber.join(run)).enqueued, 2)
@@ -367,10 +369,10 @@ describe("the input query of a push", () => {
 
     it.effect("returns its rows with all digits, and null counts as absent", () =>
       Effect.gen(function* () {
-        const given =
+        const records =
           yield* read(`select 9007199254740993 as id, 1.10::numeric(20,4) as amount, null as nothing, 'a"\n' as text,
           date '2026-03-16' as day, timestamptz '2026-03-16 10:00+01' as at, true as flag -- the end;`)
-        assert.deepStrictEqual(given, [
+        assert.deepStrictEqual(records, [
           {
             _tag: "Json",
             line: 1,
@@ -384,9 +386,9 @@ describe("the input query of a push", () => {
     it.effect("reads all rows in batches", () =>
       Effect.gen(function* () {
         for (const count of [0, 1, 999, 1000, 1001, 2500]) {
-          const given = yield* read(`with n as (select * from generate_series(1, ${count}) as id) select id from n;`)
-          assert.lengthOf(given, count)
-          assert.isTrue(given.every(({ line }, index) => line === index + 1))
+          const records = yield* read(`with n as (select * from generate_series(1, ${count}) as id) select id from n;`)
+          assert.lengthOf(records, count)
+          assert.isTrue(records.every(({ line }, index) => line === index + 1))
         }
       })
     )

@@ -32,16 +32,16 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("the outbox poller"
           select resource, state, count(*)::int as rows from tributary.outbox where company = ${name} group by 1, 2 order by 1, 2`,
         (rows) => rows.map(({ resource, state, rows: count }) => `${resource} ${state} ${count}`).join(", ")
       )
-      const becomes = (wanted: string) =>
+      const becomes = (expected: string) =>
         Effect.gen(function* () {
           const last = yield* states.pipe(
             Effect.repeat({
-              until: (now) => now === wanted,
+              until: (now) => now === expected,
               schedule: Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 300 }))
             })
           )
           assert.isDefined(last)
-          assert.strictEqual(yield* states, wanted)
+          assert.strictEqual(yield* states, expected)
         })
       yield* becomes("areas in_flight 1, planets rejected 1, salesmen done 120")
       yield* insert("salesmen", people(30, 120))

@@ -19,9 +19,9 @@ const tally = (rows: ReadonlyArray<OutboxRow>) => {
 }
 
 /** The number of records with each externalid at the source. */
-const timesHeld = (held: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
+const recordCounts = (records: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   const times = new Map<unknown, number>()
-  for (const { externalid } of held) times.set(externalid, (times.get(externalid) ?? 0) + 1)
+  for (const { externalid } of records) times.set(externalid, (times.get(externalid) ?? 0) + 1)
   return times
 }
 
@@ -40,7 +40,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         const rows = yield* one.rows
         assert.isTrue(rows.every((row) => row.state === "done" && row.outcome === "created" && row.record_id !== null))
         assert.isTrue(rows.every(({ differences }) => differences === null))
-        assert.strictEqual((yield* one.held).length, 600)
+        assert.strictEqual((yield* one.sourceRecords).length, 600)
         assert.deepStrictEqual((yield* one.isEqual).differences, [])
         const [origins] = yield* one.sql<{ origins: ReadonlyArray<string> }>`
           select array_agg(distinct _origin) as origins from erp.salesmen where _company_id = ${one.number}`
@@ -59,7 +59,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         assert.deepStrictEqual((yield* one.push()).calls, { sent: 1, batches: 0 })
         yield* one.insert(people(5, 1))
         assert.deepStrictEqual((yield* one.push({ useBatch: false })).calls, { sent: 5, batches: 0 })
-        assert.strictEqual((yield* one.held).length, 6)
+        assert.strictEqual((yield* one.sourceRecords).length, 6)
         assert.deepStrictEqual((yield* one.isEqual).differences, [])
       })
     )
@@ -92,7 +92,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
             rows.flatMap(({ differences }) => differences?.map(({ field }) => field) ?? []),
             ["commissionrate"]
           )
-          assert.strictEqual((yield* one.held).length, more + 5)
+          assert.strictEqual((yield* one.sourceRecords).length, more + 5)
           assert.deepStrictEqual((yield* one.isEqual).differences, [])
         }
       })
@@ -115,14 +115,14 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
           rows[0]!.reason!,
           /has record \d+ with the externalid "P-0", which differs in case, blanks or Unicode/
         )
-        assert.strictEqual((yield* one.held).length, 64)
+        assert.strictEqual((yield* one.sourceRecords).length, 64)
       })
     )
 
     it.effect("reject a record whose unique key another record has, with the message of the source", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
-        yield* one.put([{ name: "Person 1", externalid: "somebody else" }])
+        yield* one.put([{ name: "Person 1", externalid: "another person" }])
         yield* one.insert(people(3))
         assert.strictEqual((yield* one.push()).status, "done")
         const rows = yield* one.rows
@@ -207,7 +207,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         yield* one.noFaults
         assert.strictEqual(pushed.status, "done")
         assert.strictEqual(pushed.counts.created, 500)
-        assert.strictEqual((yield* one.held).length, 500)
+        assert.strictEqual((yield* one.sourceRecords).length, 500)
         assert.deepStrictEqual((yield* one.isEqual).differences, [])
       })
     )
@@ -229,7 +229,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         assert.strictEqual(pushed.status, "done")
         assert.deepStrictEqual(tally(yield* one.rows), { created: 8 })
         assert.isTrue((yield* one.rows).every(({ attempts }) => attempts === 1))
-        assert.strictEqual((yield* one.held).length, 8)
+        assert.strictEqual((yield* one.sourceRecords).length, 8)
       })
     )
 
@@ -274,8 +274,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
                 spoilt ??= request.idempotencyKey
                 if (request.idempotencyKey !== spoilt) return connector.write(request)
                 const reason = new ServerFault({ status: 500, code: "server_error", retryAfter: null })
-                const asked = { method: "POST", path: "/salesmen/batch", requestId: null }
-                const fail = Effect.fail(new SourceError({ reason, request: asked }))
+                const failedRequest = { method: "POST", path: "/salesmen/batch", requestId: null }
+                const fail = Effect.fail(new SourceError({ reason, request: failedRequest }))
                 return isStored ? Effect.andThen(connector.write(request), fail) : fail
               })
           }
@@ -307,7 +307,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
             ["create", "completed", 0]
           ]
         )
-        assert.strictEqual((yield* one.held).length, 2)
+        assert.strictEqual((yield* one.sourceRecords).length, 2)
       })
     )
   })
@@ -350,7 +350,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
           finished.map(({ done }) => done),
           [false, true]
         )
-        assert.strictEqual((yield* one.held)[0]?.["phone1"], "2")
+        assert.strictEqual((yield* one.sourceRecords)[0]?.["phone1"], "2")
       })
     )
   })
@@ -381,7 +381,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         assert.strictEqual(pushed.status, "done")
         assert.strictEqual(pushed.counts.created, 30)
         assert.deepStrictEqual(
-          [...timesHeld(yield* one.held).values()].filter((times) => times !== 1),
+          [...recordCounts(yield* one.sourceRecords).values()].filter((times) => times !== 1),
           []
         )
         assert.strictEqual((yield* one.calls).length, 1)

@@ -7,11 +7,11 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
   it.effect("send only fields that differ, and leave equal records unchanged", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
-      const held = yield* one.put(people(3))
+      const before = yield* one.put(people(3))
       yield* one.insert(
         [
           { externalid: "p-0", phone1: "123" },
-          { id: held[1]!["id"], commissionrate: "2.000" },
+          { id: before[1]!["id"], commissionrate: "2.000" },
           { externalid: "p-2", commissionrate: "1.5" },
           { externalid: "p-9", phone1: "1" }
         ],
@@ -25,7 +25,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
         ["updated", "updated", "unchanged", "not_found"]
       )
       assert.deepStrictEqual(pushed.calls, { sent: 2, batches: 0 })
-      const now = yield* one.held
+      const now = yield* one.sourceRecords
       assert.deepStrictEqual(
         now.map(({ phone1, commissionrate }) => [phone1, commissionrate]),
         [
@@ -41,8 +41,8 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
   it.effect("merge a concurrent change of other fields, and reject a change of the same field", () =>
     Effect.gen(function* () {
       const one = yield* makeStand()
-      const held = yield* one.put(people(2))
-      const ids = held.map(({ id }) => id)
+      const before = yield* one.put(people(2))
+      const ids = before.map(({ id }) => id)
       // The record changes between read and write: the first PATCH of each record is delayed.
       const meddled = new Set<string | null>()
       const { connector } = one.company
@@ -52,7 +52,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
           Effect.gen(function* () {
             if (request.operation === "update" && !meddled.has(request.id)) {
               const at = ids.findIndex((id) => String(id) === request.id)
-              const { id: _, lastchangedate: __, ...rest } = held[at]!
+              const { id: _, lastchangedate: __, ...rest } = before[at]!
               meddled.add(request.id)
               yield* one.put([
                 { ...rest, id: ids[at], ...(at === 0 ? { phone1: "theirs" } : { commissionrate: "7.000" }) }
@@ -76,7 +76,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
           [null, "conflict", "commissionrate", 1]
         ]
       )
-      const now = yield* one.held
+      const now = yield* one.sourceRecords
       assert.deepStrictEqual(
         now.map(({ phone1, commissionrate }) => [phone1, commissionrate]),
         [
@@ -108,7 +108,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
         (yield* one.rows).map(({ outcome, code }) => outcome ?? code),
         ["cancelled", "cancelled", "unchanged", "not_found"]
       )
-      assert.isTrue((yield* one.held).every(({ cancel }) => cancel === true))
+      assert.isTrue((yield* one.sourceRecords).every(({ cancel }) => cancel === true))
       assert.deepStrictEqual((yield* one.isEqual).differences, [])
     })
   )
@@ -131,9 +131,9 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
       const pushed = yield* one.push()
       assert.strictEqual(pushed.failure, null)
       assert.deepStrictEqual([pushed.counts.created, pushed.counts.updated, pushed.counts.cancelled], [30, 4, 2])
-      const held = yield* one.held
+      const records = yield* one.sourceRecords
       for (const externalid of ["p-3", "f"]) {
-        const record = held.find((one) => one["externalid"] === externalid)
+        const record = records.find((one) => one["externalid"] === externalid)
         assert.deepStrictEqual([record?.["phone1"], record?.["cancel"]], ["2", true])
       }
       assert.deepStrictEqual((yield* one.isEqual).differences, [])

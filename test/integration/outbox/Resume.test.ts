@@ -34,7 +34,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("resuming a push", 
           yield* one.insert(people(400))
           yield* dieAt(one, 2, point)
           assert.strictEqual((yield* one.rows).filter(({ state }) => state === "in_flight").length, 400)
-          assert.strictEqual((yield* one.held).length, point === "before" ? 0 : 400)
+          assert.strictEqual((yield* one.sourceRecords).length, point === "before" ? 0 : 400)
           const pushed = yield* one.push()
           assert.strictEqual(pushed.status, "done")
           assert.strictEqual(pushed.counts.created, 400)

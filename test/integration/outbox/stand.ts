@@ -33,7 +33,7 @@ export interface OutboxRow {
   readonly differences: ReadonlyArray<{ readonly field: string }> | null
 }
 
-interface Asked {
+interface RequestEntry {
   readonly method: string
   readonly path: string
   readonly status: number | null
@@ -95,7 +95,7 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     calls: sql<{ operation: string; items: number; state: string; failures: number; body: string | null }>`
       select operation, record_count as items, state, failed_attempts as failures, body from tributary.push_requests where company = ${name} order by id`,
     /** The records at the source. */
-    held: Effect.map(
+    sourceRecords: Effect.map(
       Effect.promise(() => source.lines(`/state?company=${number}&resource=${path}`)),
       (lines) => lines.map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
     ),
@@ -106,8 +106,8 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
     }),
     /** The write requests that the source received. */
     writes: Effect.map(control("GET", "/requests"), (answer) =>
-      (Array.isArray(answer) ? (answer as ReadonlyArray<Asked>) : []).filter(
-        (asked) => asked.tokenId === tokenid && asked.method !== "GET"
+      (Array.isArray(answer) ? (answer as ReadonlyArray<RequestEntry>) : []).filter(
+        (entry) => entry.tokenId === tokenid && entry.method !== "GET"
       )
     ),
     put: (records: ReadonlyArray<object>) =>
@@ -134,9 +134,9 @@ export type Stand = Effect.Success<ReturnType<typeof makeStand>>
 export const everyoneOnce = Effect.fnUntraced(function* (one: Stand, count: number) {
   const rows = yield* one.rows
   assert.isTrue(rows.every(({ outcome }) => outcome === "created"))
-  const held = yield* one.held
-  assert.strictEqual(held.length, count)
-  assert.strictEqual(new Set(held.map(({ externalid }) => externalid)).size, count)
+  const records = yield* one.sourceRecords
+  assert.strictEqual(records.length, count)
+  assert.strictEqual(new Set(records.map(({ externalid }) => externalid)).size, count)
   assert.deepStrictEqual((yield* one.isEqual).differences, [])
   assert.isTrue((yield* one.calls).every(({ state, body }) => state !== "open" && body === null))
 })

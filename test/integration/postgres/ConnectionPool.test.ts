@@ -43,16 +43,16 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
   /** Returns the order in which waiters are served after the only connection is returned. */
   const order = Effect.fnUntraced(function* (comers: ReadonlyArray<readonly [string, ConnectionPool.Urgency]>) {
     const { use, stats } = yield* pool(1)
-    const held = yield* Deferred.make<void>()
+    const release = yield* Deferred.make<void>()
     const served: Array<string> = []
-    const first = yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(held)))
+    const first = yield* Effect.forkScoped(use(urgency("first", 0), () => Deferred.await(release)))
     yield* until("the connection is lent", Effect.sync(stats), ({ lent }) => lent === 1)
     const fibers: Array<Fiber.Fiber<unknown, unknown>> = []
     for (const [at, [name, of]] of comers.entries()) {
       fibers.push(yield* Effect.forkScoped(use(of, () => Effect.sync(() => served.push(name)))))
       yield* until("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting === at + 1)
     }
-    yield* Deferred.succeed(held, undefined)
+    yield* Deferred.succeed(release, undefined)
     yield* Fiber.join(first)
     for (const fiber of fibers) yield* Fiber.join(fiber)
     return served
@@ -82,7 +82,7 @@ layer(layerDatabase, { excludeTestServices: true, timeout: "60 seconds" })("the 
       )
       for (let at = 0; at < 3; at += 1) yield* Effect.forkScoped(stream)
       yield* until("the waiters are queued", Effect.sync(stats), ({ waiting }) => waiting >= 2)
-      yield* use(urgency("patient", Number.POSITIVE_INFINITY, 2), () => Effect.void).pipe(Effect.timeout("5 seconds"))
+      yield* use(urgency("last", Number.POSITIVE_INFINITY, 2), () => Effect.void).pipe(Effect.timeout("5 seconds"))
       assert.isAbove(urgent, 0)
     }).pipe(Effect.scoped)
   )

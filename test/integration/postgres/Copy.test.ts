@@ -170,7 +170,7 @@ describe("copyIn", () => {
               n: number
             }>`select count(*)::int as n from pg_locks where not granted and relation = 't'::regclass`
             yield* blocked.pipe(
-              Effect.flatMap((found) => (found[0]?.n === 1 ? Effect.void : Effect.fail("not yet"))),
+              Effect.flatMap((counts) => (counts[0]?.n === 1 ? Effect.void : Effect.fail("not yet"))),
               Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 200 })
             )
             const chunks = seen.chunks
@@ -200,7 +200,7 @@ describe("copyIn", () => {
         yield* sql<{
           n: number
         }>`select count(*)::int as n from pg_stat_activity where datname = current_database() and query like 'copy t%'`.pipe(
-          Effect.flatMap((found) => (found[0]?.n === 0 ? Effect.void : Effect.fail("not yet"))),
+          Effect.flatMap((counts) => (counts[0]?.n === 0 ? Effect.void : Effect.fail("not yet"))),
           Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 200 })
         )
         assert.strictEqual(yield* count, 0)
@@ -280,9 +280,9 @@ describe("escapeCopyText", () => {
         const values = ["", "\\N", "\\.", "a\tb", "a\r\nb", "\\\\", "\\t", "𝄞", "\u0001", "end\\", "\n", " \t "]
         const text = values.map((value, id) => `${id}\t${escapeCopyText(value)}\n`).join("")
         yield* copyIn(client, copyStatement, [text])
-        const found = yield* sql<{ name: string }>`select name from t order by id`
+        const rowsRead = yield* sql<{ name: string }>`select name from t order by id`
         assert.deepStrictEqual(
-          found.map((row) => row.name),
+          rowsRead.map((row) => row.name),
           values
         )
       }).pipe(Effect.scoped)

@@ -72,11 +72,11 @@ describe("a database connection", () => {
       const database = yield* Database
       const client = yield* database.connect
       const [row] = yield* query<{ pid: number }>(client, "ask", "select pg_backend_pid() as pid")
-      const ended = new Promise<void>((settle) => client.once("end", settle))
+      const sessionEnd = new Promise<void>((settle) => client.once("end", settle))
       yield* Effect.scoped(
         Effect.flatMap(database.connect, (other) => query(other, "kill", "select pg_terminate_backend($1)", [row!.pid]))
       )
-      yield* Effect.promise(() => ended)
+      yield* Effect.promise(() => sessionEnd)
       const error = yield* Effect.flip(query(client, "ask", "select 1"))
       assert.isTrue(error.isRetryable)
     }).pipe(Effect.scoped, Effect.provide(layerDatabase))
@@ -179,16 +179,16 @@ describe("a failed database connection", () => {
   it.live("never sends the password in clear text", () =>
     Effect.gen(function* () {
       const received: Array<string> = []
-      const asking = createServer((socket) => {
+      const passwordServer = createServer((socket) => {
         socket.on("error", () => {})
         socket.on("data", (bytes) => {
           received.push(bytes.toString("latin1"))
           socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
         })
       }).listen(0, "127.0.0.1")
-      yield* Effect.addFinalizer(() => Effect.sync(() => asking.close()))
-      yield* Effect.promise(() => once(asking, "listening"))
-      const { port } = asking.address() as AddressInfo
+      yield* Effect.addFinalizer(() => Effect.sync(() => passwordServer.close()))
+      yield* Effect.promise(() => once(passwordServer, "listening"))
+      const { port } = passwordServer.address() as AddressInfo
       const error = yield* refused(Redacted.make(`postgres://me:hunter2@127.0.0.1:${port}/x`))
       assert.match(error.message, /requests the password in clear text.*: set sslmode=verify-full in DATABASE_URL/)
       assert.isAbove(received.length, 1)
@@ -374,14 +374,14 @@ describe("target_session_attrs", () => {
 describe("the databases of tests", () => {
   it.live("are separate and are dropped with their scope", () =>
     Effect.gen(function* () {
-      const kept = yield* Effect.scoped(
+      const url = yield* Effect.scoped(
         Effect.gen(function* () {
           const [one, two] = yield* Effect.all([freshDatabase, freshDatabase], { concurrency: 2 })
           assert.notStrictEqual(Redacted.value(one), Redacted.value(two))
           return one
         })
       )
-      const error = yield* refused(kept)
+      const error = yield* refused(url)
       assert.strictEqual(error.code, "3D000")
     })
   )

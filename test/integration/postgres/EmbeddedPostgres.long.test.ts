@@ -149,11 +149,11 @@ describe("embedded Postgres after a kill", () => {
       yield* Effect.promise(() => once(other, "listening"))
       const { port } = other.address() as AddressInfo
       assert.notStrictEqual(yield* freePort({ port, waitMax: Duration.zero }), port)
-      const found = yield* Effect.forkChild(freePort({ port, waitMax: Duration.minutes(1) }))
+      const portFiber = yield* Effect.forkChild(freePort({ port, waitMax: Duration.minutes(1) }))
       yield* Effect.sleep(100)
-      assert.isUndefined(found.pollUnsafe())
+      assert.isUndefined(portFiber.pollUnsafe())
       other.close()
-      assert.strictEqual(yield* Fiber.join(found), port)
+      assert.strictEqual(yield* Fiber.join(portFiber), port)
     })
   )
 
@@ -169,7 +169,7 @@ describe("embedded Postgres after a kill", () => {
       // Postgres ends every session and recovers. The process registers again as soon as it responds.
       const places = "select count(*)::int as n from pg_locks where locktype = 'advisory' and granted"
       yield* ask(server, places).pipe(
-        Effect.flatMap(([found]) => (found?.["n"] === 1 ? Effect.void : Effect.fail("not yet"))),
+        Effect.flatMap(([usableRow]) => (usableRow?.["n"] === 1 ? Effect.void : Effect.fail("not yet"))),
         Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 })
       )
       yield* Effect.scoped(start({ root, port: 0, durable: false }))

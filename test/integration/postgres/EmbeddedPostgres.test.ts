@@ -51,12 +51,12 @@ describe("embedded Postgres", () => {
     })
   )
 
-  it.live.runIf(isRoot && process.platform === "linux")("runs for root below a private home folder", () =>
+  it.live.runIf(isRoot && process.platform === "linux")("runs for root below a private folder", () =>
     Effect.gen(function* () {
       const folder = yield* emptyRoot
-      const home = join(folder, "..", "home")
-      mkdirSync(home, { mode: 0o700 })
-      const root = join(home, "checkout", ".tributary", "postgres")
+      const privateFolder = join(folder, "..", "private")
+      mkdirSync(privateFolder, { mode: 0o700 })
+      const root = join(privateFolder, "checkout", ".tributary", "postgres")
       const server = yield* start({ root, port: 0, durable: false })
       assert.deepStrictEqual(yield* ask(server, "create table t as select 1 as n"), [])
       yield* ask(server, "checkpoint")

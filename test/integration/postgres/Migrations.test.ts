@@ -269,7 +269,7 @@ describe("migrate", () => {
  * Statements that lock a table for a time that grows with its size: a rewrite, a check of all rows, an index. Readers
  * and writers of the running version would wait that long.
  */
-const heldLong: ReadonlyArray<readonly [pattern: RegExp, instead: string]> = [
+const lockingPatterns: ReadonlyArray<readonly [pattern: RegExp, instead: string]> = [
   [/\balter (column )?\S+ (set data )?type\b/i, "add a column and fill it in batches"],
   [/\bset not null\b/i, "add a check constraint, not valid, and validate it"],
   [
@@ -289,7 +289,7 @@ const createdIn = (sql: string) => [...sql.matchAll(/create table (?:if not exis
  * Forbidden statements of a file. A comment above a statement can allow it with a reason: `-- short: a row per
  * company`.
  */
-const longHeld = (sql: string): ReadonlyArray<string> => {
+const lockingStatements = (sql: string): ReadonlyArray<string> => {
   const created = createdIn(sql)
   return sql
     .replace(/\$(\w*)\$[\s\S]*?\$\1\$/g, "''")
@@ -298,7 +298,7 @@ const longHeld = (sql: string): ReadonlyArray<string> => {
     .map((statement) => statement.replace(/--.*$/gm, "").trim())
     .filter((statement) => !created.some((table) => new RegExp(`\\b${table}\\b`, "i").test(statement)))
     .flatMap((statement) =>
-      heldLong.filter(([pattern]) => pattern.test(statement)).map(([, instead]) => `${statement}: ${instead}`)
+      lockingPatterns.filter(([pattern]) => pattern.test(statement)).map(([, instead]) => `${statement}: ${instead}`)
     )
 }
 
@@ -307,7 +307,7 @@ describe("the migration files", () => {
     Effect.gen(function* () {
       const files = yield* readMigrations(folderDefault)
       for (const { file, sql } of files) {
-        assert.deepStrictEqual(longHeld(`${sql}\n`), [], file)
+        assert.deepStrictEqual(lockingStatements(`${sql}\n`), [], file)
       }
       for (const statement of [
         "alter table tributary.inbox alter column tries type bigint;",
@@ -316,14 +316,14 @@ describe("the migration files", () => {
         "create index inbox_tries on tributary.inbox (tries);",
         "update tributary.inbox set tries = 0;"
       ]) {
-        assert.lengthOf(longHeld(`${statement}\n`), 1, statement)
-        assert.deepStrictEqual(longHeld(`-- short: it has no rows yet\n${statement}\n`), [])
+        assert.lengthOf(lockingStatements(`${statement}\n`), 1, statement)
+        assert.deepStrictEqual(lockingStatements(`-- short: it has no rows yet\n${statement}\n`), [])
       }
       const fine = `create table tributary.b (id int);
         create index b_id on tributary.b (id);
         alter table tributary.inbox add column note text not null default '', add column at timestamptz default now();
         alter table tributary.inbox add constraint c check (tries >= 0) not valid;\n`
-      assert.deepStrictEqual(longHeld(fine), [])
+      assert.deepStrictEqual(lockingStatements(fine), [])
     })
   )
 

@@ -19,7 +19,7 @@ interface Declared {
 
 /** The exported statements of all modules, and the number of statements that each file declares. */
 const declared = async (): Promise<ReadonlyArray<Declared>> => {
-  const found: Array<Declared> = []
+  const declarations: Array<Declared> = []
   for (const file of globSync("src/**/*.ts", { cwd: root })) {
     const count = readFileSync(`${root}/${file}`, "utf8").match(/\bStatement\.make\(/g)?.length ?? 0
     if (count === 0) continue
@@ -30,9 +30,9 @@ const declared = async (): Promise<ReadonlyArray<Declared>> => {
     )
     const own = values.filter(Statement.isStatement)
     assert.strictEqual(own.length, count, `${file} declares statements that it does not export`)
-    found.push(...own.map((statement) => ({ file, statement })))
+    declarations.push(...own.map((statement) => ({ file, statement })))
   }
-  return found
+  return declarations
 }
 
 interface Field {
@@ -118,26 +118,26 @@ describe("every named SQL statement", () => {
       )
       const problems: Array<string> = []
       for (const { file, statement } of statements) {
-        const tell = (problem: string) => problems.push(`${file}: ${statement.name}: ${problem}`)
+        const addProblem = (problem: string) => problems.push(`${file}: ${statement.name}: ${problem}`)
         const described = yield* Effect.promise(() =>
           describeStatement(client, statement.text).catch((error: unknown) => {
-            tell(String(error))
+            addProblem(String(error))
             return null
           })
         )
         if (described === null) continue
         const params = described.params.map((oid) => types.get(oid))
-        const wanted = statement.params.map((type) => type.replace("?", ""))
-        if (params.join() !== wanted.join()) tell(`takes ${params.join()}, and declares ${wanted.join()}`)
+        const paramTypes = statement.params.map((type) => type.replace("?", ""))
+        if (params.join() !== paramTypes.join()) addProblem(`takes ${params.join()}, and declares ${paramTypes.join()}`)
         const columns = described.fields.map(({ name, dataTypeID }) => `${name}: ${types.get(dataTypeID)}`)
         const expected = Object.entries(statement.columns).map(([name, type]) => `${name}: ${type.replace("?", "")}`)
         if (columns.join() !== expected.join()) {
-          tell(`answers ${columns.join(", ")}, and declares ${expected.join(", ")}`)
+          addProblem(`answers ${columns.join(", ")}, and declares ${expected.join(", ")}`)
           continue
         }
         for (const { name, tableID, columnID } of described.fields) {
           if (nullable.has(`${tableID}.${columnID}`) && !statement.columns[name]!.endsWith("?"))
-            tell(`${name} may be null`)
+            addProblem(`${name} may be null`)
         }
       }
       assert.deepStrictEqual(problems, [])

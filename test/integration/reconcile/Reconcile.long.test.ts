@@ -55,11 +55,11 @@ describe("reconcile in rare cases", () => {
     it.effect("detects a pause between two checks made by a command", () =>
       Effect.gen(function* () {
         const { check, customer, equal, company, id } = yield* settled()
-        const wanted = { url: receiver, events }
+        const desired = { url: receiver, events }
         const secrets = SigningSecrets.layer([])
-        yield* Effect.provide(Subscribe.pause(company, wanted, id), secrets)
+        yield* Effect.provide(Subscribe.pause(company, desired, id), secrets)
         customer("BETWEEN")
-        yield* Effect.provide(Subscribe.resume(company, wanted, id), secrets)
+        yield* Effect.provide(Subscribe.resume(company, desired, id), secrets)
         const checked = yield* check
         assert.deepStrictEqual(
           checked.closed.map(({ resource, cause }) => [resource, cause]),
@@ -96,13 +96,13 @@ describe("reconcile in rare cases", () => {
 
     it.effect("opens a gap only for the resource whose events were removed from the subscription", () =>
       Effect.gen(function* () {
-        const { check, item, equal, gaps, call, id, asked, sql, name } = yield* settled()
+        const { check, item, equal, gaps, call, id, requestsOf, sql, name } = yield* settled()
         call("PATCH", `/webhooks/${id}`, { events: customers })
         item("UNHEARD")
         yield* check
         assert.deepStrictEqual(yield* gaps, [{ resource: "items", cause: "missing", lasts: true, reason: null }])
         call("PATCH", `/webhooks/${id}`, { events })
-        const { result, requests } = yield* asked(check)
+        const { result, requests } = yield* requestsOf(check)
         assert.deepStrictEqual(
           result.closed.map(({ resource, cause }) => [resource, cause]),
           [["items", "missing"]]
@@ -360,22 +360,22 @@ describe("reconcile in rare cases", () => {
     it.effect("continues after any failure until it is interrupted", () =>
       Effect.gen(function* () {
         const { company } = yield* settled()
-        let asked = 0
+        let listCalls = 0
         const failing = withSubscriptions(company, (inner) => ({
           list: Effect.suspend(() => {
-            asked += 1
-            return asked === 1 ? Effect.die("a defect") : inner.list
+            listCalls += 1
+            return listCalls === 1 ? Effect.die("a defect") : inner.list
           })
         }))
         const fiber = yield* Effect.forkChild(
           Reconcile.run(failing, { url: receiver, checkInterval: Duration.millis(5) })
         )
-        yield* Effect.repeat(Effect.sleep(5), { until: () => asked >= 3, times: 2_000 })
+        yield* Effect.repeat(Effect.sleep(5), { until: () => listCalls >= 3, times: 2_000 })
         yield* Fiber.interrupt(fiber)
-        assert.isAtLeast(asked, 3)
-        const after = asked
+        assert.isAtLeast(listCalls, 3)
+        const after = listCalls
         yield* Effect.sleep(30)
-        assert.strictEqual(asked, after)
+        assert.strictEqual(listCalls, after)
       })
     )
   })

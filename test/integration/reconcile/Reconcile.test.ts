@@ -12,11 +12,11 @@ describe("reconcile", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
     it.effect("makes three requests and no change when no event is missing", () =>
       Effect.gen(function* () {
-        const { check, customer, cycles, asked, id, advance } = yield* settled()
+        const { check, customer, cycles, requestsOf, id, advance } = yield* settled()
         customer("TWO")
         yield* cycles(1)
         yield* advance(60)
-        const { result, requests } = yield* asked(check)
+        const { result, requests } = yield* requestsOf(check)
         assert.deepStrictEqual(
           requests.map((request) => request.split("?")[0]),
           ["GET /me", "GET /webhooks", `GET /webhooks/${id}/deliveries`]
@@ -37,7 +37,8 @@ describe("reconcile", () => {
 
     it.effect("detects an abandoned event, reads its resource once and closes the gap", () =>
       Effect.gen(function* () {
-        const { check, customer, cycles, asked, server, equal, gaps, advance, receives, sql, name } = yield* settled()
+        const { check, customer, cycles, requestsOf, server, equal, gaps, advance, receives, sql, name } =
+          yield* settled()
         yield* advance(600)
         server.reply(() => 503)
         customer("ABANDONED")
@@ -47,7 +48,7 @@ describe("reconcile", () => {
         yield* cycles(1)
         receives()
         assert.isFalse(yield* equal("customers"))
-        const { result, requests } = yield* asked(check)
+        const { result, requests } = yield* requestsOf(check)
         assert.deepStrictEqual([result.opened, result.open], [1, 0])
         assert.deepStrictEqual(result.closed, [
           { resource: "customers", cause: "abandoned", closedBy: `run ${result.repaired[0]!.runId}` }
@@ -213,7 +214,8 @@ describe("reconcile", () => {
 
     it.effect("makes no request when a scheduled run has already covered the gap", () =>
       Effect.gen(function* () {
-        const { check, customer, cycles, server, asked, gaps, company, receives, sync, requests } = yield* settled()
+        const { check, customer, cycles, server, requestsOf, gaps, company, receives, sync, requests } =
+          yield* settled()
         server.reply(() => 500)
         customer("READ BY A SYNC")
         yield* cycles(3)
@@ -228,7 +230,7 @@ describe("reconcile", () => {
         yield* check
         assert.isEmpty(requests.slice(before).filter((request) => request.startsWith("GET /customers")))
         const { runId } = yield* sync("customers")
-        const { result, requests: made } = yield* asked(Reconcile.reconcile(company, { url: receiver }))
+        const { result, requests: made } = yield* requestsOf(Reconcile.reconcile(company, { url: receiver }))
         assert.isTrue(result._tag === "Checked")
         assert.deepStrictEqual((result as Reconcile.ReconcileReport).closed, [
           { resource: "customers", cause: "abandoned", closedBy: `run ${runId}` }

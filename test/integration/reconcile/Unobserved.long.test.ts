@@ -28,7 +28,7 @@ describe("reconcile of unobserved delivery gaps", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "120 seconds" })("against Postgres", (it) => {
     it.effect("reads each entry of the delivery log once, also after thousands of deliveries", () =>
       Effect.gen(function* () {
-        const { check, cycles, asked, server, companyId, sql, name } = yield* settled()
+        const { check, cycles, requestsOf, server, companyId, sql, name } = yield* settled()
         server.reply(() => 204)
         for (let block = 0; block < 10; block += 1) {
           // A new token for each block: the rate limit applies to a token, and the clock is stopped.
@@ -43,10 +43,10 @@ describe("reconcile of unobserved delivery gaps", () => {
         yield* sql`insert into tributary.inbox (company, event_id, event_type, sent_at, body, state, resolved_at)
           select ${name}, id, 'customers.created', tributary.now(), '', 'done', tributary.now()
             from jsonb_array_elements_text(${ids}::jsonb) id`
-        const first = yield* asked(check)
+        const first = yield* requestsOf(check)
         assert.isAbove(reads(first.requests, "webhooks").length, 40)
         assert.strictEqual(first.result.opened, 0)
-        const second = yield* asked(check)
+        const second = yield* requestsOf(check)
         assert.lengthOf(second.requests, 3)
         assert.strictEqual(second.result.opened, 0)
       })
@@ -87,8 +87,21 @@ describe("reconcile of unobserved delivery gaps", () => {
     it.effect("closes the gap of a dropped cancellation only after a full scan", () =>
       Effect.gen(function* () {
         const names = ["orderlines.created", "orderlines.updated", "orderlines.cancelled"]
-        const { call, advance, cycles, server, receives, check, sync, equal, gaps, asked, company, companyId, sql } =
-          yield* settled({ resources: ["orderlines"], events: names })
+        const {
+          call,
+          advance,
+          cycles,
+          server,
+          receives,
+          check,
+          sync,
+          equal,
+          gaps,
+          requestsOf,
+          company,
+          companyId,
+          sql
+        } = yield* settled({ resources: ["orderlines"], events: names })
         const { lines } = order(call)
         yield* sync("orderlines")
         yield* cycles(1)
@@ -106,7 +119,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         assert.deepStrictEqual(yield* DeliveryGaps.closeCovered(company.name, companyId, 0), [])
         assert.lengthOf(yield* gaps, 1)
         yield* advance(120)
-        const { result, requests } = yield* asked(check)
+        const { result, requests } = yield* requestsOf(check)
         assert.deepStrictEqual(
           result.closed.map(({ resource, cause }) => [resource, cause]),
           [["orderlines", "abandoned"]]
@@ -239,13 +252,16 @@ describe("reconcile of unobserved delivery gaps", () => {
       Effect.gen(function* () {
         const { checkOften, company, customer, server, advance, gaps, equal, receives, call, id, name } =
           yield* settled()
-        const standing = Effect.map(Webhooks.read, (all) => all.find((one) => one.company === name)!.subscriptions[0]!)
+        const subscription = Effect.map(
+          Webhooks.read,
+          (all) => all.find((one) => one.company === name)!.subscriptions[0]!
+        )
         server.control("POST", "/faults", { rules: [{ path: "/webhooks", kind: "status", status: 401 }] })
         yield* advance(300)
         assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
         assert.deepStrictEqual(yield* gaps, [])
-        assert.isNotNull((yield* standing).problem)
-        assert.isNotNull((yield* standing).remedy)
+        assert.isNotNull((yield* subscription).problem)
+        assert.isNotNull((yield* subscription).remedy)
         yield* advance(3 * 3600)
         for (let looks = 0; looks < 2; looks += 1) assert.strictEqual((yield* Effect.exit(checkOften))._tag, "Failure")
         assert.deepStrictEqual(
@@ -263,21 +279,21 @@ describe("reconcile of unobserved delivery gaps", () => {
         receives()
         assert.lengthOf((yield* checkOften).closed, 2)
         assert.isTrue(yield* equal("customers"))
-        assert.isNull((yield* standing).problem)
+        assert.isNull((yield* subscription).problem)
 
         // The list of subscriptions is readable, and the log is not.
         const blind = withSubscriptions(company, () => ({ deliveries: () => Effect.fail(noLog) }))
         const often = Reconcile.reconcile(blind, { url: receiver, checkInterval: Duration.minutes(5) })
         yield* advance(1_200)
         for (let looks = 0; looks < 2; looks += 1) {
-          const told = yield* often
-          assert.isTrue(told._tag === "Checked" && /cannot be read.*leave it out/.test(told.notes.join()))
+          const result = yield* often
+          assert.isTrue(result._tag === "Checked" && /cannot be read.*leave it out/.test(result.notes.join()))
           assert.isTrue((yield* gaps).every(({ cause, lasts }) => cause === "unobserved" && lasts))
           assert.lengthOf(yield* gaps, 2)
         }
-        assert.match((yield* standing).problem!, /no such log/)
+        assert.match((yield* subscription).problem!, /no such log/)
         assert.lengthOf((yield* checkOften).closed, 2)
-        assert.isNull((yield* standing).problem)
+        assert.isNull((yield* subscription).problem)
       })
     )
 
@@ -288,8 +304,8 @@ describe("reconcile of unobserved delivery gaps", () => {
         const identify = Effect.map(company.connector.identify, (identity) => ({ ...identity, scopes }))
         const less = { ...company, connector: { ...company.connector, identify } }
         for (let looks = 0; looks < 2; looks += 1) {
-          const told = yield* Reconcile.reconcile(less, { url: receiver })
-          assert.isTrue(told._tag === "Checked" && /lacks the scope \w+:read/.test(told.notes.join()))
+          const result = yield* Reconcile.reconcile(less, { url: receiver })
+          assert.isTrue(result._tag === "Checked" && /lacks the scope \w+:read/.test(result.notes.join()))
           assert.deepStrictEqual(
             (yield* gaps).map(({ resource, cause, lasts }) => [resource, cause, lasts]),
             [["items", "missing", true]]
@@ -304,7 +320,7 @@ describe("reconcile of unobserved delivery gaps", () => {
 
     it.effect("reads at once after a pause, and closes the gap after a second read past the overlap", () =>
       Effect.gen(function* () {
-        const { check, customer, equal, gaps, call, id, advance, asked, sync } = yield* world({
+        const { check, customer, equal, gaps, call, id, advance, requestsOf, sync } = yield* world({
           overlap: Duration.seconds(300)
         })
         yield* check
@@ -319,12 +335,12 @@ describe("reconcile of unobserved delivery gaps", () => {
         assert.isTrue(yield* equal("customers"))
         assert.match((yield* gaps)[0]!.reason!, /read once more/)
         yield* advance(200)
-        const early = yield* asked(check)
+        const early = yield* requestsOf(check)
         assert.isEmpty(reads(early.requests, "customers"))
         yield* advance(101)
         // Another run reads the resource after the overlap.
         yield* sync("customers")
-        const late = yield* asked(check)
+        const late = yield* requestsOf(check)
         assert.deepStrictEqual([late.result.closed.length, late.result.open], [2, 0])
         assert.isEmpty(reads(late.requests, "customers"))
         assert.isAbove(reads(late.requests, "items").length, 0)
@@ -449,8 +465,8 @@ describe("reconcile of unobserved delivery gaps", () => {
         const unread = withSubscriptions(company, (inner) => ({
           test: (one) => Effect.map(inner.test(one), (result) => ({ ...result, delivered: false, responseCode: null }))
         }))
-        const told = yield* Reconcile.reconcile(unread, { url: receiver })
-        assert.isTrue(told._tag === "Checked" && told.reenabled.join() === id)
+        const result = yield* Reconcile.reconcile(unread, { url: receiver })
+        assert.isTrue(result._tag === "Checked" && result.reenabled.join() === id)
         assert.deepStrictEqual(yield* gaps, [])
         // After a failure it is not tested again for a while.
         call("PATCH", `/webhooks/${id}`, { enabled: false })

@@ -155,12 +155,12 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
       return differences.length === 0
     })
   const customer = (code: string) => {
-    const told = call("POST", "/customers", { customercode: code, name: code })
-    assert.strictEqual(told.status, 201, told.text)
+    const response = call("POST", "/customers", { customercode: code, name: code })
+    assert.strictEqual(response.status, 201, response.text)
   }
   const item = (sku: string) => {
-    const told = call("POST", "/items", { sku, description: sku, price: "1", glaccount: "Sales" })
-    assert.strictEqual(told.status, 201, told.text)
+    const response = call("POST", "/items", { sku, description: sku, price: "1", glaccount: "Sales" })
+    assert.strictEqual(response.status, 201, response.text)
   }
   /** Advances both clocks. */
   const advance = (seconds: number) =>
@@ -173,7 +173,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
       for (let done = 0; done < count; done += 1) await server.cycle()
     })
   /** The requests of an effect. */
-  const asked = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  const requestsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
       const before = requests.length
       return Effect.map(effect, (result) => ({ result, requests: requests.slice(before) }))
@@ -203,7 +203,7 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
     item,
     advance,
     cycles,
-    asked,
+    requestsOf,
     receives,
     store
   }
@@ -211,10 +211,10 @@ export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
 
 /** A company after the first check of its subscription, with every gap closed. */
 export const settled = Effect.fnUntraced(function* (options: WorldOptions = {}) {
-  const made = yield* world(options)
-  yield* made.check
-  assert.deepStrictEqual(yield* made.gaps, [])
-  return made
+  const newWorld = yield* world(options)
+  yield* newWorld.check
+  assert.deepStrictEqual(yield* newWorld.gaps, [])
+  return newWorld
 })
 
 /** A connector with changed subscription operations. */

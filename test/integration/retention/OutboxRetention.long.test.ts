@@ -11,10 +11,10 @@ import * as Retention from "../../../src/retention/Retention.ts"
 import { attributesOf, collector } from "../../support/collector.ts"
 import { makeWorld } from "../../support/world.ts"
 
-const kept = Duration.days(90)
+const retentionPeriod = Duration.days(90)
 const count = 60
 
-interface Told {
+interface PushResult {
   readonly given: number
   readonly known: number
   readonly counts: Readonly<Record<string, number>>
@@ -39,10 +39,10 @@ describe("a push after outbox retention", () => {
             }),
             ({ code, stdout, stderr }) => {
               assert.strictEqual(code, 0, stderr)
-              return JSON.parse(stdout) as Told
+              return JSON.parse(stdout) as PushResult
             }
           )
-          const held = Effect.map(
+          const recordCount = Effect.map(
             Effect.promise(() => world.reference.lines("/state?company=1&resource=customers")),
             (lines) => lines.filter((text) => text.includes('"K-')).length
           )
@@ -54,15 +54,20 @@ describe("a push after outbox retention", () => {
             "tributary.operation": "batch",
             "tributary.records": String(count)
           })
-          const sent = spans().find(({ parentSpanId }) => parentSpanId === call!.spanId)
-          assert.strictEqual(attributesOf(sent!)["http.request.method"], "POST")
+          const httpSpan = spans().find(({ parentSpanId }) => parentSpanId === call!.spanId)
+          assert.strictEqual(attributesOf(httpSpan!)["http.request.method"], "POST")
           assert.strictEqual((yield* push).known, count, "while its rows exist the push is known")
 
           yield* world.query(
             "update tributary.outbox set created_at = created_at - interval '100 days', resolved_at = resolved_at - interval '100 days'"
           )
           yield* world.query("update tributary.pushes set finished_at = finished_at - interval '100 days'")
-          const settings = { runs: kept, quarantine: kept, outbox: kept, events: kept }
+          const settings = {
+            runs: retentionPeriod,
+            quarantine: retentionPeriod,
+            outbox: retentionPeriod,
+            events: retentionPeriod
+          }
           const removed = yield* Retention.pass(settings).pipe(Effect.provide(warehouse), Effect.orDie)
           assert.strictEqual(removed.outbox, count)
           assert.isAbove(removed.pushes, 0)
@@ -77,7 +82,7 @@ describe("a push after outbox retention", () => {
             },
             { given: count, known: 0, created: 0, adopted: count }
           )
-          assert.strictEqual(yield* held, count)
+          assert.strictEqual(yield* recordCount, count)
         })
       ),
     { timeout: 120_000 }

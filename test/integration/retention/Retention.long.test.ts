@@ -6,8 +6,13 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as Retention from "../../../src/retention/Retention.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
-const kept = Duration.days(30)
-const settings = { runs: kept, quarantine: kept, outbox: kept, events: kept }
+const retentionPeriod = Duration.days(30)
+const settings = {
+  runs: retentionPeriod,
+  quarantine: retentionPeriod,
+  outbox: retentionPeriod,
+  events: retentionPeriod
+}
 const nothing = {
   runs: 0,
   quarantine: 0,

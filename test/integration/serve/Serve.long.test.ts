@@ -53,7 +53,7 @@ const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
   })
   url.port = String(port)
   yield* Effect.addFinalizer(() => cut)
-  return { url: url.href, cut, mend: Effect.asVoid(listening(server, port)) }
+  return { url: url.href, cut, reconnect: Effect.asVoid(listening(server, port)) }
 })
 
 interface Attempt {
@@ -85,10 +85,10 @@ dashboard: { listen: off }
 `)
   const outputs: Array<string> = []
   const env = { NORTH: token }
-  const started: Array<CommandRun> = []
+  const commands: Array<CommandRun> = []
   yield* Effect.addFinalizer(() =>
     Effect.promise(async () => {
-      for (const { child, done } of started) {
+      for (const { child, done } of commands) {
         child.kill("SIGKILL")
         await done
       }
@@ -105,9 +105,9 @@ dashboard: { listen: off }
   const serve = (more: Readonly<Record<string, string>> = {}) =>
     Effect.sync(() => {
       const command = world.command(["serve", "--json"], { ...env, ...more })
-      started.push(command)
-      let told = ""
-      command.child.stderr!.on("data", (chunk: Buffer) => (told += chunk.toString()))
+      commands.push(command)
+      let stderrText = ""
+      command.child.stderr!.on("data", (chunk: Buffer) => (stderrText += chunk.toString()))
       const line = new Promise<string>((resolve, reject) => {
         createInterface({ input: command.child.stdout! }).once("line", resolve)
         void command.done.then(({ code, stderr }) =>
@@ -119,10 +119,10 @@ dashboard: { listen: off }
       const ready = Effect.promise(() => line).pipe(
         Effect.timeoutOrElse({
           duration: 30_000,
-          orElse: () => Effect.die(new Error(`serve was not ready within 30 s: ${told}`))
+          orElse: () => Effect.die(new Error(`serve was not ready within 30 s: ${stderrText}`))
         })
       )
-      return { ...command, told: () => told, ready }
+      return { ...command, stderrText: () => stderrText, ready }
     })
 
   let number = 0
@@ -155,7 +155,7 @@ dashboard: { listen: off }
   const ask = (method: string, path: string, body?: string) =>
     Effect.callback<{ readonly status: number | null; readonly text: string; readonly retryAfter: string | undefined }>(
       (resume) => {
-        const sent = request(
+        const clientRequest = request(
           { method, path, port, host: "127.0.0.1", servername: "localhost", ca: cert },
           (response) => {
             let text = ""
@@ -171,10 +171,10 @@ dashboard: { listen: off }
             )
           }
         )
-        sent.on("error", (error) =>
+        clientRequest.on("error", (error) =>
           resume(Effect.succeed({ status: null, text: error.message, retryAfter: undefined }))
         )
-        sent.end(body)
+        clientRequest.end(body)
       }
     )
   const silent = () => {
@@ -248,11 +248,11 @@ describe("tributary serve", () => {
           yield* arrives(three)
           assert.deepStrictEqual((yield* world.compare("orders")).differences, [])
 
-          const asked = performance.now()
+          const signalledAt = performance.now()
           second.child.kill("SIGTERM")
           const { code, stdout } = yield* Effect.promise(() => second.done)
           assert.strictEqual(code, 0)
-          assert.isBelow(performance.now() - asked, 10_000)
+          assert.isBelow(performance.now() - signalledAt, 10_000)
           assert.lengthOf(stdout.trim().split("\n"), 1, "standard output is the one line")
           const [receiver] = yield* world.query<{ count: number }>(
             "select count(*)::int as count from tributary.processes where stopped_at is not null"
@@ -273,7 +273,7 @@ describe("tributary serve", () => {
           const way = yield* cuttable(world.databaseUrl)
           const serving = yield* serve({ DATABASE_URL: way.url })
           yield* until("the process listens", ask("GET", "/healthz"), ({ status }) => status === 200)
-          yield* until("the process reports the outage", Effect.sync(serving.told), (text) =>
+          yield* until("the process reports the outage", Effect.sync(serving.stderrText), (text) =>
             text.includes("answered 503 until")
           )
           assert.strictEqual((yield* ask("GET", "/readyz")).status, 503)
@@ -281,7 +281,7 @@ describe("tributary serve", () => {
           assert.deepStrictEqual([early.status, early.retryAfter], [503, "10"])
           assert.match((yield* ask("GET", "/metrics")).text, /tributary_webhook_inbox_up 0\n/)
 
-          yield* way.mend
+          yield* way.reconnect
           yield* serving.ready
           yield* run(["webhooks", "ensure"])
           const one = yield* order
@@ -295,7 +295,7 @@ describe("tributary serve", () => {
           const two = yield* order
           assert.deepStrictEqual(statusOf(yield* cycle), [503])
           assert.strictEqual((yield* ask("GET", "/healthz")).status, 200)
-          yield* way.mend
+          yield* way.reconnect
           yield* until("the process is ready again", ask("GET", "/readyz"), ({ status }) => status === 200)
           assert.deepStrictEqual(statusOf(yield* cycle), [204])
           yield* arrives(two)

@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { attributesOf, collector } from "../../support/collector.ts"
-import { listed, told } from "../../support/metrics.ts"
+import { listedMetrics, parseMetrics } from "../../support/metrics.ts"
 import type { CommandRun } from "../../support/reference.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 
@@ -64,10 +64,10 @@ describe("the metrics, traces and logs", () => {
           const { command, listening } = yield* serving(world, token)
           const ask = Effect.map(
             Effect.promise(async () => (await fetch(`${listening}/metrics`)).text()),
-            told
+            parseMetrics
           )
           const valueOf = (
-            metrics: ReturnType<typeof told>,
+            metrics: ReturnType<typeof parseMetrics>,
             name: string,
             labels: Readonly<Record<string, string>>
           ): number | undefined =>
@@ -88,7 +88,7 @@ describe("the metrics, traces and logs", () => {
               times: 250
             })
           )
-          const expected = listed()
+          const expected = listedMetrics()
           assert.sameMembers([...last.keys()], [...expected.keys()])
           const sampled = new Map([...last].filter(([, { samples }]) => samples.length > 0))
           assert.deepStrictEqual(form(sampled), form(new Map([...expected].filter(([name]) => sampled.has(name)))))
@@ -148,13 +148,13 @@ describe("the metrics, traces and logs", () => {
           })
           const { code, stderr } = yield* world.run(["sync", "--json"], { NORTH_TOKEN: token, ...otlp })
           assert.strictEqual(code, 0, stderr)
-          const found = spans()
-          const byId = new Map(found.map((span) => [span.spanId, span]))
-          const above = (span: (typeof found)[number]): ReadonlyArray<string> => {
+          const allSpans = spans()
+          const byId = new Map(allSpans.map((span) => [span.spanId, span]))
+          const above = (span: (typeof allSpans)[number]): ReadonlyArray<string> => {
             const parent = byId.get(span.parentSpanId ?? "")
             return parent === undefined ? [] : [parent.name, ...above(parent)]
           }
-          const runs = found.filter(({ name }) => name === "syncResource").map((span) => attributesOf(span))
+          const runs = allSpans.filter(({ name }) => name === "syncResource").map((span) => attributesOf(span))
           assert.sameMembers(
             runs.map((attributes) => attributes["tributary.resource"]),
             ["customers", "items", "orders"]
@@ -166,7 +166,7 @@ describe("the metrics, traces and logs", () => {
             assert.isAbove(Number(run["tributary.inserted"]), 0)
             assert.isAbove(Number(run["tributary.run_id"]), 0)
           }
-          const requests = found.filter(({ name }) => name === "GET /customers")
+          const requests = allSpans.filter(({ name }) => name === "GET /customers")
           assert.deepStrictEqual(
             requests
               .map((span) => attributesOf(span))
@@ -182,12 +182,12 @@ describe("the metrics, traces and logs", () => {
             assert.include(above(span), "sync")
             assert.strictEqual(attributesOf(span)["url.path"], "/customers")
           }
-          const landings = found.filter(({ name }) => name === "land")
+          const landings = allSpans.filter(({ name }) => name === "land")
           assert.isAtLeast(landings.length, 3)
           for (const span of landings) assert.include(above(span), "syncResource")
-          const isStatement = (span: (typeof found)[number]) => "db.query.text" in attributesOf(span)
-          assert.isAbove(found.filter(isStatement).length, 10)
-          const alone = found.filter((span) => isStatement(span) && span.parentSpanId === undefined)
+          const isStatement = (span: (typeof allSpans)[number]) => "db.query.text" in attributesOf(span)
+          assert.isAbove(allSpans.filter(isStatement).length, 10)
+          const alone = allSpans.filter((span) => isStatement(span) && span.parentSpanId === undefined)
           assert.deepStrictEqual(alone, [], "statements outside a run are not traced")
           for (const resource of resources()) {
             const attributes = attributesOf(resource)
@@ -211,8 +211,8 @@ describe("the metrics, traces and logs", () => {
               times: 400
             })
           )
-          const ended = yield* stopped(command)
-          assert.strictEqual(ended.code, 0)
+          const result = yield* stopped(command)
+          assert.strictEqual(result.code, 0)
           const served = spans()
           const read = served.find(({ name }) => name === "GET /orders/{id}")
           const one = served.find(({ spanId }) => spanId === read?.parentSpanId)

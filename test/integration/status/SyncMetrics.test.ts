@@ -20,7 +20,7 @@ const run = (resource: string, kind: string, status: string, minutesAgo: number,
 
 const usage = Effect.succeed({ requests: 5, retries: 2, rateLimited: 1, bytes: 900 })
 
-const told = (figures: Effect.Success<Effect.Success<ReturnType<typeof SyncMetrics.make>>>, name: string) => {
+const samplesOf = (figures: Effect.Success<Effect.Success<ReturnType<typeof SyncMetrics.make>>>, name: string) => {
   const figure = figures.find((one) => one.name === `tributary_${name}`)
   return Object.fromEntries(
     (figure?.samples ?? []).map(({ labels = {}, value }) => [
@@ -72,7 +72,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
         ].join(";")
       )
       const figures = yield* yield* SyncMetrics.make([{ name: "north", fingerprint, usage }])
-      assert.deepStrictEqual(told(figures, "freshness_late"), {
+      assert.deepStrictEqual(samplesOf(figures, "freshness_late"), {
         barred: 0,
         busy: 0,
         fresh: 0,
@@ -80,27 +80,27 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
         old: 1,
         resting: 0
       })
-      const ages = told(figures, "freshness_age_seconds")
+      const ages = samplesOf(figures, "freshness_age_seconds")
       assert.sameMembers(Object.keys(ages), ["busy", "fresh", "old", "resting"])
       assert.closeTo(ages["old"]!, 7_200, 30)
-      assert.strictEqual(told(figures, "freshness_target_seconds")["fresh"], 300)
-      assert.deepStrictEqual(told(figures, "run_last_status"), {
+      assert.strictEqual(samplesOf(figures, "freshness_target_seconds")["fresh"], 300)
+      assert.deepStrictEqual(samplesOf(figures, "run_last_status"), {
         "busy done": 1,
         "fresh done": 1,
         "old failed": 1,
         "resting done": 1
       })
-      assert.deepStrictEqual(told(figures, "task_failures"), { busy: 0, fresh: 0, never: 0, old: 3, resting: 0 })
-      assert.deepStrictEqual(told(figures, "rows"), { fresh: 90 })
-      assert.strictEqual(told(figures, "quarantine_open")["old"], 1)
-      assert.deepStrictEqual(told(figures, "tasks"), { running: 1, paused: 1, due: 2, waiting: 3 })
-      assert.closeTo(told(figures, "tasks_oldest_due_seconds")[""]!, 600, 30)
-      assert.deepStrictEqual(told(figures, "serve_alive"), { "": 1 })
-      assert.deepStrictEqual(told(figures, "budget_used_requests"), { "": 30 })
-      assert.deepStrictEqual(told(figures, "budget_allowed_requests"), { "": 375 })
-      assert.deepStrictEqual(told(figures, "budget_refusals_total"), { "": 4 })
-      assert.closeTo(told(figures, "budget_paused_seconds")[""]!, 120, 30)
-      assert.deepStrictEqual(told(figures, "source_requests_total"), { "": 5 })
+      assert.deepStrictEqual(samplesOf(figures, "task_failures"), { busy: 0, fresh: 0, never: 0, old: 3, resting: 0 })
+      assert.deepStrictEqual(samplesOf(figures, "rows"), { fresh: 90 })
+      assert.strictEqual(samplesOf(figures, "quarantine_open")["old"], 1)
+      assert.deepStrictEqual(samplesOf(figures, "tasks"), { running: 1, paused: 1, due: 2, waiting: 3 })
+      assert.closeTo(samplesOf(figures, "tasks_oldest_due_seconds")[""]!, 600, 30)
+      assert.deepStrictEqual(samplesOf(figures, "serve_alive"), { "": 1 })
+      assert.deepStrictEqual(samplesOf(figures, "budget_used_requests"), { "": 30 })
+      assert.deepStrictEqual(samplesOf(figures, "budget_allowed_requests"), { "": 375 })
+      assert.deepStrictEqual(samplesOf(figures, "budget_refusals_total"), { "": 4 })
+      assert.closeTo(samplesOf(figures, "budget_paused_seconds")[""]!, 120, 30)
+      assert.deepStrictEqual(samplesOf(figures, "source_requests_total"), { "": 5 })
     })
   )
 
@@ -113,7 +113,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
         )
       yield* clock("2026-05-01T00:00:10Z")
       const ask = yield* SyncMetrics.make([{ name: "north", fingerprint, usage }])
-      const runs = Effect.map(ask, (figures) => told(figures, "runs_ended_total"))
+      const runs = Effect.map(ask, (figures) => samplesOf(figures, "runs_ended_total"))
       const nothing = { done: 0, quarantined: 0, failed: 0, abandoned: 0 }
       assert.deepStrictEqual(yield* runs, nothing, "earlier ended runs are not counted")
       yield* tell([run("fresh", "incremental", "done", 0), run("old", "incremental", "failed", 0)].join(";"))
@@ -128,8 +128,8 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
       yield* clock("2026-05-01T00:00:30Z")
       yield* TestClock.adjust("6 seconds")
       const figures = yield* ask
-      assert.deepStrictEqual(told(figures, "runs_ended_total"), { ...nothing, done: 1, failed: 1 })
-      assert.deepStrictEqual(told(figures, "records_total"), {
+      assert.deepStrictEqual(samplesOf(figures, "runs_ended_total"), { ...nothing, done: 1, failed: 1 })
+      assert.deepStrictEqual(samplesOf(figures, "records_total"), {
         inserted: 6,
         updated: 0,
         unchanged: 8,

@@ -14,8 +14,8 @@ describe("tributary webhooks", () => {
         Effect.gen(function* () {
           const { configure, run, received, secrets, url, assertSilent } = yield* hooked
           configure("")
-          const [homeless, unnamed] = yield* Effect.all([run(2, ["ensure"]), run(1, ["delete"])], { concurrency: 2 })
-          assert.include(homeless.stderr, "webhooks.public_url")
+          const [withoutUrl, unnamed] = yield* Effect.all([run(2, ["ensure"]), run(1, ["delete"])], { concurrency: 2 })
+          assert.include(withoutUrl.stderr, "webhooks.public_url")
           assert.strictEqual(unnamed.stdout, "")
 
           configure(`webhooks:\n  public_url: ${url}\n`)

@@ -31,19 +31,20 @@ describe("a subscription", () => {
     it.effect("of another receiver stays unchanged when public_url is not set", () =>
       Effect.gen(function* () {
         const at = yield* stand()
-        const wanted = { ...at.wanted, url: null }
-        const post = (url: string) => String(at.call("POST", "/webhooks", { url, events: wanted.events }).body["id"])
+        const withoutUrl = { ...at.desired, url: null }
+        const post = (url: string) =>
+          String(at.call("POST", "/webhooks", { url, events: withoutUrl.events }).body["id"])
         const foreign = post("https://elsewhere.example.com/in")
-        assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, wanted, null))), "unknown")
-        assert.strictEqual(yield* kindOf(at.act(Subscriptions.pause(at.company, wanted, null))), "unknown")
-        assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, wanted, foreign))), "foreign")
+        assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, withoutUrl, null))), "unknown")
+        assert.strictEqual(yield* kindOf(at.act(Subscriptions.pause(at.company, withoutUrl, null))), "unknown")
+        assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, withoutUrl, foreign))), "foreign")
         assert.deepStrictEqual(yield* at.rows, [])
-        assert.deepStrictEqual(yield* SubscriptionStore.read(at.name, wanted.events), [])
-        assert.isFalse((yield* at.act(Subscriptions.list(at.company, wanted)))[0]!.ours)
+        assert.deepStrictEqual(yield* SubscriptionStore.read(at.name, withoutUrl.events), [])
+        assert.isFalse((yield* at.act(Subscriptions.list(at.company, withoutUrl)))[0]!.ours)
 
         // A subscription whose address ends like the receiver's addresses belongs to the receiver.
         const ours = post(at.url)
-        assert.strictEqual((yield* at.act(Subscriptions.rotate(at.company, wanted, null))).subscription.id, ours)
+        assert.strictEqual((yield* at.act(Subscriptions.rotate(at.company, withoutUrl, null))).subscription.id, ours)
         assert.deepStrictEqual(yield* at.deliver(), [true])
       })
     )
@@ -56,7 +57,7 @@ describe("a subscription", () => {
         const failing = Effect.fnUntraced(function* (times: number, status: number, code: string) {
           at.state.instead = (request) => (request.startsWith("PATCH") ? refusal(status, code) : undefined)
           for (let round = 0; round < times; round += 1) {
-            assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, at.wanted, null))), "SourceError")
+            assert.strictEqual(yield* kindOf(at.act(Subscriptions.rotate(at.company, at.desired, null))), "SourceError")
           }
         })
         yield* failing(17, 403, "insufficient_scope")
@@ -66,7 +67,7 @@ describe("a subscription", () => {
         // Own secrets whose rotation fails are stored one by one. The current secret still comes first.
         for (let round = 0; round < 17; round += 1) {
           const own = Redacted.make(`a secret of one's own, number ${round}`)
-          yield* kindOf(at.act(Subscriptions.rotate(at.company, at.wanted, null, own)))
+          yield* kindOf(at.act(Subscriptions.rotate(at.company, at.desired, null, own)))
         }
         assert.lengthOf(at.secrets.keyring.of(at.name), 16)
         at.state.instead = () => undefined
@@ -80,14 +81,14 @@ describe("a subscription", () => {
         at.running.control("PUT", "/limits", { rotationHours: 0 })
         yield* at.ensure()
         const restore = yield* backUp(at.name)
-        yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
+        yield* at.act(Subscriptions.rotate(at.company, at.desired, null))
         yield* restore
-        at.state.isPatient = false
+        at.state.refreshesSecrets = false
         yield* at.secrets.keyring.refresh
         assert.deepStrictEqual(yield* at.deliver(), [false])
-        const mended = yield* at.ensure()
-        assert.deepStrictEqual([did(mended), mended.warnings], [["rotated"], []])
-        assert.include(mended.deeds[0]!.detail, "401")
+        const repair = yield* at.ensure()
+        assert.deepStrictEqual([did(repair), repair.warnings], [["rotated"], []])
+        assert.include(repair.deeds[0]!.detail, "401")
         // The next cycle delivers the event that was refused, and the new one.
         assert.deepStrictEqual(new Set(yield* at.deliver()), new Set([true]))
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
@@ -100,15 +101,15 @@ describe("a subscription", () => {
         const { subscription } = yield* at.ensure()
         yield* at.secrets.forget(at.name, subscription.id)
         yield* at.secrets.store(at.name, subscription.id, yield* at.secrets.draw, "current")
-        at.state.isPatient = false
+        at.state.refreshesSecrets = false
         assert.deepStrictEqual(yield* at.deliver(), [false])
         at.state.instead = (request, body) =>
           request.startsWith("PATCH") && body.includes('"secret"')
             ? { status: 200, body: at.call("GET", `/webhooks/${subscription.id}`).body }
             : undefined
-        const tried = yield* at.ensure()
-        assert.deepStrictEqual(did(tried), ["rotated"])
-        assert.include(tried.warnings.join(), "webhooks.rotate_field")
+        const repair = yield* at.ensure()
+        assert.deepStrictEqual(did(repair), ["rotated"])
+        assert.include(repair.warnings.join(), "webhooks.rotate_field")
       })
     )
 
@@ -130,18 +131,18 @@ describe("a subscription", () => {
         at.running.control("PUT", "/limits", { rotationHours: 0 })
         const { id } = (yield* at.ensure()).subscription
         at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? "after" : undefined)
-        yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
+        yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.desired, null)))
         at.state.trouble = () => undefined
         let refusals = 1
         at.state.instead = (request) =>
           request === `PATCH /webhooks/${id}` && refusals-- > 0 ? refusal(400, "invalid_request") : undefined
-        const told = yield* at.ensure()
-        assert.deepStrictEqual(told.deeds, [])
-        assert.match(told.warnings.join(), /refused now.*invalid_request.*webhooks rotate/)
+        const repair = yield* at.ensure()
+        assert.deepStrictEqual(repair.deeds, [])
+        assert.match(repair.warnings.join(), /refused now.*invalid_request.*webhooks rotate/)
         assert.deepStrictEqual(yield* at.deliver(), [true])
         // Another rotation ends this state.
         refusals = 1
-        yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
+        yield* at.act(Subscriptions.rotate(at.company, at.desired, null))
         assert.deepStrictEqual(
           (yield* at.rows).map(({ state }) => state),
           ["previous", "previous", "current"]
@@ -155,7 +156,7 @@ describe("a subscription", () => {
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
-        const second = String(at.call("POST", "/webhooks", { url: at.url, events: at.wanted.events }).body["id"])
+        const second = String(at.call("POST", "/webhooks", { url: at.url, events: at.desired.events }).body["id"])
         at.state.instead = (request) => (request.startsWith("DELETE") ? refusal(405, "method_not_allowed") : undefined)
         const first = yield* at.ensure()
         assert.deepStrictEqual(
@@ -165,9 +166,9 @@ describe("a subscription", () => {
         at.requests.length = 0
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
         assert.isFalse(at.requests.some((request) => request.startsWith("PATCH")))
-        const { subscription } = yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
+        const { subscription } = yield* at.act(Subscriptions.rotate(at.company, at.desired, null))
         assert.strictEqual(subscription.id, id)
-        assert.strictEqual((yield* Subscriptions.test(at.company, at.wanted, null)).subscription.id, id)
+        assert.strictEqual((yield* Subscriptions.test(at.company, at.desired, null)).subscription.id, id)
       })
     )
 
@@ -197,12 +198,12 @@ describe("a subscription", () => {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
         const url = `https://new.example.com/hooks/${at.name}`
-        const other = String(at.call("POST", "/webhooks", { url, events: at.wanted.events }).body["id"])
+        const other = String(at.call("POST", "/webhooks", { url, events: at.desired.events }).body["id"])
         const moved = yield* at.ensure({ url })
         assert.deepStrictEqual([did(moved), moved.subscription.id], [["rotated"], other])
         assert.include(moved.warnings.join(), `webhooks delete ${id} --company ${at.name}`)
         assert.strictEqual(at.listed().find((one) => String(one["id"]) === id)!["url"], at.url)
-        yield* at.act(Subscriptions.remove(at.company, { ...at.wanted, url }, id))
+        yield* at.act(Subscriptions.remove(at.company, { ...at.desired, url }, id))
         assert.deepStrictEqual((yield* at.ensure({ url })).warnings, [])
       })
     )
@@ -213,13 +214,13 @@ describe("a subscription", () => {
         const { id } = (yield* at.ensure()).subscription
         const name = `${at.name}-renamed`
         const keys = [{ name, token: Redacted.make(at.token), configured: [] }]
-        const made = yield* Subscriptions.ensure(
+        const ensured = yield* Subscriptions.ensure(
           { name, connector: at.company.connector },
-          { ...at.wanted, url: `https://hooks.example.com/hooks/${name}` }
+          { ...at.desired, url: `https://hooks.example.com/hooks/${name}` }
         ).pipe(Effect.provide(SigningSecrets.layer(keys)))
-        assert.deepStrictEqual(did(made), ["created"])
+        assert.deepStrictEqual(did(ensured), ["created"])
         assert.match(
-          made.warnings.join(),
+          ensured.warnings.join(),
           new RegExp(`${at.name}, still sends.*webhooks delete ${id} --company ${name}`)
         )
       })
@@ -232,7 +233,7 @@ describe("a subscription", () => {
         const token = at.running.token({ scopes: ["*"] })
         const company = { name: at.name, connector: yield* at.connect(token) }
         const keys = [{ name: at.name, token: Redacted.make(token), configured: [] }]
-        yield* Effect.provide(Subscriptions.ensure(company, at.wanted), SigningSecrets.layer(keys))
+        yield* Effect.provide(Subscriptions.ensure(company, at.desired), SigningSecrets.layer(keys))
         assert.deepStrictEqual(
           (yield* at.rows).map(({ state, hours }) => [state, hours]),
           [
@@ -240,8 +241,10 @@ describe("a subscription", () => {
             ["current", null]
           ]
         )
-        const held = yield* SigningSecrets.keyring([{ name: at.name, token: Redacted.make(at.token), configured: [] }])
-        assert.lengthOf(held.of(at.name), 1)
+        const keyring = yield* SigningSecrets.keyring([
+          { name: at.name, token: Redacted.make(at.token), configured: [] }
+        ])
+        assert.lengthOf(keyring.of(at.name), 1)
       })
     )
 
@@ -253,7 +256,7 @@ describe("a subscription", () => {
           request.startsWith("PATCH")
             ? refusal(400, "unknown_parameter", { field: "secret", message: "valid are: signing_secret" })
             : undefined
-        const problem = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
+        const problem = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.desired, null)))
         assert(problem instanceof Subscriptions.SubscriptionError)
         assert.strictEqual(problem.kind, "field")
         assert.include(problem.message, "signing_secret")
@@ -273,14 +276,14 @@ describe("a subscription", () => {
         assert.deepStrictEqual(did(yield* at.ensure()), ["created"])
         for (const act of [Subscriptions.pause, Subscriptions.resume]) {
           isDone = false
-          yield* at.act(act(at.company, at.wanted, null))
+          yield* at.act(act(at.company, at.desired, null))
           assert.isTrue(isDone)
         }
         isDone = false
-        assert.isNotNull((yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))).acceptedHours)
+        assert.isNotNull((yield* at.act(Subscriptions.rotate(at.company, at.desired, null))).acceptedHours)
         const there = { url: "https://elsewhere.example.com/x", events: ["areas.created"], description: "" }
         isDone = false
-        assert.isFalse((yield* at.act(Subscriptions.create(at.company, at.wanted, there))).ours)
+        assert.isFalse((yield* at.act(Subscriptions.create(at.company, at.desired, there))).ours)
         assert.deepStrictEqual(yield* at.deliver(), [true])
       })
     )
@@ -300,8 +303,8 @@ describe("a subscription", () => {
         at.running.control("POST", "/clock", { advanceSeconds: 3600 })
         yield* failing(1)
         at.requests.length = 0
-        const wish = { delivered: false, limit: 100 }
-        const { attempts, isWhole } = yield* Subscriptions.deliveries(at.company, at.wanted, null, wish)
+        const filter = { delivered: false, limit: 100 }
+        const { attempts, isWhole } = yield* Subscriptions.deliveries(at.company, at.desired, null, filter)
         assert.isTrue(isWhole)
         assert.deepStrictEqual(
           attempts.map((one) => [one.attempts, one.abandoned]),

@@ -21,8 +21,8 @@ describe("a subscription", () => {
     it.effect("is created once with a working secret, and a second ensure changes nothing", () =>
       Effect.gen(function* () {
         const at = yield* stand()
-        const made = yield* at.ensure()
-        assert.deepStrictEqual([did(made), made.warnings], [["created"], []])
+        const ensured = yield* at.ensure()
+        assert.deepStrictEqual([did(ensured), ensured.warnings], [["created"], []])
         assert.deepStrictEqual(yield* at.deliver(), [true])
         at.requests.length = 0
         const again = yield* at.ensure()
@@ -35,9 +35,9 @@ describe("a subscription", () => {
             unhealthyReason,
             missingEvents
           ]),
-          [[made.subscription.id, "active", null, []]]
+          [[ensured.subscription.id, "active", null, []]]
         )
-        assert.isTrue(again.seen[0]!.healthyAt! > made.seen[0]!.healthyAt!)
+        assert.isTrue(again.seen[0]!.healthyAt! > ensured.seen[0]!.healthyAt!)
       })
     )
 
@@ -45,29 +45,34 @@ describe("a subscription", () => {
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
-        const sound = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!.healthyAt
+        const sound = (yield* SubscriptionStore.read(at.name, at.desired.events))[0]!.healthyAt
         at.call("PATCH", `/webhooks/${id}`, { paused: true, events: ["salesmen.created", "areas.created"] })
         at.call("PATCH", `/webhooks/${id}`, { enabled: false })
 
-        const mended = yield* at.ensure()
-        assert.deepStrictEqual(did(mended), ["changed"])
-        assert.include(mended.deeds[0]!.detail, "salesmen.updated added, areas.created removed, resumed after a pause")
-        const { subscription } = mended
+        const repair = yield* at.ensure()
+        assert.deepStrictEqual(did(repair), ["changed"])
+        assert.include(repair.deeds[0]!.detail, "salesmen.updated added, areas.created removed, resumed after a pause")
+        const { subscription } = repair
         assert.deepStrictEqual(
           [subscription.paused, subscription.disabledAt, [...subscription.events].sort()],
           [false, null, ["salesmen.created", "salesmen.updated"]]
         )
-        const seen = mended.seen[0]!
+        const subscriptionState = repair.seen[0]!
         assert.deepStrictEqual(
-          [seen.state, seen.unhealthyReason, seen.healthyAt, seen.missingEvents],
+          [
+            subscriptionState.state,
+            subscriptionState.unhealthyReason,
+            subscriptionState.healthyAt,
+            subscriptionState.missingEvents
+          ],
           ["active", "disabled", sound, []]
         )
-        assert.isTrue(SubscriptionStore.isHealthy(seen))
+        assert.isTrue(SubscriptionStore.isHealthy(subscriptionState))
 
         // Only reconcile, after it has recorded the gap, marks the subscription healthy.
-        yield* Statement.run(SubscriptionStore.markHealthy, [at.name, id, seen.checkedAt])
-        const after = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
-        assert.deepStrictEqual([after.unhealthyReason, after.healthyAt], [null, seen.checkedAt])
+        yield* Statement.run(SubscriptionStore.markHealthy, [at.name, id, subscriptionState.checkedAt])
+        const after = (yield* SubscriptionStore.read(at.name, at.desired.events))[0]!
+        assert.deepStrictEqual([after.unhealthyReason, after.healthyAt], [null, subscriptionState.checkedAt])
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
       })
     )
@@ -75,11 +80,11 @@ describe("a subscription", () => {
     it.effect("is the only active one at its address, and foreign subscriptions stay unchanged", () =>
       Effect.gen(function* () {
         const at = yield* stand()
-        const events = at.wanted.events
+        const events = at.desired.events
         const post = (url: string) => String(at.call("POST", "/webhooks", { url, events }).body["id"])
         const [first, foreign] = [post(at.url), post("https://elsewhere.example.com/x")]
-        const made = yield* at.ensure()
-        assert.deepStrictEqual([did(made), made.subscription.id], [["rotated"], first])
+        const ensured = yield* at.ensure()
+        assert.deepStrictEqual([did(ensured), ensured.subscription.id], [["rotated"], first])
         const second = post(at.url)
         const third = yield* at.act(
           Effect.flatMap(at.company.connector.subscriptions!.create({ url: at.url, events, description: "" }), (one) =>
@@ -121,14 +126,14 @@ describe("a subscription", () => {
       Effect.gen(function* () {
         const at = yield* stand({ scopes: ["setup:read", "setup:write", "setup:cancel"] })
         const events = ["salesmen.created", "nothings.created", "salesmen.sold", "orders.created"]
-        const made = yield* at.ensure({ events })
-        assert.deepStrictEqual(made.refused, ["nothings.created", "salesmen.sold"])
-        assert.deepStrictEqual(made.subscription.events, ["salesmen.created", "orders.created"])
+        const ensured = yield* at.ensure({ events })
+        assert.deepStrictEqual(ensured.refused, ["nothings.created", "salesmen.sold"])
+        assert.deepStrictEqual(ensured.subscription.events, ["salesmen.created", "orders.created"])
         const area = serviceV2.resources.get("orders")!.area
-        assert.isTrue(made.warnings.some((text) => text.includes("nothings.created, salesmen.sold")))
-        assert.isTrue(made.warnings.some((text) => text.includes("orders.created") && text.includes(`${area}:read`)))
+        assert.isTrue(ensured.warnings.some((text) => text.includes("nothings.created, salesmen.sold")))
+        assert.isTrue(ensured.warnings.some((text) => text.includes("orders.created") && text.includes(`${area}:read`)))
         const again = yield* at.ensure({ events })
-        assert.deepStrictEqual([again.deeds, again.refused], [[], made.refused])
+        assert.deepStrictEqual([again.deeds, again.refused], [[], ensured.refused])
         assert.deepStrictEqual(
           again.seen.map(({ unhealthyReason, missingEvents }) => [unhealthyReason, missingEvents]),
           [[null, []]]
@@ -177,10 +182,10 @@ describe("a subscription", () => {
       Effect.gen(function* () {
         const own = Redacted.make("a secret of the operator's own choice")
         const at = yield* stand({ configured: [own] })
-        at.call("POST", "/webhooks", { url: at.url, events: at.wanted.events })
+        at.call("POST", "/webhooks", { url: at.url, events: at.desired.events })
         assert.deepStrictEqual((yield* at.ensure()).deeds, [])
         assert.deepStrictEqual(yield* at.rows, [])
-        const [listing] = yield* at.act(Subscriptions.list(at.company, at.wanted))
+        const [listing] = yield* at.act(Subscriptions.list(at.company, at.desired))
         assert.strictEqual(listing?.secret, "configured")
       })
     )
@@ -195,14 +200,14 @@ describe("a subscription", () => {
           Effect.provide(Secrets.layer(keys))
         )
         assert.deepStrictEqual(secrets.keyring.of(at.name), [])
-        const made = yield* Subscriptions.ensure(
+        const ensured = yield* Subscriptions.ensure(
           { name: at.name, connector: yield* at.connect(token) },
-          at.wanted
+          at.desired
         ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))
-        assert.deepStrictEqual(did(made), ["created"])
+        assert.deepStrictEqual(did(ensured), ["created"])
         assert.lengthOf(secrets.keyring.of(at.name), 1)
         assert.deepStrictEqual(
-          made.seen.map(({ state }) => state),
+          ensured.seen.map(({ state }) => state),
           ["deleted", "active"]
         )
       })
@@ -226,18 +231,18 @@ describe("a subscription", () => {
           // Also deliveries at the critical moments: just before and just after the request of the rotation.
           at.state.before = Effect.asVoid(at.deliver())
           for (let round = 0; round < 2; round += 1) {
-            yield* at.act(Subscriptions.rotate(at.company, at.wanted, null))
+            yield* at.act(Subscriptions.rotate(at.company, at.desired, null))
             yield* at.deliver()
           }
           at.state.before = Effect.void
           yield* Deferred.succeed(done, undefined)
           yield* Fiber.join(delivering)
-          assert.isAbove(at.judged.length, 6)
+          assert.isAbove(at.attempts.length, 6)
           assert.deepStrictEqual(
-            at.judged.filter(({ accepted }) => !accepted),
+            at.attempts.filter(({ accepted }) => !accepted),
             []
           )
-          if (rotationHours > 0) assert.isTrue(at.judged.some(({ signatures }) => signatures === 2))
+          if (rotationHours > 0) assert.isTrue(at.attempts.some(({ signatures }) => signatures === 2))
           assert.deepStrictEqual(
             (yield* at.rows).map(({ state, hours }) => [state, hours]),
             [
@@ -259,7 +264,7 @@ describe("a subscription", () => {
           const { id } = (yield* at.ensure()).subscription
           at.state.trouble = (request) => (request === `PATCH /webhooks/${id}` ? trouble : undefined)
           const rotation = yield* Effect.forkChild(
-            Effect.exit(at.act(Subscriptions.rotate(at.company, at.wanted, null)))
+            Effect.exit(at.act(Subscriptions.rotate(at.company, at.desired, null)))
           )
           yield* Deferred.await(at.troubled)
           // Its connections are closed at once, as if the process had been killed.
@@ -284,7 +289,7 @@ describe("a subscription", () => {
         const at = yield* stand()
         yield* at.ensure()
         const short = Redacted.make("too short")
-        const failed = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, null, short)))
+        const failed = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.desired, null, short)))
         assert.strictEqual(failed._tag, "SourceError")
         assert.notInclude(failed.message, "too short")
         assert.deepStrictEqual(
@@ -300,7 +305,7 @@ describe("a subscription", () => {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
         const sql = yield* SqlClient.SqlClient
-        for (let round = 0; round < 3; round += 1) yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
+        for (let round = 0; round < 3; round += 1) yield* at.act(Subscriptions.rotate(at.company, at.desired, id))
         assert.lengthOf(at.secrets.keyring.of(at.name), 4)
         const [oldest] = yield* at.rows
         yield* sql`update tributary.webhook_secrets set accepted_until = tributary.now() where id = ${oldest!.id}::bigint`
@@ -309,7 +314,7 @@ describe("a subscription", () => {
         for (let round = 0; round < 16; round += 1) {
           yield* at.secrets.store(at.name, id, yield* at.secrets.draw, "current")
         }
-        yield* at.act(Subscriptions.rotate(at.company, at.wanted, id))
+        yield* at.act(Subscriptions.rotate(at.company, at.desired, id))
         assert.isFalse((yield* at.rows).some((row) => row.id === oldest!.id))
         assert.lengthOf(at.secrets.keyring.of(at.name), 16)
         assert.deepStrictEqual(yield* at.deliver(), [true])
@@ -321,12 +326,12 @@ describe("a subscription", () => {
         const at = yield* stand()
         const sql = yield* SqlClient.SqlClient
         yield* at.ensure()
-        const held = at.held()
-        yield* held.refresh
+        const keyring = at.keyring()
+        yield* keyring.refresh
         // The secrets were just read; callers now wait for the next read, which all share.
         const waiting = yield* Effect.forkChild(
           Effect.all(
-            Array.from({ length: 200 }, () => held.refresh),
+            Array.from({ length: 200 }, () => keyring.refresh),
             { concurrency: "unbounded" }
           )
         )
@@ -334,60 +339,60 @@ describe("a subscription", () => {
         yield* at.secrets.store(at.name, "77", Redacted.make("another secret altogether"), "current")
         const answers = yield* Fiber.join(waiting)
         assert.strictEqual(answers.filter((changed) => changed).length, 64)
-        assert.lengthOf(held.of(at.name), 2)
-        assert.deepStrictEqual(held.of("nobody"), [])
+        assert.lengthOf(keyring.of(at.name), 2)
+        assert.deepStrictEqual(keyring.of("unknown"), [])
         // The secrets cannot be read, so the known ones stay in use.
         yield* sql`alter table tributary.webhook_secrets rename to hidden`
-        assert.isFalse(yield* held.refresh)
+        assert.isFalse(yield* keyring.refresh)
         yield* sql`alter table tributary.hidden rename to webhook_secrets`
-        assert.lengthOf(held.of(at.name), 2)
+        assert.lengthOf(keyring.of(at.name), 2)
       })
     )
     it.effect("is paused, resumed, tested, listed and deleted by the commands", () =>
       Effect.gen(function* () {
         const at = yield* stand()
         const { id } = (yield* at.ensure()).subscription
-        const before = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
-        assert.isTrue((yield* at.act(Subscriptions.pause(at.company, at.wanted, null))).paused)
-        const paused = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
+        const before = (yield* SubscriptionStore.read(at.name, at.desired.events))[0]!
+        assert.isTrue((yield* at.act(Subscriptions.pause(at.company, at.desired, null))).paused)
+        const paused = (yield* SubscriptionStore.read(at.name, at.desired.events))[0]!
         assert.deepStrictEqual([paused.state, paused.unhealthyReason], ["paused", "paused"])
         assert.deepStrictEqual(yield* at.deliver(), [])
-        const { result } = yield* Subscriptions.test(at.company, at.wanted, null)
+        const { result } = yield* Subscriptions.test(at.company, at.desired, null)
         assert.deepStrictEqual([result.responseCode, result.delivered], [204, true])
-        assert.isFalse((yield* at.act(Subscriptions.resume(at.company, at.wanted, id))).paused)
-        const resumed = (yield* SubscriptionStore.read(at.name, at.wanted.events))[0]!
+        assert.isFalse((yield* at.act(Subscriptions.resume(at.company, at.desired, id))).paused)
+        const resumed = (yield* SubscriptionStore.read(at.name, at.desired.events))[0]!
         assert.deepStrictEqual([resumed.state, resumed.unhealthyReason], ["active", "paused"])
         // The check at the start of the pause is the last one that proves health.
         assert.isTrue(resumed.healthyAt! >= before.healthyAt! && resumed.healthyAt! < paused.checkedAt)
 
-        const [listing] = yield* at.act(Subscriptions.list(at.company, at.wanted))
+        const [listing] = yield* at.act(Subscriptions.list(at.company, at.desired))
         assert.deepStrictEqual(
           [listing?.subscription.id, listing?.state, listing?.ours, listing?.secret],
           [id, "active", true, "stored"]
         )
         const exists = yield* Effect.flip(
           at.act(
-            Subscriptions.create(at.company, at.wanted, { url: at.url, events: at.wanted.events, description: "" })
+            Subscriptions.create(at.company, at.desired, { url: at.url, events: at.desired.events, description: "" })
           )
         )
         assert.strictEqual(exists._tag === "SubscriptionError" ? exists.kind : exists._tag, "exists")
 
         // A subscription of another receiver: its secret is not accepted here.
-        const there = { url: "https://elsewhere.example.com/x", events: at.wanted.events, description: "" }
-        const { subscription: foreign } = yield* at.act(Subscriptions.create(at.company, at.wanted, there))
+        const there = { url: "https://elsewhere.example.com/x", events: at.desired.events, description: "" }
+        const { subscription: foreign } = yield* at.act(Subscriptions.create(at.company, at.desired, there))
         const shared = Redacted.make("a secret that two receivers know")
-        yield* at.act(Subscriptions.rotate(at.company, at.wanted, foreign.id, shared))
-        const unknowing = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.wanted, foreign.id)))
+        yield* at.act(Subscriptions.rotate(at.company, at.desired, foreign.id, shared))
+        const unknowing = yield* Effect.flip(at.act(Subscriptions.rotate(at.company, at.desired, foreign.id)))
         assert.strictEqual(unknowing._tag === "SubscriptionError" ? unknowing.kind : unknowing._tag, "foreign")
         assert.lengthOf(at.secrets.keyring.of(at.name), 1)
 
-        assert.isTrue((yield* at.act(Subscriptions.remove(at.company, at.wanted, id))).cancelled)
+        assert.isTrue((yield* at.act(Subscriptions.remove(at.company, at.desired, id))).cancelled)
         assert.deepStrictEqual(yield* at.rows, [])
         assert.deepStrictEqual(
-          (yield* SubscriptionStore.read(at.name, at.wanted.events)).map(({ state }) => state),
+          (yield* SubscriptionStore.read(at.name, at.desired.events)).map(({ state }) => state),
           ["deleted"]
         )
-        const unknown = yield* Effect.flip(at.act(Subscriptions.pause(at.company, at.wanted, id)))
+        const unknown = yield* Effect.flip(at.act(Subscriptions.pause(at.company, at.desired, id)))
         assert.strictEqual(unknown._tag === "SubscriptionError" ? unknown.kind : unknown._tag, "unknown")
       })
     )
@@ -401,8 +406,8 @@ describe("a subscription", () => {
         for (let cycle = 0; cycle < 4; cycle += 1) yield* at.deliver()
         at.state.isDown = false
         yield* at.deliver()
-        const log = (wish: Omit<Subscriptions.LogFilter, "limit">, limit = 100) =>
-          Effect.map(Subscriptions.deliveries(at.company, at.wanted, null, { ...wish, limit }), ({ attempts }) =>
+        const log = (filter: Omit<Subscriptions.LogFilter, "limit">, limit = 100) =>
+          Effect.map(Subscriptions.deliveries(at.company, at.desired, null, { ...filter, limit }), ({ attempts }) =>
             attempts.map((one) => `${one.attempts}${one.delivered ? "+" : one.abandoned ? "x" : "?"}`)
           )
         const all = yield* log({})

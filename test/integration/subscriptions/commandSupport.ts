@@ -110,9 +110,9 @@ export const hooked = Effect.gen(function* () {
       }
       // The search finds text that exists.
       assert.include(dump, `${hook.url}/hooks/main`)
-      const known = yield* secrets
-      assert.isAbove(known.length, 0)
-      for (const secret of [...known, ownSecret]) {
+      const storedSecrets = yield* secrets
+      assert.isAbove(storedSecrets.length, 0)
+      for (const secret of [...storedSecrets, ownSecret]) {
         for (const form of ["utf8", "hex", "base64"] as const) {
           const canary = Buffer.from(secret).toString(form).slice(0, 20)
           assert.notInclude(dump, canary)

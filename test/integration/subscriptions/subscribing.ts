@@ -52,23 +52,23 @@ interface Options {
 export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured = [], apart = false }: Options = {}) {
   const name = `company-${(companies += 1)}`
   const url = `https://hooks.example.com/hooks/${name}`
-  const judged: Array<{ readonly accepted: boolean; readonly signatures: number }> = []
-  let held: SecretKeyring = { of: () => [], most: () => 0, refresh: Effect.succeed(false) }
-  const judge = async ({ url: to, headers, body }: Outgoing) => {
+  const attempts: Array<{ readonly accepted: boolean; readonly signatures: number }> = []
+  let keyring: SecretKeyring = { of: () => [], most: () => 0, refresh: Effect.succeed(false) }
+  const receive = async ({ url: to, headers, body }: Outgoing) => {
     const signature = headers["Svc-Signature"]
     const isGenuine = () =>
       Signature.verify(
         { signature, body, receivedAt: Number(/^t=(\d+)/.exec(signature ?? "")?.[1]) * 1000 },
-        { secrets: held.of(name), tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
+        { secrets: keyring.of(name), tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) }
       )._tag === "Genuine"
     let accepted = isGenuine()
-    if (!accepted && state.isPatient && (await Effect.runPromise(held.refresh))) accepted = isGenuine()
+    if (!accepted && state.refreshesSecrets && (await Effect.runPromise(keyring.refresh))) accepted = isGenuine()
     if (to !== state.receivesAt || state.isDown)
       return { status: 503, body: new Uint8Array(), durationms: 3, failure: null }
-    judged.push({ accepted, signatures: signature?.match(/v1=/g)?.length ?? 0 })
+    attempts.push({ accepted, signatures: signature?.match(/v1=/g)?.length ?? 0 })
     return { status: accepted ? 204 : 401, body: new Uint8Array(), durationms: 3, failure: null }
   }
-  const running = server({ network: { send: judge } })
+  const running = server({ network: { send: receive } })
   const token = running.token({ scopes })
   running.control("PUT", "/limits", { testCallsPerMinute: 1000, requestsPerMinute: 100_000 })
 
@@ -78,7 +78,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
   const state: {
     isDown: boolean
     /** Whether the receiver reads the secrets again if none matches, at most once a second. */
-    isPatient: boolean
+    refreshesSecrets: boolean
     /** The address of the receiver. */
     receivesAt: string
     trouble: (request: string) => Trouble
@@ -87,7 +87,7 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
     before: Effect.Effect<void>
   } = {
     isDown: false,
-    isPatient: true,
+    refreshesSecrets: true,
     receivesAt: url,
     trouble: () => undefined,
     instead: () => undefined,
@@ -136,39 +136,39 @@ export const stand = Effect.fnUntraced(function* ({ scopes = ["*"], configured =
   })
   const keys = [{ name, token: Redacted.make(token), configured }]
   const secrets = yield* Effect.map(Secrets.SigningSecrets, (one) => one).pipe(Effect.provide(Secrets.layer(keys)))
-  held = apart ? yield* Secrets.keyring(keys) : secrets.keyring
-  const wanted: Subscriptions.DesiredSubscription = { url, events: ["salesmen.created", "salesmen.updated"] }
+  keyring = apart ? yield* Secrets.keyring(keys) : secrets.keyring
+  const desired: Subscriptions.DesiredSubscription = { url, events: ["salesmen.created", "salesmen.updated"] }
   const company = { name, connector: yield* connect(token) }
   const call = running.caller(token)
   return {
     name,
     url,
     token,
-    wanted,
+    desired,
     company,
     secrets,
-    judged,
+    attempts,
     requests,
     state,
     troubled,
     call,
     running,
     connect,
-    held: () => held,
+    keyring: () => keyring,
     /** Runs an effect with the secrets of this process. */
     act: <A, E, R>(effect: Effect.Effect<A, E, R | Secrets.SigningSecrets>) =>
       Effect.provideService(effect, Secrets.SigningSecrets, secrets),
     ensure: (more: Partial<Subscriptions.DesiredSubscription> = {}) =>
-      Effect.provideService(Subscriptions.ensure(company, { ...wanted, ...more }), Secrets.SigningSecrets, secrets),
+      Effect.provideService(Subscriptions.ensure(company, { ...desired, ...more }), Secrets.SigningSecrets, secrets),
     /** Subscriptions at the source that are not cancelled. */
     listed: () => call("GET", "/webhooks").body["data"] as ReadonlyArray<Record<string, unknown>>,
     /** Fires an event and delivers it. Returns whether each attempt was accepted. */
     deliver: Effect.fnUntraced(function* () {
-      const from = judged.length
+      const from = attempts.length
       assert.strictEqual(call("POST", "/salesmen", { name: `Ann ${(people += 1)}` }).status, 201)
       const cycle = running.served.control({ method: "POST", url: "/cycle", headers: {}, body: null })
       yield* Effect.promise(async () => void (await cycle.pending))
-      return judged.slice(from).map(({ accepted }) => accepted)
+      return attempts.slice(from).map(({ accepted }) => accepted)
     }),
     rows: Effect.flatMap(
       SqlClient.SqlClient,

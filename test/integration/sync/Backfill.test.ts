@@ -296,14 +296,14 @@ describe("a backfill", () => {
         const first = yield* Effect.forkChild(backfill(source, companyId))
         yield* Deferred.await(reached)
         const clock = yield* Clock.Clock
-        const impatient = Object.assign(Object.create(clock) as Clock.Clock, { sleep: () => Effect.void })
+        const sleeplessClock = Object.assign(Object.create(clock) as Clock.Clock, { sleep: () => Effect.void })
         const second = yield* backfill(scripted(companyId, pages(...five)), companyId).pipe(
-          Effect.provideService(Clock.Clock, impatient)
+          Effect.provideService(Clock.Clock, sleeplessClock)
         )
         assert.strictEqual(second.failure?.kind, "AlreadyRunning")
         // Live syncing uses another lane and does not wait.
         const sync = yield* run(scripted(companyId, pages(...five)), companyId).pipe(
-          Effect.provideService(Clock.Clock, impatient)
+          Effect.provideService(Clock.Clock, sleeplessClock)
         )
         assert.strictEqual(sync.status, "done")
         yield* Deferred.succeed(gate, undefined)

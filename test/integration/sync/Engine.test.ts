@@ -174,16 +174,16 @@ describe("the sync engine", () => {
       it.effect(`ends a scan whose pages ${what} and always have a next page`, () =>
         Effect.gen(function* () {
           const companyId = company()
-          let asked = 0
+          let requestCount = 0
           const source = scripted(companyId, () => {
             // An endless scan fails here, so that the test ends.
-            if ((asked += 1) > 1_000) throw failing(new Unreachable({ detail: "too many requests" }))
-            return { ...page(null, ...records.slice(asked % 2)), next: `cursor-${asked}` }
+            if ((requestCount += 1) > 1_000) throw failing(new Unreachable({ detail: "too many requests" }))
+            return { ...page(null, ...records.slice(requestCount % 2)), next: `cursor-${requestCount}` }
           })
           const outcome = yield* run(source, companyId)
           assert.strictEqual(outcome.status, "failed")
           assert.match(outcome.failure!.message, /200 pages in a row had no new record/)
-          assert.isAtMost(asked, 406, "the scan restarts once")
+          assert.isAtMost(requestCount, 406, "the scan restarts once")
           source.script = pages(page(at(20), thing(1, "a", 1)))
           const next = yield* run(source, companyId, { acceptDeletions: true })
           assert.deepStrictEqual([next.status, next.kind, next.resumed], ["done", "full", false])
@@ -237,10 +237,10 @@ describe("the sync engine", () => {
           sql<{ n: number }>`select count(*)::int as n from erp_history.plains where _company_id = ${companyId}`,
           ([row]) => row!.n
         )
-        const told: Array<string> = []
-        for (let at = 0; at < 5; at += 1) told.push((yield* once()).notes.join())
+        const notesOfRuns: Array<string> = []
+        for (let at = 0; at < 5; at += 1) notesOfRuns.push((yield* once()).notes.join())
         assert.deepStrictEqual(
-          told.map((notes) =>
+          notesOfRuns.map((notes) =>
             /plains\.age_days: changed in 30 records .* 3 times in a row.*resources\.plains\.ignore_fields: \[age_days\]/.test(
               notes
             )
@@ -265,11 +265,11 @@ describe("the sync engine", () => {
             { id: 5n, age: "5" }
           ]
         )
-        const sent = Array.from({ length: 30 }, (_, index) =>
+        const sentTexts = Array.from({ length: 30 }, (_, index) =>
           JSON.stringify({ id: index + 1, name: index === 3 ? "changed" : `name ${index}`, age_days: 99, fixed: 1 })
         )
-        assert.deepStrictEqual((yield* compare(ignoring, companyId, sent)).differences, [])
-        assert.strictEqual((yield* compare(tables.plain, companyId, sent)).differences.length, 30)
+        assert.deepStrictEqual((yield* compare(ignoring, companyId, sentTexts)).differences, [])
+        assert.strictEqual((yield* compare(tables.plain, companyId, sentTexts)).differences.length, 30)
       })
     )
 
@@ -342,10 +342,10 @@ describe("the sync engine", () => {
         Effect.gen(function* () {
           const companyId = company()
           const source = scripted(companyId, pages(page(syncedThrough, thing(1, "a", 1))))
-          const { page: asked } = source.connector
+          const { page: readPage } = source.connector
           const connector: ConnectorShape = {
             ...source.connector,
-            page: (request) => Effect.map(asked(request), (one) => ({ ...one, answeredAt: "2026-01-01T00:50:00Z" }))
+            page: (request) => Effect.map(readPage(request), (one) => ({ ...one, answeredAt: "2026-01-01T00:50:00Z" }))
           }
           const dated = { ...source, connector }
           yield* run(dated, companyId)
@@ -396,19 +396,22 @@ describe("the sync engine", () => {
         const all = [page(at(10), thing(1, "a", 1)), page(at(10), thing(2, "b", 1)), page(at(10), thing(3, "c", 1))]
         const read = yield* Deferred.make<void>()
         const opened = yield* Deferred.make<void>()
-        const held = (source: ScriptedSource, first: (asked: Effect.Effect<Page, SourceError>) => typeof asked) => ({
+        const withFirstPage = (
+          source: ScriptedSource,
+          first: (pageRead: Effect.Effect<Page, SourceError>) => typeof pageRead
+        ) => ({
           ...source,
           connector: {
             ...source.connector,
             page: (request: PageRequest) => {
-              const asked = source.connector.page(request)
-              return request.token === null ? first(asked) : asked
+              const pageRead = source.connector.page(request)
+              return request.token === null ? first(pageRead) : pageRead
             }
           }
         })
         // The backfill reads its first page before the live run begins, and lands it after the live run was opened.
-        const slow = held(scripted(companyId, pages(...all)), (asked) =>
-          asked.pipe(
+        const slow = withFirstPage(scripted(companyId, pages(...all)), (pageRead) =>
+          pageRead.pipe(
             Effect.tap(() => Deferred.succeed(read, undefined)),
             Effect.tap(() => Deferred.await(opened))
           )
@@ -419,10 +422,10 @@ describe("the sync engine", () => {
           if (request.token === "p2") throw failing(new ServerFault({ status: 500, code: null, retryAfter: null }))
           return pages(...all)(request)
         })
-        const late = held(source, (asked) =>
-          Deferred.succeed(opened, undefined).pipe(Effect.andThen(Fiber.await(backfill)), Effect.andThen(asked))
+        const lateSource = withFirstPage(source, (pageRead) =>
+          Deferred.succeed(opened, undefined).pipe(Effect.andThen(Fiber.await(backfill)), Effect.andThen(pageRead))
         )
-        assert.strictEqual((yield* run(late, companyId)).status, "failed")
+        assert.strictEqual((yield* run(lateSource, companyId)).status, "failed")
         source.script = (request) => (request.since === null ? pages(...all)(request) : { ...page(at(20)), next: null })
         const outcome = yield* run(source, companyId)
         assert.deepStrictEqual([outcome.resumed, outcome.totals.deleted], [true, 0])
@@ -572,14 +575,14 @@ describe("the sync engine", () => {
     it.effect("locks a resource only while fetched records land, and waits for the lock then", () =>
       Effect.gen(function* () {
         const companyId = company()
-        const isAsked = yield* Latch.make()
+        const requestLatch = yield* Latch.make()
         const mayAnswer = yield* Latch.make()
         const connector: ConnectorShape = {
           ...scripted(companyId, pages(page(at(1)))).connector,
           get: (_resource, number) =>
             Effect.gen(function* () {
               if (number === "150") {
-                yield* isAsked.open
+                yield* requestLatch.open
                 yield* mayAnswer.await
               }
               const beganAt = Number(process.hrtime.bigint()) / 1e6
@@ -591,21 +594,21 @@ describe("the sync engine", () => {
         const reading = yield* Effect.forkChild(
           fetchRecords({ companyId, connector, table: tables.things, ids, authority: "source" })
         )
-        yield* isAsked.await
+        yield* requestLatch.await
         // The lock is free while a read is in flight; another session acquires it meanwhile.
         const other = yield* (yield* Database).connect
         const lock = [`tributary:${companyId}:things:records`]
-        const [taken] = yield* query<{ locked: boolean; pid: number }>(
+        const [lockRow] = yield* query<{ locked: boolean; pid: number }>(
           other,
           "lock",
           "select pg_try_advisory_lock(hashtextextended($1, 0)) as locked, pg_backend_pid() as pid",
           lock
         )
-        assert.isTrue(taken!.locked)
+        assert.isTrue(lockRow!.locked)
         yield* mayAnswer.open
         const sql = yield* SqlClient.SqlClient
         yield* sql`select 1 from pg_stat_activity
-          where datname = current_database() and query like '%pg_try_advisory_lock%' and pid not in (${taken!.pid}, pg_backend_pid())`.pipe(
+          where datname = current_database() and query like '%pg_try_advisory_lock%' and pid not in (${lockRow!.pid}, pg_backend_pid())`.pipe(
           Effect.repeat({ until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis"), times: 300 })
         )
         yield* query(other, "unlock", "select pg_advisory_unlock(hashtextextended($1, 0))", lock)

@@ -49,7 +49,7 @@ const company = () => (companies += 1n)
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
 const thing = (one: number) => record(things, { id: String(one), name: `n${one}`, lastchangedate: at(one % 60) })
 
-const planned = (
+const planOf = (
   source: { readonly connector: ConnectorShape },
   resources: ReadonlyArray<Resource>,
   options: Partial<PlanOptions> & { readonly companyId?: bigint; readonly named?: boolean } = {}
@@ -95,15 +95,15 @@ describe("an exponential search", () => {
   for (const highest of [251, 700, 20_000, 1_000_000, 40_000_000]) {
     test.effect(`finds an upper bound close to ${highest}`, () =>
       Effect.gen(function* () {
-        const found = yield* exponentialSearch((one) => Effect.succeed(one <= BigInt(highest)), {
+        const bound = yield* exponentialSearch((one) => Effect.succeed(one <= BigInt(highest)), {
           first: 1n,
           last: 250n,
           density: 1
         })
-        assert.isTrue(found.isBounded)
-        assert.isAtMost(found.requests, 40)
-        assert.isAtLeast(Number(found.highest), highest)
-        assert.isAtMost(Number(found.highest), Math.max(highest + 125, highest * 1.05))
+        assert.isTrue(bound.isBounded)
+        assert.isAtMost(bound.requests, 40)
+        assert.isAtLeast(Number(bound.highest), highest)
+        assert.isAtMost(Number(bound.highest), Math.max(highest + 125, highest * 1.05))
       })
     )
   }
@@ -129,7 +129,7 @@ describe("a plan", () => {
       Effect.gen(function* () {
         const companyId = company()
         const source = scripted(companyId, pages({ records: [thing(1), thing(2)], syncedThrough: at(9) }))
-        const one = yield* planned(source, [things])
+        const one = yield* planOf(source, [things])
         assert.deepInclude(first(one), {
           kind: "full",
           records: 2,
@@ -139,7 +139,7 @@ describe("a plan", () => {
           ageMs: null
         })
         assert.deepStrictEqual(totalsOf(one), { records: 2, requests: 2, certainty: "exact" })
-        const blind = yield* planned(source, [things], { probe: false, companyId })
+        const blind = yield* planOf(source, [things], { probe: false, companyId })
         assert.deepInclude(first(blind), { records: null, requests: 1, certainty: "unknown", asked: 0 })
         assert.lengthOf(source.requests, 1)
       })
@@ -152,13 +152,13 @@ describe("a plan", () => {
           records: Array.from({ length: 100 }, (_, index) => thing(index + 1)),
           next: "p1"
         }))
-        const known = { ...source.connector }
+        const base = { ...source.connector }
         const reading = { rejected: null, version: null, beganAt: 0, source: "GET" }
         const connector: ConnectorShape = {
-          ...known,
+          ...base,
           get: (_, one) => Effect.succeed({ ...reading, record: Number(one) <= 5_000 ? thing(Number(one)) : null })
         }
-        const bound = first(yield* planned({ connector }, [things]))
+        const bound = first(yield* planOf({ connector }, [things]))
         assert.strictEqual(bound.certainty, "atMost")
         assert.isAtLeast(bound.records!, 5_000)
         assert.isAtMost(bound.records!, 5_400)
@@ -166,10 +166,10 @@ describe("a plan", () => {
         assert.isAtMost(bound.asked, 41)
         // The source fails requests for single records.
         const fault = failing(new ServerFault({ status: 500, code: "x", retryAfter: null }))
-        const mute: ConnectorShape = { ...known, get: () => Effect.fail(fault) }
-        assert.deepInclude(first(yield* planned({ connector: mute }, [things])), { certainty: "atLeast", requests: 2 })
+        const mute: ConnectorShape = { ...base, get: () => Effect.fail(fault) }
+        assert.deepInclude(first(yield* planOf({ connector: mute }, [things])), { certainty: "atLeast", requests: 2 })
         // Neither single requests nor a filter.
-        assert.deepInclude(first(yield* planned(source, [plain])), { certainty: "atLeast", records: 101, requests: 2 })
+        assert.deepInclude(first(yield* planOf(source, [plain])), { certainty: "atLeast", records: 101, requests: 2 })
       })
     )
 
@@ -190,7 +190,7 @@ describe("a plan", () => {
             next: null
           }
         })
-        const one = first(yield* planned(source, [lines]))
+        const one = first(yield* planOf(source, [lines]))
         assert.strictEqual(one.certainty, "atMost")
         assert.isAtMost(Math.abs(one.records! - 3_000), 300)
         assert.isAtMost(Math.abs(one.requests - 30), 3)
@@ -214,33 +214,33 @@ describe("a plan", () => {
           syncedThrough: at(59)
         })
         yield* sync(source, companyId)
-        const asked = source.requests.length
+        const requestCount = source.requests.length
         const before = yield* everything
-        const next = first(yield* planned(source, [things]))
+        const next = first(yield* planOf(source, [things]))
         assert.deepInclude(next, { kind: "incremental", requests: 1, certainty: "about", asked: 0 })
         assert.isAtLeast(next.ageMs!, 0)
         assert.isBelow(next.ageMs!, 60_000)
-        const full = first(yield* planned(source, [things], { full: true }))
+        const full = first(yield* planOf(source, [things], { full: true }))
         assert.deepInclude(full, { kind: "full", records: 5, requests: 3, certainty: "about", because: null })
-        const paged = first(yield* planned(source, [things], { full: true, pageSize: 5 }))
+        const paged = first(yield* planOf(source, [things], { full: true, pageSize: 5 }))
         assert.strictEqual(paged.requests, 1)
         const backfill = first(
-          yield* planned(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
+          yield* planOf(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
         )
         assert.deepInclude(backfill, { kind: "full", records: 5, requests: 3 })
         const range = { since: at(50), until: null }
-        const ranged = first(yield* planned(source, [things], { backfill: range, probe: false, companyId }))
+        const ranged = first(yield* planOf(source, [things], { backfill: range, probe: false, companyId }))
         assert.deepInclude(ranged, { kind: "incremental", records: 5, certainty: "atMost" })
-        assert.strictEqual(source.requests.length, asked)
+        assert.strictEqual(source.requests.length, requestCount)
         // The source can give a better estimate of a range.
-        assert.deepInclude(first(yield* planned(source, [things], { backfill: range })), {
+        assert.deepInclude(first(yield* planOf(source, [things], { backfill: range })), {
           records: 1,
           certainty: "exact"
         })
-        const wanted = yield* SqlClient.SqlClient
+        const sql = yield* SqlClient.SqlClient
         assert.strictEqual(yield* everything, before)
-        yield* wanted`update tributary.checkpoints set full_scan_reason = 'somebody asked' where company_id = ${companyId}`
-        assert.deepInclude(first(yield* planned(source, [things])), { kind: "full", because: "somebody asked" })
+        yield* sql`update tributary.checkpoints set full_scan_reason = 'a person asked' where company_id = ${companyId}`
+        assert.deepInclude(first(yield* planOf(source, [things])), { kind: "full", because: "a person asked" })
       })
     )
 
@@ -252,7 +252,7 @@ describe("a plan", () => {
           { companyId, connector: source.connector, table: tableOf(things) },
           { batchRecordsMax: 2, mode: { backfill: { since: at(0), until: null } } }
         )
-        const blind = yield* planned(source, [things], { probe: false, companyId })
+        const blind = yield* planOf(source, [things], { probe: false, companyId })
         assert.deepInclude(first(blind), { kind: "full", records: null, certainty: "unknown" })
       })
     )
@@ -268,12 +268,12 @@ describe("a plan", () => {
         yield* sync(source, companyId)
         source.script = pages(...all)
         // The rest of the scan, from its third page on, and a scan of later changes.
-        const rest = first(yield* planned(source, [things], { probe: false, companyId }))
+        const rest = first(yield* planOf(source, [things], { probe: false, companyId }))
         assert.deepInclude(rest, { kind: "full", resumesAt: 3, certainty: "unknown", requests: 2 })
-        const begun = first(
-          yield* planned(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
+        const backfillPlan = first(
+          yield* planOf(source, [things], { backfill: { since: null, until: null }, probe: false, companyId })
         )
-        assert.deepInclude(begun, { resumesAt: null })
+        assert.deepInclude(backfillPlan, { resumesAt: null })
         const backfill = (since: string | null) =>
           syncResource(
             { companyId, connector: source.connector, table: tableOf(things) },
@@ -284,10 +284,10 @@ describe("a plan", () => {
           return pages(...all)(request)
         }
         yield* backfill(at(1))
-        const given = first(
-          yield* planned(source, [things], { backfill: { since: at(2), until: null }, probe: false, companyId })
+        const laterPlan = first(
+          yield* planOf(source, [things], { backfill: { since: at(2), until: null }, probe: false, companyId })
         )
-        assert.strictEqual(given.because, `an interrupted scan of ${at(1)} to now is abandoned at page 2`)
+        assert.strictEqual(laterPlan.because, `an interrupted scan of ${at(1)} to now is abandoned at page 2`)
       })
     )
 
@@ -300,7 +300,7 @@ describe("a plan", () => {
         yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
           select ${companyId}, 'kids', 'thingid', n::text, tributary.now() from generate_series(1, 3) n`
         const engine = { ...engineDefault, cursorlessScanInterval: Duration.hours(1) }
-        assert.deepInclude(first(yield* planned(source, [kids], { engine })), {
+        assert.deepInclude(first(yield* planOf(source, [kids], { engine })), {
           kind: "children",
           requests: 3,
           certainty: "atLeast"
@@ -310,7 +310,7 @@ describe("a plan", () => {
           ...source.connector,
           identify: Effect.succeed({ ...identity, scopes: ["other:read"] })
         }
-        const skipped = yield* planned({ connector: barred }, [things])
+        const skipped = yield* planOf({ connector: barred }, [things])
         assert.strictEqual(first(skipped).skipped, "the token lacks the scope shop:read")
         assert.deepStrictEqual(totalsOf(skipped), { records: 0, requests: 1, certainty: "exact" })
         const refusing = scripted(companyId, () => {
@@ -318,15 +318,15 @@ describe("a plan", () => {
             new Forbidden({ kind: "module", code: "feature_not_licensed", detail: "not licensed", scope: null })
           )
         })
-        assert.isNotNull(first(yield* planned(refusing, [plain])).skipped)
-        assert.isTrue(first(yield* planned(refusing, [plain], { named: true })).failure?.disposition === "refused")
+        assert.isNotNull(first(yield* planOf(refusing, [plain])).skipped)
+        assert.isTrue(first(yield* planOf(refusing, [plain], { named: true })).failure?.disposition === "refused")
       })
     )
 
     it.effect("fails without a probe when the company number is unknown", () =>
       Effect.gen(function* () {
         const source = scripted(company(), pages({ records: [] }))
-        const one = yield* planned(source, [things], { probe: false })
+        const one = yield* planOf(source, [things], { probe: false })
         assert.strictEqual(one.failure?.kind, "CompanyUnknown")
         assert.include(one.failure?.remedy, "company_id")
       })

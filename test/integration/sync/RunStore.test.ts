@@ -51,7 +51,7 @@ const done = (companyId: bigint, runId: bigint): Outcome => ({
   failure: null
 })
 
-const told = Effect.fnUntraced(function* (companyId: bigint) {
+const readRuns = Effect.fnUntraced(function* (companyId: bigint) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ id: bigint; status: string; error_kind: string | null; is_ended: boolean }>`
     select id, status, error_kind, finished_at is not null as is_ended from tributary.runs
@@ -75,11 +75,11 @@ describe("a run whose process is dead", () => {
           yield* records.vanish
           assert.strictEqual(yield* RunStore.markAbandoned, 2)
           assert.strictEqual(yield* RunStore.markAbandoned, 0)
-          const runs = yield* told(companyId)
+          const runs = yield* readRuns(companyId)
           assert.deepStrictEqual(runs.get(live.runId), ["abandoned", "ProcessLost", true])
           assert.deepStrictEqual(runs.get(records.runId), ["abandoned", "ProcessLost", true])
           assert.deepStrictEqual(runs.get(push.runId), ["running", null, false])
-          assert.deepStrictEqual((yield* told(other)).get(elsewhere.runId), ["running", null, false])
+          assert.deepStrictEqual((yield* readRuns(other)).get(elsewhere.runId), ["running", null, false])
           yield* Effect.andThen(push.vanish, elsewhere.vanish)
         })
       )
@@ -91,15 +91,15 @@ describe("a run whose process is dead", () => {
           yield* late.vanish
           yield* RunStore.markAbandoned
           yield* RunStore.close(late.runId, done(companyId, late.runId))
-          assert.deepStrictEqual((yield* told(companyId)).get(late.runId), ["done", null, true])
+          assert.deepStrictEqual((yield* readRuns(companyId)).get(late.runId), ["done", null, true])
           yield* RunStore.close(late.runId, { ...done(companyId, late.runId), status: "failed" })
-          assert.deepStrictEqual((yield* told(companyId)).get(late.runId), ["done", null, true])
+          assert.deepStrictEqual((yield* readRuns(companyId)).get(late.runId), ["done", null, true])
 
           const before = yield* begin(companyId, "records")
           yield* before.vanish
           const after = yield* begin(companyId, "records")
           yield* RunStore.close(before.runId, done(companyId, before.runId))
-          assert.deepStrictEqual((yield* told(companyId)).get(before.runId), ["abandoned", null, true])
+          assert.deepStrictEqual((yield* readRuns(companyId)).get(before.runId), ["abandoned", null, true])
           yield* after.vanish
         })
       )
@@ -108,19 +108,19 @@ describe("a run whose process is dead", () => {
         Effect.gen(function* () {
           const companyId = 4n
           const run = yield* begin(companyId, "live")
-          const ended: Outcome = { ...done(companyId, run.runId), lane: "live" }
+          const outcome: Outcome = { ...done(companyId, run.runId), lane: "live" }
           const strangers: ReadonlyArray<Outcome> = [
-            { ...ended, resource: "another" },
-            { ...ended, companyId: 5n },
-            { ...ended, lane: "records" }
+            { ...outcome, resource: "another" },
+            { ...outcome, companyId: 5n },
+            { ...outcome, lane: "records" }
           ]
           for (const stranger of strangers) {
             yield* RunStore.close(run.runId, stranger)
             yield* RunStore.abandon(run.runId, stranger)
-            assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["running", null, false])
+            assert.deepStrictEqual((yield* readRuns(companyId)).get(run.runId), ["running", null, false])
           }
-          yield* RunStore.abandon(run.runId, ended)
-          assert.deepStrictEqual((yield* told(companyId)).get(run.runId), ["abandoned", "Interrupted", true])
+          yield* RunStore.abandon(run.runId, outcome)
+          assert.deepStrictEqual((yield* readRuns(companyId)).get(run.runId), ["abandoned", "Interrupted", true])
           yield* run.vanish
         })
       )

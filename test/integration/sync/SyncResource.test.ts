@@ -291,7 +291,7 @@ describe("a run", () => {
         const open = sql<{ bytes: string; reason: string; times: bigint }>`
           select bytes, reason, times from tributary.quarantine where company_id = ${companyId} and resolved_at is null`
         assert.deepStrictEqual(yield* open, [{ bytes: bad.bytes, reason: bad.reason, times: 2n }])
-        source.script = pages({ records: [thing(7, "mended", 20)], syncedThrough: at(30) })
+        source.script = pages({ records: [thing(7, "repaired", 20)], syncedThrough: at(30) })
         assert.strictEqual((yield* run(source, companyId)).status, "done")
         assert.deepStrictEqual(yield* open, [])
       })
@@ -504,11 +504,11 @@ describe("a run", () => {
         const source = scripted(companyId, full)
         assert.strictEqual((yield* run(source, companyId, { table })).totals.requests, 2)
         for (const place of [null, "p1"]) {
-          let isMistaken = true
+          let endsEarly = true
           source.script = (request) => {
             const { token } = request
-            if (token !== place || !isMistaken) return full(request)
-            isMistaken = false
+            if (token !== place || !endsEarly) return full(request)
+            endsEarly = false
             return { records: [], next: null }
           }
           const outcome = yield* run(source, companyId, { table })
@@ -744,11 +744,11 @@ describe("a run", () => {
         } as typeof source.connector
         const outcome = yield* run({ ...source, connector }, companyId)
         assert.strictEqual(outcome.failure?.kind, "FenceLost")
-        const asked = source.requests.length
+        const requestCount = source.requests.length
         // Pages were read ahead only up to the memory limit, and no reads follow.
-        assert.isBelow(asked, 300)
+        assert.isBelow(requestCount, 300)
         yield* Effect.sleep("50 millis")
-        assert.strictEqual(source.requests.length, asked)
+        assert.strictEqual(source.requests.length, requestCount)
       })
     )
 

@@ -29,14 +29,14 @@ const run = (name: string, company: number, inserted: number) =>
   `insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at, inserted)
    values (${company}, '${name}', 'full', 'done', 1, tributary.now(), tributary.now(), ${inserted})`
 
-const told = Effect.map(CountRows.read, (counts) =>
+const rowCounts = Effect.map(CountRows.read, (counts) =>
   [...counts]
     .map(([key, { rows, deleted, isExact }]) => [key, rows, deleted, isExact] as const)
     .toSorted((one, other) => (one[0] < other[0] ? -1 : 1))
 )
 
 const until = (count: number) =>
-  told.pipe(
+  rowCounts.pipe(
     Effect.repeat({ until: (counts) => counts.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
   )
 

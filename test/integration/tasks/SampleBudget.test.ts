@@ -23,7 +23,7 @@ const setClock = (at: string) =>
 
 const until = (count: number) =>
   SampleBudget.read(mine, 10 * minuteMs).pipe(
-    Effect.repeat({ until: (found) => found.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
+    Effect.repeat({ until: (stored) => stored.length >= count, schedule: Schedule.spaced("10 millis"), times: 1_000 })
   )
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate budget samples", (it) => {
@@ -62,8 +62,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
         statedMs: 30_000,
         limited: true
       })
-      const found = yield* Effect.raceFirst(both, until(2))
-      assert.deepStrictEqual(found[1], {
+      const samples = yield* Effect.raceFirst(both, until(2))
+      assert.deepStrictEqual(samples[1], {
         at: new Date("2026-03-01T10:00:45Z"),
         used: granted.live,
         allowed: 450,

@@ -40,10 +40,10 @@ paging: { page_size: 10 }
 sync: { batch_records: 10 }
 budget: { requests_per_minute: unlimited }
 `)
-  const started: Array<CommandRun> = []
+  const commands: Array<CommandRun> = []
   yield* Effect.addFinalizer(() =>
     Effect.promise(async () => {
-      for (const { child, done } of started) {
+      for (const { child, done } of commands) {
         child.kill("SIGKILL")
         await done
       }
@@ -52,9 +52,9 @@ budget: { requests_per_minute: unlimited }
   /** Starts a process. `ready` is its line. */
   const serve = Effect.gen(function* () {
     const command = world.command(["serve", "--json"])
-    started.push(command)
-    let told = ""
-    command.child.stderr!.on("data", (chunk: Buffer) => (told += chunk.toString()))
+    commands.push(command)
+    let stderrText = ""
+    command.child.stderr!.on("data", (chunk: Buffer) => (stderrText += chunk.toString()))
     const line = new Promise<string>((resolve, reject) => {
       createInterface({ input: command.child.stdout! }).once("line", resolve)
       void command.done.then(({ code, stderr }) => reject(new Error(`serve ended with ${code}: ${stderr}`)))
@@ -62,10 +62,10 @@ budget: { requests_per_minute: unlimited }
     const ready = yield* Effect.promise(() => line).pipe(
       Effect.timeoutOrElse({
         duration: 30_000,
-        orElse: () => Effect.die(new Error(`serve was not ready within 30 s: ${told}`))
+        orElse: () => Effect.die(new Error(`serve was not ready within 30 s: ${stderrText}`))
       })
     )
-    return { ...command, ready: JSON.parse(ready) as Readonly<Record<string, unknown>>, told: () => told }
+    return { ...command, ready: JSON.parse(ready) as Readonly<Record<string, unknown>>, stderrText: () => stderrText }
   })
   const task = Effect.map(
     world.query<TaskRow>(
@@ -109,7 +109,11 @@ budget: { requests_per_minute: unlimited }
 const landedIn = (runs: ReadonlyArray<RunRow>): bigint => runs.reduce((sum, { pages }) => sum + pages, 0n)
 
 /** The time until another process has the task. */
-const takenOver = Effect.fnUntraced(function* (task: Effect.Effect<TaskRow | undefined>, owner: string, said: string) {
+const awaitTakeover = Effect.fnUntraced(function* (
+  task: Effect.Effect<TaskRow | undefined>,
+  owner: string,
+  how: string
+) {
   const from = performance.now()
   yield* until(
     "another process acquires the task",
@@ -117,7 +121,7 @@ const takenOver = Effect.fnUntraced(function* (task: Effect.Effect<TaskRow | und
     (row) => row !== undefined && row.owner !== null && row.owner !== owner
   )
   const ms = performance.now() - from
-  console.log(`  ${said}: acquired after ${(ms / 1000).toFixed(1)} s`)
+  console.log(`  ${how}: acquired after ${(ms / 1000).toFixed(1)} s`)
   assert.isBelow(ms, takeOverMaxMs)
 })
 
@@ -162,8 +166,10 @@ describe("two serve processes", () => {
           yield* Effect.promise(() => world.command(["sync"]).done)
           yield* world.query(`drop table erp.${resource} cascade`)
           yield* world.query(`create view erp.${resource} as select 1 as id`)
-          const { ready, told } = yield* serve
-          yield* until("the process reports the view", Effect.sync(told), (text) => text.includes(`erp.${resource}`))
+          const { ready, stderrText } = yield* serve
+          yield* until("the process reports the view", Effect.sync(stderrText), (text) =>
+            text.includes(`erp.${resource}`)
+          )
           yield* until(
             "the page responds",
             Effect.promise(() => fetch(String(ready["dashboard"]))),
@@ -193,7 +199,7 @@ describe("two serve processes", () => {
           const second = yield* serve
           const { owner } = (yield* task)!
           first.child.kill("SIGKILL")
-          yield* takenOver(task, owner!, "killed with -9")
+          yield* awaitTakeover(task, owner!, "killed with -9")
           yield* until("the other process reads", runs, (all) => all.length === 2 && all[1]!.status === "running")
           const [killed, next] = yield* runs
           assert.strictEqual(killed!.status, "abandoned")
@@ -219,16 +225,16 @@ describe("two serve processes", () => {
           yield* serve
           const { owner } = (yield* task)!
           first.child.kill("SIGSTOP")
-          yield* takenOver(task, owner!, "stopped")
+          yield* awaitTakeover(task, owner!, "stopped")
           yield* until("the other process reads", runs, (all) => all.at(-1)!.status === "running" && all.length === 2)
           first.child.kill("SIGCONT")
-          yield* until("the first process notices", Effect.sync(first.told), (told) =>
-            told.includes("another process has taken over the task")
+          yield* until("the first process notices", Effect.sync(first.stderrText), (text) =>
+            text.includes("another process has taken over the task")
           )
           yield* quickly
           yield* isDone
-          const ended = yield* task
-          assert.strictEqual(ended!.failures, 0)
+          const finalTask = yield* task
+          assert.strictEqual(finalTask!.failures, 0)
           yield* isEqual
           assert.strictEqual(first.child.exitCode, null, "the process continues to serve")
           first.child.kill("SIGTERM")
@@ -278,9 +284,9 @@ describe("two serve processes", () => {
             world.query("select 1 from tributary.tasks for update skip locked"),
             (free) => free.length === 0
           )
-          const told = performance.now()
+          const signalledAt = performance.now()
           second.child.kill("SIGTERM")
-          yield* until("the process reports its shutdown", Effect.sync(second.told), (text) =>
+          yield* until("the process reports its shutdown", Effect.sync(second.stderrText), (text) =>
             text.includes("stopping")
           )
           assert.isNull(second.child.exitCode)
@@ -291,7 +297,7 @@ describe("two serve processes", () => {
             (isThere) => !isThere
           )
           assert.strictEqual((yield* Effect.promise(() => second.done)).code, 130)
-          assert.isBelow(performance.now() - told, 1_500)
+          assert.isBelow(performance.now() - signalledAt, 1_500)
         })
       ),
     { timeout: 120_000 }

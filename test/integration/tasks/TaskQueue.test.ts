@@ -59,23 +59,23 @@ describe("the task queue", () => {
           plan(company, "off", { schedule: null })
         ])
         assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [company])
-        const known = runnable(company, "a", "b", "off")
+        const claimable = runnable(company, "a", "b", "off")
         const [mine, yours] = yield* Effect.all(
           [
-            TaskLeases.claimTasks("me", known, 4),
-            TaskLeases.claimTasks("you", known, 4),
-            TaskLeases.claimTasks("she", known, 4)
+            TaskLeases.claimTasks("me", claimable, 4),
+            TaskLeases.claimTasks("you", claimable, 4),
+            TaskLeases.claimTasks("she", claimable, 4)
           ],
           { concurrency: "unbounded" }
         ).pipe(Effect.map((all) => all.flat()))
         assert.sameMembers([mine!.resource, yours!.resource], ["a", "b"])
         assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
-        const running = yield* taskOf(company, "a")
-        assert.isTrue(running.isRunning)
-        assert.isNotNull(running.beganAt)
+        const runningTask = yield* taskOf(company, "a")
+        assert.isTrue(runningTask.isRunning)
+        assert.isNotNull(runningTask.beganAt)
         assert.isTrue(yield* TaskLeases.completeTask(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
-        const ended = yield* taskOf(company, mine!.resource)
-        assert.deepInclude(ended, { isRunning: false, status: "done", runId: 7n })
+        const completedTask = yield* taskOf(company, mine!.resource)
+        assert.deepInclude(completedTask, { isRunning: false, status: "done", runId: 7n })
         assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
       })
     )
@@ -107,20 +107,23 @@ describe("the task queue", () => {
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a")])
-        const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
-        assert.isNull(held!.leaseExpiredAt)
-        assert.lengthOf(yield* TaskLeases.renewLeases([held!]), 1)
+        const [myLease] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
+        assert.isNull(myLease!.leaseExpiredAt)
+        assert.lengthOf(yield* TaskLeases.renewLeases([myLease!]), 1)
         assert.lengthOf(yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1), 0)
         yield* set(company, "a", "lease_expires_at = tributary.now() - interval '1 ms', paused_at = tributary.now()")
-        const [taken] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
-        assert.isTrue(taken!.fence > held!.fence)
-        assert.isNotNull(taken!.leaseExpiredAt, "a task that a process abandoned is finished even while it is paused")
-        assert.lengthOf(yield* TaskLeases.renewLeases([held!]), 0)
-        assert.isFalse(yield* TaskLeases.completeTask(held!, { ...done, status: "failed" }))
-        assert.isFalse(yield* TaskLeases.rescheduleTask(held!, 0))
-        assert.isFalse(yield* TaskLeases.returnTask(held!, "stopped"))
+        const [yourLease] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
+        assert.isTrue(yourLease!.fence > myLease!.fence)
+        assert.isNotNull(
+          yourLease!.leaseExpiredAt,
+          "a task that a process abandoned is finished even while it is paused"
+        )
+        assert.lengthOf(yield* TaskLeases.renewLeases([myLease!]), 0)
+        assert.isFalse(yield* TaskLeases.completeTask(myLease!, { ...done, status: "failed" }))
+        assert.isFalse(yield* TaskLeases.rescheduleTask(myLease!, 0))
+        assert.isFalse(yield* TaskLeases.returnTask(myLease!, "stopped"))
         assert.isTrue((yield* taskOf(company, "a")).isRunning)
-        assert.isTrue(yield* TaskLeases.completeTask(taken!, done))
+        assert.isTrue(yield* TaskLeases.completeTask(yourLease!, done))
         assert.strictEqual((yield* taskOf(company, "a")).status, "done")
       })
     )
@@ -130,14 +133,14 @@ describe("the task queue", () => {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
         yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ann" })
-        const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
-        assert.deepInclude(held!, { full: true })
-        assert.isNotNull(held!.requestedAt)
-        assert.isTrue(yield* TaskLeases.returnTask(held!, "stopped: the process was shut down"))
+        const [lease] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
+        assert.deepInclude(lease!, { full: true })
+        assert.isNotNull(lease!.requestedAt)
+        assert.isTrue(yield* TaskLeases.returnTask(lease!, "stopped: the process was shut down"))
         assert.deepInclude(yield* taskOf(company, "a"), { status: "interrupted", isRunning: false, askedBy: "Ann" })
-        const [again] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
-        assert.deepInclude(again!, { full: true, leaseExpiredAt: null })
-        assert.strictEqual(again!.requestedAt?.getTime(), held!.requestedAt?.getTime())
+        const [nextLease] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
+        assert.deepInclude(nextLease!, { full: true, leaseExpiredAt: null })
+        assert.strictEqual(nextLease!.requestedAt?.getTime(), lease!.requestedAt?.getTime())
       })
     )
 
@@ -170,9 +173,9 @@ describe("the task queue", () => {
         assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
         assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
         yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
-        const asked = yield* TaskLeases.claimTasks("me", runnable(company, "a", "b"), 4)
-        assert.deepStrictEqual(namesOf(asked), ["sync b"])
-        yield* TaskLeases.completeTask(asked[0]!, { ...done, nextMs: yield* nowMs })
+        const leases = yield* TaskLeases.claimTasks("me", runnable(company, "a", "b"), 4)
+        assert.deepStrictEqual(namesOf(leases), ["sync b"])
+        yield* TaskLeases.completeTask(leases[0]!, { ...done, nextMs: yield* nowMs })
         assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
         assert.strictEqual(yield* TaskQueue.resumeTasks({ company, resource: "a", by: "Ann" }), 1)
         assert.deepStrictEqual(namesOf(yield* TaskLeases.claimTasks("me", runnable(company, "a", "b"), 4)), ["sync a"])
@@ -193,13 +196,13 @@ describe("the task queue", () => {
         yield* set(company, "late", "next_run_at = tributary.now() - interval '10 min'")
         yield* set(company, "later", "next_run_at = tributary.now() - interval '20 min'")
         yield* TaskQueue.requestSync({ company, resource: "later", full: false, by: "Ann" })
-        const known = [
+        const claimable = [
           ...runnable(company, "parent", "late", "later"),
           { company, resource: "child", parent: "parent" },
           ...runnable(other, "one")
         ]
         const order: Array<string> = []
-        const claim = Effect.tap(TaskLeases.claimTasks("me", known, 2), (claims) =>
+        const claim = Effect.tap(TaskLeases.claimTasks("me", claimable, 2), (claims) =>
           Effect.sync(() => order.push(...claims.map(({ resource }) => resource).sort()))
         )
         const [later] = (yield* claim).filter(({ company: name }) => name === company)
@@ -225,12 +228,12 @@ describe("the task queue", () => {
         for (const [minutes, company] of companies.entries()) {
           yield* set(company, "a", `next_run_at = tributary.now() - interval '${minutes + 1} minutes'`)
         }
-        const known = companies.flatMap((company) => runnable(company, "a"))
-        const taken = yield* TaskLeases.claimTasks("me", known, 4, 2)
-        assert.deepStrictEqual(taken.map(({ company }) => company).sort(), companies.slice(1).sort())
-        assert.lengthOf(yield* TaskLeases.claimTasks("me", known, 4, 0), 0)
+        const claimable = companies.flatMap((company) => runnable(company, "a"))
+        const leases = yield* TaskLeases.claimTasks("me", claimable, 4, 2)
+        assert.deepStrictEqual(leases.map(({ company }) => company).sort(), companies.slice(1).sort())
+        assert.lengthOf(yield* TaskLeases.claimTasks("me", claimable, 4, 0), 0)
         assert.deepStrictEqual(
-          (yield* TaskLeases.claimTasks("me", known, 4)).map(({ company }) => company),
+          (yield* TaskLeases.claimTasks("me", claimable, 4)).map(({ company }) => company),
           companies.slice(0, 1)
         )
       })
@@ -299,7 +302,7 @@ describe("the task queue", () => {
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
-        const [held] = yield* TaskLeases.claimTasks("me", runnable(company, "b"), 1)
+        const [lease] = yield* TaskLeases.claimTasks("me", runnable(company, "b"), 1)
         yield* set(company, "a", "started_at = tributary.now(), next_run_at = tributary.now() + interval '1 min'")
         const same = yield* taskOf(company, "a")
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTarget: Duration.minutes(1) })])
@@ -310,7 +313,7 @@ describe("the task queue", () => {
         assert.deepInclude(yield* taskOf(company, "a"), { schedule: null, nextAt: null })
         assert.isUndefined(yield* taskOf(company, "c"))
         assert.isTrue((yield* taskOf(company, "b")).isRunning, "a running task stays until it ends")
-        assert.isTrue(yield* TaskLeases.completeTask(held!, done))
+        assert.isTrue(yield* TaskLeases.completeTask(lease!, done))
       })
     )
 

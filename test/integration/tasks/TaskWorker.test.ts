@@ -73,7 +73,7 @@ const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "s
   )
 
 /** Repeats the query until the condition holds. */
-const until = <A, E, R>(question: Effect.Effect<A, E, R>, wanted: (answer: A) => boolean) =>
+const until = <A, E, R>(question: Effect.Effect<A, E, R>, isExpected: (answer: A) => boolean) =>
   Effect.gen(function* () {
     let last: A | undefined
     yield* question.pipe(
@@ -82,13 +82,13 @@ const until = <A, E, R>(question: Effect.Effect<A, E, R>, wanted: (answer: A) =>
           last = answer
         })
       ),
-      Effect.repeat({ until: wanted, schedule: Schedule.spaced("20 millis") }),
+      Effect.repeat({ until: isExpected, schedule: Schedule.spaced("20 millis") }),
       Effect.timeoutOrElse({
         duration: 10_000,
         orElse: () =>
           Effect.die(
             new Error(
-              `the condition never held; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
+              `the condition was never met; last: ${JSON.stringify(last, (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value))}`
             )
           )
       })
@@ -181,12 +181,12 @@ describe("the task worker", () => {
           { companyId, connector: company.connector, table: tables.get("things")! },
           { batchRecordsMax: 100 }
         )
-        const asked = source.requests.length
+        const requestCount = source.requests.length
         yield* Effect.forkScoped(TaskWorker.runTasks(options([{ company }])))
         assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
         yield* becomes(name, "plains", "done")
         assert.lengthOf(
-          source.requests.slice(asked).filter(({ resource }) => resource === "things"),
+          source.requests.slice(requestCount).filter(({ resource }) => resource === "things"),
           0
         )
         // A request needs a run that begins after it.
@@ -259,7 +259,7 @@ describe("the task worker", () => {
       Effect.gen(function* () {
         const one = makeCompany()
         const reading = yield* Deferred.make<void>()
-        const held = {
+        const blocking = {
           company: {
             ...one.company,
             connector: {
@@ -269,7 +269,7 @@ describe("the task worker", () => {
           }
         }
         const scheduler = yield* Effect.forkChild(
-          TaskWorker.runTasks(options([held], (path) => (path === "things" ? hourly : off)))
+          TaskWorker.runTasks(options([blocking], (path) => (path === "things" ? hourly : off)))
         )
         yield* Deferred.await(reading)
         assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
@@ -317,8 +317,8 @@ describe("the task worker", () => {
             yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
             yield* becomes(one.name, "things", "done")
             yield* goesOn.open
-            const said = yield* Effect.exit(Fiber.join(landing))
-            assert.strictEqual(said._tag, "Failure", "its session has ended, and its open transaction is rolled back")
+            const exit = yield* Effect.exit(Fiber.join(landing))
+            assert.strictEqual(exit._tag, "Failure", "its session has ended, and its open transaction is rolled back")
           })
         )
         const runs = yield* runsOf(one.companyId)

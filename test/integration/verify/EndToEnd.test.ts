@@ -136,8 +136,8 @@ describe("verify of the whole catalogue", () => {
         const before = yield* execute<{ company: string; id: string; version: string }>(versions)
 
         const targets = only("invoices", "invoicelines", "payments")
-        const found = yield* Verify.run(settings, whole, targets)
-        const lines = briefly(found)
+        const report = yield* Verify.run(settings, whole, targets)
+        const lines = briefly(report)
         const expected = [
           `1 invoicelines ${line!.id} different qty`,
           `1 invoices ${ids[0]} different invoicetotal`,
@@ -154,8 +154,8 @@ describe("verify of the whole catalogue", () => {
           lines.find((one) => one.startsWith(`1 invoices ${ids[3]} different`))!,
           /x_/
         )
-        assert.strictEqual(Verify.codeOf(found, true), 4)
-        const prose = Verify.lines(found).join("\n")
+        assert.strictEqual(Verify.codeOf(report, true), 4)
+        const prose = Verify.lines(report).join("\n")
         assert.include(prose, `    ${line!.id}  different`)
         assert.match(prose, /qty +source "[\d.]+" +warehouse "[\d.]+"/)
         assert.include(prose, "missing: it is deleted in the warehouse")
@@ -172,10 +172,10 @@ describe("verify of the whole catalogue", () => {
           "1 p900001",
           `2 p${payments[1]}`
         ])
-        const known = new Map(before.map(({ company, id, version }) => [`${company} ${id}`, version]))
+        const versionsBefore = new Map(before.map(({ company, id, version }) => [`${company} ${id}`, version]))
         const rewritten = (yield* execute<{ company: string; id: string; version: string }>(versions))
           .map(({ company, id, version }) => [`${company} ${id}`, version] as const)
-          .filter(([key, version]) => known.has(key) && known.get(key) !== version)
+          .filter(([key, version]) => versionsBefore.has(key) && versionsBefore.get(key) !== version)
           .map(([key]) => key)
         assert.deepStrictEqual(new Set(rewritten), tampered)
         for (const path of ["invoices", "invoicelines", "payments"]) {
@@ -216,16 +216,16 @@ describe("verify of the whole catalogue", () => {
         )
 
         const named = yield* findHistory(datasetsDefault, "invoices")
-        const [told] = yield* explain(datasetsDefault, named!, id, null)
-        assert.deepInclude(told!, { companyId: 1n, state: "exists", quarantine: [], rereads: [] })
+        const [explanation] = yield* explain(datasetsDefault, named!, id, null)
+        assert.deepInclude(explanation!, { companyId: 1n, state: "exists", quarantine: [], rereads: [] })
         assert.deepStrictEqual(
-          told!.versions.map(({ version, op, origin, run }) => [version, op, origin, run!.kind, run!.status]),
+          explanation!.versions.map(({ version, op, origin, run }) => [version, op, origin, run!.kind, run!.status]),
           [
             [1n, "insert", "scan", "full", "done"],
             [2n, "update", "scan", "incremental", "done"]
           ]
         )
-        const [first, second] = told!.versions
+        const [first, second] = explanation!.versions
         assert.include(second!.source!, "GET /invoices?modifiedsince=")
         assert.deepStrictEqual(first!.validTo, second!.validFrom)
         assert.sameMembers(
@@ -233,8 +233,8 @@ describe("verify of the whole catalogue", () => {
           ["notes", "lastchangedate"]
         )
         assert.strictEqual(second!.changes.find(({ field }) => field === "notes")!.to, '"changed since"')
-        assert.deepInclude(told!.fullScan!, { kind: "full", confirmed: false })
-        const prose = ExplainLines.lines(told!).join("\n")
+        assert.deepInclude(explanation!.fullScan!, { kind: "full", confirmed: false })
+        const prose = ExplainLines.lines(explanation!).join("\n")
         assert.include(prose, `invoices ${id} in company 1: exists, 2 versions`)
         assert.match(prose, /notes +.* → "changed since"/)
         assert.include(prose, "this version came after it")

@@ -78,7 +78,7 @@ const shop = catalogue({
   errorCodes: [],
   resources: [gauges, labels]
 })
-const learntGauges = withInferred(gauges, [
+const inferredGauges = withInferred(gauges, [
   { name: "colour code", type: "text", column: "colour_code_1" },
   { name: "ratio", type: "number", column: "ratio" },
   { name: "tags", type: "json", column: "tags" }
@@ -139,8 +139,8 @@ const gaugesUpTo = (count: number) => numbers(count).map((number) => gauge(numbe
 
 /** Changes the source once, while a page is read. */
 const once = (source: MemorySource, when: string, change: () => void) => {
-  source.before = (asked) => {
-    if (!asked.startsWith(when)) return null
+  source.before = (request) => {
+    if (!request.startsWith(when)) return null
     source.before = () => null
     change()
     return null
@@ -199,11 +199,11 @@ describe("verify", () => {
           "select to_jsonb(array_agg(one::jsonb::text order by place)) as kept from jsonb_array_elements_text($1::jsonb) with ordinality as sent(one, place)",
           [JSON.stringify(texts)]
         )
-        const kept = row!.kept
+        const storedTexts = row!.kept
         for (const [at, text] of texts.entries()) {
           for (const [other, second] of texts.entries()) {
             const same = canonical(parse(text)) === canonical(parse(second))
-            assert.strictEqual(same, kept[at] === kept[other], `${text} and ${second}`)
+            assert.strictEqual(same, storedTexts[at] === storedTexts[other], `${text} and ${second}`)
           }
         }
       })
@@ -211,7 +211,7 @@ describe("verify", () => {
 
     it.effect("reports the field of every altered value", () =>
       Effect.gen(function* () {
-        const tamper: ReadonlyArray<readonly [set: string, found: string]> = [
+        const tamper: ReadonlyArray<readonly [set: string, finding: string]> = [
           [`"price" = 1.5001`, "different price"],
           [`"name" = null`, "different name"],
           [`"memo" = ''`, "different memo"],
@@ -249,7 +249,7 @@ describe("verify", () => {
         const report = yield* verify(pair)
         assert.deepStrictEqual(
           briefly(report),
-          tamper.map(([, found], at) => `${at + 1} ${found}`)
+          tamper.map(([, finding], at) => `${at + 1} ${finding}`)
         )
         assert.deepInclude(report, { status: "unequal", missing: 1, surplus: 0, different: tamper.length - 1 })
         assert.deepStrictEqual(report.findings[0]!.fields, [
@@ -384,11 +384,11 @@ describe("verify", () => {
 
     it.effect("compares inferred columns, and values that did not fit them", () =>
       Effect.gen(function* () {
-        yield* TablePlan.apply([tableOf(learntGauges)])
+        yield* TablePlan.apply([tableOf(inferredGauges)])
         const more = `,"colour code":"red","ratio":1.50,"tags":["a",1]`
         const pair = yield* equalPair([gauge(1), gauge(2), gauge(3), gauge(4), gauge(5)])
         for (const number of numbers(5)) pair.source.records.set(String(number), gauge(number, more))
-        const inferred = { ...pair, table: tableOf(learntGauges) }
+        const inferred = { ...pair, table: tableOf(inferredGauges) }
         const set = (values: string, where: string) =>
           execute(`update erp.gauges set ${values} where _company_id = $1 and ${where}`, [pair.companyId])
         const right = `"colour_code_1" = 'red', "ratio" = 1.50, "tags" = '["a",1]'`
@@ -418,13 +418,13 @@ describe("verify", () => {
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(12))
         const { rawPage } = pair.source.connector
-        let asked = 0
+        let requestCount = 0
         const connector: ConnectorShape = {
           ...pair.source.connector,
           rawPage: (request) =>
-            (asked += 1) > 1_000
+            (requestCount += 1) > 1_000
               ? Effect.die("too many requests")
-              : Effect.map(rawPage({ ...request, token: null }), (page) => ({ ...page, next: `fresh-${asked}` }))
+              : Effect.map(rawPage({ ...request, token: null }), (page) => ({ ...page, next: `fresh-${requestCount}` }))
         }
         const report = yield* verify(pair, { connector })
         const text = JSON.stringify(report, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value))
@@ -454,7 +454,7 @@ describe("verify", () => {
           rawPage: (request) =>
             Effect.tap(source.connector.rawPage(request), () =>
               // Landed with the last page. The first page, which contains record 2, has been compared by then.
-              source.asked.length === 3
+              source.requests.length === 3
                 ? land.pipe(Effect.provideService(SqlClient.SqlClient, sql), Effect.orDie)
                 : Effect.void
             )
@@ -463,9 +463,9 @@ describe("verify", () => {
 
         // A record that moves to another page between the two comparisons is searched for on all pages.
         yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (1, 3)`, [companyId])
-        source.asked.length = 0
-        source.before = (asked) => {
-          if (asked.endsWith("from=0") && source.asked.length > 3) {
+        source.requests.length = 0
+        source.before = (request) => {
+          if (request.endsWith("from=0") && source.requests.length > 3) {
             const text = source.records.get("1")!
             source.records.delete("1")
             source.records.set("1", text)
@@ -525,11 +525,14 @@ describe("verify", () => {
         const { source } = pair
         yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (2, 9)`, [pair.companyId])
         let left = 1
-        source.before = (asked) => (asked.endsWith("from=8") && left-- > 0 ? new PageDrift({ detail: "moved" }) : null)
+        source.before = (request) =>
+          request.endsWith("from=8") && left-- > 0 ? new PageDrift({ detail: "moved" }) : null
         assert.deepStrictEqual(briefly(yield* verify(pair)), ["2 different rank", "9 different rank"])
-        source.asked.length = 0
-        source.before = (asked) =>
-          asked.endsWith("from=8") && source.asked.length === 5 ? new PageTokenRefused({ detail: "expired" }) : null
+        source.requests.length = 0
+        source.before = (request) =>
+          request.endsWith("from=8") && source.requests.length === 5
+            ? new PageTokenRefused({ detail: "expired" })
+            : null
         assert.deepStrictEqual(briefly(yield* verify(pair)), ["2 different rank", "9 different rank"])
         source.before = () => new ServerFault({ status: 500, code: null, retryAfter: null })
         const failed = yield* verify(pair)
@@ -537,16 +540,16 @@ describe("verify", () => {
         assert.include(failed.failure!.message, "500")
         assert.strictEqual(failed.failure!.disposition, "uncertain")
         // A resource that the source refuses is skipped only if the warehouse has no rows of it.
-        const withheld = new Forbidden({
+        const forbidden = new Forbidden({
           kind: "module",
           code: "feature_not_licensed",
           scope: null,
           detail: "no licence"
         })
-        source.before = () => withheld
+        source.before = () => forbidden
         assert.deepInclude(yield* verify(pair), { status: "failed" })
         const empty = yield* equalPair([])
-        empty.source.before = () => withheld
+        empty.source.before = () => forbidden
         const skipped = yield* verify(empty)
         assert.strictEqual(skipped.status, "skipped")
         assert.include(skipped.remarks[0], "no licence")
@@ -581,11 +584,11 @@ describe("verify --repair", () => {
         const pair = yield* equalPair(gaugesUpTo(12))
         yield* execute(`update erp.gauges set "rank" = 1 where _company_id = $1 and id in (2, 9)`, [pair.companyId])
         yield* load(pair.table, pair.companyId, [gauge(40)])
-        const asked: Array<ReadonlyArray<string>> = []
+        const repairedIds: Array<ReadonlyArray<string>> = []
         const report = yield* verify(pair, {
           repair: (ids) =>
             Effect.gen(function* () {
-              asked.push(ids)
+              repairedIds.push(ids)
               yield* execute(`update erp.gauges set "rank" = 7, "_version" = 2 where _company_id = $1 and id = 2`, [
                 pair.companyId
               ])
@@ -596,7 +599,7 @@ describe("verify --repair", () => {
               return "9 could not be read"
             }).pipe(Effect.orDie)
         })
-        assert.deepStrictEqual(asked, [["2", "9", "40"]])
+        assert.deepStrictEqual(repairedIds, [["2", "9", "40"]])
         assert.deepStrictEqual(report.repair, { asked: 3, mended: 2, left: 1, failure: "9 could not be read" })
         assert.deepStrictEqual(briefly(report), ["9 different rank"])
         assert.strictEqual(report.status, "unequal")
@@ -621,17 +624,17 @@ describe("verify --sample", () => {
         assert.closeTo(first.sample!.chance, chanceOfFinding(size, rows, 2), 1e-12)
         assert.isBelow(first.requests, 60)
         const tries = 60
-        let found = 0
+        let unequalCount = 0
         let findings = 0
         for (let seed = 1; seed <= tries; seed++) {
           const report = yield* verify(pair, { sample: size, seed })
-          if (report.status === "unequal") found += 1
+          if (report.status === "unequal") unequalCount += 1
           findings += report.findings.length
         }
         // 81 % of the samples have a finding, with 1.5 findings on average, within statistical limits.
         const chance = chanceOfFinding(size, rows, wrong)
         assert.closeTo(chance, 0.81, 0.01)
-        assert.closeTo(found / tries, chance, 4 * Math.sqrt((chance * (1 - chance)) / tries))
+        assert.closeTo(unequalCount / tries, chance, 4 * Math.sqrt((chance * (1 - chance)) / tries))
         assert.closeTo(findings / tries, (size * wrong) / rows, 0.65)
         // A sample may contain all rows.
         assert.strictEqual((yield* verify(pair, { sample: rows, seed: 1 })).different, wrong)
@@ -665,7 +668,7 @@ describe("verify --sample", () => {
         const equal = yield* verify(pair, { sample: 5, seed: 3 })
         assert.strictEqual(equal.status, "equal")
         assert.isAtMost(equal.requests, 5)
-        assert.isTrue(pair.source.asked.every((asked) => asked.startsWith("labels?gaugeid=")))
+        assert.isTrue(pair.source.requests.every((request) => request.startsWith("labels?gaugeid=")))
         // A sibling that was never landed is found with its neighbours, and so is one that is gone at the source.
         yield* execute(`delete from erp.labels where _company_id = $1 and id % 3 = 0`, [pair.companyId])
         const missing = yield* verify(pair, { sample: 5, seed: 3 })

@@ -17,16 +17,16 @@ export interface MemorySource {
   /** JSON text by id, in the order of lists. */
   readonly records: Map<string, string>
   /** The requested pages and single records. */
-  readonly asked: Array<string>
+  readonly requests: Array<string>
   /** Called before each response. It may change the records or fail. */
-  before: (asked: string) => SourceReason | null
+  before: (request: string) => SourceReason | null
 }
 
 /** A source that lists `pageSize` records at a time; a page token is the place of its first record. */
 export const memorySource = (catalogue: Catalogue, companyId: bigint, pageSize: number): MemorySource => {
   const ask = (source: MemorySource, text: string) =>
     Effect.suspend(() => {
-      source.asked.push(text)
+      source.requests.push(text)
       const reason = source.before(text)
       return reason === null
         ? Effect.void
@@ -35,7 +35,7 @@ export const memorySource = (catalogue: Catalogue, companyId: bigint, pageSize: 
   const unscripted = () => Effect.die("not scripted")
   const source: MemorySource = {
     records: new Map(),
-    asked: [],
+    requests: [],
     before: () => null,
     connector: {
       catalogue,
@@ -78,12 +78,14 @@ export const memorySource = (catalogue: Catalogue, companyId: bigint, pageSize: 
 export const load = Effect.fnUntraced(function* (table: Table, companyId: bigint, texts: Iterable<string>) {
   const sql = yield* SqlClient.SqlClient
   const columns = table.columns.map(({ name }) => identifier(name)).join(", ")
-  const known = ["custom_fields", ...table.columns.map(({ field }) => field)].map((name) => `'${name}'`).join(", ")
+  const knownFields = ["custom_fields", ...table.columns.map(({ field }) => field)]
+    .map((name) => `'${name}'`)
+    .join(", ")
   yield* sql.unsafe(
     `insert into ${table.current} ("_company_id", ${columns}, "custom_fields", "_extra", "_origin", "_observed_at")
      select $1::bigint, ${table.columns.map(({ name }) => `r.${identifier(name)}`).join(", ")},
             nullif(one.record -> 'custom_fields', 'null'),
-            nullif(one.record - array[${known}], '{}'), 'scan', tributary.now()
+            nullif(one.record - array[${knownFields}], '{}'), 'scan', tributary.now()
        from unnest($2::text::jsonb[]) as one(record), jsonb_populate_record(null::${table.current}, one.record) r`,
     [companyId, arrayText([...texts])]
   )
@@ -97,16 +99,18 @@ const arrayText = (texts: ReadonlyArray<string>): string =>
 export const differingIds = Effect.fnUntraced(function* (table: Table, companyId: bigint, texts: Iterable<string>) {
   const sql = yield* SqlClient.SqlClient
   const columns = table.columns.map(({ name }) => `r.${identifier(name)}::text`).join(", ")
-  const known = ["custom_fields", ...table.columns.map(({ field }) => field)].map((name) => `'${name}'`).join(", ")
+  const knownFields = ["custom_fields", ...table.columns.map(({ field }) => field)]
+    .map((name) => `'${name}'`)
+    .join(", ")
   const rows = yield* sql.unsafe<{ id: bigint }>(
-    `with held as (
+    `with stored as (
        select ${columns}, r."custom_fields"::text as custom, r."_extra"::text as extra, r."id" as number
          from ${table.current} r where r."_company_id" = $1::bigint and r."_deleted_at" is null),
      sent as (
        select ${columns}, nullif(one.record -> 'custom_fields', 'null')::text,
-              nullif(one.record - array[${known}], '{}')::text, r."id"
+              nullif(one.record - array[${knownFields}], '{}')::text, r."id"
          from unnest($2::text::jsonb[]) as one(record), jsonb_populate_record(null::${table.current}, one.record) r)
-     select distinct number as id from ((table held except table sent) union all (table sent except table held)) d
+     select distinct number as id from ((table stored except table sent) union all (table sent except table stored)) d
       order by 1`,
     [companyId, arrayText([...texts])]
   )

@@ -26,8 +26,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
   it.effect("creates the tables of the whole catalogue and is empty afterwards", () =>
     Effect.gen(function* () {
       const tables = [...serviceV2.resources.values()].map((one) => tableOf(one))
-      const done = yield* TablePlan.apply(tables)
-      assert.isAbove(done.length, tables.length * 3)
+      const statements = yield* TablePlan.apply(tables)
+      assert.isAbove(statements.length, tables.length * 3)
       assert.deepStrictEqual(yield* TablePlan.planFor(tables), [])
       assert.deepStrictEqual(yield* TablePlan.apply(tables), [])
       const sql = yield* SqlClient.SqlClient
@@ -56,8 +56,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
       const more = tableOf(
         grown(things, [...things.fields, money("cost"), string("label", 10, { note: "it's \\ odd" })])
       )
-      const done = yield* TablePlan.apply([more])
-      assert.strictEqual(done.filter((statement) => statement.includes("add column")).length, 4)
+      const statements = yield* TablePlan.apply([more])
+      assert.strictEqual(statements.filter((statement) => statement.includes("add column")).length, 4)
       const [row] = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things`
       assert.deepStrictEqual([row!.record["name"], row!.record["cost"]], ["old", null])
       const [comment] = yield* sql<{ comment: string }>`
@@ -75,8 +75,8 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
       yield* TablePlan.apply([table])
       yield* sql`alter table erp.things rename to things_old`
       yield* sql`create table erp.things (like erp.things_old including all)`
-      const done = yield* TablePlan.apply([table])
-      assert.strictEqual(done.filter((statement) => statement.startsWith("create or replace view")).length, 1)
+      const statements = yield* TablePlan.apply([table])
+      assert.strictEqual(statements.filter((statement) => statement.startsWith("create or replace view")).length, 1)
       yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 77, 'new', 'scan', now())`
       const rows = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things where id = 77`
       assert.deepStrictEqual(
@@ -109,14 +109,14 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
       yield* sql`insert into tributary.checkpoints (company_id, resource, cursor, updated_at)
                  values (1, 'dropped', 'c', now()), (2, 'dropped', null, now())`
       yield* sql`alter table erp.dropped drop column price cascade`
-      const done = yield* TablePlan.apply([table])
-      assert.include(done.join("\n"), 'alter table "erp"."dropped" add column "price" numeric(20,4)')
-      assert.include(done.join("\n"), "create or replace view")
-      const wanted = yield* sql<{ full_scan_reason: string | null }>`
+      const statements = yield* TablePlan.apply([table])
+      assert.include(statements.join("\n"), 'alter table "erp"."dropped" add column "price" numeric(20,4)')
+      assert.include(statements.join("\n"), "create or replace view")
+      const checkpoints = yield* sql<{ full_scan_reason: string | null }>`
         select full_scan_reason from tributary.checkpoints where resource = 'dropped' order by company_id`
       // The second company has read nothing yet. Its first run is a full scan anyway.
       assert.deepStrictEqual(
-        wanted.map((row) => row.full_scan_reason),
+        checkpoints.map((row) => row.full_scan_reason),
         ["new in the table: price", null]
       )
       assert.deepStrictEqual(yield* TablePlan.planFor([table]), [])
@@ -159,11 +159,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
   it.effect("does not block readers while it waits for a lock on the table", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const base = { ...things, path: "held" }
+      const base = { ...things, path: "locked" }
       yield* TablePlan.apply([tableOf(base)])
       const holder = yield* (yield* Database.Database).connect
-      yield* Effect.promise(() => holder.query("begin; lock table erp.held in access share mode"))
-      const waiting = yield* Effect.forkChild(
+      yield* Effect.promise(() => holder.query("begin; lock table erp.locked in access share mode"))
+      const applyFiber = yield* Effect.forkChild(
         Effect.result(TablePlan.apply([tableOf(grown(base, [...base.fields, money("cost")]))]))
       )
       // A query waits for at most one lock attempt of the change, however long the other session keeps its lock.
@@ -171,10 +171,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
         Effect.repeat({ until: (rows) => Number((rows[0] as { count: bigint }).count) > 0 })
       )
       yield* sql`select set_config('statement_timeout', '10s', false)`
-      yield* sql`select count(*) from erp.held`
+      yield* sql`select count(*) from erp.locked`
       yield* Effect.promise(() => holder.query("commit"))
-      const done = yield* Fiber.join(waiting)
-      assert.strictEqual(done._tag, "Success")
+      const result = yield* Fiber.join(applyFiber)
+      assert.strictEqual(result._tag, "Success")
     }).pipe(Effect.scoped)
   )
 

@@ -67,7 +67,7 @@ const json = (value: unknown): string => {
 const nothing = "␀"
 
 /** The canonical text of a value that the source sent. */
-const sent = ({ type }: Field, value: unknown): string => {
+const fromSource = ({ type }: Field, value: unknown): string => {
   if (value === null || value === undefined) return nothing
   const text = value instanceof Token ? value.text : typeof value === "string" ? value : null
   switch (type._tag) {
@@ -88,7 +88,7 @@ const sent = ({ type }: Field, value: unknown): string => {
 }
 
 /** The canonical text of a column that Postgres printed. */
-const kept = ({ type }: Field, text: string | null): string => {
+const fromWarehouse = ({ type }: Field, text: string | null): string => {
   if (text === null) return nothing
   switch (type._tag) {
     case "integer":
@@ -120,7 +120,7 @@ const whole = (fields: ReadonlyArray<string>, extra: ReadonlyMap<string, string>
 
 export const ofSource = (resource: Resource, text: string): Canonical => {
   const record = parseExactly(text) as Record<string, unknown>
-  const fields = resource.fields.map((field) => sent(field, record[field.name]))
+  const fields = resource.fields.map((field) => fromSource(field, record[field.name]))
   const extra = new Map(
     Object.entries(record)
       .filter(([name]) => !resource.field.has(name) && name !== "custom_fields")
@@ -134,14 +134,14 @@ export const ofWarehouse = (
   columns: ReadonlyArray<string | null>,
   extraText: string | null
 ): Canonical => {
-  const given = extraText === null ? {} : (parseExactly(extraText) as Record<string, unknown>)
-  const extra = new Map(Object.entries(given).map(([name, value]) => [name, json(value)]))
+  const extraMembers = extraText === null ? {} : (parseExactly(extraText) as Record<string, unknown>)
+  const extra = new Map(Object.entries(extraMembers).map(([name, value]) => [name, json(value)]))
   const beyond = resource.fields.flatMap(({ name }) => (extra.has(name) ? [name] : [])).join(" ")
   const fields = resource.fields.map((field, index) => {
-    if (!extra.has(field.name)) return kept(field, columns[index] ?? null)
+    if (!extra.has(field.name)) return fromWarehouse(field, columns[index] ?? null)
     // Digits that the column cannot hold are kept in the extra members.
     extra.delete(field.name)
-    return sent(field, given[field.name])
+    return fromSource(field, extraMembers[field.name])
   })
   return { fields, extra, whole: whole(fields, extra), beyond }
 }

@@ -31,7 +31,7 @@ export interface Mark {
   /** Changes whenever a scan is completed. */
   readonly completedAt: string
   /** Why a full scan is needed; null when none is. */
-  readonly fullWanted: string | null
+  readonly fullScanReason: string | null
   readonly scanKind: string | null
   readonly scanPages: number | null
   /** The shape of a record, as the program stored it. */
@@ -57,7 +57,7 @@ export interface Run {
 }
 
 /** An open record in quarantine. */
-export interface Held {
+export interface QuarantinedRecord {
   readonly id: string | null
   readonly bytes: string
   readonly reason: string
@@ -69,7 +69,7 @@ export interface Subject {
   readonly resource: Resource
   readonly marks: ReadonlyArray<Mark>
   readonly rows: ReadonlyMap<string, Row>
-  readonly held: ReadonlyArray<Held>
+  readonly quarantine: ReadonlyArray<QuarantinedRecord>
 }
 
 /** After a COMMIT. */
@@ -81,7 +81,7 @@ export interface Moment {
 }
 
 /** A version of a row, from the history. */
-export interface Kept {
+export interface RowVersion {
   readonly id: string
   readonly version: number
   readonly op: string
@@ -93,7 +93,7 @@ export interface Kept {
 }
 
 /** The result of a resource, as a process reported it. */
-export interface Said {
+export interface ResourceResult {
   readonly resource: string
   readonly company: number
   readonly status: string
@@ -105,8 +105,8 @@ export interface Said {
 export interface Final {
   readonly subjects: ReadonlyArray<Subject>
   readonly runs: ReadonlyArray<Run>
-  readonly history: (subject: Subject) => ReadonlyArray<Kept>
-  readonly said: ReadonlyArray<Said>
+  readonly history: (subject: Subject) => ReadonlyArray<RowVersion>
+  readonly said: ReadonlyArray<ResourceResult>
   readonly attempts: ReadonlyArray<Attempt>
   /** Sessions in a transaction, sessions in use, rows of working tables. */
   readonly leftovers: Readonly<Record<string, number>>
@@ -139,14 +139,14 @@ export interface Entry {
 }
 
 /** The moment after a receiver answered a delivery. */
-export interface Answered {
+export interface AnswerMoment {
   readonly answer: Answer
   /** The inbox rows with the event's id at that moment. */
   readonly entries: ReadonlyArray<Entry>
 }
 
 /** The inbox after a commit. */
-export interface Stored {
+export interface InboxMoment {
   readonly now: number
   readonly entries: ReadonlyArray<Entry>
   /** The resources whose events the commit resolved. */
@@ -154,19 +154,19 @@ export interface Stored {
 }
 
 /** A process, not a person, enables a subscription that the source had disabled. */
-export interface Revived {
+export interface ReenabledSubscription {
   readonly company: number
   readonly disabledAt: number
 }
 
 /** A process creates a subscription although the warehouse knows an existing one. */
-export interface Doubled {
+export interface SecondSubscription {
   readonly company: number
   readonly by: string
 }
 
 /** After healing, when all deliveries have arrived, and before any sync. */
-export interface Drained {
+export interface DrainMoment {
   readonly subjects: ReadonlyArray<Subject>
   readonly entries: ReadonlyArray<Entry>
   readonly gaps: ReadonlyArray<string>
@@ -189,11 +189,11 @@ export interface Checker {
   /** For a restored source: after a full scan, before an operator accepts it. */
   readonly disputed?: (final: Final) => string | null
   /** For webhooks: each answer, each commit, and the end. */
-  readonly answered?: (given: Answered) => string | null
-  readonly stored?: (given: Stored) => string | null
-  readonly revived?: (given: Revived) => string | null
-  readonly doubled?: (given: Doubled) => string | null
-  readonly drained?: (given: Drained) => string | null
+  readonly answered?: (moment: AnswerMoment) => string | null
+  readonly stored?: (moment: InboxMoment) => string | null
+  readonly reenabled?: (subscription: ReenabledSubscription) => string | null
+  readonly doubled?: (subscription: SecondSubscription) => string | null
+  readonly drained?: (moment: DrainMoment) => string | null
 }
 
 /** The latest loss of a table: dropped, truncated or created anew; or the warehouse was restored. */
@@ -208,7 +208,7 @@ export interface Loss {
   /** The latest run in the ledger at the loss; after a restore of the ledger, the latest that is left. */
   readonly lastRun: bigint
   /** Whether a run that began, or landed, after the loss has succeeded. Then every row must be restored. */
-  readonly isMended: boolean
+  readonly isRepaired: boolean
 }
 
 /** The losses (class T1) and restores (T2) of the warehouse. */

@@ -5,9 +5,9 @@
  * changes by the source's own history. It uses no code of `src/outbox`. It returns null, or one sentence.
  */
 import type { PushPlan } from "../PushPlan.ts"
-import type { Meddling, Wanted } from "../world/People.ts"
+import type { Meddling, PlannedRow } from "../world/People.ts"
 import type { Source } from "../world/Source.ts"
-import type { Done, Read, Sending } from "../world/WriteNetwork.ts"
+import type { WriteEffect, Read, Sending } from "../world/WriteNetwork.ts"
 
 /** A row of the outbox, as SQL returns it. */
 export interface OutboxRow {
@@ -39,7 +39,7 @@ export interface CallRow {
 }
 
 /** A row of a resource's table. */
-export interface PushedRow {
+export interface WarehouseRow {
   readonly id: string
   readonly origin: string
   readonly deleted: boolean
@@ -48,33 +48,33 @@ export interface PushedRow {
 export interface PushSetting {
   readonly source: Source
   readonly plan: PushPlan
-  readonly wanted: ReadonlyArray<Wanted>
+  readonly planned: ReadonlyArray<PlannedRow>
   readonly meddlings: ReadonlyArray<Meddling>
   /** Ids of the records that other people created under an externalid. */
   readonly others: ReadonlyMap<string, ReadonlyArray<number>>
   readonly sendings: ReadonlyArray<Sending>
-  readonly effects: ReadonlyArray<Done>
+  readonly effects: ReadonlyArray<WriteEffect>
   readonly reads: ReadonlyArray<Read>
 }
 
 /** A write that leaves, with the ledger at that moment. */
-export interface Sent {
+export interface SendMoment {
   readonly sending: Sending
   /** The push request with the key of the write; null when there is none. */
   readonly call: CallRow | null
 }
 
 /** After a commit. */
-export interface Ledger {
+export interface LedgerMoment {
   readonly rows: ReadonlyArray<OutboxRow>
 }
 
 /** When everything was pushed, and before any sync. */
-export interface Pushed {
+export interface PushEnd {
   readonly rows: ReadonlyArray<OutboxRow>
   readonly calls: ReadonlyArray<CallRow>
   /** Rows of the warehouse by `company/resource`, each by its id. */
-  readonly tables: ReadonlyMap<string, ReadonlyMap<string, PushedRow>>
+  readonly tables: ReadonlyMap<string, ReadonlyMap<string, WarehouseRow>>
   /** Tables that a scan has read too. */
   readonly scanned: ReadonlySet<string>
   /** The reported results of the pushes that finished: the number of rows by result. */
@@ -86,18 +86,18 @@ export interface Pushed {
 export interface PushChecker {
   readonly name: string
   readonly holds: string
-  readonly sent?: (given: Sent) => string | null
+  readonly sent?: (moment: SendMoment) => string | null
   /** A write was processed. */
-  readonly done?: (given: Done) => string | null
-  readonly committed?: (given: Ledger) => string | null
-  readonly pushed?: (given: Pushed) => string | null
+  readonly done?: (effect: WriteEffect) => string | null
+  readonly committed?: (moment: LedgerMoment) => string | null
+  readonly pushed?: (end: PushEnd) => string | null
 }
 
 export type PushCheckerOf = (setting: PushSetting) => PushChecker
 
-/** The row of the outbox for a wanted record. */
-export const rowOf = (rows: ReadonlyArray<OutboxRow>, wanted: Wanted): OutboxRow | undefined => {
-  const { company, resource, operation, externalid, recordId, sets } = wanted
+/** The row of the outbox for a planned record. */
+export const rowOf = (rows: ReadonlyArray<OutboxRow>, planned: PlannedRow): OutboxRow | undefined => {
+  const { company, resource, operation, externalid, recordId, sets } = planned
   return rows.find(
     (row) =>
       row.company === company &&
@@ -112,18 +112,18 @@ export const rowOf = (rows: ReadonlyArray<OutboxRow>, wanted: Wanted): OutboxRow
   )
 }
 
-export const told = ({ company, resource, operation, externalid, recordId, sets }: Wanted): string =>
+export const describeRow = ({ company, resource, operation, externalid, recordId, sets }: PlannedRow): string =>
   `${operation} of ${company}/${resource} ${externalid ?? recordId}${sets === null ? "" : ` (${sets.value})`}`
 
-/** Whether a sent write contains the wanted record. */
-export const carries = (sending: Sending, wanted: Wanted): boolean => {
-  if (sending.company !== wanted.company || sending.resource !== wanted.resource) return false
+/** Whether a sent write contains the planned record. */
+export const carries = (sending: Sending, planned: PlannedRow): boolean => {
+  if (sending.company !== planned.company || sending.resource !== planned.resource) return false
   const { body, method } = sending
-  switch (wanted.operation) {
+  switch (planned.operation) {
     case "create":
-      return method === "POST" && body !== null && body.includes(`"${wanted.externalid}"`)
+      return method === "POST" && body !== null && body.includes(`"${planned.externalid}"`)
     case "update":
-      return method === "PATCH" && body !== null && body.includes(`"${wanted.sets!.value}"`)
+      return method === "PATCH" && body !== null && body.includes(`"${planned.sets!.value}"`)
     case "cancel":
       return method === "DELETE"
   }

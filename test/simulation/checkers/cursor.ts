@@ -13,17 +13,17 @@ export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }
     name: "cursor",
     holds:
       "I3, I4: everything up to the stored cursor that the source showed when it issued the cursor is in the warehouse or in quarantine",
-    landed: ({ subject: { company, resource, marks, rows, held } }) => {
+    landed: ({ subject: { company, resource, marks, rows, quarantine } }) => {
       const mark = marks.find(({ lane }) => lane === "live")
       if (mark === undefined || mark.cursor === null) return null
       const table = `${company}/${resource.path}`
       // The cursor of a lost table proves nothing until a run that began after the loss succeeds.
       const loss = losses.latest(company, resource.path)
-      if (loss?.isMended === false) return null
-      const known = `${mark.cursor} ${loss?.count ?? 0}`
-      if (passed.get(table) === known) return null
-      const told = source.told.get(mark.cursor)
-      const issuedAt = told ?? instantOf(mark.cursor)
+      if (loss?.isRepaired === false) return null
+      const position = `${mark.cursor} ${loss?.count ?? 0}`
+      if (passed.get(table) === position) return null
+      const issued = source.issuedCursors.get(mark.cursor)
+      const issuedAt = issued ?? instantOf(mark.cursor)
       if (issuedAt === null) return `${table}: the source never issued the cursor ${mark.cursor}`
       const limit = instantOf(mark.cursor)!
       /** The newest version of each record that was visible then. */
@@ -33,7 +33,7 @@ export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }
         if (version.at < issuedAt) visible.set(version.id, index)
       })
       const stampIndex = resource.fields.findIndex(({ name }) => name === resource.roles.modifiedAt)
-      const inQuarantine = new Set(held.map(({ id }) => id))
+      const inQuarantine = new Set(quarantine.map(({ id }) => id))
       for (const [id, index] of visible) {
         const version = history[index]!
         if (version.op === "delete" || version.stamp === null || version.stamp > limit) continue
@@ -60,7 +60,7 @@ export const cursor: CheckerOf = ({ plan, source, canonical, overBound, losses }
         if (!isReadAgain)
           return `${key} is older than the cursor ${mark.cursor} promises: the version of commit ${version.seq} is missing`
       }
-      passed.set(table, known)
+      passed.set(table, position)
       return null
     }
   }

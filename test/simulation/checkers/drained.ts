@@ -6,8 +6,8 @@ export const drained: CheckerOf = (setting) => ({
   name: "drained",
   holds:
     "I7, I12 of webhooks: after healing nothing is pending, only records that can never be read are dead letters, no gap is open, every subscription delivers; and where webhooks are alone, the warehouse is equal",
-  drained: (given) => {
-    const { entries, gaps, subscriptions, alone, poison, excused } = given
+  drained: (moment) => {
+    const { entries, gaps, subscriptions, alone, poison, excused } = moment
     for (const { eventId, type, company, resource, recordId, state, reason } of entries) {
       const what = `${eventId} (${type} of ${company}/${resource}/${recordId})`
       if (state === "pending") return `${what} still waits: ${reason}`
@@ -24,7 +24,7 @@ export const drained: CheckerOf = (setting) => ({
       if (own[0]!.disabled !== null) return `the subscription of company ${company} is left disabled`
     }
     if (!alone) return null
-    for (const [key, what] of differences(setting, given)) {
+    for (const [key, what] of differences(setting, moment)) {
       if (excused.has(key) || poison.has(key)) continue
       return `${key} ${what} (by webhooks alone)`
     }

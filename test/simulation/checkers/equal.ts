@@ -7,43 +7,43 @@ export const differences = (
   { source, canonical }: Parameters<CheckerOf>[0],
   { subjects, odd }: Pick<Final, "subjects" | "odd">
 ): ReadonlyMap<string, string> => {
-  const found = new Map<string, string>()
-  for (const { company, resource, rows, held } of subjects) {
+  const sentences = new Map<string, string>()
+  for (const { company, resource, rows, quarantine } of subjects) {
     const missing = new Map([...rows].filter(([, row]) => !row.deleted))
     for (const text of source.state(company, resource.path)) {
-      const wanted = canonical(company, resource, text)
-      const id = wanted.fields[resource.fields.findIndex(({ name }) => name === "id")]!
+      const expected = canonical(company, resource, text)
+      const id = expected.fields[resource.fields.findIndex(({ name }) => name === "id")]!
       const key = keyOf(company, resource.path, id)
       const row = missing.get(id)
       missing.delete(id)
       // A record that cannot be landed must be in quarantine, as it was sent.
       if (odd.has(key)) {
-        if (!held.some((one) => one.id === id)) found.set(key, "cannot be landed and is not in quarantine")
+        if (!quarantine.some((one) => one.id === id)) sentences.set(key, "cannot be landed and is not in quarantine")
         continue
       }
-      const wrongly = held.find((one) => one.id === id)
+      const wrongly = quarantine.find((one) => one.id === id)
       if (wrongly !== undefined)
-        found.set(
+        sentences.set(
           key,
           `is in quarantine, and nothing is wrong with it: ${wrongly.reason}: ${wrongly.bytes.slice(0, 300)}`
         )
-      else if (row === undefined) found.set(key, "is in the source and not in the warehouse")
-      else if (row.value.whole !== wanted.whole) {
-        const fields = differing(resource, wanted, row.value)
+      else if (row === undefined) sentences.set(key, "is in the source and not in the warehouse")
+      else if (row.value.whole !== expected.whole) {
+        const fields = differing(resource, expected, row.value)
         const index = resource.fields.findIndex(({ name }) => name === fields[0])
-        found.set(
+        sentences.set(
           key,
-          `differs in ${fields.join(", ")}: ${wanted.fields[index] ?? wanted.extra.get(fields[0]!)} in the source, ` +
+          `differs in ${fields.join(", ")}: ${expected.fields[index] ?? expected.extra.get(fields[0]!)} in the source, ` +
             `${row.value.fields[index] ?? row.value.extra.get(fields[0]!)} in the warehouse`
         )
       }
     }
     for (const id of missing.keys()) {
       const key = keyOf(company, resource.path, id)
-      if (!odd.has(key)) found.set(key, "is in the warehouse and not in the source")
+      if (!odd.has(key)) sentences.set(key, "is in the warehouse and not in the source")
     }
   }
-  return found
+  return sentences
 }
 
 export const equal: CheckerOf = (setting) => ({

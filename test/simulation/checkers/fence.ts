@@ -17,28 +17,28 @@ export const fence: CheckerOf = ({ plan, losses }) => {
   return {
     name: "fence",
     holds:
-      "I6: no run lands after a later one has acquired the resource; the fence never goes back; a run is called abandoned only when a later one has acquired the lane, by itself when it was stopped, or when no process continues it",
+      "I6: no run lands after a later one has acquired the resource; the fence never goes back; a run is called abandoned only when a later one has acquired the lane, when it was stopped, or when no process continues it",
     landed: ({ subject: { company, resource, marks }, runs }) => {
       // After a restore of the control plane, fences and ids of runs begin again at the copy. From there they only
       // grow.
       if (losses.ledgers !== ledgers) {
         ledgers = losses.ledgers
-        for (const known of [gone, seen, highest, newest]) known.clear()
+        for (const memory of [gone, seen, highest, newest]) memory.clear()
       }
       for (const mark of marks) {
         const lane = `${company}/${resource.path}/${mark.lane}`
         // The fence known before this moment: a process that waited for the row may have raised the fence right after
         // it.
-        const known = highest.get(lane) ?? 0n
-        if (mark.fence < known) return `${lane}: the fence went back to ${mark.fence}`
+        const knownFence = highest.get(lane) ?? 0n
+        if (mark.fence < knownFence) return `${lane}: the fence went back to ${mark.fence}`
         highest.set(lane, mark.fence)
         const knownRun = newest.get(lane)
         const own = runs.filter((run) => run.lane === mark.lane)
-        for (const { id, fence: held } of own) {
+        for (const { id, fence: runFence } of own) {
           const last = newest.get(lane)
           // A run gets its id after its fence. A run that was superseded in between has the higher id.
-          if (last === undefined || held > last.fence || (held === last.fence && BigInt(id) > last.id))
-            newest.set(lane, { id: BigInt(id), fence: held })
+          if (last === undefined || runFence > last.fence || (runFence === last.fence && BigInt(id) > last.id))
+            newest.set(lane, { id: BigInt(id), fence: runFence })
         }
         for (const run of own) {
           const isSaid = run.error?.startsWith("stopped: ") === true || run.error?.startsWith(vanished) === true
@@ -57,8 +57,8 @@ export const fence: CheckerOf = ({ plan, losses }) => {
           if (knownRun !== undefined && run.fence <= knownRun.fence && BigInt(run.id) < knownRun.id) {
             return `${lane}: run ${run.id} landed although run ${knownRun.id} had acquired the lane`
           }
-          if (run.fence < known) {
-            return `${lane}: run ${run.id} landed with fence ${run.fence} when the fence was ${known}`
+          if (run.fence < knownFence) {
+            return `${lane}: run ${run.id} landed with fence ${run.fence} when the fence was ${knownFence}`
           }
         }
       }

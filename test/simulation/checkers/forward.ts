@@ -45,7 +45,7 @@ export const forward: CheckerOf = ({ source, canonical, losses }) => {
           next.stamp === null &&
           next.at >= microsOf(row.observedAt) &&
           latest < (before?.seq ?? 0)
-        const commit = (wanted: number) => history.find(({ id, seq }) => id === row.id && seq === wanted)
+        const commit = (number: number) => history.find(({ id, seq }) => id === row.id && seq === number)
         const mayGoBack = overlapped || (before !== undefined && isStampedLater(commit(latest), commit(before.seq)))
         if (before !== undefined && latest >= 0 && latest < before.seq && !mayGoBack) {
           return `${key} went back from the source's commit ${before.seq} to ${latest}`

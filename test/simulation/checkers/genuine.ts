@@ -4,7 +4,7 @@
 import { type CheckerOf, keyOf } from "./Checker.ts"
 
 export const genuine: CheckerOf = ({ source, canonical }) => {
-  const known = new Map<string, Set<string>>()
+  const versionsByKey = new Map<string, Set<string>>()
   const read = new Map<string, number>()
   return {
     name: "genuine",
@@ -15,14 +15,14 @@ export const genuine: CheckerOf = ({ source, canonical }) => {
       for (let index = read.get(table) ?? 0; index < history.length; index++) {
         const { id, text } = history[index]!
         const key = keyOf(company, resource.path, id)
-        let versions = known.get(key)
-        if (versions === undefined) known.set(key, (versions = new Set()))
+        let versions = versionsByKey.get(key)
+        if (versions === undefined) versionsByKey.set(key, (versions = new Set()))
         versions.add(canonical(company, resource, text).whole)
       }
       read.set(table, history.length)
       for (const row of rows.values()) {
         const key = keyOf(company, resource.path, row.id)
-        const versions = known.get(key)
+        const versions = versionsByKey.get(key)
         if (versions === undefined) return `${key} is in the warehouse and was never in the source`
         if (!versions.has(row.value.whole)) return `${key}: no version of the source is ${row.value.whole}`
         if (row.deleted && !history.some(({ id, op }) => id === row.id && op === "delete")) {

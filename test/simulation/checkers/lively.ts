@@ -18,11 +18,11 @@ export const lively: CheckerOf = (setting) => ({
       if (status === "quarantined" && (hasOdd || final.isDisputed)) continue
       return `${table} ended ${status} although everything was healed: ${reason ?? "no reason"}`
     }
-    for (const { company, resource, marks, held } of final.subjects) {
+    for (const { company, resource, marks, quarantine } of final.subjects) {
       for (const { lane, scanKind } of marks) {
         if (scanKind !== null) return `${company}/${resource.path}: a scan of lane ${lane} is still open`
       }
-      for (const { id, reason } of held) {
+      for (const { id, reason } of quarantine) {
         const key = keyOf(company, resource.path, id ?? "")
         // A record that was removed without a trace stays in quarantine until a full scan does not find it.
         if (id !== null && !final.full && final.excused.has(key)) continue

@@ -27,16 +27,16 @@ export const polite: CheckerOf = () => ({
     const lives = Map.groupBy(attempts, ({ owner, life, company }) => `${owner.name} ${life} ${company}`)
     for (const [name, made] of lives) {
       const waits = made.filter(({ waitUntil }) => waitUntil !== null)
-      for (const told of waits) {
-        if (told.status !== 429 && told.status !== 503) continue
+      for (const wait of waits) {
+        if (wait.status !== 429 && wait.status !== 503) continue
         const early = made.find(
           ({ path, sentAt }) =>
-            sentAt > told.endedAt! &&
-            sentAt < told.waitUntil! - graceMicros &&
-            (path === told.path || told.status !== 429 || !hasOwnLimit(told.path))
+            sentAt > wait.endedAt! &&
+            sentAt < wait.waitUntil! - graceMicros &&
+            (path === wait.path || wait.status !== 429 || !hasOwnLimit(wait.path))
         )
         if (early !== undefined) {
-          return `${name}: ${early.path} was requested ${((told.waitUntil! - early.sentAt) / 1e6).toFixed(3)} s before Retry-After had passed (${told.status} for ${told.path})`
+          return `${name}: ${early.path} was requested ${((wait.waitUntil! - early.sentAt) / 1e6).toFixed(3)} s before Retry-After had passed (${wait.status} for ${wait.path})`
         }
       }
       for (const [path, again] of Map.groupBy(made, (attempt: Attempt) => attempt.path)) {

@@ -14,7 +14,7 @@ export const proven: CheckerOf = () => {
       }
       return null
     },
-    revived: ({ company, disabledAt }) =>
+    reenabled: ({ company, disabledAt }) =>
       (tested.get(company) ?? 0) >= disabledAt
         ? null
         : `the subscription of company ${company} is enabled again, and no test delivery has arrived since it was disabled`

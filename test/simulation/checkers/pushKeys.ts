@@ -3,8 +3,8 @@
  * removed it.
  */
 import type { Sending } from "../world/WriteNetwork.ts"
-import type { Wanted } from "../world/People.ts"
-import { carries, type PushCheckerOf, told } from "./PushChecker.ts"
+import type { PlannedRow } from "../world/People.ts"
+import { carries, type PushCheckerOf, describeRow } from "./PushChecker.ts"
 
 /** Maximum age of a key. Retries of a write that began in time may continue for a while. */
 const ageMax = (23 * 60 + 40) * 60_000_000
@@ -16,7 +16,7 @@ const settledMax = 10_000_000
 const settlesNothing = new Set([401, 403, 408, 423, 425, 429])
 
 /** Whether the answer that a process received shows the result of the record. */
-const tells = ({ status, answer, path }: Sending, one: Wanted, place: number): boolean => {
+const showsResult = ({ status, answer, path }: Sending, one: PlannedRow, place: number): boolean => {
   if (status === null || answer === null || settlesNothing.has(status)) return false
   // An operation that is not implemented has no effect.
   if (status >= 500 && status !== 501) return false
@@ -40,12 +40,12 @@ const tells = ({ status, answer, path }: Sending, one: Wanted, place: number): b
   }
 }
 
-const placeIn = ({ body, path }: Sending, { externalid }: Wanted): number =>
+const placeIn = ({ body, path }: Sending, { externalid }: PlannedRow): number =>
   path.endsWith("/batch")
     ? (JSON.parse(body!) as ReadonlyArray<{ externalid?: unknown }>).findIndex((item) => item.externalid === externalid)
     : 0
 
-export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
+export const pushKeys: PushCheckerOf = ({ planned, sendings, reads }) => {
   const first = new Map<string, Sending>()
   return {
     name: "push keys",
@@ -76,7 +76,7 @@ export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
 
   /** The first use of a key: the outcome of every earlier write of the same record must be known. */
   function anew(sending: Sending): string | null {
-    for (const one of wanted) {
+    for (const one of planned) {
       if (!carries(sending, one)) continue
       if (one.operation === "cancel") continue
       const earlier = sendings.filter(
@@ -84,7 +84,7 @@ export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
       )
       for (const group of Map.groupBy(earlier, ({ key }) => key).values()) {
         const place = placeIn(group[0]!, one)
-        if (group.some((other) => tells(other, one, place) && other.endedAt! <= sending.at)) continue
+        if (group.some((other) => showsResult(other, one, place) && other.endedAt! <= sending.at)) continue
         const since = group[0]!.at
         const isSeen = reads.some(
           ({ company, path, sentAt, at }) =>
@@ -94,7 +94,7 @@ export const pushKeys: PushCheckerOf = ({ wanted, sendings, reads }) => {
             (one.operation === "create" ? path.startsWith(`/${one.resource}?`) : path.startsWith(sending.path))
         )
         if (!isSeen)
-          return `${told(one)}: sent with a second key, and no process has looked up the outcome of the first (${group[0]!.key})`
+          return `${describeRow(one)}: sent with a second key, and no process has looked up the outcome of the first (${group[0]!.key})`
       }
     }
     return null

@@ -1,6 +1,6 @@
 /** P2: the result of every record is known in the end, and it is true. */
-import type { Wanted } from "../world/People.ts"
-import { carries, type OutboxRow, type PushCheckerOf, type PushSetting, rowOf, told } from "./PushChecker.ts"
+import type { PlannedRow } from "../world/People.ts"
+import { carries, type OutboxRow, type PushCheckerOf, type PushSetting, rowOf, describeRow } from "./PushChecker.ts"
 
 /** Codes that mean a failure of the source, not a rejection of a record. */
 const failures = new Set(["server_error", "rate_limited", "unclear"])
@@ -8,9 +8,9 @@ const failures = new Set(["server_error", "rate_limited", "unclear"])
 const attemptsMax = 5
 
 /** The false part of a record's reported result; null when the result is true. */
-const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyArray<OutboxRow>): string | null => {
+const lie = (setting: PushSetting, one: PlannedRow, row: OutboxRow, rows: ReadonlyArray<OutboxRow>): string | null => {
   const { expectation } = one
-  const { wanted, effects, meddlings, source } = setting
+  const { planned, effects, meddlings, source } = setting
   const said = `${row.state} ${row.outcome ?? row.code ?? ""}`
   const inserts = effects.flatMap(({ sending, changes }) =>
     sending.company === one.company && sending.resource === one.resource && sending.method === "POST"
@@ -69,7 +69,7 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
       }
       if (row.state === "rejected") {
         // A record that was never created cannot be changed.
-        const first = wanted.find(
+        const first = planned.find(
           (other) =>
             other.operation === "create" &&
             other.company === one.company &&
@@ -93,12 +93,12 @@ const lie = (setting: PushSetting, one: Wanted, row: OutboxRow, rows: ReadonlyAr
 }
 
 /** The id of the record that is meant, by the source's history. */
-const idOf = ({ source }: PushSetting, one: Wanted, row: OutboxRow): string | null => {
+const idOf = ({ source }: PushSetting, one: PlannedRow, row: OutboxRow): string | null => {
   if (one.recordId !== null) return one.recordId
-  const found = source
+  const texts = source
     .state(one.company, one.resource)
     .filter((text) => text.includes(`"externalid":"${one.externalid}"`))
-  const id = found.length === 1 ? /"id":(\d+)/.exec(found[0]!)?.[1] : undefined
+  const id = texts.length === 1 ? /"id":(\d+)/.exec(texts[0]!)?.[1] : undefined
   return id ?? row.recordId
 }
 
@@ -109,29 +109,29 @@ export const pushKnown: PushCheckerOf = (setting) => ({
   name: "push known",
   holds: "P2: in the end every record is done or rejected, with an id or a reason that is true at the source",
   pushed: ({ rows, calls, said, unfinished }) => {
-    for (const one of setting.wanted) {
+    for (const one of setting.planned) {
       const row = rowOf(rows, one)
-      if (row === undefined) return `${told(one)}: it is not in the outbox`
-      if (row.state !== "done" && row.state !== "rejected") return `${told(one)}: it is still ${row.state}`
+      if (row === undefined) return `${describeRow(one)}: it is not in the outbox`
+      if (row.state !== "done" && row.state !== "rejected") return `${describeRow(one)}: it is still ${row.state}`
       const wrong = lie(setting, one, row, rows)
-      if (wrong !== null) return `${told(one)}: ${wrong}`
+      if (wrong !== null) return `${describeRow(one)}: ${wrong}`
     }
-    if (rows.length !== setting.wanted.length)
-      return `${setting.wanted.length} records were given and ${rows.length} are in the outbox`
+    if (rows.length !== setting.planned.length)
+      return `${setting.planned.length} records were planned and ${rows.length} are in the outbox`
     const open = calls.find(({ state }) => state === "open")
     if (open !== undefined) return `request ${open.number} is left open`
     const kept = calls.find(({ body }) => body !== null)
     if (kept !== undefined) return `request ${kept.number} is ${kept.state} and keeps its body`
     for (const [index, { push, counts }] of said.entries()) {
-      // The same file given again joins the push, and may add records that another push had left rejected.
+      // The same file pushed again joins the push, and may add records that another push had left rejected.
       const isLast = !said.slice(index + 1).some((later) => later.push === push)
       const own = rows.filter((row) => row.push === push)
       for (const [what, count] of Object.entries(counts)) {
-        const held = own.filter(({ state, outcome, differences }) =>
+        const matching = own.filter(({ state, outcome, differences }) =>
           what === "different" ? differences !== null : (stateOf[what] ?? what) === (outcome ?? state)
         ).length
-        const isTrue = isLast ? held === count : held >= count || what === "refused"
-        if (!isTrue) return `push ${push} reported ${count} ${what}, and ${held} are`
+        const isTrue = isLast ? matching === count : matching >= count || what === "refused"
+        if (!isTrue) return `push ${push} reported ${count} ${what}, and ${matching} are`
       }
     }
     return unfinished.length === 0 ? null : `push ${unfinished[0]} is not finished`

@@ -6,7 +6,7 @@ export const pushLedger: PushCheckerOf = () => {
   return {
     name: "push ledger",
     holds:
-      "P5: a row that is done stays as it is; one that is rejected changes only when it is given again; one that is sent has a request",
+      "P5: a row that is done stays as it is; one that is rejected changes only when it is pushed again; one that is sent has a request",
     committed: ({ rows }) => {
       for (const row of rows) {
         const before = settled.get(row.number)

@@ -5,13 +5,13 @@
 import type { Read } from "../world/WriteNetwork.ts"
 import { carries, type PushCheckerOf } from "./PushChecker.ts"
 
-export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendings, effects, source }) => ({
+export const pushMerge: PushCheckerOf = ({ plan, planned, meddlings, reads, sendings, effects, source }) => ({
   name: "push merge",
   holds:
     "P4: an update changes the fields that it names; what other people changed in these since the read is not overwritten; updates of a record are applied in the order given",
   done: ({ at, sending, changes }) => {
     if (sending.method !== "PATCH") return null
-    const one = wanted.find(
+    const one = planned.find(
       ({ company, resource, sets }) =>
         company === sending.company &&
         resource === sending.resource &&
@@ -31,7 +31,7 @@ export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendi
           return `${where}: an update of ${field} has changed ${name}`
       }
       // Later rows of one record must be written later.
-      const later = wanted.find(
+      const later = planned.find(
         (other) =>
           other.number > one.number &&
           other.operation === "update" &&
@@ -44,7 +44,8 @@ export const pushMerge: PushCheckerOf = ({ plan, wanted, meddlings, reads, sendi
               sent !== sending && sent.method === "PATCH" && (sent.body ?? "").includes(`"${other.sets!.value}"`)
           )
       )
-      if (later !== undefined) return `${where}: ${value} was written after ${later.sets!.value}, which was given later`
+      if (later !== undefined)
+        return `${where}: ${value} was written after ${later.sets!.value}, which was planned later`
       if (sending.ifMatch === null) {
         // If the source gives no version, this cannot be detected.
         const hasVersion = plan.dialect["etag"] === true || version.table.resource.field.has("lastchangedate")

@@ -1,10 +1,10 @@
-/** P1: every given record is written at the source exactly once, and pushes write nothing else. */
-import { type PushCheckerOf, rowOf, told } from "./PushChecker.ts"
+/** P1: every pushed record is written at the source exactly once, and pushes write nothing else. */
+import { type PushCheckerOf, rowOf, describeRow } from "./PushChecker.ts"
 
-export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
+export const pushOnce: PushCheckerOf = ({ planned, effects, others }) => ({
   name: "push once",
   holds:
-    "P1: at the source, every record that was given was created, changed or cancelled exactly once, and no other was",
+    "P1: at the source, every record that was pushed was created, changed or cancelled exactly once, and no other was",
   done: ({ sending, changes }) => {
     for (const { op, version } of changes) {
       const where = `${sending.company}/${sending.resource} ${version.id}`
@@ -12,15 +12,15 @@ export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
       if (sending.method !== "POST") continue
       const { externalid } = version.values
       if (op !== "insert") return `a create has changed ${where}`
-      const one = wanted.find(
-        (want) =>
-          want.operation === "create" &&
-          want.company === sending.company &&
-          want.resource === sending.resource &&
-          want.externalid === externalid
+      const one = planned.find(
+        (row) =>
+          row.operation === "create" &&
+          row.company === sending.company &&
+          row.resource === sending.resource &&
+          row.externalid === externalid
       )
       if (one === undefined)
-        return `${where} was created, and no record was given for it (externalid ${String(externalid)})`
+        return `${where} was created, and no record was planned for it (externalid ${String(externalid)})`
       const made = effects.flatMap((effect) =>
         effect.sending.company === one.company &&
         effect.sending.resource === one.resource &&
@@ -31,14 +31,14 @@ export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
           : []
       )
       if (made.length > 1)
-        return `${told(one)}: created ${made.length} times, as ${made.map((change) => change.version.id).join(" and ")}`
+        return `${describeRow(one)}: created ${made.length} times, as ${made.map((change) => change.version.id).join(" and ")}`
       if (others.has(`${one.company}/${one.resource}/${one.externalid}`))
-        return `${told(one)}: created as ${version.id} although other people had created it before`
+        return `${describeRow(one)}: created as ${version.id} although other people had created it before`
     }
     return null
   },
   pushed: ({ rows }) => {
-    for (const one of wanted) {
+    for (const one of planned) {
       const row = rowOf(rows, one)
       if (row === undefined || one.operation === "create") continue
       const isCancel = one.operation === "cancel"
@@ -51,10 +51,10 @@ export const pushOnce: PushCheckerOf = ({ wanted, effects, others }) => ({
             ? changes.some(({ version }) => String(version.id) === row.recordId)
             : (sending.body ?? "").includes(`"${one.sets!.value}"`))
       ).length
-      if (times > 1) return `${told(one)}: done ${times} times`
-      if (row.outcome === "updated" && times === 0) return `${told(one)}: called updated, and it never was`
+      if (times > 1) return `${describeRow(one)}: done ${times} times`
+      if (row.outcome === "updated" && times === 0) return `${describeRow(one)}: called updated, and it never was`
       if (row.outcome === "unchanged" && times > 0 && !isCancel)
-        return `${told(one)}: called unchanged, and a push changed it`
+        return `${describeRow(one)}: called unchanged, and a push changed it`
     }
     return null
   }

@@ -38,8 +38,8 @@ export const restored: CheckerOf = (setting) => {
       const different = [...differences(setting, final)]
       for (const { company, resource, status } of final.said) {
         if (status !== "done") continue
-        const found = different.find(([key]) => key.startsWith(`${company}/${resource}/`))
-        if (found !== undefined) return `${found[0]} ${found[1]}, and a full scan reports done`
+        const difference = different.find(([key]) => key.startsWith(`${company}/${resource}/`))
+        if (difference !== undefined) return `${difference[0]} ${difference[1]}, and a full scan reports done`
       }
       return null
     }

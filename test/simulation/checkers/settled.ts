@@ -5,16 +5,16 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
   const states = new Map<string, string>()
   /** When an event was stored. */
   const storedAt = new Map<string, number>()
-  const judge = ({ company, resource, rows, held }: Subject, id: string, at: number): string | null => {
-    if (held.some((one) => one.id === id)) return null
+  const checkRow = ({ company, resource, rows, quarantine }: Subject, id: string, at: number): string | null => {
+    if (quarantine.some((one) => one.id === id)) return null
     // The row may have existed when its event was resolved, and was lost since.
-    if (losses.latest(company, resource.path)?.isMended === false) return null
+    if (losses.latest(company, resource.path)?.isRepaired === false) return null
     if (losses.deletedByHand.has(keyOf(company, resource.path, id))) return null
     const versions = source.history(company, resource.path).filter((version) => version.id === id)
-    const wanted = versions.findLastIndex((version) => version.at <= at)
-    if (wanted < 0) return null
+    const newest = versions.findLastIndex((version) => version.at <= at)
+    if (newest < 0) return null
     const row = rows.get(id)
-    const since = versions.slice(wanted)
+    const since = versions.slice(newest)
     // If a record cannot be read by its id, only a full read shows that it was removed.
     if (!resource.operations.includes("R") && since.some(({ op }) => op === "delete")) return null
     if (row === undefined || row.deleted) {
@@ -24,7 +24,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
     }
     return since.some(({ op, text }) => op !== "delete" && canonical(company, resource, text).whole === row.value.whole)
       ? null
-      : `the row is older than commit ${versions[wanted]!.seq}: it is of ${versions
+      : `the row is older than commit ${versions[newest]!.seq}: it is of ${versions
           .filter(({ text }) => canonical(company, resource, text).whole === row.value.whole)
           .map(({ seq }) => seq)
           .join(", ")} of ${versions.map(({ seq, op }) => `${seq} ${op}`).join(", ")}`
@@ -32,7 +32,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
   /**
    * Everything that could be listed at a time. Changes that only a full scan shows are left out where none is needed.
    */
-  const judgeAll = (subject: Subject, stored: number): string | null => {
+  const checkRows = (subject: Subject, stored: number): string | null => {
     const { company, resource } = subject
     // A scan that was answered with an earlier list shows the resource as it was then. Its cursor is as old.
     const stale = source.staleLists.filter((one) => one.company === company && one.resource === resource.path)
@@ -43,7 +43,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
       if (excused.has(key) || overBound.has(key)) continue
       const ofIt = source.history(company, resource.path).filter((version) => version.id === id)
       if (ofIt.some(({ op }) => op === "delete")) continue
-      const what = judge(subject, id, at)
+      const what = checkRow(subject, id, at)
       if (what !== null) return `of ${key}, ${what}`
     }
     return null
@@ -63,7 +63,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
         if (subject === undefined) continue
         const stored = storedAt.get(number)!
         if (recordId === null) {
-          const what = judgeAll(subject, stored)
+          const what = checkRows(subject, stored)
           if (what !== null) return `${eventId} (${type}) is done${reason === null ? "" : ` (${reason})`}: ${what}`
           continue
         }
@@ -71,7 +71,7 @@ export const settled: CheckerOf = ({ source, canonical, overBound, excused, loss
         // that may have shown an earlier version.
         const mayBeEarlier = (source.earlier.get(keyOf(company, resource, recordId))?.until ?? 0) > stored
         const isOwnRead = (reason === null && !mayBeEarlier) || occurredAt === null
-        const what = judge(subject, recordId, isOwnRead ? stored : Math.min(occurredAt, stored))
+        const what = checkRow(subject, recordId, isOwnRead ? stored : Math.min(occurredAt, stored))
         if (what !== null)
           return `${eventId} (${type} of ${keyOf(company, resource, recordId)}) is done${reason === null ? "" : ` (${reason})`}: ${what}`
       }

@@ -20,13 +20,13 @@ export const upgraded: CheckerOf = ({ plan }) => {
       const shape = marks.find(({ lane }) => lane === "live")?.shape ?? ""
       if (Number(/\bcatalogue=(\d+)/.exec(shape)?.[1] ?? 0) < 2) return null
       const table = `${company}/${resource.path}`
-      const known = left.get(table)
+      const versionsLeft = left.get(table)
       const beyond = [...rows.values()].filter(({ value }) => value.beyond.split(" ").includes(lacking))
-      if (known === undefined) {
+      if (versionsLeft === undefined) {
         left.set(table, new Map(beyond.map(({ id, version }) => [id, version])))
         return null
       }
-      const written = beyond.find(({ id, version, deleted }) => !deleted && known.get(id) !== version)
+      const written = beyond.find(({ id, version, deleted }) => !deleted && versionsLeft.get(id) !== version)
       return written === undefined
         ? null
         : `${keyOf(company, resource.path, written.id)}: an older release wrote version ${written.version} after a newer one was confirmed`

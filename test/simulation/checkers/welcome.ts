@@ -8,7 +8,7 @@ export const welcome: CheckerOf = ({ plan }) => {
   /** Without other faults, a process knows a secret before anything is signed with it. */
   const isQuiet = [...plan.on].every((name) => name === "W6")
   /** Secrets with which a process has accepted a delivery before. */
-  const known = new Set<string>()
+  const acceptedKeys = new Set<string>()
   return {
     name: "welcome",
     holds:
@@ -18,7 +18,7 @@ export const welcome: CheckerOf = ({ plan }) => {
       const keys = arrival.secrets.map((secret) => `${by} ${arrival.company} ${secret}`)
       if (status >= 200 && status <= 299) {
         // With several secrets, it is unknown which one verified the delivery.
-        if (keys.length === 1) known.add(keys[0]!)
+        if (keys.length === 1) acceptedKeys.add(keys[0]!)
         return null
       }
       if (status !== 400 && status !== 401 && status !== 413) return null
@@ -26,7 +26,7 @@ export const welcome: CheckerOf = ({ plan }) => {
       const isTimely = ages.every((age) => age < toleranceSeconds - grace && age > -aheadSeconds + grace)
       if (isTimely && isQuiet && arrival.isRotated)
         return `${arrival.eventId} is genuine, in time, signed with a secret to which it was rotated, and was answered ${status}`
-      if (isTimely && keys.some((key) => known.has(key)))
+      if (isTimely && keys.some((key) => acceptedKeys.has(key)))
         return `${arrival.eventId} is genuine, in time, signed with a secret that ${by} knows, and was answered ${status}`
       return null
     }

@@ -7,7 +7,7 @@
 import { readFileSync } from "node:fs"
 import { registerHooks } from "node:module"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import type { Wish } from "../Plan.ts"
+import type { PlanOptions } from "../Plan.ts"
 
 export interface Change {
   /** Relative to the repository's root. */
@@ -24,7 +24,7 @@ export interface Mutant {
   readonly story: string
   readonly changes: ReadonlyArray<Change>
   /** The plan in which the bug shows best; absent: any plan. */
-  readonly wish?: Wish
+  readonly options?: PlanOptions
 }
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))

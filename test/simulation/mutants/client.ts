@@ -25,7 +25,7 @@ export const client: ReadonlyArray<Mutant> = [
         replace: "if (isForAll) yield* hold(wait)"
       }
     ],
-    wish: { on: ["S2"] }
+    options: { on: ["S2"] }
   },
   {
     name: "retry-after-without-bound",
@@ -47,7 +47,7 @@ export const client: ReadonlyArray<Mutant> = [
           "and concat($6::text, $7::int, $8::text) <> '' returning $4::float8 as paused_ms"
       }
     ],
-    wish: { on: ["S2h"], overrides: { sharedBudget: true, network: [["S2h huge wait", 0.3]] } }
+    options: { on: ["S2h"], overrides: { sharedBudget: true, network: [["S2h huge wait", 0.3]] } }
   },
   {
     name: "retry-on-4xx",
@@ -60,7 +60,7 @@ export const client: ReadonlyArray<Mutant> = [
         replace: "if (!reason.handling.isRetryable && state.failures >= 6) return null"
       }
     ],
-    wish: {
+    options: {
       on: ["S3", "N16"],
       overrides: {
         network: [
@@ -105,7 +105,7 @@ export const client: ReadonlyArray<Mutant> = [
         replace: "return { customFields, extra: null }"
       }
     ],
-    wish: { on: ["S12"] }
+    options: { on: ["S12"] }
   },
   {
     name: "drift-unnoticed",
@@ -118,7 +118,7 @@ export const client: ReadonlyArray<Mutant> = [
         replace: "if (token !== undefined || edge === null) return { repeated: 0, again: null }"
       }
     ],
-    wish: {
+    options: {
       on: ["Pp", "S5"],
       off: ["S9", "S7x", "Pb", "S8", "S4e"],
       overrides: { overlap: 0, pageSize: 3, rewriteShare: 0.7, records: 24, writes: 60, delayMax: 3_000_000 }

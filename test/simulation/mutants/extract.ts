@@ -40,7 +40,7 @@ export const extract: ReadonlyArray<Mutant> = [
         replace: 'if (scan !== null && scan.kind === "full" && !incremental) {'
       }
     ],
-    wish: { on: ["S6", "C1", "C8"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+    options: { on: ["S6", "C1", "C8"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "exclusive-boundary",
@@ -53,7 +53,7 @@ export const extract: ReadonlyArray<Mutant> = [
         replace: incremental.replace("before(cursor, overlapMs)", `${later}(before(cursor, overlapMs))`)
       }
     ],
-    wish: { on: ["B1"], off: ["S9", "S7", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+    options: { on: ["B1"], off: ["S9", "S7", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "bound-read-apart",
@@ -68,14 +68,14 @@ export const extract: ReadonlyArray<Mutant> = [
           "state = { ...state, syncedThrough: (yield* connector.page({ resource, since: from.since, token: null })).syncedThrough }\n    yield* offer"
       }
     ],
-    wish: { on: ["S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+    options: { on: ["S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "no-overlap",
     origin: "museum 4",
     story: "a cursor is a cursor",
     changes: [{ file: scan, find: incremental, replace: incremental.replace("before(cursor, overlapMs)", "cursor") }],
-    wish: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000, rewriteShare: 0.1, writes: 60 } }
+    options: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000, rewriteShare: 0.1, writes: 60 } }
   },
   {
     name: "overlap-not-stored-text",
@@ -88,7 +88,7 @@ export const extract: ReadonlyArray<Mutant> = [
         replace: "Math.min(1_000, Math.max(Duration.toMillis(settings.overlap), checkpoint.overlapMs))"
       }
     ],
-    wish: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000 } }
+    options: { on: ["S7"], off: ["S9", "S7x"], overrides: { overlap: 60_000_000 } }
   },
   {
     name: "null-stamps-excluded",
@@ -103,21 +103,21 @@ export const extract: ReadonlyArray<Mutant> = [
           "    const page = stampAt < 0 ? read : { ...read, records: read.records.filter(({ columns }) => columns[stampAt] !== null) }"
       }
     ],
-    wish: { on: ["S9"] }
+    options: { on: ["S9"] }
   },
   {
     name: "cursor-from-the-last-page",
     origin: "museum 11",
     story: "the last page knows the position best",
     changes: [{ file: scan, find: firstPage, replace: "syncedThrough: cursor," }],
-    wish: { on: ["Pp", "S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+    options: { on: ["Pp", "S5"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "cursor-is-the-latest-stamp",
     origin: "exclusive upper bound",
     story: "the newest stamp that was read is the next cursor",
     changes: [{ file: scan, find: firstPage, replace: `syncedThrough: ${lastStamp},` }],
-    wish: { off: ["S9", "S7x", "Pb"], overrides: { overlap: 0 } }
+    options: { off: ["S9", "S7x", "Pb"], overrides: { overlap: 0 } }
   },
   {
     name: "open-scan-of-another-cursor",
@@ -135,7 +135,7 @@ export const extract: ReadonlyArray<Mutant> = [
         replace: "if (scan !== null && scan.token !== null) {"
       }
     ],
-    wish: { on: ["S10", "C8"] }
+    options: { on: ["S10", "C8"] }
   },
   {
     name: "unmarked-page-says-nothing",
@@ -148,7 +148,7 @@ export const extract: ReadonlyArray<Mutant> = [
         replace: "return !resource.modifiedSince || answeredAt === null ? null : null"
       }
     ],
-    wish: {
+    options: {
       on: ["S8p", "S5", "N5"],
       off: ["S4e", "S8"],
       overrides: { resources: ["jobs"], overlap: 0, pageSize: 3, rewriteShare: 0.6, writes: 60 }
@@ -165,7 +165,7 @@ export const extract: ReadonlyArray<Mutant> = [
         replace: "return first"
       }
     ],
-    wish: { on: ["S4m"], overrides: { hooks: "off" } }
+    options: { on: ["S4m"], overrides: { hooks: "off" } }
   },
   {
     name: "cursor-is-the-time-of-asking",
@@ -179,7 +179,7 @@ export const extract: ReadonlyArray<Mutant> = [
           "const cursor = cursorOf(resource, page, from.overlapMs) === null ? null : new Date(timeOf(page.beganAt)).toISOString()"
       }
     ],
-    wish: {
+    options: {
       on: ["N9", "S9", "S5"],
       off: ["S7", "S7x", "Pb", "S8", "S4e"],
       overrides: {

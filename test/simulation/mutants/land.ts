@@ -25,7 +25,7 @@ export const land: ReadonlyArray<Mutant> = [
           "session.lock.transaction(saveCheckpoint(session, { scan: landing.complete ? null : landing.scan, completed: landing.complete ? landing.scan : null, lateMs: 0 })).pipe(Effect.andThen(session.lock.transaction(writeLanding(session, landing))))"
       }
     ],
-    wish: { on: ["C1", "D2"], off: ["S9", "S7x"] }
+    options: { on: ["C1", "D2"], off: ["S9", "S7x"] }
   },
   {
     name: "state-ahead-of-records",
@@ -38,7 +38,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "(completed ?? scan)?.syncedThrough ?? null,\n    completed === null"
       }
     ],
-    wish: { on: ["C1", "C8"] }
+    options: { on: ["C1", "C8"] }
   },
   {
     name: "progress-not-saved",
@@ -51,7 +51,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "scan: null,\n    completed"
       }
     ],
-    wish: { on: ["C8", "C1"] }
+    options: { on: ["C8", "C1"] }
   },
   {
     name: "same-second-dropped",
@@ -65,7 +65,7 @@ export const land: ReadonlyArray<Mutant> = [
           "${keptAt} is null or ${sentAt} is null ` +\n    `then ${later} else date_trunc('second', ${sentAt}) > date_trunc('second', ${keptAt}) end)`"
       }
     ],
-    wish: { on: ["S5"] }
+    options: { on: ["S5"] }
   },
   {
     name: "wall-clock-of-the-machine",
@@ -78,7 +78,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "const timeOf = (at: number) => at - monotonicMs() + clock.currentTimeMillisUnsafe()"
       }
     ],
-    wish: { on: ["K1", "K2", "C4"] }
+    options: { on: ["K1", "K2", "C4"] }
   },
   {
     name: "unknown-commit-taken-for-done",
@@ -91,7 +91,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: 'yield* Effect.ignore(run("commit landing of", "commit"))'
       }
     ],
-    wish: { on: ["D3"] }
+    options: { on: ["D3"] }
   },
   {
     name: "unchanged-rows-rewritten",
@@ -117,7 +117,7 @@ export const land: ReadonlyArray<Mutant> = [
           '(completed?.syncedThrough ?? null)?.replace(/(\\.\\d{3})(\\d+)Z$/, (_all, kept: string) => `.${String(Math.min(999, Number(kept.slice(1)) + 1)).padStart(3, "0")}Z`) ?? null,\n    completed === null'
       }
     ],
-    wish: { on: ["B1"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
+    options: { on: ["B1"], off: ["S9", "S7x", "Pb", "S8"], overrides: { overlap: 0 } }
   },
   {
     name: "no-fence",
@@ -130,7 +130,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "do update set fence = c.fence, identity_fence = c.identity_fence,"
       }
     ],
-    wish: { on: ["C3", "D8", "C4"] }
+    options: { on: ["C3", "D8", "C4"] }
   },
   {
     name: "fence-not-checked",
@@ -148,7 +148,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "and lane = $3 and $4::bigint is not null\n"
       }
     ],
-    wish: { on: ["C3", "D8", "C4"] }
+    options: { on: ["C3", "D8", "C4"] }
   },
   {
     name: "last-write-wins-by-arrival",
@@ -166,7 +166,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (authority !== undefined) return later"
       }
     ],
-    wish: {
+    options: {
       on: ["BF", "S5", "C3"],
       only: ["BF", "S5", "C3", "N5", "D12"],
       overrides: {
@@ -192,7 +192,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: 'const later = `(${began} >= t."_observed_at" or t."_deleted_at" is not null)`'
       }
     ],
-    wish: {
+    options: {
       on: ["BF", "S11", "C3"],
       only: ["BF", "S11", "C3", "N5", "S12", "S6"],
       overrides: {
@@ -219,12 +219,15 @@ export const land: ReadonlyArray<Mutant> = [
         replace: '"delete from tributary.scan_ids where company_id = $1 and resource = $2 and $3::text is not null"'
       }
     ],
-    wish: { on: ["BF", "N5"], overrides: { resources: ["areas", "producttypetaxes"], pageSize: 3, batchRecordsMax: 3 } }
+    options: {
+      on: ["BF", "N5"],
+      overrides: { resources: ["areas", "producttypetaxes"], pageSize: 3, batchRecordsMax: 3 }
+    }
   },
   {
     name: "children-not-asked-for",
     origin: "child re-read dropped",
-    story: "children change by themselves",
+    story: "children change without their parent",
     changes: [
       {
         file: "src/land/BatchLoader.ts",
@@ -232,7 +235,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (written < 0 && children.length > 0) {"
       }
     ],
-    wish: { on: ["CH"] }
+    options: { on: ["CH"] }
   },
   {
     name: "deletions-ignored",
@@ -245,11 +248,11 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (gone >= 0) return { ...nothing, kept }"
       }
     ],
-    wish: { on: ["S11"] }
+    options: { on: ["S11"] }
   },
   {
     name: "everything-believed-deleted",
-    origin: "disbelief guard off",
+    origin: "mass-delete guard off",
     story: "a record that a full scan does not show is gone, however many there are",
     changes: [
       {
@@ -258,7 +261,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (gone < 0 && gone > unguardedDeletionsMax"
       }
     ],
-    wish: { on: ["S4e"] }
+    options: { on: ["S4e"] }
   },
   {
     name: "disbelieved-scan-counts",
@@ -271,7 +274,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "const completedScan = complete ? scan : null"
       }
     ],
-    wish: { on: ["S4e", "W11"], overrides: { hooks: "beside" } }
+    options: { on: ["S4e", "W11"], overrides: { hooks: "beside" } }
   },
   {
     name: "lost-table-not-noticed",
@@ -284,7 +287,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "live.table_identity !== undefined ? null :"
       }
     ],
-    wish: { only: ["T1"], on: ["T1"], overrides: { resources: ["worktypes"] } }
+    options: { only: ["T1"], on: ["T1"], overrides: { resources: ["worktypes"] } }
   },
   {
     name: "table-replaced-under-a-run",
@@ -297,7 +300,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (rows.length === 0) return"
       }
     ],
-    wish: {
+    options: {
       only: ["T1"],
       on: ["T1"],
       overrides: { pageSize: 2, batchRecordsMax: 2, records: 24, later: { ...noneLater, tableLosses: 6 } }
@@ -314,7 +317,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: ")"
       }
     ],
-    wish: {
+    options: {
       only: ["T2"],
       on: ["T2"],
       overrides: { resources: ["worktypes"], later: { ...noneLater, warehouseRestores: 3 } }
@@ -331,7 +334,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "'checkpoints=' || 0"
       }
     ],
-    wish: { only: ["T2", "CH"], on: ["T2", "CH"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
+    options: { only: ["T2", "CH"], on: ["T2", "CH"], overrides: { later: { ...noneLater, warehouseRestores: 3 } } }
   },
   {
     name: "scan-goes-on-after-a-restore",
@@ -344,7 +347,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,\n       updated_at"
       }
     ],
-    wish: {
+    options: {
       only: ["T2", "C1", "C8"],
       on: ["T2", "C1", "C8"],
       overrides: {
@@ -367,7 +370,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: 'const later = `(${began} >= t."_observed_at")`'
       }
     ],
-    wish: { only: ["K3"], on: ["K3"], overrides: { resources: ["areas"], rewriteShare: 0.6 } }
+    options: { only: ["K3"], on: ["K3"], overrides: { resources: ["areas"], rewriteShare: 0.6 } }
   },
   {
     name: "rows-of-the-future-never-gone",
@@ -380,7 +383,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: '(t."_observed_at" < $3::timestamptz) and not exists'
       }
     ],
-    wish: { only: ["K3", "S11"], on: ["K3", "S11"], overrides: { resources: ["areas"] } }
+    options: { only: ["K3", "S11"], on: ["K3", "S11"], overrides: { resources: ["areas"] } }
   },
   {
     name: "quarantine-of-the-future-stays",
@@ -389,14 +392,14 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       { file: quarantine, find: '${isBefore("last_seen_at", "$3::timestamptz")}', replace: "last_seen_at < $3" }
     ],
-    wish: { only: ["K3", "S13", "S14"], on: ["K3", "S13", "S14"], overrides: { resources: ["areas"] } }
+    options: { only: ["K3", "S13", "S14"], on: ["K3", "S13", "S14"], overrides: { resources: ["areas"] } }
   },
   {
     name: "stale-page-wins",
     origin: "a replica that is behind",
     story: "a later read is newer",
     changes: [{ file: merge, find: "else ${sentAt} > ${keptAt} end)", replace: "else ${later} end)" }],
-    wish: {
+    options: {
       on: ["S16", "Pp", "BF", "T1"],
       only: ["S16", "S5", "Pp", "BF", "T1"],
       overrides: {
@@ -419,7 +422,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (column === undefined) return later"
       }
     ],
-    wish: { on: ["S18"], overrides: { resources: ["jobs"], later: { ...noneLater, backs: 4 } } }
+    options: { on: ["S18"], overrides: { resources: ["jobs"], later: { ...noneLater, backs: 4 } } }
   },
   {
     name: "older-versions-not-told",
@@ -432,7 +435,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: 'column !== undefined && authority !== "newer"\n        ? `select count'
       }
     ],
-    wish: { on: ["S14"], off: ["S4e"] }
+    options: { on: ["S14"], off: ["S4e"] }
   },
   {
     name: "accepting-reads-changes-only",
@@ -445,7 +448,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "full: mode.full === true"
       }
     ],
-    wish: { on: ["S14"], off: ["S4e"], overrides: { resources: ["jobs"] } }
+    options: { on: ["S14"], off: ["S4e"], overrides: { resources: ["jobs"] } }
   },
   {
     name: "ignored-fields-shape-nothing",
@@ -458,7 +461,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: 'resource.ignoredFields.length < 0 ? "none" : ""'
       }
     ],
-    wish: { on: ["G1"], off: ["G2", "S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
+    options: { on: ["G1"], off: ["G2", "S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
   },
   {
     name: "older-catalogue-writes",
@@ -471,7 +474,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (writtenBy > identity.generation && options.acceptsOlderCatalogue === false && writtenBy < 0) {"
       }
     ],
-    wish: { on: ["G2"], off: ["S4e"] }
+    options: { on: ["G2"], off: ["S4e"] }
   },
   {
     name: "raised-without-identity-unnoticed",
@@ -484,7 +487,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "own.unconfirmed && own.identity_fence === null && own.fence < 0n ?"
       }
     ],
-    wish: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
+    options: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
   },
   {
     name: "catalogue-shapes-nothing",
@@ -497,7 +500,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "catalogue: String(generation > 0 ? 1 : 1),\n    fields: fieldsHash(resource).slice(99),"
       }
     ],
-    wish: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
+    options: { on: ["G2"], off: ["S4e", "S9", "S15"], overrides: { resources: ["jobs"] } }
   },
   {
     name: "tombstone-never-lifted",
@@ -510,7 +513,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: `"_deleted_at" = t."_deleted_at", \` +`
       }
     ],
-    wish: { on: ["S11", "S11r"], overrides: { resources: ["areas"], rewriteShare: 0.5, writes: 60 } }
+    options: { on: ["S11", "S11r"], overrides: { resources: ["areas"], rewriteShare: 0.5, writes: 60 } }
   },
   {
     name: "resumed-pages-forgotten",
@@ -523,7 +526,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "if (evaluatesAbsence && session.options.run.resumed !== true && pages.length > 0)"
       }
     ],
-    wish: { on: ["C1", "C8"] }
+    options: { on: ["C1", "C8"] }
   },
   {
     name: "quarantine-dropped",
@@ -532,7 +535,7 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       { file: session, find: "yield* quarantine(session, rejected)", replace: "yield* quarantine(session, [])" }
     ],
-    wish: { on: ["S13"] }
+    options: { on: ["S13"] }
   },
   {
     name: "quarantine-never-released",
@@ -541,11 +544,11 @@ export const land: ReadonlyArray<Mutant> = [
     changes: [
       { file: quarantine, find: "hasQuarantine && ids.length > 0\n", replace: "hasQuarantine && ids.length > 1e9\n" }
     ],
-    wish: { on: ["S13"] }
+    options: { on: ["S13"] }
   },
   {
     name: "no-room-blamed-on-the-record",
-    origin: "a shortage of the server taken for a bad value",
+    origin: "a shortage of the server handled as a bad value",
     story: "a record that cannot be loaded goes to quarantine",
     changes: [
       {
@@ -554,7 +557,7 @@ export const land: ReadonlyArray<Mutant> = [
         replace: '(code?.startsWith("22") === true || code?.startsWith("53") === true || code === "54000")'
       }
     ],
-    wish: {
+    options: {
       on: ["D6"],
       only: ["D6"],
       overrides: {
@@ -587,6 +590,6 @@ export const land: ReadonlyArray<Mutant> = [
         replace: "from merged where ${oldVersion} % 3 <> 2)"
       }
     ],
-    wish: { on: ["S5"] }
+    options: { on: ["S5"] }
   }
 ]

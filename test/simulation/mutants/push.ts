@@ -7,7 +7,7 @@ const assumed = "src/outbox/AssumedNew.ts"
 const changes = "src/outbox/PushChanges.ts"
 const creates = "src/outbox/ResolveCreate.ts"
 const keys = "src/outbox/KeyValidity.ts"
-const known = "src/outbox/Deduplicate.ts"
+const dedupe = "src/outbox/Deduplicate.ts"
 const outbox = "src/outbox/OutboxStore.ts"
 const resolutions = "src/outbox/RowResolution.ts"
 const sending = "src/outbox/Send.ts"
@@ -15,7 +15,7 @@ const pages = "connectors/service-v2/client/Pages.ts"
 const answer = "connectors/service-v2/client/Answer.ts"
 const lock = "src/land/ResourceLock.ts"
 
-const pushed = (on: ReadonlyArray<FaultClass>, off: ReadonlyArray<FaultClass> = [], pushes: Pushes = "only") => {
+const pushOptions = (on: ReadonlyArray<FaultClass>, off: ReadonlyArray<FaultClass> = [], pushes: Pushes = "only") => {
   const overrides: Partial<Plan> = { pushes }
   return { on, off, overrides }
 }
@@ -33,7 +33,7 @@ export const push: ReadonlyArray<Mutant> = [
           "idempotencyKey: request.failedAttempts === 0 ? request.key : `${request.key}-${request.failedAttempts}`,"
       }
     ],
-    wish: pushed(["U23"], ["C3"])
+    options: pushOptions(["U23"], ["C3"])
   },
   {
     name: "push-key-not-stored",
@@ -46,7 +46,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "      id,\n      key: `${request.key}-${rows.length}`,\n      keyScope,\n      createdAt,"
       }
     ],
-    wish: pushed([])
+    options: pushOptions([])
   },
   {
     name: "push-key-never-old",
@@ -59,7 +59,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "- createdAt < Duration.toMillis(session.settings.keyAgeMax) * 1000"
       }
     ],
-    wish: pushed(["U15", "U2", "U1"])
+    options: pushOptions(["U15", "U2", "U1"])
   },
   {
     name: "push-age-by-own-clock",
@@ -72,7 +72,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "session.clock.currentTimeMillisUnsafe() - createdAt <"
       }
     ],
-    wish: pushed(["U15", "U2", "U1", "K1"])
+    options: pushOptions(["U15", "U2", "U1", "K1"])
   },
   {
     name: "push-zombie-sends",
@@ -90,7 +90,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "for (let checks = 0; checks < 0 && !isFenceFresh(); checks += 1) {"
       }
     ],
-    wish: { ...pushed(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
+    options: { ...pushOptions(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
   },
   {
     name: "push-slept-over-fence",
@@ -103,7 +103,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "return isKeyValid(session, request)"
       }
     ],
-    wish: { ...pushed(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
+    options: { ...pushOptions(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
   },
   {
     name: "push-given-up-unseen",
@@ -117,7 +117,7 @@ export const push: ReadonlyArray<Mutant> = [
           "(row) => Effect.succeed<ResolvedRow>({ row, resolution: retryAbsent(row, rejection, isFault && isAlone) }),"
       }
     ],
-    wish: pushed(["U8"])
+    options: pushOptions(["U8"])
   },
   {
     name: "push-item-again-unseen",
@@ -130,14 +130,14 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "if (item.isRetryable) return Effect.succeed({ row, resolution: retryAbsent(row, item, true) })"
       }
     ],
-    wish: pushed(["U14"])
+    options: pushOptions(["U14"])
   },
   {
     name: "push-by-position",
     origin: "results by their position",
     story: "they come in the order in which they were sent",
     changes: [{ file: creates, find: "items.get(row.requestIndex)", replace: "answer.items[row.requestIndex]" }],
-    wish: pushed(["U10"])
+    options: pushOptions(["U10"])
   },
   {
     name: "push-missing-is-written",
@@ -152,7 +152,7 @@ export const push: ReadonlyArray<Mutant> = [
           '    case "WriteSucceeded": {\n      const { id, record'
       }
     ],
-    wish: pushed(["U10"])
+    options: pushOptions(["U10"])
   },
   {
     name: "push-no-halving",
@@ -165,7 +165,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "if (rows.length >= 1) {"
       }
     ],
-    wish: pushed(["U13", "U20"])
+    options: pushOptions(["U13", "U20"])
   },
   {
     name: "push-no-fence",
@@ -186,7 +186,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "where o.id = v.id"
       }
     ],
-    wish: pushed(["U22", "D8", "C3"])
+    options: pushOptions(["U22", "D8", "C3"])
   },
   {
     name: "push-adopted-unseen",
@@ -194,26 +194,26 @@ export const push: ReadonlyArray<Mutant> = [
     story: "the same key is the same record",
     changes: [
       {
-        file: known,
+        file: dedupe,
         find: 'only.record === null ? [] : differences(resource, "create", row.text, only.record)',
         replace: 'only.record !== null ? [] : differences(resource, "create", row.text, only.record)'
       }
     ],
-    wish: pushed(["U17"])
+    options: pushOptions(["U17"])
   },
   {
     name: "push-first-is-adopted",
     origin: "the first of several records is adopted",
     story: "an externalid is unique, surely",
-    changes: [{ file: known, find: "if (another !== undefined || id === null) {", replace: "if (id === null) {" }],
-    wish: pushed(["U17"], ["U12"])
+    changes: [{ file: dedupe, find: "if (another !== undefined || id === null) {", replace: "if (id === null) {" }],
+    options: pushOptions(["U17"], ["U12"])
   },
   {
     name: "push-cancelled-adopted",
     origin: "a cancelled record is adopted",
     story: "it is there",
-    changes: [{ file: known, find: "if (!wasSent && isCancelled(", replace: "if (wasSent && isCancelled(" }],
-    wish: pushed(["U17"])
+    changes: [{ file: dedupe, find: "if (!wasSent && isCancelled(", replace: "if (wasSent && isCancelled(" }],
+    options: pushOptions(["U17"])
   },
   {
     name: "push-not-looked-up",
@@ -221,12 +221,12 @@ export const push: ReadonlyArray<Mutant> = [
     story: "we create it, so it cannot be there",
     changes: [
       {
-        file: known,
+        file: dedupe,
         find: "return Effect.result(lookUp(session, row, { wasSent: false, absent }))",
         replace: "return Effect.result(Effect.succeed<ResolvedRow>({ row, resolution: absent }))"
       }
     ],
-    wish: pushed(["U17"])
+    options: pushOptions(["U17"])
   },
   {
     name: "push-cancelled-unseen",
@@ -239,7 +239,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: 'else if (isCancellable(resource) && where === null) parameters.push(["cancel", "any"])'
       }
     ],
-    wish: pushed(["U17"])
+    options: pushOptions(["U17"])
   },
   {
     name: "push-looked-up-long-ago",
@@ -252,7 +252,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "const absentFor = \"interval '10 days'\""
       }
     ],
-    wish: pushed(["U15", "U17", "D2"])
+    options: pushOptions(["U15", "U17", "D2"])
   },
   {
     name: "push-stale-merged-blindly",
@@ -265,14 +265,14 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "const conflict = row.conflictRetries > 0 ? undefined : different.find("
       }
     ],
-    wish: pushed(["U16", "U19"])
+    options: pushOptions(["U16", "U19"])
   },
   {
     name: "push-no-if-match",
     origin: "an update does not name the version it means",
     story: "it was read a moment ago",
     changes: [{ file: changes, find: "ifMatch: version,", replace: "ifMatch: null," }],
-    wish: pushed(["U19"])
+    options: pushOptions(["U19"])
   },
   {
     name: "push-body-rebuilt",
@@ -285,14 +285,14 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "{ ...row, body: row.body === null ? null : JSON.stringify(JSON.parse(row.body), null, 1), rows }"
       }
     ],
-    wish: pushed(["C1"])
+    options: pushOptions(["C1"])
   },
   {
     name: "push-any-order",
     origin: "rows of one record in any order",
     story: "the outbox is a queue, the database keeps it",
     changes: [{ file: outbox, find: "e.id < o.id and ${same}`", replace: "e.id < o.id and e.id < 0 and ${same}`" }],
-    wish: pushed(["U19", "U2"])
+    options: pushOptions(["U19", "U2"])
   },
   {
     name: "push-replay-is-news",
@@ -305,7 +305,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "      observedAt: request.createdAt + 3_600_000\n"
       }
     ],
-    wish: pushed(["U16", "U2", "C1"], [], "beside")
+    options: pushOptions(["U16", "U2", "C1"], [], "beside")
   },
   {
     name: "push-not-landed",
@@ -314,13 +314,13 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       { file: creates, find: "echo: echoOf(request, answer),", replace: "echo: echoOf(request, answer).slice(1)," }
     ],
-    wish: pushed([])
+    options: pushOptions([])
   },
   {
     name: "push-in-progress-is-no",
     origin: "409 in progress handled as a rejection",
     story: "409 is a conflict, and a conflict is for a person",
     changes: [{ file: answer, find: 'case "request_in_progress":', replace: 'case "request_in_progress ":' }],
-    wish: pushed(["U3", "U22", "C1"])
+    options: pushOptions(["U3", "U22", "C1"])
   }
 ]

@@ -51,7 +51,7 @@ export const webhook: ReadonlyArray<Mutant> = [
           'if (error.code === "57P01" || error.code === "08006")\n          return Effect.sync(() => {\n            for (const one of batch) resolve(state, one, "stored")\n          })\n        if (!isAboutValues(error)) return Effect.fail(error)'
       }
     ],
-    wish: { on: ["D5"], overrides: { ...few, hooks: "only", later: { ...noneLater, endRate: 0.05 } } }
+    options: { on: ["D5"], overrides: { ...few, hooks: "only", later: { ...noneLater, endRate: 0.05 } } }
   },
   {
     name: "ack-before-insert",
@@ -65,21 +65,21 @@ export const webhook: ReadonlyArray<Mutant> = [
       },
       { file: receiver, find: "  inbox.put(\n", replace: "  done(answers.stored)\n  inbox.put(\n" }
     ],
-    wish: { overrides: alone }
+    options: { overrides: alone }
   },
   {
     name: "unavailable-is-accepted",
     origin: "ack without insert",
     story: "the sender disables a receiver that answers 503 too often",
     changes: [{ file: receiver, find: "  return answers.unavailable\n", replace: "  return answers.stored\n" }],
-    wish: { on: ["R4", "D1", "D4"], overrides: alone }
+    options: { on: ["R4", "D1", "D4"], overrides: alone }
   },
   {
     name: "duplicates-refused",
     origin: "dedupe",
     story: "the unique index keeps doubles out",
     changes: [{ file: insert, find: "\n         on conflict (company, event_id) do nothing", replace: "" }],
-    wish: { on: ["W2"], overrides: alone }
+    options: { on: ["W2"], overrides: alone }
   },
   {
     name: "dedupe-by-body",
@@ -92,21 +92,21 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "BinaryArray.texts(events, (event) => String(event.body.length) + event.eventType)"
       }
     ],
-    wish: { overrides: alone }
+    options: { overrides: alone }
   },
   {
     name: "one-sided-window",
     origin: "one-sided window",
     story: "a delivery from the future cannot be old",
     changes: [{ file: signature, find: " && -ageSeconds <= Duration.toSeconds(settings.aheadMax)", replace: "" }],
-    wish: { on: ["W8"], overrides: alone }
+    options: { on: ["W8"], overrides: alone }
   },
   {
     name: "no-window",
     origin: "replays accepted",
     story: "a good signature is a good signature",
     changes: [{ file: signature, find: "ageSeconds <= Duration.toSeconds(settings.tolerance) && ", replace: "" }],
-    wish: { on: ["W7"], overrides: alone }
+    options: { on: ["W7"], overrides: alone }
   },
   {
     name: "first-v1-only",
@@ -119,7 +119,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "for (const signature of signatures.slice(0, 1)) {"
       }
     ],
-    wish: { on: ["W6"], overrides: alone }
+    options: { on: ["W6"], overrides: alone }
   },
   {
     name: "no-secret-no-check",
@@ -134,7 +134,7 @@ export const webhook: ReadonlyArray<Mutant> = [
           '  if (options.keyring.of(arrival.company).length === 0) return { _tag: "Genuine", sentAt: Math.floor(receivedAt / 1000) }\n'
       }
     ],
-    wish: { on: ["W8"], overrides: alone }
+    options: { on: ["W8"], overrides: alone }
   },
   {
     name: "rotation-forgets-at-once",
@@ -143,7 +143,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       { file: secrets, find: "Math.ceil(Duration.toHours(overlap)) + 1", replace: "0 * Duration.toHours(overlap)" }
     ],
-    wish: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60 } }
+    options: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60 } }
   },
   {
     name: "settled-before-landed",
@@ -156,7 +156,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n"
       }
     ],
-    wish: { overrides: alone }
+    options: { overrides: alone }
   },
   {
     name: "same-stamp-is-newer",
@@ -169,7 +169,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "coalesce(${stamp} >= e.stamp, false) as newer"
       }
     ],
-    wish: { on: ["Pd", "S5"], only: ["Pd", "S5"], overrides: { ...few, hooks: "beside", writes: 60 } }
+    options: { on: ["Pd", "S5"], only: ["Pd", "S5"], overrides: { ...few, hooks: "beside", writes: 60 } }
   },
   {
     name: "not-there-is-gone",
@@ -178,7 +178,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       { file: resolver, find: "if (ageMs >= visibleAfterMs || isOld) {", replace: "if (ageMs >= 0 || isOld) {" }
     ],
-    wish: { on: ["W5"], off: ["W1"], overrides: alone }
+    options: { on: ["W5"], off: ["W1"], overrides: alone }
   },
   {
     name: "poison-blocks",
@@ -191,7 +191,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: 'if (scope === "record") throw new Error(reason)'
       }
     ],
-    wish: { on: ["R7"], overrides: alone }
+    options: { on: ["R7"], overrides: alone }
   },
   {
     name: "poison-for-ever",
@@ -209,7 +209,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "pauseMs: attemptPausesMs[Math.min(event.attempts, 3)]! }"
       }
     ],
-    wish: { on: ["R7"], overrides: alone }
+    options: { on: ["R7"], overrides: alone }
   },
   {
     name: "outage-counts-as-attempt",
@@ -227,7 +227,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: 'if (failure.stops === "company") return "record"'
       }
     ],
-    wish: { on: ["S3"], overrides: { ...alone, network: [["S3 unauthorized", 0.6]] } }
+    options: { on: ["S3"], overrides: { ...alone, network: [["S3 unauthorized", 0.6]] } }
   },
   {
     name: "gap-closed-by-an-older-scan",
@@ -236,7 +236,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     changes: [
       { file: gaps, find: ' and started_at >= ${visibleAt("$3")}\n', replace: " and $3::float8 is not null\n" }
     ],
-    wish: { on: ["W1"], overrides: alone }
+    options: { on: ["W1"], overrides: alone }
   },
   {
     name: "abandoned-not-compared",
@@ -250,7 +250,7 @@ export const webhook: ReadonlyArray<Mutant> = [
       }
     ],
     // Without an overlap, the read for another gap does not repair it.
-    wish: { on: ["W9"], only: ["W9"], overrides: { ...alone, overlap: 0, writes: 45 } }
+    options: { on: ["W9"], only: ["W9"], overrides: { ...alone, overlap: 0, writes: 45 } }
   },
   {
     name: "delivered-not-compared",
@@ -263,7 +263,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "if (resource === null || isStored(eventId) || !isSynced(resource) || delivered) continue"
       }
     ],
-    wish: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: { ...alone, overlap: 0 } }
+    options: { on: ["W1", "W3"], only: ["W1", "W3"], overrides: { ...alone, overlap: 0 } }
   },
   {
     name: "disabled-for-ever",
@@ -276,14 +276,14 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: 'snapshot.ours.filter(({ state }) => state === "deleted")) {'
       }
     ],
-    wish: { on: ["W12"], overrides: alone }
+    options: { on: ["W12"], overrides: alone }
   },
   {
     name: "revived-without-proof",
     origin: "enabled again without proof",
     story: "trying costs nothing",
     changes: [{ file: reenable, find: "  if (events.length === 0) {\n", replace: "  if (since === null) {\n" }],
-    wish: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
+    options: { on: ["W1", "W12"], only: ["W1", "W12"], overrides: { ...alone, writes: 60 } }
   },
   {
     name: "purge-takes-what-waits",
@@ -296,7 +296,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "coalesce(resolved_at, received_at) < "
       }
     ],
-    wish: { on: ["R8", "W5"], overrides: alone }
+    options: { on: ["R8", "W5"], overrides: alone }
   },
   {
     name: "claims-never-end",
@@ -314,21 +314,21 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "where c.owner = excluded.owner"
       }
     ],
-    wish: { on: ["C1", "C8"], overrides: alone }
+    options: { on: ["C1", "C8"], overrides: alone }
   },
   {
     name: "ensure-leaves-pause",
     origin: "pause",
     story: "a person paused it, for a reason",
     changes: [{ file: changeSubscription, find: "...(one.paused ? { paused: false } : {}),", replace: "" }],
-    wish: { on: ["W12"], overrides: alone }
+    options: { on: ["W12"], overrides: alone }
   },
   {
     name: "list-is-all",
     origin: "empty list believed",
     story: "a subscription that the list does not show does not exist",
     changes: [{ file: seen, find: "return [...shown, ...", replace: "return shown ?? [...shown, ..." }],
-    wish: { on: ["S4e"], only: ["S4e"], overrides: { ...alone, resources: ["areas"], records: 70 } }
+    options: { on: ["S4e"], only: ["S4e"], overrides: { ...alone, resources: ["areas"], records: 70 } }
   },
   {
     name: "silence-is-no-gap",
@@ -343,7 +343,7 @@ export const webhook: ReadonlyArray<Mutant> = [
     ],
     // An abandoned delivery is visible, and causes a full read of its resource. So almost everything is acknowledged by
     // an intermediary.
-    wish: {
+    options: {
       on: ["R8", "W3"],
       only: ["R8", "W3"],
       overrides: {
@@ -360,21 +360,21 @@ export const webhook: ReadonlyArray<Mutant> = [
     origin: "gap healing",
     story: "the subscription is active, so nothing can be missing",
     changes: [{ file: logCheck, find: 'disabling !== null && row.state !== "disabled"', replace: "false" }],
-    wish: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
+    options: { on: ["W12"], only: ["W12"], overrides: { ...soon, resources: ["jobs", "worktypes"], writes: 60 } }
   },
   {
     name: "unknown-event-is-covered",
     origin: "resolved without a read",
     story: "an event without an id requests nothing in particular",
     changes: [{ file: due, find: "return row.isCovered\n", replace: "return row !== undefined\n" }],
-    wish: { on: ["W11"], only: ["W11"], overrides: alone }
+    options: { on: ["W11"], only: ["W11"], overrides: alone }
   },
   {
     name: "older-version-is-read",
     origin: "stale read",
     story: "a record that was read after the event arrived is newer than it",
     changes: [{ file: resolver, find: "!isBefore(recordStamp, stamp)", replace: "true" }],
-    wish: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
+    options: { on: ["W5"], only: ["W5"], overrides: { ...alone, writes: 60, rewriteShare: 0.6 } }
   },
   {
     name: "told-before-stored",
@@ -388,7 +388,7 @@ export const webhook: ReadonlyArray<Mutant> = [
           "  const secret = requested ?? (yield* secrets.draw)\n    yield* source.update(subscriptionId, { secret })\n"
       }
     ],
-    wish: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60, delayMax: 3_000_000 } }
+    options: { on: ["W6"], only: ["W6"], overrides: { ...alone, writes: 60, delayMax: 3_000_000 } }
   },
   {
     name: "ends-what-goes-on",
@@ -401,7 +401,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "where r.status = 'running'"
       }
     ],
-    wish: { off: ["C3", "D8"], overrides: alone }
+    options: { off: ["C3", "D8"], overrides: alone }
   },
   {
     name: "error-taken-for-done",
@@ -414,7 +414,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "return parsed.value === null"
       }
     ],
-    wish: {
+    options: {
       only: ["S4", "W6", "R1"],
       on: ["S4", "W6", "R1"],
       overrides: { ...alone, network: [["S4 error envelope", 0.2]], webhooks: { ...quiet, asleep: 30 * 3_600_000_000 } }

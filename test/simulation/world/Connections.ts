@@ -71,8 +71,8 @@ interface Config {
   readonly values?: ReadonlyArray<unknown>
 }
 
-const isCopy = (given: unknown): given is CopyStream =>
-  typeof given === "object" && given !== null && "submit" in given && "text" in given
+const isCopy = (value: unknown): value is CopyStream =>
+  typeof value === "object" && value !== null && "submit" in value && "text" in value
 
 const lostError = () => Object.assign(new Error("Connection terminated unexpectedly"), { code: "ECONNRESET" })
 
@@ -126,9 +126,9 @@ export class SimulatedClient {
     return Promise.resolve()
   }
 
-  query(given: unknown, values?: ReadonlyArray<unknown>): unknown {
-    if (isCopy(given)) return this.copy(given)
-    const config = typeof given === "string" ? { text: given } : (given as Config)
+  query(request: unknown, values?: ReadonlyArray<unknown>): unknown {
+    if (isCopy(request)) return this.copy(request)
+    const config = typeof request === "string" ? { text: request } : (request as Config)
     return new Promise((resolve, reject) => {
       this.turn(() => this.world.run(this, config.text, values ?? config.values, null, resolve, reject))
     })
@@ -136,11 +136,11 @@ export class SimulatedClient {
 
   private copy(stream: CopyStream): CopyStream {
     const emit = stream.emit.bind(stream)
-    let told = false
+    let hasEnded = false
     stream.emit = (name: string | symbol, ...more: Array<unknown>) => {
       if (name !== "finish" && name !== "error") return emit(name, ...more)
-      if (!told) {
-        told = true
+      if (!hasEnded) {
+        hasEnded = true
         listener(name === "error" ? (more[0] as Error) : null)
       }
       return true
@@ -231,12 +231,12 @@ export class Connections {
     this.hooks = hooks
   }
 
-  private told(owner: Owner, what: string): void {
+  private record(owner: Owner, what: string): void {
     this.trace.event(this.kernel.now, owner.name, what)
   }
 
   private fire(client: SimulatedClient, what: string): void {
-    this.told(client.owner, `! ${what}`)
+    this.record(client.owner, `! ${what}`)
     this.hooks.fired(what)
   }
 
@@ -253,14 +253,14 @@ export class Connections {
 
   run(
     client: SimulatedClient,
-    given: string,
+    sentText: string,
     values: ReadonlyArray<unknown> | undefined,
     copy: ((done: (error: Error | null) => void) => void) | null,
     resolve: (value: unknown) => void,
     reject: (error: Error) => void
   ): void {
     const { kernel } = this
-    const text = this.unaware.has(client.owner) ? beforeIdentity(given) : given
+    const text = this.unaware.has(client.owner) ? beforeIdentity(sentText) : sentText
     const answer = (deliver: () => void) => {
       kernel.after(this.chance.skewed(100, 2000), client.owner, deliver)
       client.next()
@@ -274,7 +274,7 @@ export class Connections {
         }
         const behind = line === null ? undefined : [...this.blocked].find((one) => one.line === line)
         if (behind !== undefined) {
-          this.told(client.owner, "stands in line")
+          this.record(client.owner, "stands in line")
           this.lined.push({ behind, send })
           return
         }
@@ -306,10 +306,10 @@ export class Connections {
           this.hooks.stepped(client.owner, brief(text))
           if (error === null) this.follow(client, text)
           const code = error === null ? "" : ` -> ${(error as { code?: string }).code ?? error.message}`
-          this.told(client.owner, `sql ${brief(text)}${code}`)
-          const isTold =
+          this.record(client.owner, `sql ${brief(text)}${code}`)
+          const isShownToCheckers =
             isCommit(text) || (!client.inTransaction && (this.hasChanged || isWrite(text)) && isOfSync(text))
-          if (error === null && isTold) {
+          if (error === null && isShownToCheckers) {
             this.hasChanged = false
             await this.hooks.committed(client.owner)
           }
@@ -390,7 +390,7 @@ export class Connections {
       }
       if (await this.sessions.isBlocked(session)) break
     }
-    this.told(client.owner, "waits for a lock")
+    this.record(client.owner, "waits for a lock")
     this.hooks.fired("waited for a lock")
     const blocked: Blocked = { client, session, settled, line, done: false }
     this.blocked.add(blocked)
@@ -418,7 +418,7 @@ export class Connections {
 
   private readonly resumes = new Map<Blocked, () => void>()
 
-  /** Finds statements that no longer wait, after something ended that may have held a lock. */
+  /** Finds statements that no longer wait, after something ended that may have had a lock. */
   private async unblock(): Promise<void> {
     for (const blocked of this.blocked) {
       if (!blocked.done && (await this.sessions.isBlocked(blocked.session))) continue
@@ -440,10 +440,10 @@ export class Connections {
   connect(owner: Owner): Effect.Effect<SimulatedClient, DatabaseError> {
     const { kernel, chance, faults } = this
     return Effect.callback<SimulatedClient, DatabaseError>((resume) => {
-      let given = false
-      let taken: SimulatedClient | null = null
+      let isSettled = false
+      let connected: SimulatedClient | null = null
       const refuse = (code: string, message: string) => {
-        this.told(owner, `connect refused ${code}`)
+        this.record(owner, `connect refused ${code}`)
         kernel.after(500, owner, () =>
           resume(Effect.fail(new DatabaseError({ operation: "connect", code, message, isRetryable: true })))
         )
@@ -455,21 +455,21 @@ export class Connections {
           return refuse(chance.pick(["53300", "ECONNRESET"]), "no connection")
         }
         kernel.work(async () => {
-          if (owner.state === "dead" || given) return
+          if (owner.state === "dead" || isSettled) return
           const session = await this.sessions.lend()
           const client = new SimulatedClient(this, owner, session)
-          taken = client
+          connected = client
           this.clients.add(client)
-          this.told(owner, "connected")
+          this.record(owner, "connected")
           kernel.after(300, owner, () => {
-            given = true
+            isSettled = true
             resume(Effect.succeed(client))
           })
         })
       })
       return Effect.sync(() => {
-        given = true
-        if (taken !== null) this.drop(taken, "given up")
+        isSettled = true
+        if (connected !== null) this.drop(connected, "given up")
       })
     })
   }
@@ -491,7 +491,7 @@ export class Connections {
   }
 
   private async retire(client: SimulatedClient, session: Session): Promise<void> {
-    this.told(client.owner, "session ends")
+    this.record(client.owner, "session ends")
     const waiting = [...this.blocked].find((blocked) => blocked.session === session && !blocked.done)
     if (waiting !== undefined) {
       await this.sessions.terminate(session)

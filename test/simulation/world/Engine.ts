@@ -43,7 +43,7 @@ export interface Machine {
   readonly drawn: Plan
 }
 
-export interface Wish {
+export interface CycleOptions {
   readonly full: boolean
   readonly acceptDeletions?: boolean
   /** Accepts the restore of the source, as an operator does. */
@@ -100,16 +100,16 @@ export const engineOf = ({ drawn }: Machine): EngineSettings => ({
 })
 
 /** One `tributary sync` of every company of the plan. */
-export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, wish: Wish) {
+export const cycle = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, options: CycleOptions) {
   const { drawn } = machine
   return yield* sync({
-    companies: yield* companiesOf(machine, owner, life, wish.program ?? currentOf(drawn)),
+    companies: yield* companiesOf(machine, owner, life, options.program ?? currentOf(drawn)),
     datasets: datasetsDefault,
     mode: {
-      full: wish.full,
-      acceptDeletions: wish.acceptDeletions ?? false,
-      acceptRestored: wish.acceptRestored ?? false,
-      backfill: wish.backfill === true ? { since: null, until: null } : undefined
+      full: options.full,
+      acceptDeletions: options.acceptDeletions ?? false,
+      acceptRestored: options.acceptRestored ?? false,
+      backfill: options.backfill === true ? { since: null, until: null } : undefined
     },
     concurrency: drawn.concurrency,
     batchRecordsMax: drawn.batchRecordsMax,
@@ -130,7 +130,7 @@ const randomOf = (chance: Chance): Context.Service.Shape<typeof Random.Random> =
 /** The services of a simulated process. */
 export type Services = Database | SqlClient.SqlClient | Scope.Scope
 
-/** Runs a program in a process. `ended` is called when it ended by itself, never when the process was killed. */
+/** Runs a program in a process. `ended` is called when it ended, never when the process was killed. */
 export const start = <A>(
   machine: Machine,
   owner: Owner,

@@ -1,7 +1,7 @@
 /**
  * Lost tables of the warehouse (class T1), and the record of these losses and of restores (T2, Restores.ts).
  *
- * Promise: each loss is one real statement of a person beside the pipeline, at a moment when no open landing holds the
+ * Promise: each loss is one real statement of a person beside the pipeline, at a moment when no open landing uses the
  * table. The simulation knows what was lost and which runs were in the ledger then. A loss is repaired when a run that
  * began after it, or that landed a page after it, succeeds. The checkers state what must hold from then on.
  */
@@ -24,18 +24,18 @@ interface TableLoss extends Loss {
   /** The latest run in the ledger, and the number of pages that each open run had landed. */
   readonly lastRun: bigint
   readonly pages: ReadonlyMap<string, number>
-  isMended: boolean
+  isRepaired: boolean
 }
 
 const kinds = ["dropped", "truncated", "recreated", "rows deleted"] as const
 
-/** Virtual time between two tries to lock a table that a landing holds. */
+/** Virtual time between two tries to lock a table that a landing has locked. */
 export const againMicros = 7_000
 export const lockNotAvailable = "55P03"
 export const undefinedTable = "42P01"
 
 /** A run of the ledger, as it was after a loss. */
-interface KnownRun {
+interface LedgerRun {
   readonly company: string
   readonly id: string
   readonly pages: number
@@ -114,21 +114,25 @@ export class Losses implements LossLedger {
 
   /** Whether the rows of a table are not restored yet. */
   isOpen(company: number, path: string): boolean {
-    return this.losses.get(`${company} ${path}`)?.isMended === false
+    return this.losses.get(`${company} ${path}`)?.isRepaired === false
   }
 
   /** Checks in the ledger whether a run has repaired the table. */
   observe(company: number, path: string, runs: ReadonlyArray<Run>): void {
     const loss = this.losses.get(`${company} ${path}`)
-    if (loss === undefined || loss.isMended) return
-    const mending = runs.find(
+    if (loss === undefined || loss.isRepaired) return
+    const repairingRun = runs.find(
       ({ id, lane, status, pages }) =>
         lane === "live" && status === "done" && (BigInt(id) > loss.lastRun || pages > (loss.pages.get(id) ?? pages))
     )
-    if (mending === undefined) return
-    loss.isMended = true
+    if (repairingRun === undefined) return
+    loss.isRepaired = true
     if (loss.countedAs !== null) this.fired(`${loss.countedAs} read again`)
-    this.trace.event(this.kernel.now, "", `run ${mending.id} of ${company}/${path} shows that the loss is repaired`)
+    this.trace.event(
+      this.kernel.now,
+      "",
+      `run ${repairingRun.id} of ${company}/${path} shows that the loss is repaired`
+    )
   }
 
   private strike(path: string, kind: (typeof kinds)[number]): void {
@@ -174,7 +178,7 @@ export class Losses implements LossLedger {
     path: string,
     kind: (typeof kinds)[number],
     gone: ReadonlyArray<{ readonly company: string; readonly id: string }>,
-    runs: ReadonlyArray<KnownRun & { readonly status: string }>
+    runs: ReadonlyArray<LedgerRun & { readonly status: string }>
   ): void {
     this.changed()
     this.trace.event(this.kernel.now, "db", `! T1 ${path} ${kind}: ${gone.length} rows`)
@@ -204,7 +208,7 @@ export class Losses implements LossLedger {
     readonly isOtherRows: boolean
     /** The latest run before the restore; null when the ledger was not restored. */
     readonly lastRun: bigint | null
-    readonly runs: ReadonlyArray<KnownRun & { readonly path: string }>
+    readonly runs: ReadonlyArray<LedgerRun & { readonly path: string }>
   }): void {
     this.changed()
     if (lastRun !== null) {
@@ -221,7 +225,7 @@ export class Losses implements LossLedger {
   private lose(
     company: number,
     path: string,
-    runs: ReadonlyArray<KnownRun>,
+    runs: ReadonlyArray<LedgerRun>,
     { countedAs, hasRows, isTorn }: Pick<TableLoss, "countedAs" | "isTorn"> & { readonly hasRows: boolean }
   ): void {
     const ofIt = runs.filter((run) => Number(run.company) === company)
@@ -234,7 +238,7 @@ export class Losses implements LossLedger {
       countedAs,
       lastRun: BigInt(ofIt.at(-1)?.id ?? 0),
       pages: new Map(ofIt.map(({ id, pages }) => [id, pages])),
-      isMended: false
+      isRepaired: false
     })
   }
 }

@@ -65,7 +65,7 @@ export interface Attempt {
   waitUntil: number | null
 }
 
-export interface Sent {
+export interface WireAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
@@ -98,9 +98,9 @@ export class Network {
   /** A process sent a request, or one was processed: the moment for a kill. */
   stepped: (owner: Owner, what: string) => void = () => {}
   /** A process has received an answer. */
-  answered: (attempt: Attempt, sent: Sent) => void = () => {}
+  answered: (attempt: Attempt, sent: WireAnswer) => void = () => {}
   /** A process enables a subscription that the source had disabled at that time. */
-  revived: (owner: Owner, company: number, disabledAt: number) => void = () => {}
+  reenabled: (owner: Owner, company: number, disabledAt: number) => void = () => {}
   /** A process is about to create a subscription. */
   subscribing: (owner: Owner, company: number) => void = () => {}
   /** Whether the warehouse knows every existing subscription. */
@@ -111,7 +111,7 @@ export class Network {
   /** False empty answers. The same process does not get a second one. */
   private readonly emptied = new Set<string>()
   /** Earlier answers to lists, by company and path. */
-  private readonly given = new Map<string, { readonly sent: Sent; readonly at: number }>()
+  private readonly earlierAnswers = new Map<string, { readonly sent: WireAnswer; readonly at: number }>()
   /** The page size of the latest answer to each list. */
   private readonly limits = new Map<string, string>()
   /** Number of live rows in the warehouse, by company and resource, as last seen. */
@@ -209,7 +209,7 @@ export class Network {
           )
         )
       }
-      const back = (sent: Sent) =>
+      const back = (sent: WireAnswer) =>
         kernel.after(this.delay(fault), owner, () =>
           finish(() => {
             attempt.status = sent.status
@@ -229,7 +229,7 @@ export class Network {
         kernel.after(this.delay(fault), null, () => {
           const made = this.instead(fault, path)
           if (made === null && request.method === "PATCH" && company !== null)
-            this.noticeRevival(owner, company, path, request)
+            this.noticeReenabling(owner, company, path, request)
           if (made === null && request.method === "POST" && company !== null && path === "/webhooks")
             this.subscribing(owner, company)
           const cut = fault === "N7 truncated" || fault === "N2 reset in body"
@@ -259,7 +259,7 @@ export class Network {
     })
   }
 
-  private noticeRevival(
+  private noticeReenabling(
     owner: Owner,
     company: number,
     path: string,
@@ -269,7 +269,7 @@ export class Network {
     const disabledAt = this.source.subscriptions().find((one) => String(one.id) === id)?.disabled ?? null
     const body = bodyOf(request)
     if (disabledAt === null || body === null) return
-    if (new TextDecoder().decode(body).includes('"enabled":true')) this.revived(owner, company, disabledAt)
+    if (new TextDecoder().decode(body).includes('"enabled":true')) this.reenabled(owner, company, disabledAt)
   }
 
   private delay(fault: NetworkFault | null): number {
@@ -287,11 +287,11 @@ export class Network {
     path: string,
     sentBody: Uint8Array | null,
     arrives: boolean
-  ): Sent | Promise<Sent> {
+  ): WireAnswer | Promise<WireAnswer> {
     const hidden = method === "GET" && company !== null ? this.hidden(company, path) : null
     if (hidden !== null) return hidden
-    const asked = firstPageOf(path)
-    if (asked !== null && company !== null) this.source.beforePage(company, asked)
+    const requestedList = firstPageOf(path)
+    if (requestedList !== null && company !== null) this.source.beforePage(company, requestedList)
     const answer = this.source.serve({ method, url, headers, body: sentBody })
     if (answer.pending !== undefined) return answer.pending.then(sentOf)
     const list = firstPageOf(path)
@@ -303,7 +303,7 @@ export class Network {
   }
 
   /** Applies the faults of the answer to a list. */
-  private struck(owner: Owner, company: number, path: string, sent: Sent, arrives: boolean): Sent {
+  private struck(owner: Owner, company: number, path: string, sent: WireAnswer, arrives: boolean): WireAnswer {
     const { later, kernel } = this
     const list = /^\/([a-z0-9]+)\?/.exec(path)?.[1]
     const resource = list === undefined ? undefined : this.source.core.world.store.catalogue.resources.get(list)
@@ -320,18 +320,19 @@ export class Network {
       // An answer of another page size may be older than a removal that was landed since. It would return the record
       // until the next full scan after an earlier answer.
       this.limits.set(`${company} ${list}`, limit)
-      for (const one of this.given.keys()) if (one.startsWith(`${company} /${list}?`)) this.given.delete(one)
+      for (const one of this.earlierAnswers.keys())
+        if (one.startsWith(`${company} /${list}?`)) this.earlierAnswers.delete(one)
     }
-    const before = this.given.get(key)
-    this.given.set(key, { sent, at: kernel.now })
+    const before = this.earlierAnswers.get(key)
+    this.earlierAnswers.set(key, { sent, at: kernel.now })
     const isStale = rates.replicaRate + rates.cacheRate > 0 && before !== undefined
     // Only lists with a synced_through. Without one, a removal or a smaller page moves a record to another address. An
     // earlier answer of the first address would then show it older than it was landed.
-    const isTold = resource.modifiedSince
+    const hasSyncedThrough = resource.modifiedSince
     // A record that was created at the very instant of an answer is as old as the answer's synced_through, and missing
     // in the answer. Nothing shows later that the answer was an earlier one.
     const isTied = isStale && this.source.history(company, resource.path).some((version) => version.at === before.at)
-    if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && isTold && !isTied) {
+    if (isStale && chance.chance(isFirst ? rates.cacheRate : rates.replicaRate) && hasSyncedThrough && !isTied) {
       const isOther = decoder.decode(before.sent.body) !== decoder.decode(sent.body)
       tell(`${isFirst ? "N9 an earlier answer" : "S16 an earlier page"}${isOther ? ", with other content" : ""}`)
       this.source.staleLists.push({ company, resource: resource.path, at: kernel.now, of: before.at })
@@ -364,40 +365,40 @@ export class Network {
   }
 
   /** The answer to a read of a record that is not readable yet, or never; null otherwise. */
-  private hidden(company: number, path: string): Sent | null {
+  private hidden(company: number, path: string): WireAnswer | null {
     const { hidden } = this.source
-    const asked = hidden.size === 0 ? null : singleOf(path)
-    const found = asked === null ? undefined : hidden.get(keyOf(company, asked.resource, asked.id))
-    if (found === undefined || this.kernel.now >= found.until) return null
-    this.fired(found.status === 404 ? "W5 read too early" : "R7 read in vain")
+    const single = hidden.size === 0 ? null : singleOf(path)
+    const delayed = single === null ? undefined : hidden.get(keyOf(company, single.resource, single.id))
+    if (delayed === undefined || this.kernel.now >= delayed.until) return null
+    this.fired(delayed.status === 404 ? "W5 read too early" : "R7 read in vain")
     return sentOf({
-      status: found.status,
+      status: delayed.status,
       headers: { "content-type": "application/json", date: printHttpDate(this.kernel.now) },
       body:
-        found.status === 404
+        delayed.status === 404
           ? envelope("not_found")
-          : envelope(found.status === 422 ? "rule_violation" : "server_error")
+          : envelope(delayed.status === 422 ? "rule_violation" : "server_error")
     })
   }
 
   /** The answer to a read of a single record from a replica that is behind. */
-  private earlier(company: number, path: string, sent: Sent): Sent {
+  private earlier(company: number, path: string, sent: WireAnswer): WireAnswer {
     const { earlier } = this.source
-    const asked = earlier.size === 0 || sent.status !== 200 ? null : singleOf(path)
-    const found = asked === null ? undefined : earlier.get(keyOf(company, asked.resource, asked.id))
-    if (asked === null || found === undefined || this.kernel.now >= found.until) return sent
-    const newest = this.source.history(company, asked.resource).findLast(({ id }) => id === asked.id)!
+    const single = earlier.size === 0 || sent.status !== 200 ? null : singleOf(path)
+    const delayed = single === null ? undefined : earlier.get(keyOf(company, single.resource, single.id))
+    if (single === null || delayed === undefined || this.kernel.now >= delayed.until) return sent
+    const newest = this.source.history(company, single.resource).findLast(({ id }) => id === single.id)!
     const text = decoder.decode(sent.body)
     if (!text.includes(newest.text)) return sent
     this.fired("W5 shown as it was before")
-    const body = encoder.encode(text.replace(newest.text, () => found.text))
+    const body = encoder.encode(text.replace(newest.text, () => delayed.text))
     return { ...sent, body, headers: { ...sent.headers, "content-length": String(body.length) } }
   }
 
   /** The answer of a proxy or a failing server that does not do the work; null lets the request through. */
-  private instead(fault: NetworkFault | null, path: string): Sent | null {
+  private instead(fault: NetworkFault | null, path: string): WireAnswer | null {
     const { chance, kernel } = this
-    const made = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): Sent => {
+    const made = (status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireAnswer => {
       const bytes = encoder.encode(body)
       const date = printHttpDate(kernel.now)
       return {
@@ -473,12 +474,12 @@ export class Network {
     if (/^\d+$/.test(value)) return this.kernel.now + Number(value) * 1_000_000
     const until = Date.parse(value)
     if (Number.isNaN(until) || !value.endsWith("GMT")) return null
-    const told = date === undefined ? Math.floor(this.kernel.now / 1000) : Date.parse(date)
-    return this.kernel.now + Math.max(0, until - told) * 1000
+    const answeredAt = date === undefined ? Math.floor(this.kernel.now / 1000) : Date.parse(date)
+    return this.kernel.now + Math.max(0, until - answeredAt) * 1000
   }
 }
 
-export const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): Sent => {
+export const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): WireAnswer => {
   const body = encoder.encode(answer.body)
   const lower = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name.toLowerCase(), value]))
   return {
@@ -492,7 +493,7 @@ export const sentOf = (answer: Pick<Answer, "status" | "headers" | "body">): Sen
 export const bodyOf = ({ body }: HttpClientRequest.HttpClientRequest): Uint8Array | null =>
   body._tag === "Uint8Array" ? body.body : null
 
-export const responseOf = ({ status, headers, body, cutAt }: Sent): Response => {
+export const responseOf = ({ status, headers, body, cutAt }: WireAnswer): Response => {
   if (cutAt === null) {
     const isEmpty = status === 204 || status === 304
     return new Response(isEmpty ? null : (body as never), { status, headers })

@@ -1,7 +1,7 @@
 /**
  * The records that people push, and the changes that other people make at the source meanwhile.
  *
- * Promise: every given record has a key or a value that no other record has. So the source alone shows what was done.
+ * Promise: every planned record has a key or a value that no other record has. So the source alone shows what was done.
  * The changes of other people are recorded with their times for the checkers.
  */
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
@@ -11,9 +11,9 @@ import type { Kernel } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan } from "../PushPlan.ts"
 import type { Source } from "./Source.ts"
-import type { Done, Read } from "./WriteNetwork.ts"
+import type { WriteEffect, Read } from "./WriteNetwork.ts"
 
-/** The result that a given record must have. */
+/** The result that a planned record must have. */
 export type Expectation =
   | { readonly kind: "created" }
   /** Another person had created it before, with other values in these fields. */
@@ -23,14 +23,14 @@ export type Expectation =
   | { readonly kind: "refused"; readonly codes: ReadonlyArray<string> }
 
 /** A record to be written. */
-export interface Wanted {
+export interface PlannedRow {
   readonly number: number
   readonly company: number
   readonly resource: string
   readonly operation: Operation
   readonly externalid: string | null
   readonly recordId: string | null
-  /** The record's JSON text as it is given. */
+  /** The record's JSON text as a push reads it. */
   readonly json: string
   /** For an update: the record's field, and the value that no other person writes there. */
   readonly sets: { readonly field: string; readonly value: string } | null
@@ -38,12 +38,12 @@ export interface Wanted {
   expectation: Expectation
 }
 
-/** Records that are given as one file. */
-export interface GivenFile {
+/** Records that are pushed as one file. */
+export interface PushFile {
   readonly name: string
   readonly company: number
   readonly resource: string
-  readonly wanted: ReadonlyArray<Wanted>
+  readonly rows: ReadonlyArray<PlannedRow>
   readonly text: string
 }
 
@@ -69,7 +69,7 @@ interface Kind {
   /** The field that other people change. */
   readonly theirs: { readonly field: string; readonly value: (mark: string) => string }
   /** A body that the source rejects. */
-  readonly bad: (taken: string) => { readonly members: Members; readonly codes: ReadonlyArray<string> }
+  readonly bad: (existing: string) => { readonly members: Members; readonly codes: ReadonlyArray<string> }
   /** A field of an existing record, which `bad` may need. */
   readonly key?: string
 }
@@ -91,7 +91,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     ours: { name: "phone1", field: "phone1" },
     theirs: { field: "email1", value: (mark) => text(`${mark}@elsewhere`) },
     key: "name",
-    bad: (taken) => ({ members: { name: text(taken.toUpperCase()) }, codes: ["duplicate"] })
+    bad: (existing) => ({ members: { name: text(existing.toUpperCase()) }, codes: ["duplicate"] })
   },
   customers: {
     create: (mark, chance) => ({
@@ -137,7 +137,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     ours: { name: "name", field: "name" },
     theirs: { field: "applicationfee", value: (mark) => text(`${mark.replace(/\D/g, "")}.1200`) },
     key: "name",
-    bad: (taken) => ({ members: { name: text(taken.toUpperCase()) }, codes: ["duplicate"] })
+    bad: (existing) => ({ members: { name: text(existing.toUpperCase()) }, codes: ["duplicate"] })
   },
   stages: {
     create: (mark, chance) => ({
@@ -156,7 +156,7 @@ const bodyOf = (members: Members): string =>
     .map(([name, value]) => `"${name}":${value}`)
     .join(",")}}`
 
-/** The share of records that are given more than once. */
+/** The share of records that are pushed more than once. */
 const overlapShare = 0.12
 /** Maximum number of changes of one record by other people. */
 const meddlingsMax = 3
@@ -172,10 +172,10 @@ export class People {
   private marks = 0
   private nextId = 10_000
   private stopped = false
-  readonly wanted: Array<Wanted> = []
-  readonly files: Array<GivenFile> = []
+  readonly planned: Array<PlannedRow> = []
+  readonly files: Array<PushFile> = []
   /** Rows that people insert by SQL, and when. */
-  readonly inserted: Array<{ readonly at: number; readonly wanted: ReadonlyArray<Wanted> }> = []
+  readonly inserted: Array<{ readonly at: number; readonly rows: ReadonlyArray<PlannedRow> }> = []
   readonly meddlings: Array<Meddling> = []
   /** Ids of the records that other people created under an externalid, by {@link nameOf}. */
   readonly others = new Map<string, Array<number>>()
@@ -206,7 +206,7 @@ export class People {
     return `m${++this.marks}`
   }
 
-  /** Creates the records that exist before anything runs, and draws everything that will be given. */
+  /** Creates the records that exist before anything runs, and draws everything that will be pushed. */
   begin(companies: ReadonlyArray<number>): void {
     const { chance, plan } = this
     const { pushing, resources } = plan
@@ -221,34 +221,34 @@ export class People {
     for (let number = 0; number < pushing.files; number++) {
       const { company, resource } = place()
       const size = chance.integer(Math.ceil(pushing.records / 2), pushing.records)
-      // Some records are given in several files.
-      const again = this.wanted.filter(
+      // Some records are in several files.
+      const again = this.planned.filter(
         (one) => one.company === company && one.resource === resource && chance.chance(overlapShare)
       )
       if (again.length > 0) this.fired("U22 records in two files")
-      const wanted = [...again, ...Array.from({ length: size }, () => this.creation(company, resource))]
+      const fileRows = [...again, ...Array.from({ length: size }, () => this.creation(company, resource))]
       this.files.push({
         name: `file${number}.ndjson`,
         company,
         resource,
-        wanted,
-        text: wanted.map(({ json }) => `${json}\n`).join("")
+        rows: fileRows,
+        text: fileRows.map(({ json }) => `${json}\n`).join("")
       })
     }
-    const rows: Array<ReadonlyArray<Wanted>> = []
+    const insertions: Array<ReadonlyArray<PlannedRow>> = []
     for (let left = pushing.inserted; left > 0; left--) {
       const { company, resource } = place()
-      const given = this.files.flatMap((file) => file.wanted)
-      rows.push([
-        given.length > 0 && chance.chance(overlapShare) ? chance.pick(given) : this.creation(company, resource)
+      const inFiles = this.files.flatMap((file) => file.rows)
+      insertions.push([
+        inFiles.length > 0 && chance.chance(overlapShare) ? chance.pick(inFiles) : this.creation(company, resource)
       ])
     }
     const changing = resources.filter((resource) => kinds[resource]!.ours !== undefined)
     for (let left = pushing.changes; left > 0 && changing.length > 0; left--) {
-      rows.push(this.changes(chance.pick(companies), chance.pick(changing)))
+      insertions.push(this.changes(chance.pick(companies), chance.pick(changing)))
     }
-    for (const wanted of rows) {
-      this.inserted.push({ at: Math.round(chance.next() * 0.6 * plan.safety), wanted })
+    for (const rows of insertions) {
+      this.inserted.push({ at: Math.round(chance.next() * 0.6 * plan.safety), rows })
     }
   }
 
@@ -256,14 +256,14 @@ export class People {
     this.stopped = true
   }
 
-  private want(wanted: Omit<Wanted, "number">): Wanted {
-    const made = { ...wanted, number: this.wanted.length }
-    this.wanted.push(made)
+  private addRow(row: Omit<PlannedRow, "number">): PlannedRow {
+    const made = { ...row, number: this.planned.length }
+    this.planned.push(made)
     return made
   }
 
   /** A record that other people created before. */
-  private seed(company: number, resource: string, given: Members = {}): number {
+  private seed(company: number, resource: string, more: Members = {}): number {
     const id = this.nextId++
     const { create, renamed = {} } = kinds[resource]!
     const members = create(this.mark(), this.chance)
@@ -271,11 +271,11 @@ export class People {
     if (resource === "invoicelines") record["taxflag"] = "1"
     // The source shows it so.
     if (resource === "areas") record["applicationfee"] = record["applicationfee"]!.replace(".123456", ".1235")
-    this.put(company, resource, { id: String(id), ...record, ...given })
+    this.put(company, resource, { id: String(id), ...record, ...more })
     return id
   }
 
-  private creation(company: number, resource: string): Wanted {
+  private creation(company: number, resource: string): PlannedRow {
     const { chance, plan } = this
     const { on } = plan
     const kind = kinds[resource]!
@@ -290,21 +290,21 @@ export class People {
         plan.pushing.poison === "item"
           ? ({ kind: "created" } as const)
           : ({ kind: "refused", codes: ["invalid_request"] } as const)
-      return this.want({ ...base, externalid, json, expectation })
+      return this.addRow({ ...base, externalid, json, expectation })
     }
     const externalid = `x-${mark}`
     const whole = { ...members, externalid: text(externalid) }
     if (on.has("U18") && chance.chance(0.12)) {
-      const taken = kind.key === undefined ? "" : `${resource === "areas" ? "Area" : "Name"} m1000000`
-      if (kind.key !== undefined) this.taken(company, resource, kind.key, taken)
-      const bad = kind.bad(taken)
+      const existing = kind.key === undefined ? "" : `${resource === "areas" ? "Area" : "Name"} m1000000`
+      if (kind.key !== undefined) this.ensureKeyExists(company, resource, kind.key, existing)
+      const bad = kind.bad(existing)
       this.fired(`U18 ${bad.codes[0]}`)
       const json = bodyOf({ ...whole, ...bad.members })
-      return this.want({ ...base, externalid, json, expectation: { kind: "refused", codes: bad.codes } })
+      return this.addRow({ ...base, externalid, json, expectation: { kind: "refused", codes: bad.codes } })
     }
     const json = bodyOf(whole)
     if (on.has("U17") && chance.chance(0.2)) {
-      const known = People.nameOf(company, resource, externalid)
+      const name = People.nameOf(company, resource, externalid)
       const record = Object.fromEntries(
         Object.entries(members).map(([name, value]) => [kind.renamed?.[name] ?? name, value])
       )
@@ -313,19 +313,19 @@ export class People {
       const how = chance.pick(["same", "differs", "cancelled", "twice"])
       const one = (more: Members) => {
         const id = this.seed(company, resource, { ...record, externalid: text(externalid), ...more })
-        this.others.set(known, [...(this.others.get(known) ?? []), id])
+        this.others.set(name, [...(this.others.get(name) ?? []), id])
         return id
       }
       this.fired(`U17 used by others: ${how}`)
       if (how === "cancelled" && canCancel) {
         one({ cancel: "true" })
-        return this.want({ ...base, externalid, json, expectation: { kind: "refused", codes: ["cancelled"] } })
+        return this.addRow({ ...base, externalid, json, expectation: { kind: "refused", codes: ["cancelled"] } })
       }
       if (how === "twice" && !on.has("U12")) {
         one({})
         // A key of other people is unique as well.
         one(kind.key === undefined ? {} : { [kind.key]: text(`Other ${mark}`) })
-        return this.want({
+        return this.addRow({
           ...base,
           externalid,
           json,
@@ -337,24 +337,24 @@ export class People {
       const id = one(isOther ? { [ours.field]: text(`other ${mark}`) } : {})
       // A field that the body does not name is no difference.
       const differing = isOther && ours.name in members ? [ours.name] : []
-      return this.want({ ...base, externalid, json, expectation: { kind: "adopted", id, differing } })
+      return this.addRow({ ...base, externalid, json, expectation: { kind: "adopted", id, differing } })
     }
-    return this.want({ ...base, externalid, json, expectation: { kind: "created" } })
+    return this.addRow({ ...base, externalid, json, expectation: { kind: "created" } })
   }
 
-  private readonly takenKeys = new Set<string>()
+  private readonly existingKeys = new Set<string>()
 
-  private taken(company: number, resource: string, key: string, value: string): void {
+  private ensureKeyExists(company: number, resource: string, key: string, value: string): void {
     const name = `${company}/${resource}`
-    if (this.takenKeys.has(name)) return
-    this.takenKeys.add(name)
+    if (this.existingKeys.has(name)) return
+    this.existingKeys.add(name)
     this.seed(company, resource, { [key]: text(value) })
   }
 
   /** Updates and cancels of a record that other people created, or that a push creates first. */
-  private changes(company: number, resource: string): ReadonlyArray<Wanted> {
+  private changes(company: number, resource: string): ReadonlyArray<PlannedRow> {
     const { chance } = this
-    const rows: Array<Wanted> = []
+    const rows: Array<PlannedRow> = []
     const base = { company, resource } as const
     let target: { readonly externalid: string | null; readonly recordId: string | null }
     const roll = chance.next()
@@ -362,7 +362,7 @@ export class People {
       const isById = chance.chance(0.5)
       target = isById
         ? { externalid: null, recordId: "987654321" }
-        : { externalid: `nobody-${this.mark()}`, recordId: null }
+        : { externalid: `absent-${this.mark()}`, recordId: null }
       const refused: Expectation = { kind: "refused", codes: ["not_found", "unknown_value"] }
       return [this.change(base, target, refused)]
     }
@@ -371,7 +371,9 @@ export class People {
       const externalid = `x-${mark}`
       const json = bodyOf({ ...kinds[resource]!.create(mark, chance), externalid: text(externalid) })
       const expectation = { kind: "created" } as const
-      rows.push(this.want({ ...base, operation: "create", externalid, recordId: null, sets: null, json, expectation }))
+      rows.push(
+        this.addRow({ ...base, operation: "create", externalid, recordId: null, sets: null, json, expectation })
+      )
       target = { externalid, recordId: null }
     } else {
       const externalid = `their-${this.mark()}`
@@ -388,10 +390,10 @@ export class People {
     base: { readonly company: number; readonly resource: string },
     target: { readonly externalid: string | null; readonly recordId: string | null },
     expectation: Expectation
-  ): Wanted {
+  ): PlannedRow {
     const { ours } = kinds[base.resource]!
     const value = this.mark()
-    return this.want({
+    return this.addRow({
       ...base,
       ...target,
       operation: "update",
@@ -404,8 +406,8 @@ export class People {
   private cancellation(
     base: { readonly company: number; readonly resource: string },
     target: { readonly externalid: string | null; readonly recordId: string | null }
-  ): Wanted {
-    return this.want({
+  ): PlannedRow {
+    return this.addRow({
       ...base,
       ...target,
       operation: "cancel",
@@ -424,18 +426,18 @@ export class People {
   /** Other people create records that were not sent yet: a process whose lookup is hours old must look again. */
   overtake(externalids: ReadonlyArray<readonly [company: number, resource: string, externalid: string]>): void {
     for (const [company, resource, externalid] of externalids) {
-      const one = this.wanted.find(
-        (want) =>
-          want.operation === "create" &&
-          want.company === company &&
-          want.resource === resource &&
-          want.externalid === externalid
+      const one = this.planned.find(
+        (row) =>
+          row.operation === "create" &&
+          row.company === company &&
+          row.resource === resource &&
+          row.externalid === externalid
       )
       if (one === undefined || one.expectation.kind !== "created" || !this.luck.chance(0.3)) continue
       const { renamed = {} } = kinds[resource]!
-      const given = JSON.parse(one.json) as Readonly<Record<string, unknown>>
+      const record = JSON.parse(one.json) as Readonly<Record<string, unknown>>
       const members = Object.fromEntries(
-        Object.entries(given).map(([name, value]) => [renamed[name] ?? name, JSON.stringify(value)])
+        Object.entries(record).map(([name, value]) => [renamed[name] ?? name, JSON.stringify(value)])
       )
       if (resource === "invoicelines") members["taxflag"] = members["taxflag"] === "true" ? "1" : "0"
       // Under the next id of the source: the ids of the beginning are not counted on.
@@ -454,13 +456,13 @@ export class People {
 
   /** A process has just read a record by its id: other people change it before the answer is used. */
   afterRead({ company, path }: Read): void {
-    const found = /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
-    if (found === null || !this.isOn()) return
-    this.meddleSoon(company, found[1]!, Number(found[2]), this.luck.skewed(100, 2_000_000))
+    const match = /^\/([a-z0-9]+)\/(\d+)(?:\?|$)/.exec(path)
+    if (match === null || !this.isOn()) return
+    this.meddleSoon(company, match[1]!, Number(match[2]), this.luck.skewed(100, 2_000_000))
   }
 
   /** A record was written: other people change it soon. */
-  afterDone({ sending, changes }: Done): void {
+  afterDone({ sending, changes }: WriteEffect): void {
     if (sending.method === "DELETE" || !this.isOn()) return
     const { id } = this.luck.pick(changes).version
     this.meddleSoon(sending.company, sending.resource, id, this.luck.skewed(1_000, 60_000_000))

@@ -8,7 +8,7 @@ import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Answer, Arrival, Port } from "./Sender.ts"
 
-interface Listening {
+interface Listener {
   readonly receive: (arrival: Arrival, done: (status: number) => void) => void
   /** How far the process's clock is ahead, in microseconds. */
   readonly skew: () => number
@@ -17,14 +17,14 @@ interface Listening {
 export class Ports implements Port {
   private readonly kernel: Kernel
   private readonly chance: Chance
-  private readonly listening = new Map<Owner, Listening>()
+  private readonly listening = new Map<Owner, Listener>()
 
   constructor(kernel: Kernel, chance: Chance) {
     this.kernel = kernel
     this.chance = chance
   }
 
-  open(owner: Owner, listening: Listening): void {
+  open(owner: Owner, listening: Listener): void {
     this.listening.set(owner, listening)
   }
 

@@ -65,8 +65,8 @@ const isOfFamily = (path: string): boolean => family.includes(path)
 
 export const programOf = (drawn: Plan, { release, ignores, leavesOut, pageSize }: Period): Program => {
   const current = currentOf(drawn)
-  const known = release === "current" ? current.catalogue : older
-  const catalogue = ignores ? changed(known, ignoring) : known
+  const base = release === "current" ? current.catalogue : older
+  const catalogue = ignores ? changed(base, ignoring) : base
   const paths = drawn.resources.filter((path, place) => place !== leavesOut || isOfFamily(path))
   return {
     catalogue,
@@ -92,7 +92,7 @@ const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = 
 /** A statement as the release without identity sends it. */
 export const beforeIdentity = (text: string): string => {
   if (!text.includes("identity_fence")) return text
-  const old = withoutIdentity.reduce((so, [found, before]) => so.replace(found, before), text)
+  const old = withoutIdentity.reduce((so, [pattern, before]) => so.replace(pattern, before), text)
   // The insert names the column, the answer the alias. Nothing else may be left.
   if (/identity_fence = |o\.identity_fence|, 0, 0, |, 1, 1, /.test(old)) throw new Error(`not rewritten: ${text}`)
   return old

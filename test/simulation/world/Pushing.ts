@@ -23,7 +23,7 @@ import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan } from "../PushPlan.ts"
 import { currentOf } from "./Programs.ts"
 import { companiesOf, cycle, engineOf, type Machine, type Services, start } from "./Engine.ts"
-import type { GivenFile } from "./People.ts"
+import type { PushFile } from "./People.ts"
 import { companyName } from "./Sender.ts"
 
 const tableFor = (path: string) => tableOf(serviceV2.resources.get(path)!, datasetsDefault)
@@ -68,14 +68,14 @@ const pushFile = Effect.fnUntraced(function* (
   plan: PushPlan,
   owner: Owner,
   life: number,
-  { name, company, resource, text }: GivenFile
+  { name, company, resource, text }: PushFile
 ) {
   const bytes = async function* () {
     yield Buffer.from(text)
   }
   const { records } = yield* openInput("-", { stdin: bytes })
   const problems: Array<Problem> = []
-  const taken = yield* Enqueue.enqueue({
+  const enqueued = yield* Enqueue.enqueue({
     company: companyName(company),
     resource: serviceV2.resources.get(resource)!,
     operation: "create",
@@ -89,9 +89,9 @@ const pushFile = Effect.fnUntraced(function* (
         : Effect.void
     )
   )
-  const scope = { push: taken.pushId }
+  const scope = { push: enqueued.pushId }
   const pushed = yield* OutboxWorker.push(yield* optionsOf(machine, plan, owner, life, company, resource, scope))
-  return { ...pushed, push: String(taken.pushId) }
+  return { ...pushed, push: String(enqueued.pushId) }
 })
 
 const pushOutbox = Effect.fnUntraced(function* (
@@ -119,7 +119,7 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, o
 
 /** The work of a process. */
 type Job =
-  | { readonly kind: "file"; readonly file: GivenFile }
+  | { readonly kind: "file"; readonly file: PushFile }
   | { readonly kind: "outbox"; readonly company: number; readonly resource: string }
   | { readonly kind: "keep" }
   | { readonly kind: "sync" }
@@ -176,7 +176,7 @@ export class Pushing {
     this.jumps = [...plan.skews]
   }
 
-  begin(files: ReadonlyArray<GivenFile>): void {
+  begin(files: ReadonlyArray<PushFile>): void {
     const { chance, plan } = this
     const { kernel, connections } = this.machine
     const { pushing, safety } = plan
@@ -280,12 +280,12 @@ export class Pushing {
     const random = chanceOf(drawn.seed, `push random ${owner.name}`)
     const begin = <A>(
       program: Effect.Effect<A, unknown, Services>,
-      told: (result: A) => [isDone: boolean, text: string]
+      describeEnd: (result: A) => [isDone: boolean, text: string]
     ) =>
       start(this.machine, owner, program, clock, random, ({ result, cause }) => {
         this.alive.delete(life)
         this.died = result === null
-        const [isDone, text] = result === null ? [false, cause ?? "without a word"] : told(result)
+        const [isDone, text] = result === null ? [false, cause ?? "without a word"] : describeEnd(result)
         this.trace.event(kernel.now, owner.name, `ends: ${text}`)
         ended(isDone)
       })

@@ -84,7 +84,7 @@ export const forgeries = [
 
 type Forgery = (typeof forgeries)[number]
 
-interface Held {
+interface KeptDelivery {
   readonly pass: () => void
 }
 
@@ -103,9 +103,9 @@ export class Sender implements Network {
   private faults = true
   private readonly outages: Array<readonly [number, number]> = []
   /** Deliveries that a proxy has received and not passed on. */
-  private readonly held = new Set<Held>()
+  private readonly keptByProxies = new Set<KeptDelivery>()
   /** Deliveries that were acknowledged. */
-  private readonly taken: Array<{
+  private readonly acknowledged: Array<{
     readonly company: string
     readonly body: Uint8Array
     readonly eventId: string
@@ -114,7 +114,7 @@ export class Sender implements Network {
   /** Addresses that answered 410. */
   private readonly saidGone = new Set<string>()
   /** The disabling times of subscriptions that were considered for enabling by hand. */
-  private readonly met = new Set<number>()
+  private readonly considered = new Set<number>()
   private sending = false
   private wasOut = false
   private forgeries = 0
@@ -176,12 +176,12 @@ export class Sender implements Network {
     if (drawn.on.has("W8")) for (let times = chance.integer(2, 6); times > 0; times--) sometime(() => this.forge(null))
   }
 
-  /** Ends the faults. A delivery that a proxy holds is passed on now, or never. */
+  /** Ends the faults. A delivery that a proxy keeps is passed on now, or never. */
   heal(): void {
     this.faults = false
-    const held = [...this.held]
-    this.held.clear()
-    for (const { pass } of held) {
+    const kept = [...this.keptByProxies]
+    this.keptByProxies.clear()
+    for (const { pass } of kept) {
       if (this.chance.chance(0.5)) pass()
       else this.fired("W1 kept and never passed on")
     }
@@ -204,8 +204,8 @@ export class Sender implements Network {
     if (!this.faults || !drawn.on.has("W12")) return
     for (const one of this.source!.subscriptions()) {
       const { disabled, failcount, cancelled } = one
-      if (disabled === null || cancelled || this.met.has(disabled)) continue
-      this.met.add(disabled)
+      if (disabled === null || cancelled || this.considered.has(disabled)) continue
+      this.considered.add(disabled)
       // Few failures leave no trace that a check in their time would not have found.
       const shows = this.saidGone.has(one.url) || failcount >= failuresShown
       this.saidGone.delete(one.url)
@@ -300,7 +300,12 @@ export class Sender implements Network {
       kernel.after(this.delay(), null, () => {
         const listens = this.arrive(arrival, ({ status }) => {
           if (status >= 200 && status <= 299)
-            this.taken.push({ company: arrival.company, body: arrival.body, eventId: arrival.eventId!, at: began })
+            this.acknowledged.push({
+              company: arrival.company,
+              body: arrival.body,
+              eventId: arrival.eventId!,
+              at: began
+            })
           if (isLost) {
             this.fired("R2 answer lost")
             return void later(null)
@@ -335,7 +340,7 @@ export class Sender implements Network {
     const secrets = subscription === null ? [] : secretsAt(subscription, this.kernel.now)
     let chosen = macs.map((mac, index) => ({ mac, secret: secrets[index]! }))
     const isRotated = subscription !== null && subscription.previous !== null
-    const told = { company, eventId: headers["Svc-Event-Id"]!, body, t, forged: null, isRotated }
+    const basis = { company, eventId: headers["Svc-Event-Id"]!, body, t, forged: null, isRotated }
     if (drawn.on.has("W6") && this.faults) {
       if (chosen.length > 1) {
         const [newer, older] = chosen as [(typeof chosen)[0], (typeof chosen)[0]]
@@ -346,12 +351,12 @@ export class Sender implements Network {
       }
       if (chance.chance(0.3)) {
         this.fired("W6 signed with a foreign key first")
-        const foreign = { mac: `v1=${sign("whsec_of_somebody_else", String(t), body)}`, secret: "" }
+        const foreign = { mac: `v1=${sign("whsec_of_another_sender", String(t), body)}`, secret: "" }
         chosen = [foreign, ...chosen]
       }
     }
     return {
-      ...told,
+      ...basis,
       secrets: chosen.flatMap(({ secret }) => (secret === "" ? [] : [secret])),
       signature: [`t=${t}`, ...chosen.map(({ mac }) => mac)].join(",")
     }
@@ -368,10 +373,10 @@ export class Sender implements Network {
   /** Keeps a delivery for a while. */
   private hold(arrival: Arrival, micros: number, answered: (answer: Answer) => void = () => {}): void {
     const pass = () => {
-      if (this.held.delete(held)) held.pass()
+      if (this.keptByProxies.delete(kept)) kept.pass()
     }
-    const held: Held = { pass: () => void this.arrive(arrival, answered) }
-    this.held.add(held)
+    const kept: KeptDelivery = { pass: () => void this.arrive(arrival, answered) }
+    this.keptByProxies.add(kept)
     this.kernel.after(micros, null, pass)
   }
 
@@ -394,10 +399,10 @@ export class Sender implements Network {
 
   /** Whether the record of a genuine event was removed. */
   private isGone({ company, body, forged }: Arrival): boolean {
-    const told = /"type":"([a-z0-9]+)\.[a-z]+".*"data":\{"id":(\d+)[,}]/s.exec(new TextDecoder().decode(body))
+    const match = /"type":"([a-z0-9]+)\.[a-z]+".*"data":\{"id":(\d+)[,}]/s.exec(new TextDecoder().decode(body))
     const { store } = this.source!.core.world
-    if (forged !== null || told === null || !store.catalogue.resources.has(told[1]!)) return false
-    return store.table(companyOf(company), store.resource(told[1]!).path).get(Number(told[2])) === undefined
+    if (forged !== null || match === null || !store.catalogue.resources.has(match[1]!)) return false
+    return store.table(companyOf(company), store.resource(match[1]!).path).get(Number(match[2])) === undefined
   }
 
   // -- attackers and people -----------------------------------------------------------------------------------------------
@@ -429,11 +434,11 @@ export class Sender implements Network {
   }
 
   /** A forgery, based on a delivery or on nothing. */
-  private forge(given: Arrival | null): void {
+  private forge(original: Arrival | null): void {
     const { chance, kernel } = this
-    const company = given?.company ?? companyName(chance.integer(1, this.drawn.companies))
+    const company = original?.company ?? companyName(chance.integer(1, this.drawn.companies))
     const some =
-      given?.body ??
+      original?.body ??
       encoder.encode(
         '{"id":"evt_0","type":"jobs.updated","createdate":"2026-11-21T03:00:00Z","companyid":1,"data":{"id":1}}'
       )
@@ -443,7 +448,7 @@ export class Sender implements Network {
     const { id, body } = this.invented(some, kind >= 12 ? "untimely" : "forged")
     const now = Math.floor(kernel.now / second)
     const t = String(now)
-    const secret = subscription?.secret ?? "whsec_guessed_by_somebody"
+    const secret = subscription?.secret ?? "whsec_guessed"
     const mac = sign(secret, t, body)
     const forgery = (why: Forgery, signature: string | undefined, changed: Partial<Arrival> = {}) => {
       this.fired(`W8 ${why}`)
@@ -461,9 +466,9 @@ export class Sender implements Network {
       case 1:
         return forgery("signed with nothing", `t=${t},v1=${sign("", t, body)}`)
       case 2:
-        return forgery("signed with a guess", `t=${t},v1=${sign("whsec_guessed_by_somebody", t, body)}`)
+        return forgery("signed with a guess", `t=${t},v1=${sign("whsec_guessed", t, body)}`)
       case 3:
-        return forgery("for a company that is not there", `t=${t},v1=${mac}`, { company: "nobody" })
+        return forgery("for a company that is not there", `t=${t},v1=${mac}`, { company: "absent" })
       case 4:
         return forgery(
           "signed with another company's secret",
@@ -497,7 +502,7 @@ export class Sender implements Network {
   /** People at the source send an old event again that was processed and forgotten. */
   private sendAgain(): void {
     const { chance, drawn, kernel } = this
-    const old = this.taken.filter(({ at }) => kernel.now - at > drawn.webhooks.keep)
+    const old = this.acknowledged.filter(({ at }) => kernel.now - at > drawn.webhooks.keep)
     if (old.length === 0) return
     const { company, eventId, body } = chance.pick(old)
     const subscription = this.subscriptionOf(company, ({ cancelled }) => !cancelled)
@@ -506,10 +511,10 @@ export class Sender implements Network {
     this.hold(this.signedNow(subscription, { company, eventId, body }), this.delay())
   }
 
-  private signedNow({ secret, previous }: Subscription, given: Pick<Arrival, "company" | "eventId" | "body">): Arrival {
+  private signedNow({ secret, previous }: Subscription, event: Pick<Arrival, "company" | "eventId" | "body">): Arrival {
     const t = Math.floor(this.kernel.now / second)
-    const signature = `t=${t},v1=${sign(secret, String(t), given.body)}`
-    return { ...given, t, secrets: [secret], isRotated: previous !== null, forged: null, signature }
+    const signature = `t=${t},v1=${sign(secret, String(t), event.body)}`
+    return { ...event, t, secrets: [secret], isRotated: previous !== null, forged: null, signature }
   }
 
   /** A genuine event of an unknown type, or of a record that is not synced. */
@@ -536,10 +541,10 @@ export class Sender implements Network {
     )
     this.fired("W11 unknown type")
     // The only event of the record, unless it is lost too.
-    const told = type.endsWith(".archived") ? this.writeSilently(companyOf(company), archived) : null
+    const reportEvent = type.endsWith(".archived") ? this.writeSilently(companyOf(company), archived) : null
     this.hold(this.signedNow(subscription, { company, eventId, body }), this.delay(), ({ status }) => {
-      if (told === null || status < 200 || status > 299) return
-      told()
+      if (reportEvent === null || status < 200 || status > 299) return
+      reportEvent()
       this.fired("W11 only event of a record")
     })
   }
@@ -557,7 +562,7 @@ export class Sender implements Network {
     if (what === "paused") one.paused = true
     else if (what === "disabled") {
       events.disable(one)
-      this.met.add(one.disabled!)
+      this.considered.add(one.disabled!)
     } else events.cancel(one)
   }
 }

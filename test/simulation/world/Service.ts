@@ -44,7 +44,7 @@ const secureRandom = Effect.map(Random.Random, (random) =>
   SecureRandom.make((size) => Uint8Array.from({ length: size }, () => Math.floor(random.nextDoubleUnsafe() * 256)))
 )
 
-const known = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number) {
+const companiesAndSecrets = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number) {
   const { drawn } = machine
   const program = currentOf(drawn)
   const made = yield* companiesOf(machine, owner, life, program)
@@ -66,7 +66,7 @@ const known = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life:
 /** Receives, processes and reconciles until it is interrupted. `skew` returns how far the process's clock is ahead. */
 export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, skew: () => number) {
   const { drawn, ports } = machine
-  const { companies, secrets } = yield* known(machine, owner, life)
+  const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life)
   const { keyring } = secrets
   const inbox = yield* InboxWriter.make()
   const receiver = yield* Ingest.make({
@@ -134,15 +134,15 @@ export type Command = "ensure" | "rotate" | "replay"
 
 /** A command that a person runs. */
 export const command = Effect.fnUntraced(function* (machine: Machine, owner: Owner, life: number, what: Command) {
-  const { companies, secrets } = yield* known(machine, owner, life)
+  const { companies, secrets } = yield* companiesAndSecrets(machine, owner, life)
   yield* Effect.forEach(
     companies,
     (company) => {
-      const wanted = { url: addressOf(company.name), events: company.events }
+      const subscription = { url: addressOf(company.name), events: company.events }
       if (what === "replay") return Effect.asVoid(InboxStore.replay(company.name, { state: "dead_letter" }))
       return what === "ensure"
-        ? Effect.asVoid(Subscriptions.ensure(company, wanted))
-        : Effect.asVoid(Subscriptions.rotate(company, wanted, null))
+        ? Effect.asVoid(Subscriptions.ensure(company, subscription))
+        : Effect.asVoid(Subscriptions.rotate(company, subscription, null))
     },
     { discard: true }
   ).pipe(Effect.provideService(Secrets.SigningSecrets, secrets))

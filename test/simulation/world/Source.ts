@@ -36,7 +36,7 @@ export class Source {
   private readonly kernel: Kernel
   private readonly network: Network | null
   /** When each `synced_through` was issued for the first time. */
-  readonly told = new Map<string, number>()
+  readonly issuedCursors = new Map<string, number>()
   /** Called at the instant at which the first page of a list of changes was created. */
   firstPage: (company: number, resource: string) => void = () => {}
   /** Called right before the first page of a list is created. */
@@ -112,7 +112,7 @@ export class Source {
     const answer = this.core.answer(request, null)
     if (answer.status === 200) {
       const synced = /"synced_through":"([^"]+)"/.exec(answer.body)?.[1]
-      if (synced !== undefined && !this.told.has(synced)) this.told.set(synced, this.kernel.now)
+      if (synced !== undefined && !this.issuedCursors.has(synced)) this.issuedCursors.set(synced, this.kernel.now)
     }
     return answer
   }
@@ -121,16 +121,16 @@ export class Source {
   history(company: number, resource: string): ReadonlyArray<SourceVersion> {
     const { world } = this.core
     const key = `${company} ${resource}`
-    let known = this.histories.get(key)
-    if (known === undefined) this.histories.set(key, (known = { read: 0, versions: [] }))
+    let cached = this.histories.get(key)
+    if (cached === undefined) this.histories.set(key, (cached = { read: 0, versions: [] }))
     const { history } = world.store
-    for (; known.read < history.length; known.read++) {
-      const { seq, op, version, at } = history[known.read]!
+    for (; cached.read < history.length; cached.read++) {
+      const { seq, op, version, at } = history[cached.read]!
       if (version.table.company !== company || version.table.resource.path !== resource) continue
       const text = world.renderer.render(version)
-      known.versions.push({ seq, op, id: String(version.id), stamp: version.stamp, at, text })
+      cached.versions.push({ seq, op, id: String(version.id), stamp: version.stamp, at, text })
     }
-    return known.versions
+    return cached.versions
   }
 
   /** The records that a list shows now, cancelled ones included: one JSON text each. */

@@ -12,7 +12,7 @@ import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import { type Period, sleepOf } from "../Plan.ts"
-import { type Machine, type Wish, cycle, start } from "./Engine.ts"
+import { type Machine, type CycleOptions, cycle, start } from "./Engine.ts"
 import { currentOf, type Program, programOf } from "./Programs.ts"
 import { type Command, command, serve } from "./Service.ts"
 
@@ -53,7 +53,7 @@ export class Supervisor {
   /** Whether `webhooks ensure` has succeeded once. */
   isSubscribed = false
   /** Subscriptions that existed when it last succeeded: the warehouse knows these. */
-  private known: ReadonlySet<number> = new Set()
+  private knownIds: ReadonlySet<number> = new Set()
   private readonly begun: number
   /** Whether the current release has synced. */
   private hasNewer = false
@@ -141,7 +141,7 @@ export class Supervisor {
       this.command("ensure", (isDone) => {
         if (!isDone) return void kernel.after(this.chance.skewed(1_000_000, 10_000_000), null, again)
         this.isSubscribed = true
-        this.known = new Set(this.standing().map(({ id }) => id))
+        this.knownIds = new Set(this.activeSubscriptions().map(({ id }) => id))
         // The person repeats the command later.
         kernel.after(this.chance.skewed(drawn.safety / 6, 2 * drawn.safety), null, again)
       })
@@ -149,18 +149,18 @@ export class Supervisor {
     again()
   }
 
-  private standing(): ReadonlyArray<Subscription> {
+  private activeSubscriptions(): ReadonlyArray<Subscription> {
     return this.machine.source.subscriptions().filter(({ cancelled }) => !cancelled)
   }
 
   /** Whether the warehouse knows every existing subscription. */
   get knowsAll(): boolean {
-    return this.isSubscribed && this.standing().every(({ id }) => this.known.has(id))
+    return this.isSubscribed && this.activeSubscriptions().every(({ id }) => this.knownIds.has(id))
   }
 
   /** Whether the warehouse knows a subscription of the company. */
   knowsOne(company: number): boolean {
-    return this.standing().some(({ id, owner }) => owner.company === company && this.known.has(id))
+    return this.activeSubscriptions().some(({ id, owner }) => owner.company === company && this.knownIds.has(id))
   }
 
   /** When the machine wakes; null while it is awake. */
@@ -193,7 +193,7 @@ export class Supervisor {
     const { loadsLost } = this
     this.run(life, { full: false, backfill: isBackfill, program }, (report) => {
       this.alive.delete(life)
-      this.tellOfReleases(program, report)
+      this.recordReleases(program, report)
       if (drawn.on.has("G1") && period !== this.periodOf(place)) this.fired("G1 a configuration changed during a run")
       const isDone =
         report?.companies.every(
@@ -223,7 +223,7 @@ export class Supervisor {
   }
 
   /** Records what an older release did after a newer one has finished a sync. */
-  private tellOfReleases({ release }: Program, report: SyncReport | null): void {
+  private recordReleases({ release }: Program, report: SyncReport | null): void {
     const outcomes = report?.companies.flatMap((company) => company.outcomes) ?? []
     if (release === "current") {
       if (outcomes.some(({ status }) => status === "done")) this.hasNewer = true
@@ -304,29 +304,33 @@ export class Supervisor {
     }
   }
 
-  private run(life: Life, wish: Wish, ended: (report: SyncReport | null, cause: string | null) => void): void {
+  private run(
+    life: Life,
+    options: CycleOptions,
+    ended: (report: SyncReport | null, cause: string | null) => void
+  ): void {
     const { kernel, drawn } = this.machine
     const number = numberOf(life)
     this.trace.event(
       kernel.now,
       life.owner.name,
-      wish.backfill === true ? "begins a backfill" : wish.full ? "begins a full sync" : "begins a sync"
+      options.backfill === true ? "begins a backfill" : options.full ? "begins a full sync" : "begins a sync"
     )
     life.fiber = start(
       this.machine,
       life.owner,
-      cycle(this.machine, life.owner, number, wish),
+      cycle(this.machine, life.owner, number, options),
       this.clockOf(life),
       chanceOf(drawn.seed, `random ${life.owner.name}`),
       ({ result: report, cause }) => {
-        const told = report?.companies.flatMap((company) =>
+        const results = report?.companies.flatMap((company) =>
           company.failure !== null && company.outcomes.length === 0
             ? [`${company.name} ${company.failure.kind}`]
             : company.outcomes.map(
                 ({ resource, status, failure }) => `${resource} ${status}${failure === null ? "" : ` ${failure.kind}`}`
               )
         )
-        this.trace.event(kernel.now, life.owner.name, `ends: ${told?.join("; ") ?? cause}`)
+        this.trace.event(kernel.now, life.owner.name, `ends: ${results?.join("; ") ?? cause}`)
         ended(report, cause)
       }
     )
@@ -451,10 +455,10 @@ export class Supervisor {
   }
 
   /** One cycle of a fresh process, to its end. */
-  once(wish: Wish, ended: (report: SyncReport | null, cause: string | null) => void): void {
+  once(options: CycleOptions, ended: (report: SyncReport | null, cause: string | null) => void): void {
     const life: Life = { owner: makeOwner(`h.${++this.lives}`), place: -1, fiber: null }
     this.alive.add(life)
-    this.run(life, wish, (report, cause) => {
+    this.run(life, options, (report, cause) => {
       this.alive.delete(life)
       ended(report, cause)
     })

@@ -7,7 +7,7 @@
 import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { ofWarehouse } from "../checkers/Canonical.ts"
-import type { Entry, Held, Kept, Mark, Row, Run, Subject } from "../checkers/Checker.ts"
+import type { Entry, QuarantinedRecord, RowVersion, Mark, Row, Run, Subject } from "../checkers/Checker.ts"
 import { companyOf } from "./Sender.ts"
 
 type Text = string | null
@@ -150,7 +150,7 @@ export class Warehouse {
     const row = await this.askTable(
       rows,
       `select ${rowsOf(markColumns, `tributary.checkpoints ${ours}`, "lane")} as marks, ${rows} as rows,
-        ${rowsOf(["record_id", "bytes", "reason"], `tributary.quarantine ${ours} and resolved_at is null`, "record_id")} as held,
+        ${rowsOf(["record_id", "bytes", "reason"], `tributary.quarantine ${ours} and resolved_at is null`, "record_id")} as quarantine,
         ${rowsOf(runColumns, `(select * from tributary.runs ${ours} order by id desc limit 12) r`, "id desc")} as runs`,
       [company, resource.path]
     )
@@ -158,19 +158,23 @@ export class Warehouse {
       company,
       resource,
       marks: parsed(row["marks"]).map(
-        ([lane, fence, cursor, cursorAt, fullScanAt, fullWanted, scanKind, scanPages, shape]): Mark => ({
+        ([lane, fence, cursor, cursorAt, fullScanAt, fullScanReason, scanKind, scanPages, shape]): Mark => ({
           lane: lane!,
           fence: BigInt(fence!),
           cursor: cursor ?? null,
           completedAt: `${cursorAt} ${fullScanAt}`,
-          fullWanted: fullWanted ?? null,
+          fullScanReason: fullScanReason ?? null,
           scanKind: scanKind ?? null,
           scanPages: scanPages === null ? null : Number(scanPages),
           shape: shape ?? null
         })
       ),
       rows: new Map(parsed(row["rows"]).map((values) => [values[0]!, rowOf(resource, values)])),
-      held: parsed(row["held"]).map(([id, bytes, reason]): Held => ({ id: id ?? null, bytes: bytes!, reason: reason! }))
+      quarantine: parsed(row["quarantine"]).map(([id, bytes, reason]): QuarantinedRecord => ({
+        id: id ?? null,
+        bytes: bytes!,
+        reason: reason!
+      }))
     }
     return { subject, runs: parsed(row["runs"]).map(runOf) }
   }
@@ -182,7 +186,7 @@ export class Warehouse {
   }
 
   /** Every version of every row, read from the tables beneath the view. */
-  async history(company: number, resource: Resource): Promise<ReadonlyArray<Kept>> {
+  async history(company: number, resource: Resource): Promise<ReadonlyArray<RowVersion>> {
     const list = (table: string, validTo: string) =>
       rowsOf([validTo, ...rowColumns(resource)], `${table} t where "_company_id" = $1`, '"id", "_version"')
     const superseded = list(`erp_history.${quoted(`${resource.path}__superseded`)}`, `"_valid_to"`)
@@ -190,7 +194,7 @@ export class Warehouse {
     const both = `${superseded} as superseded, ${present}`
     const row = await this.askTable(both, `select ${both} as present, $1::bigint`, [company])
     if (row["superseded"] === undefined) return []
-    return [...parsed(row["superseded"]), ...parsed(row["present"])].map(([validTo, ...values]): Kept => {
+    return [...parsed(row["superseded"]), ...parsed(row["present"])].map(([validTo, ...values]): RowVersion => {
       const { id, version, op, runId, observedAt, deleted, value } = rowOf(resource, values)
       return { id, version, op, runId, deleted, value, validFrom: observedAt, validTo: validTo ?? null }
     })
@@ -240,8 +244,8 @@ export class Warehouse {
   }
 
   async count(table: string): Promise<number> {
-    const known = await this.ask("select to_regclass($1)::text as known", [table])
-    if (known[0]?.["known"] === null) return 0
+    const existing = await this.ask("select to_regclass($1)::text as existing", [table])
+    if (existing[0]?.["existing"] === null) return 0
     const rows = await this.ask(`select count(*) as count from ${table}`)
     return Number(rows[0]!["count"])
   }

@@ -19,7 +19,7 @@ import { chance as chanceOf, type Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan, WriteFault } from "../PushPlan.ts"
-import { type Attempt, bodyOf, Network, type NetworkFaults, responseOf, type Sent, sentOf } from "./Network.ts"
+import { type Attempt, bodyOf, Network, type NetworkFaults, responseOf, type WireAnswer, sentOf } from "./Network.ts"
 import { basePath, origin, type Source } from "./Source.ts"
 
 /** A write that left a process, and its answer. */
@@ -41,7 +41,7 @@ export interface Sending {
 }
 
 /** The changes of a write at the source. */
-export interface Done {
+export interface WriteEffect {
   readonly at: number
   readonly sending: Sending
   readonly changes: ReadonlyArray<Change>
@@ -55,12 +55,12 @@ export interface Read {
   readonly at: number
 }
 
-interface Kept {
+interface StoredAnswer {
   readonly at: number
-  readonly sent: Sent
+  readonly sent: WireAnswer
 }
 
-interface Spoilt {
+interface SpoiltBatch {
   readonly at: number
   /** The items that fail temporarily, by their index. The source processes the body without those that are not done. */
   readonly failing: ReadonlyMap<number, { readonly status: number; readonly isDone: boolean }>
@@ -97,15 +97,15 @@ export class WriteNetwork extends Network {
   private readonly server: Source
   private readonly plan: PushPlan
   private readonly story: Trace
-  private readonly told: (what: string) => void
+  private readonly countFault: (what: string) => void
   private readonly began: number
   readonly sendings: Array<Sending> = []
-  readonly effects: Array<Done> = []
+  readonly effects: Array<WriteEffect> = []
   readonly reads: Array<Read> = []
   /** A write leaves: the moment to read the ledger. */
   sending: (sending: Sending) => void = () => {}
   /** A write was processed. */
-  done: (effect: Done) => void = () => {}
+  done: (effect: WriteEffect) => void = () => {}
   /** A read was answered. */
   read: (read: Read) => void = () => {}
   /** Number of writes that are on their way or processed, by key. */
@@ -115,9 +115,9 @@ export class WriteNetwork extends Network {
   /** Writes whose processing has begun. */
   private readonly begun = new Set<number>()
   private readonly firstSent = new Map<string, number>()
-  private readonly stored = new Map<string, Kept>()
+  private readonly stored = new Map<string, StoredAnswer>()
   private readonly drawnKeys = new Set<string>()
-  private readonly spoilt = new Map<string, Spoilt>()
+  private readonly spoilt = new Map<string, SpoiltBatch>()
 
   constructor(
     kernel: Kernel,
@@ -133,7 +133,7 @@ export class WriteNetwork extends Network {
     this.server = source
     this.plan = plan
     this.story = trace
-    this.told = fired
+    this.countFault = fired
     this.began = kernel.now
     this.answered = ({ company, path, sentAt }, sent) => {
       if (company === null || sent.status !== 200 || sent.cutAt !== null || !isOfSource(sent)) return
@@ -156,7 +156,7 @@ export class WriteNetwork extends Network {
   }
 
   private fire(owner: string, what: string): void {
-    this.told(what)
+    this.countFault(what)
     this.story.event(this.world.now, owner, `! ${what}`)
   }
 
@@ -223,7 +223,7 @@ export class WriteNetwork extends Network {
         sending.endedAt = world.now
         run()
       }
-      const back = (sent: Sent, late = 0) =>
+      const back = (sent: WireAnswer, late = 0) =>
         world.after(this.way() + late, owner, () =>
           finish(() => {
             attempt.status = sent.status
@@ -245,7 +245,7 @@ export class WriteNetwork extends Network {
             resume(Effect.fail(new HttpClientError.HttpClientError({ reason })))
           })
         )
-      const answer = (sent: Sent) => {
+      const answer = (sent: WireAnswer) => {
         switch (fault) {
           case "U2 answer lost":
             return luck.chance(0.3) ? undefined : broken("UND_ERR_SOCKET")
@@ -269,8 +269,13 @@ export class WriteNetwork extends Network {
         const late = fault === "U3 late on its way" ? luck.skewed(30_000_000, 200_000_000) : 0
         const work = fault === "U3 long work" ? luck.skewed(20_000_000, 200_000_000) : this.workTime()
         const headers = request.headers as Readonly<Record<string, string | undefined>>
-        const asked: Request = { method: request.method, url: url.href.slice(origin.length), headers, body: bytes }
-        this.depart(sending, asked, this.way() + late, work, (sent) => {
+        const serverRequest: Request = {
+          method: request.method,
+          url: url.href.slice(origin.length),
+          headers,
+          body: bytes
+        }
+        this.depart(sending, serverRequest, this.way() + late, work, (sent) => {
           this.stepped(owner, `answers ${path}`)
           answer(sent)
         })
@@ -303,13 +308,19 @@ export class WriteNetwork extends Network {
 
   // -- from the process to the source -------------------------------------------------------------------------------------
 
-  private depart(sending: Sending, asked: Request, way: number, work: number, answered: (sent: Sent) => void): void {
+  private depart(
+    sending: Sending,
+    received: Request,
+    way: number,
+    work: number,
+    answered: (sent: WireAnswer) => void
+  ): void {
     const { key } = sending
     this.busy.set(key, (this.busy.get(key) ?? 0) + 1)
     const isCopied = this.faults.on && this.luck.chance(this.plan.pushing.copyRate)
     this.world.after(way, null, () => {
-      if (isCopied) this.copy(sending, asked)
-      this.arrive(sending, asked, work, (sent) => {
+      if (isCopied) this.copy(sending, received)
+      this.arrive(sending, received, work, (sent) => {
         this.busy.set(key, this.busy.get(key)! - 1)
         answered(sent)
       })
@@ -317,7 +328,7 @@ export class WriteNetwork extends Network {
   }
 
   /** A proxy that got no answer, or assumes so, sends the write again. */
-  private copy(sending: Sending, asked: Request): void {
+  private copy(sending: Sending, received: Request): void {
     const { world, luck } = this
     for (let times = luck.integer(1, 2); times > 0; times--) {
       const late = luck.chance(0.6) ? luck.skewed(100, 2_000_000) : luck.skewed(1_000_000, 12 * hour)
@@ -326,24 +337,27 @@ export class WriteNetwork extends Network {
         // If the first write was not processed, its copy is not processed either.
         if (!this.begun.has(sending.number)) return
         this.fire("proxy", (this.busy.get(sending.key) ?? 0) > 0 ? "U4 same key at once" : "U4 sent again late")
-        this.arrive(sending, asked, this.workTime(), () => {})
+        this.arrive(sending, received, this.workTime(), () => {})
       })
     }
   }
 
   /** At the source: rejected at once, or processed for a while with the key marked as running. */
-  private arrive(sending: Sending, asked: Request, work: number, answered: (sent: Sent) => void): void {
+  private arrive(sending: Sending, received: Request, work: number, answered: (sent: WireAnswer) => void): void {
     const refused = this.refused(sending)
     if (refused !== null) return answered(refused)
-    const kept = this.stored.get(sending.key)
-    if (kept !== undefined && this.world.now - kept.at < memory) {
-      this.told("U8 stored 500 answered again")
-      return answered({ ...kept.sent, headers: { ...kept.sent.headers, "idempotent-replayed": "true" } })
+    const storedAnswer = this.stored.get(sending.key)
+    if (storedAnswer !== undefined && this.world.now - storedAnswer.at < memory) {
+      this.countFault("U8 stored 500 answered again")
+      return answered({
+        ...storedAnswer.sent,
+        headers: { ...storedAnswer.sent.headers, "idempotent-replayed": "true" }
+      })
     }
     this.begun.add(sending.number)
-    const request = this.withoutFailing(sending, asked)
+    const request = this.withoutFailing(sending, received)
     if (this.working.has(sending.key)) {
-      this.told("U4 same key while it is worked on")
+      this.countFault("U4 same key while it is worked on")
       return answered(this.withFailing(sending, sentOf(this.server.serve(request))))
     }
     const release = this.server.core.hold(request)
@@ -355,7 +369,7 @@ export class WriteNetwork extends Network {
     })
   }
 
-  private work(sending: Sending, request: Request): Sent {
+  private work(sending: Sending, request: Request): WireAnswer {
     const { world, luck } = this
     const { key } = sending
     const isFirst = !this.drawnKeys.has(key)
@@ -372,7 +386,7 @@ export class WriteNetwork extends Network {
     return this.withFailing(sending, this.execute(sending, request))
   }
 
-  private execute(sending: Sending, request: Request): Sent {
+  private execute(sending: Sending, request: Request): WireAnswer {
     const { history } = this.server.core.world.store
     const from = history.length
     const answer = this.server.serve(request)
@@ -390,33 +404,33 @@ export class WriteNetwork extends Network {
   // -- rejections and variations of the source ----------------------------------------------------------------------------
 
   /** The answer that rejects a write before any work, the same each time; null lets it through. */
-  private refused({ path, body }: Sending): Sent | null {
+  private refused({ path, body }: Sending): WireAnswer | null {
     const { noBatch, batchMax, poison } = this.plan.pushing
     const isBatch = path.endsWith("/batch")
     const items = body === null ? [] : itemsOf(body)
     if (isBatch && noBatch !== null) {
-      this.told("U20 no batch")
+      this.countFault("U20 no batch")
       const code = { 404: "not_found", 405: "method_not_allowed", 415: "not_batchable", 501: "not_implemented" }[
         noBatch
       ]
       return this.made(noBatch, envelope(code))
     }
     if (isBatch && batchMax !== null && items.length > batchMax) {
-      this.told("U20 batch too large")
+      this.countFault("U20 batch too large")
       return this.made(400, envelope("batch_too_large"))
     }
     if (poison === "item" || !items.some((item) => isPoison(item["externalid"]))) return null
-    this.told(`U13 ${poison} for one bad record`)
+    this.countFault(`U13 ${poison} for one bad record`)
     return poison === "refused" || !isBatch
       ? this.made(400, envelope("invalid_request", "externalid"))
       : this.made(500, envelope("server_error"))
   }
 
   /** The records of a batch that fail temporarily: the same ones for the same key. */
-  private failingOf(sending: Sending): Spoilt["failing"] {
+  private failingOf(sending: Sending): SpoiltBatch["failing"] {
     const { key, path, body } = sending
-    const known = this.spoilt.get(key)
-    if (known !== undefined && this.world.now - known.at < memory) return known.failing
+    const drawnBefore = this.spoilt.get(key)
+    if (drawnBefore !== undefined && this.world.now - drawnBefore.at < memory) return drawnBefore.failing
     const failing = new Map<number, { readonly status: number; readonly isDone: boolean }>()
     const { itemRate } = this.plan.pushing
     if (this.faults.on && itemRate > 0 && path.endsWith("/batch")) {
@@ -429,17 +443,17 @@ export class WriteNetwork extends Network {
     return failing
   }
 
-  private withoutFailing(sending: Sending, asked: Request): Request {
+  private withoutFailing(sending: Sending, received: Request): Request {
     const failing = this.failingOf(sending)
     const undone = [...failing].filter(([, { isDone }]) => !isDone)
-    if (undone.length === 0) return asked
+    if (undone.length === 0) return received
     const items = parseExactly(sending.body!) as ReadonlyArray<unknown>
     const left = items.filter((_, index) => failing.get(index)?.isDone !== false)
-    return { ...asked, body: encoder.encode(print(left)) }
+    return { ...received, body: encoder.encode(print(left)) }
   }
 
   /** The answer with the places of the sent items, and the failures in it. */
-  private withFailing(sending: Sending, sent: Sent): Sent {
+  private withFailing(sending: Sending, sent: WireAnswer): WireAnswer {
     const failing = this.failingOf(sending)
     if (failing.size === 0 || sent.status !== 207) return sent
     const count = itemsOf(sending.body!).length
@@ -449,7 +463,7 @@ export class WriteNetwork extends Network {
       const failed = failing.get(index)
       const result = failed?.isDone === false ? {} : { ...worked[next++]!, index }
       if (failed === undefined) return result
-      this.told(failed.isDone ? "U14 done, and its item says it failed" : "U14 item failed")
+      this.countFault(failed.isDone ? "U14 done, and its item says it failed" : "U14 item failed")
       const code = failed.status === 429 ? "rate_limited" : "server_error"
       const isText = this.plan.dialect["batchStatus"] === "text"
       return { index, status: isText ? "error" : failed.status, error: { code, message: "a fault of the simulation" } }
@@ -458,7 +472,7 @@ export class WriteNetwork extends Network {
   }
 
   /** A malformed 207: everything in it is true, but items are missing or doubled. */
-  private mangled(sent: Sent): Sent {
+  private mangled(sent: WireAnswer): WireAnswer {
     if (sent.status !== 207) return sent
     const { luck } = this
     const results = [...resultsOf(sent)]
@@ -494,7 +508,7 @@ export class WriteNetwork extends Network {
     return this.made(207, print({ results }))
   }
 
-  private made(status: number, body: string, headers: Readonly<Record<string, string>> = {}): Sent {
+  private made(status: number, body: string, headers: Readonly<Record<string, string>> = {}): WireAnswer {
     const bytes = encoder.encode(body)
     return {
       status,
@@ -509,13 +523,13 @@ export class WriteNetwork extends Network {
     }
   }
 
-  private html(): Sent {
+  private html(): WireAnswer {
     return this.made(this.luck.pick([502, 200, 503]), "<!doctype html><html><body>down</body></html>", {
       "content-type": "text/html"
     })
   }
 
-  private madeInstead(fault: WriteFault): Sent {
+  private madeInstead(fault: WriteFault): WireAnswer {
     const { luck } = this
     switch (fault) {
       case "U6 rate limited":
@@ -550,7 +564,7 @@ export const itemsOf = (body: string): ReadonlyArray<Readonly<Record<string, unk
 }
 
 /** Whether the answer to a read is from the source, not from a proxy. */
-const isOfSource = ({ body }: Sent): boolean => {
+const isOfSource = ({ body }: WireAnswer): boolean => {
   try {
     const parsed = parseExactly(decoder.decode(body))
     return Array.isArray(parsed) || (isObject(parsed) && parsed["error"] === undefined && !isObject(parsed["data"]))
@@ -559,7 +573,7 @@ const isOfSource = ({ body }: Sent): boolean => {
   }
 }
 
-const resultsOf = ({ body }: Sent): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+const resultsOf = ({ body }: WireAnswer): ReadonlyArray<Readonly<Record<string, unknown>>> => {
   const parsed = parseExactly(decoder.decode(body))
   const results = isObject(parsed) ? parsed["results"] : []
   return Array.isArray(results) ? results.filter(isObject) : []

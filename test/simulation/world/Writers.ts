@@ -17,7 +17,7 @@ import { instantOf } from "./Connections.ts"
 import { plainField } from "./Programs.ts"
 import type { Source } from "./Source.ts"
 
-interface Known {
+interface WrittenRecord {
   readonly id: number
   stamp: number
   /** Whether it is never written again. */
@@ -54,7 +54,7 @@ export class Writers {
   private readonly drawn: Plan
   private readonly trace: Trace
   private readonly fired: (what: string) => void
-  private readonly known = new Map<string, Array<Known>>()
+  private readonly tables = new Map<string, Array<WrittenRecord>>()
   private next = 1
   /** Whether decimals are number tokens. */
   private readonly tokens: boolean
@@ -77,7 +77,7 @@ export class Writers {
   private readonly later: Chance
   private readonly restoring: Chance
   private readonly configuring: Chance
-  private readonly shown = new Set<Known>()
+  private readonly shown = new Set<WrittenRecord>()
   /** Random numbers for webhooks; null without them. */
   private readonly hooks: Chance | null
   /** Ids that became visible later than the bound allows. */
@@ -105,10 +105,10 @@ export class Writers {
     this.fired = fired
   }
 
-  private table(company: number, resource: Resource): Array<Known> {
+  private table(company: number, resource: Resource): Array<WrittenRecord> {
     const key = `${company}/${resource.path}`
-    let table = this.known.get(key)
-    if (table === undefined) this.known.set(key, (table = []))
+    let table = this.tables.get(key)
+    if (table === undefined) this.tables.set(key, (table = []))
     return table
   }
 
@@ -132,9 +132,9 @@ export class Writers {
       })
     }
     if (drawn.on.has("S5")) {
-      const wanted = new Map(subjects.map(({ company, resource }) => [`${company}/${resource.path}`, resource]))
+      const byTable = new Map(subjects.map(({ company, resource }) => [`${company}/${resource.path}`, resource]))
       this.source.beforePage = (company, path) => {
-        const resource = wanted.get(`${company}/${path}`)
+        const resource = byTable.get(`${company}/${path}`)
         if (resource === undefined || this.stopped || !chance.chance(0.25)) return
         const changeable = this.table(company, resource).filter(({ once, gone }) => !once && !gone)
         if (changeable.length === 0) return
@@ -148,9 +148,9 @@ export class Writers {
       }
     }
     if (drawn.on.has("B1")) {
-      const wanted = new Map(subjects.map(({ company, resource }) => [`${company}/${resource.path}`, resource]))
+      const byTable = new Map(subjects.map(({ company, resource }) => [`${company}/${resource.path}`, resource]))
       this.source.firstPage = (company, path) => {
-        const resource = wanted.get(`${company}/${path}`)
+        const resource = byTable.get(`${company}/${path}`)
         if (resource === undefined || !resource.modifiedSince || this.stopped || !chance.chance(0.25)) return
         this.fired("B1 record at the instant of the cursor")
         this.create(company, resource, 1, null)
@@ -261,7 +261,12 @@ export class Writers {
       versions: new Map(
         [...store.table(company, resource.path).all()].map((version) => [version.id, version] as const)
       ),
-      known: this.table(company, resource).map((one) => ({ one, stamp: one.stamp, gone: one.gone, parent: one.parent }))
+      written: this.table(company, resource).map((one) => ({
+        one,
+        stamp: one.stamp,
+        gone: one.gone,
+        parent: one.parent
+      }))
     }))
     this.trace.event(this.kernel.now, "source", "is backed up")
     return () => {
@@ -271,7 +276,7 @@ export class Writers {
       this.next = next
       this.wasRestored = true
       this.wentBack = true
-      for (const { company, resource, versions, known } of tables) {
+      for (const { company, resource, versions, written } of tables) {
         const table = store.table(company, resource.path)
         const now = new Map([...table.all()].map((version) => [version.id, version] as const))
         const affected = [...new Set([...now.keys(), ...versions.keys()])].filter(
@@ -299,8 +304,8 @@ export class Writers {
         }
         const list = this.table(company, resource)
         for (const one of list) one.gone = true
-        list.splice(0, list.length, ...known.map(({ one }) => one))
-        for (const { one, stamp, gone, parent } of known) Object.assign(one, { stamp, gone, parent })
+        list.splice(0, list.length, ...written.map(({ one }) => one))
+        for (const { one, stamp, gone, parent } of written) Object.assign(one, { stamp, gone, parent })
       }
     }
   }
@@ -418,7 +423,7 @@ export class Writers {
   }
 
   /** A change of a child also changes its parent, at the same instant. */
-  private touch(company: number, resource: Resource, children: ReadonlyArray<Known>): void {
+  private touch(company: number, resource: Resource, children: ReadonlyArray<WrittenRecord>): void {
     if (!this.isChild(resource)) return
     const parent = serviceV2.resources.get(resource.parent!.resource)!
     const ids = new Set(children.map((child) => child.parent))
@@ -434,8 +439,14 @@ export class Writers {
     )
   }
 
-  private fresh(company: number, resource: Resource, once: boolean): Known {
-    const one: Known = { id: this.next++, stamp: 0, once, gone: false, parent: this.parentFor(company, resource) }
+  private fresh(company: number, resource: Resource, once: boolean): WrittenRecord {
+    const one: WrittenRecord = {
+      id: this.next++,
+      stamp: 0,
+      once,
+      gone: false,
+      parent: this.parentFor(company, resource)
+    }
     this.table(company, resource).push(one)
     if (this.wasRestored) {
       // Its stamp is later than that of any earlier record with the id.
@@ -459,13 +470,13 @@ export class Writers {
   }
 
   /** Each company has some records from the beginning. Whether new records have ids of these, changed after `at`. */
-  private isLater(company: number, resource: Resource, made: ReadonlyArray<Known>, at: number): boolean {
+  private isLater(company: number, resource: Resource, made: ReadonlyArray<WrittenRecord>, at: number): boolean {
     const ids = new Set(made.map(({ id }) => String(id)))
     return this.source.history(company, resource.path).some(({ id, stamp }) => ids.has(id) && (stamp ?? 0) >= at)
   }
 
   private createOdd(company: number, resource: Resource): void {
-    // A text that no database can hold: it must go to quarantine. Not in a key: records that refer to it would show it
+    // A text that no database can store: it must go to quarantine. Not in a key: records that refer to it would show it
     // too.
     const field = resource.fields.findLast(
       ({ name, type, reference, values }) =>
@@ -495,15 +506,15 @@ export class Writers {
     company: number,
     resource: Resource,
     records: ReadonlyArray<string>,
-    known: ReadonlyArray<Known>,
+    written: ReadonlyArray<WrittenRecord>,
     late: number | null = null,
     isNoisy = true
   ): void {
     const at = late ?? this.kernel.now
     const isPlain = late === null && records.every((record) => !record.includes(`"lastchangedate"`))
-    this.lag(company, resource, isPlain ? known : [])
-    for (const one of known) one.stamp = at
-    const ids = known.map(({ id }) => id).join(",")
+    this.lag(company, resource, isPlain ? written : [])
+    for (const one of written) one.stamp = at
+    const ids = written.map(({ id }) => id).join(",")
     this.trace.event(
       this.kernel.now,
       "source",
@@ -512,18 +523,18 @@ export class Writers {
     const head = `{"company":${company},"resource":"${resource.path}"${late === null ? "" : `,"at":"${instantOf(late)}"`}`
     const field = this.isChild(resource) ? resource.parent!.field : null
     const complete = records.map((record, index) =>
-      field === null ? record : `{"${field}":${known[index]!.parent},${record.slice(1)}`
+      field === null ? record : `{"${field}":${written[index]!.parent},${record.slice(1)}`
     )
-    this.hide(company, resource, known)
+    this.hide(company, resource, written)
     this.source.put(`${head},"records":[${complete.join(",")}]}`, isNoisy)
-    this.touch(company, resource, known)
+    this.touch(company, resource, written)
   }
 
   /** Makes some new records unreadable by id for a while, and a few for ever. */
-  private hide(company: number, resource: Resource, known: ReadonlyArray<Known>): void {
+  private hide(company: number, resource: Resource, written: ReadonlyArray<WrittenRecord>): void {
     const { drawn, hooks, kernel } = this
     if (hooks === null || this.stopped) return
-    for (const one of known) {
+    for (const one of written) {
       if (this.shown.has(one)) continue
       this.shown.add(one)
       const key = keyOf(company, resource.path, String(one.id))
@@ -542,11 +553,11 @@ export class Writers {
    * Shows some records for a while in their previous version, to reads by id. The event's time of change shows that
    * this is not the announced version.
    */
-  private lag(company: number, resource: Resource, known: ReadonlyArray<Known>): void {
+  private lag(company: number, resource: Resource, written: ReadonlyArray<WrittenRecord>): void {
     const { drawn, hooks, kernel } = this
     if (hooks === null || this.stopped || !drawn.on.has("W5") || drawn.overlap === 0) return
     if (!resource.field.has("lastchangedate") || drawn.on.has("Pd")) return
-    for (const one of known) {
+    for (const one of written) {
       const key = keyOf(company, resource.path, String(one.id))
       if (one.stamp === 0 || one.stamp >= kernel.now || !hooks.chance(0.8)) continue
       const before = this.source.history(company, resource.path).findLast(({ id }) => id === String(one.id))
@@ -564,25 +575,25 @@ export class Writers {
   private record(
     resource: Resource,
     id: number,
-    given: Readonly<Record<string, string>> = {},
+    more: Readonly<Record<string, string>> = {},
     chance: Chance = this.chance
   ): string {
     const members = [`"id":${id}`]
     for (const field of resource.fields) {
       const { name } = field
       if (name === "id" || name === "cancel" || name === "lastchangedate" || name === "entrydate") continue
-      if (name in given) continue
+      if (name in more) continue
       const value = this.value(field, chance)
       if (value !== null) members.push(`"${name}":${value}`)
     }
-    for (const [name, value] of Object.entries(given)) members.push(`"${name}":${value}`)
+    for (const [name, value] of Object.entries(more)) members.push(`"${name}":${value}`)
     if (this.drawn.on.has("S12") && chance.chance(0.3)) {
       members.push(`"surprise_${chance.integer(1, 3)}":${chance.pick(['"x"', "1.10", "true", '{"a":[1.50]}', "null"])}`)
     }
     return `{${members.join(",")}}`
   }
 
-  /** A value that the field can hold, as JSON text; null for none. */
+  /** A value that the field can store, as JSON text; null for none. */
   private value({ type, reference, name, values }: Field, chance: Chance): string | null {
     if (reference !== null || values !== null) return null
     if (chance.chance(0.1)) return "null"

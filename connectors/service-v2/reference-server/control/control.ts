@@ -5,7 +5,7 @@
  * values, number tokens, unknown fields and odd strings exactly as they were sent.
  */
 import { Buffer } from "node:buffer"
-import { runCycle, tellDeliveries, trust } from "../events/control.ts"
+import { runCycle, printDeliveries, trust } from "../events/control.ts"
 import { changeDialect } from "../http/dialect.ts"
 import { readFault } from "../http/faults.ts"
 import type { Fault } from "../http/faults.ts"
@@ -19,7 +19,7 @@ import type { SeedOptions } from "../seed/seed.ts"
 import type { World } from "../World.ts"
 import { ensureCompany } from "../seed/install.ts"
 import { ControlError, flag, only, tableOf, wholeNumber } from "./given.ts"
-import type { Given } from "./given.ts"
+import type { CallInput } from "./given.ts"
 import { putRecords } from "./records.ts"
 import { issueToken, revokeToken } from "./tokens.ts"
 import { readHistory, readState } from "./truth.ts"
@@ -31,43 +31,43 @@ const answer = (status: number, body: string, type = json): Answer => ({
   wire: null
 })
 
-const told = (value: unknown, status = 200): Answer => answer(status, JSON.stringify(value))
+const jsonAnswer = (value: unknown, status = 200): Answer => answer(status, JSON.stringify(value))
 
 /** The input of a call: the body of a PUT or POST, the query of a GET. */
 interface Call {
   readonly world: World
   /** The options of the server's start. */
   readonly started: SeedOptions
-  readonly given: Given
+  readonly input: CallInput
   readonly query: URLSearchParams
   readonly path: ReadonlyArray<string>
 }
 
-const reset = ({ world, started, given }: Call): Answer => {
-  only(given, ["data", "rows", "seed"])
-  const data = given["data"] ?? started.data
+const reset = ({ world, started, input }: Call): Answer => {
+  only(input, ["data", "rows", "seed"])
+  const data = input["data"] ?? started.data
   if (data !== "empty" && data !== "demo" && data !== "scale")
     throw new ControlError("data must be empty, demo or scale")
-  const rows = wholeNumber(given, "rows", 1, started.rows)
-  const seed = wholeNumber(given, "seed", 0, started.seed)
+  const rows = wholeNumber(input, "rows", 1, started.rows)
+  const seed = wholeNumber(input, "seed", 0, started.seed)
   world.reset({ data, rows, seed })
-  return told({ data, rows, seed, now: printInstant(world.clock.now()), companies: world.store.companies() })
+  return jsonAnswer({ data, rows, seed, now: printInstant(world.clock.now()), companies: world.store.companies() })
 }
 
 const readClock = ({ world }: Call): Answer =>
-  told({ now: printInstant(world.clock.now()), manual: world.clock.isManual() })
+  jsonAnswer({ now: printInstant(world.clock.now()), manual: world.clock.isManual() })
 
 /** An answer that waits for external work. */
 const later = (world: World, work: Promise<Answer>): Answer => ({
-  ...told({}),
+  ...jsonAnswer({}),
   pending: work.catch((error: unknown) => failed(world, error))
 })
 
 /** Moves the clock; work that becomes due is done at its own time. */
 const setClock = (call: Call): Answer => {
-  const { world, given } = call
-  only(given, ["now", "advanceSeconds", "manual"])
-  const { now, advanceSeconds, manual } = given
+  const { world, input } = call
+  only(input, ["now", "advanceSeconds", "manual"])
+  const { now, advanceSeconds, manual } = input
   const instant = typeof now === "string" ? readInstant(now) : null
   if (now !== undefined && instant === null) throw new ControlError("now must be RFC 3339 in UTC")
   const seconds = advanceSeconds === undefined ? 0 : Number(print(advanceSeconds))
@@ -87,11 +87,11 @@ const setClock = (call: Call): Answer => {
   return readClock(call)
 }
 
-const changeCompany = ({ world, given, path }: Call): Answer => {
-  only(given, ["features", "recordLimits", "closedThrough"])
+const changeCompany = ({ world, input, path }: Call): Answer => {
+  only(input, ["features", "recordLimits", "closedThrough"])
   const company = Number(path[1])
   if (!Number.isSafeInteger(company) || company < 1) throw new ControlError("a company is a whole number from 1")
-  const { features, recordLimits, closedThrough } = given
+  const { features, recordLimits, closedThrough } = input
   const before = world.settingsOf(company)
   const unlicensed = new Set(before.unlicensed)
   if (features !== undefined) {
@@ -126,7 +126,7 @@ const changeCompany = ({ world, given, path }: Call): Answer => {
     closedThrough: closedThrough === undefined ? before.closedThrough : closedThrough
   }
   world.changeSettings(company, settings)
-  return told({
+  return jsonAnswer({
     company,
     features: Object.fromEntries(world.store.catalogue.features.map((name) => [name, !unlicensed.has(name)])),
     recordLimits: Object.fromEntries(limits),
@@ -134,62 +134,62 @@ const changeCompany = ({ world, given, path }: Call): Answer => {
   })
 }
 
-const changeLimits = ({ world, given }: Call): Answer => {
-  only(given, Object.keys(world.limits))
-  const { rateScope, requestsPerMinute } = given
+const changeLimits = ({ world, input }: Call): Answer => {
+  only(input, Object.keys(world.limits))
+  const { rateScope, requestsPerMinute } = input
   if (rateScope !== undefined && rateScope !== "token" && rateScope !== "user" && rateScope !== "install") {
     throw new ControlError("rateScope must be token, user or install")
   }
   const before = world.limits
   const after: Limits = {
     requestsPerMinute:
-      requestsPerMinute === null ? null : wholeNumber(given, "requestsPerMinute", 0, before.requestsPerMinute ?? -1),
+      requestsPerMinute === null ? null : wholeNumber(input, "requestsPerMinute", 0, before.requestsPerMinute ?? -1),
     rateScope: rateScope ?? before.rateScope,
-    testCallsPerMinute: wholeNumber(given, "testCallsPerMinute", 0, before.testCallsPerMinute),
-    failureThreshold: wholeNumber(given, "failureThreshold", 1, before.failureThreshold),
-    attemptsPerEvent: wholeNumber(given, "attemptsPerEvent", 1, before.attemptsPerEvent),
-    cycleSeconds: wholeNumber(given, "cycleSeconds", 1, before.cycleSeconds),
-    rotationHours: wholeNumber(given, "rotationHours", 0, before.rotationHours),
-    allowPrivateReceivers: flag(given, "allowPrivateReceivers", before.allowPrivateReceivers)
+    testCallsPerMinute: wholeNumber(input, "testCallsPerMinute", 0, before.testCallsPerMinute),
+    failureThreshold: wholeNumber(input, "failureThreshold", 1, before.failureThreshold),
+    attemptsPerEvent: wholeNumber(input, "attemptsPerEvent", 1, before.attemptsPerEvent),
+    cycleSeconds: wholeNumber(input, "cycleSeconds", 1, before.cycleSeconds),
+    rotationHours: wholeNumber(input, "rotationHours", 0, before.rotationHours),
+    allowPrivateReceivers: flag(input, "allowPrivateReceivers", before.allowPrivateReceivers)
   }
   world.limits = after.requestsPerMinute === -1 ? { ...after, requestsPerMinute: null } : after
   if (after.cycleSeconds !== before.cycleSeconds) world.events.rebase()
-  return told(world.limits)
+  return jsonAnswer(world.limits)
 }
 
-const switchDialect = ({ world, given }: Call): Answer => {
-  const changed = changeDialect(world.dialect, given)
+const switchDialect = ({ world, input }: Call): Answer => {
+  const changed = changeDialect(world.dialect, input)
   if (typeof changed === "string") throw new ControlError(changed)
   world.dialect = changed
-  return told(changed)
+  return jsonAnswer(changed)
 }
 
-const armFaults = ({ world, given }: Call): Answer => {
-  only(given, ["rules", "seed"])
-  if (!Array.isArray(given["rules"])) throw new ControlError("rules must be an array")
+const armFaults = ({ world, input }: Call): Answer => {
+  only(input, ["rules", "seed"])
+  if (!Array.isArray(input["rules"])) throw new ControlError("rules must be an array")
   const faults: Array<Fault> = []
-  for (const [index, rule] of given["rules"].entries()) {
+  for (const [index, rule] of input["rules"].entries()) {
     const fault = readFault(rule)
     if (typeof fault === "string") throw new ControlError(`rules[${index}]: ${fault}`)
     faults.push(fault)
   }
-  world.faults.arm(faults, random(wholeNumber(given, "seed", 0, 1)))
-  return told({ rules: faults.length })
+  world.faults.arm(faults, random(wholeNumber(input, "seed", 0, 1)))
+  return jsonAnswer({ rules: faults.length })
 }
 
 const clearFaults = ({ world }: Call): Answer => {
   world.faults.clear()
-  return told({ rules: 0 })
+  return jsonAnswer({ rules: 0 })
 }
 
-const remove = ({ world, given }: Call): Answer => {
-  only(given, ["company", "resource", "id"])
-  const table = tableOf(world, given["company"], given["resource"])
-  const id = wholeNumber(given, "id", 1, 0)
+const remove = ({ world, input }: Call): Answer => {
+  only(input, ["company", "resource", "id"])
+  const table = tableOf(world, input["company"], input["resource"])
+  const id = wholeNumber(input, "id", 1, 0)
   if (table.get(id) === undefined)
     throw new ControlError(`company ${table.company} has no ${table.resource.path} ${id}`)
   world.store.transact(() => world.store.remove(table, id))
-  return told({ removed: true })
+  return jsonAnswer({ removed: true })
 }
 
 const stream = (chunks: Iterable<string>, type = "application/x-ndjson"): Answer => ({
@@ -197,23 +197,23 @@ const stream = (chunks: Iterable<string>, type = "application/x-ndjson"): Answer
   chunks
 })
 
-const trustCertificates = ({ world, given }: Call): Answer => {
-  only(given, ["caPem"])
-  const trusted = trust(world, given["caPem"])
+const trustCertificates = ({ world, input }: Call): Answer => {
+  only(input, ["caPem"])
+  const trusted = trust(world, input["caPem"])
   if (typeof trusted === "string") throw new ControlError(trusted)
-  return told({ trusted })
+  return jsonAnswer({ trusted })
 }
 
 const calls: Readonly<Record<string, (call: Call) => Answer>> = {
   "POST /reset": reset,
-  "POST /tokens": ({ world, given }) => told(issueToken(world, given), 201),
-  "POST /tokens/revoke": ({ world, given }) => told(revokeToken(world, given)),
+  "POST /tokens": ({ world, input }) => jsonAnswer(issueToken(world, input), 201),
+  "POST /tokens/revoke": ({ world, input }) => jsonAnswer(revokeToken(world, input)),
   "GET /clock": readClock,
   "POST /clock": setClock,
   "PUT /companies/:id": changeCompany,
   "PUT /limits": changeLimits,
   "PUT /dialect": switchDialect,
-  "POST /records": ({ world, given }) => answer(200, putRecords(world, given)),
+  "POST /records": ({ world, input }) => answer(200, putRecords(world, input)),
   "POST /remove": remove,
   "POST /faults": armFaults,
   "DELETE /faults": clearFaults,
@@ -224,12 +224,12 @@ const calls: Readonly<Record<string, (call: Call) => Answer>> = {
       world,
       runCycle(world).then((body) => answer(200, body))
     ),
-  "GET /deliveries": ({ world }) => stream(tellDeliveries(world), json),
+  "GET /deliveries": ({ world }) => stream(printDeliveries(world), json),
   "POST /trust": trustCertificates,
-  "GET /requests": ({ world }) => told({ requests: world.journal.all() })
+  "GET /requests": ({ world }) => jsonAnswer({ requests: world.journal.all() })
 }
 
-const readGiven = ({ method, body }: Request): Given => {
+const readInput = ({ method, body }: Request): CallInput => {
   if (method === "GET" || body === null || body.length === 0) return {}
   let parsed: unknown
   try {
@@ -242,9 +242,9 @@ const readGiven = ({ method, body }: Request): Given => {
 }
 
 const failed = (world: World, error: unknown): Answer => {
-  if (error instanceof ControlError) return told({ error: error.message }, 400)
+  if (error instanceof ControlError) return jsonAnswer({ error: error.message }, 400)
   world.onDefect(error)
-  return told({ error: `the server failed: ${String(error)}` }, 500)
+  return jsonAnswer({ error: `the server failed: ${String(error)}` }, 500)
 }
 
 export const control = (world: World, started: SeedOptions, request: Request): Answer => {
@@ -254,12 +254,13 @@ export const control = (world: World, started: SeedOptions, request: Request): A
   const name = path[0] === "companies" && path.length === 2 ? "/companies/:id" : pathText
   const call = Object.hasOwn(calls, `${request.method} ${name}`) ? calls[`${request.method} ${name}`] : undefined
   // Otherwise a page in a browser could reach a loopback port.
-  if (request.headers["origin"] !== undefined) return told({ error: "the control plane answers no web pages" }, 400)
-  if (call === undefined) return told({ error: `the control plane has no ${request.method} ${pathText}` }, 404)
+  if (request.headers["origin"] !== undefined)
+    return jsonAnswer({ error: "the control plane answers no web pages" }, 400)
+  if (call === undefined) return jsonAnswer({ error: `the control plane has no ${request.method} ${pathText}` }, 404)
   try {
     const query = new URLSearchParams(question < 0 ? "" : request.url.slice(question + 1))
     // Changes by the control plane fire no events.
-    return world.events.silently(() => call({ world, started, given: readGiven(request), query, path }))
+    return world.events.silently(() => call({ world, started, input: readInput(request), query, path }))
   } catch (error) {
     return failed(world, error)
   }

@@ -7,15 +7,15 @@ export class ControlError extends Error {
   override readonly name = "ControlError"
 }
 
-export type Given = Readonly<Record<string, unknown>>
+export type CallInput = Readonly<Record<string, unknown>>
 
-export const only = (given: Given, names: ReadonlyArray<string>): void => {
-  const unknown = Object.keys(given).find((name) => !names.includes(name))
+export const only = (input: CallInput, names: ReadonlyArray<string>): void => {
+  const unknown = Object.keys(input).find((name) => !names.includes(name))
   if (unknown !== undefined) throw new ControlError(`there is no "${unknown}" here; there are: ${names.join(", ")}`)
 }
 
-export const wholeNumber = (given: Given, name: string, least: number, absent: number): number => {
-  const value = given[name]
+export const wholeNumber = (input: CallInput, name: string, least: number, absent: number): number => {
+  const value = input[name]
   if (value === undefined) return absent
   if (!Number.isSafeInteger(value) || Number(value) < least) {
     throw new ControlError(`${name} must be a whole number from ${least}`)
@@ -23,8 +23,8 @@ export const wholeNumber = (given: Given, name: string, least: number, absent: n
   return value as number
 }
 
-export const flag = (given: Given, name: string, absent: boolean): boolean => {
-  const value = given[name]
+export const flag = (input: CallInput, name: string, absent: boolean): boolean => {
+  const value = input[name]
   if (value === undefined) return absent
   if (typeof value !== "boolean") throw new ControlError(`${name} must be true or false`)
   return value

@@ -14,7 +14,7 @@ import type { Table, Version } from "../store/Table.ts"
 import { printInstant, readInstant } from "../time.ts"
 import type { World } from "../World.ts"
 import { ControlError, companyOf, only, tableOf } from "./given.ts"
-import type { Given } from "./given.ts"
+import type { CallInput } from "./given.ts"
 
 const completeHalves = (store: Store, company: number, resource: Resource, values: Record<string, Value>) => {
   for (const { name, reference } of resource.fields) {
@@ -24,15 +24,15 @@ const completeHalves = (store: Store, company: number, resource: Resource, value
     const code = values[name]
     if (typeof id === "number" && code === undefined) values[name] = target.get(id)?.values[reference.by] ?? null
     if (typeof code === "string" && id === undefined) {
-      const found = target.where(reference.by, code)
-      if (found.length === 1) values[reference.pairedWith] = found[0]!.id
+      const matches = target.where(reference.by, code)
+      if (matches.length === 1) values[reference.pairedWith] = matches[0]!.id
     }
   }
 }
 
-const putRecord = (store: Store, table: Table, company: number, given: Given, at: string): Version => {
+const putRecord = (store: Store, table: Table, company: number, input: CallInput, at: string): Version => {
   const { resource } = table
-  const id = given["id"]
+  const id = input["id"]
   if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) >= 1)) {
     throw new ControlError(`id must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
   }
@@ -40,7 +40,7 @@ const putRecord = (store: Store, table: Table, company: number, given: Given, at
   const values: Record<string, Value> = {}
   const extra = new Map(before?.extra ?? [])
   const custom = new Map(before?.custom ?? [])
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(input)) {
     if (resource.field.has(name)) values[name] = valueOf(value)
     else if (name === "custom_fields" && isObject(value)) {
       for (const [key, member] of Object.entries(value)) custom.set(key, print(member))
@@ -61,14 +61,14 @@ const putRecord = (store: Store, table: Table, company: number, given: Given, at
 }
 
 /** Writes the records and returns them as stored. */
-export const putRecords = (world: World, given: Given): string => {
-  only(given, ["company", "resource", "records", "at"])
-  const company = companyOf(given["company"])
-  const { records, at } = given
+export const putRecords = (world: World, input: CallInput): string => {
+  only(input, ["company", "resource", "records", "at"])
+  const company = companyOf(input["company"])
+  const { records, at } = input
   if (!Array.isArray(records) || !records.every(isObject)) throw new ControlError("records must be an array of objects")
   const instant = typeof at === "string" ? readInstant(at) : null
   if (at !== undefined && instant === null) throw new ControlError("at must be RFC 3339 in UTC")
-  const table = tableOf(world, company, given["resource"])
+  const table = tableOf(world, company, input["resource"])
   ensureCompany(world, company)
   const { store } = world
   const when = printInstant(instant ?? world.clock.now())

@@ -79,8 +79,8 @@ export class Events {
 
   /** A subscription of the token; subscriptions of other tokens are not found (H-04). */
   find(token: Token, id: number | null): Subscription | undefined {
-    const found = id === null ? undefined : this.subscriptions.get(id)
-    return found?.owner === token ? found : undefined
+    const subscription = id === null ? undefined : this.subscriptions.get(id)
+    return subscription?.owner === token ? subscription : undefined
   }
 
   /** The subscriptions of a token, in the order of ids. */
@@ -162,11 +162,11 @@ export class Events {
     })
   }
 
-  /** Makes one attempt, with its own time and signature (H-10). `judge` returns whether it abandons the event. */
+  /** Makes one attempt, with its own time and signature (H-10). `applyResult` returns whether it abandons the event. */
   private async attempt(
     subscription: Subscription,
     event: Waiting,
-    judge: (result: { readonly delivered: boolean; readonly status: number | null }) => boolean
+    applyResult: (result: { readonly delivered: boolean; readonly status: number | null }) => boolean
   ): Promise<Attempt> {
     const { clock, limits } = this.environment
     const { occurrence } = event
@@ -188,7 +188,7 @@ export class Events {
       this.closing.signal
     )
     const delivered = isAcknowledged(outcome)
-    const abandoned = judge({ delivered, status: outcome.status })
+    const abandoned = applyResult({ delivered, status: outcome.status })
     const subscriptionId = subscription.id
     return this.log.add({ subscriptionId, event, attempt, at, url, headers, outcome, delivered, abandoned })
   }
@@ -227,7 +227,9 @@ export class Events {
         this.settle(event, "dropped")
         subscription.queue.shift()
       } else {
-        const attempt = await this.attempt(subscription, event, (result) => this.judge(subscription, event, result))
+        const attempt = await this.attempt(subscription, event, (result) =>
+          this.applyResult(subscription, event, result)
+        )
         attempts.push(attempt)
         if (!attempt.delivered) return
       }
@@ -235,7 +237,7 @@ export class Events {
   }
 
   /** Applies the result of an attempt to its event and subscription; returns whether the event is abandoned. */
-  private judge(
+  private applyResult(
     subscription: Subscription,
     event: Waiting,
     { delivered, status }: { readonly delivered: boolean; readonly status: number | null }

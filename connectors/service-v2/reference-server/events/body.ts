@@ -13,7 +13,7 @@ import { isObject } from "../json.ts"
 import { codePoints } from "../rules/body.ts"
 
 /** The fields that were sent; undefined where one was not. */
-export interface Given {
+export interface SubscriptionInput {
   readonly url?: string
   readonly events?: ReadonlyArray<string>
   readonly description?: string | null
@@ -97,8 +97,8 @@ const refuseUrl = (url: string) => {
 }
 
 const refuseEvents = (catalogue: Catalogue, names: ReadonlyArray<string>) => {
-  const known = new Set(eventNames(catalogue))
-  const index = names.findIndex((name) => !known.has(name))
+  const validNames = new Set(eventNames(catalogue))
+  const index = names.findIndex((name) => !validNames.has(name))
   if (index < 0) return
   const name = names[index]!
   const message =
@@ -107,12 +107,12 @@ const refuseEvents = (catalogue: Catalogue, names: ReadonlyArray<string>) => {
 }
 
 /** Reads a body. `checked` is called when its form is valid, before its values are checked (C-02). */
-export const readGiven = (
+export const readInput = (
   catalogue: Catalogue,
   mode: "create" | "update",
   body: unknown,
   checked: () => void = () => {}
-): Given => {
+): SubscriptionInput => {
   if (!isObject(body)) throw new ApiError("invalid_request", "the body must be a JSON object")
   const names = mode === "create" ? writable : [...writable, "secret"]
   const unknown = Object.keys(body).find((name) => !names.includes(name) && !readOnly.includes(name))
@@ -122,12 +122,12 @@ export const readGiven = (
     })
   }
   refuse(readShape(body, mode))
-  const given: Given = Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))
-  if (mode === "update" && Object.keys(given).length === 0) {
+  const input: SubscriptionInput = Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))
+  if (mode === "update" && Object.keys(input).length === 0) {
     throw new ApiError("invalid_request", `no field was sent; valid are: ${names.join(", ")}`)
   }
   checked()
-  if (given.url !== undefined) refuseUrl(given.url)
-  if (given.events !== undefined) refuseEvents(catalogue, given.events)
-  return given
+  if (input.url !== undefined) refuseUrl(input.url)
+  if (input.events !== undefined) refuseEvents(catalogue, input.events)
+  return input
 }

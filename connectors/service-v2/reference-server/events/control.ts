@@ -24,7 +24,7 @@ export const runCycle = async ({ events }: World): Promise<string> => `{"attempt
 /** Attempts per chunk of the answer. */
 const attemptsPerChunk = 200
 
-export function* tellDeliveries({ events }: World): Generator<string> {
+export function* printDeliveries({ events }: World): Generator<string> {
   const attempts = events.log.all().slice()
   yield '{"deliveries":['
   for (let start = 0; start < attempts.length; start += attemptsPerChunk) {
@@ -38,13 +38,13 @@ const certificates = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE---
 
 /** Trusts the certificates of a PEM text; returns a message when it contains no readable one. */
 export const trust = ({ events }: World, pem: unknown): number | string => {
-  const found = typeof pem === "string" ? (pem.match(certificates) ?? []) : []
-  if (found.length === 0) return "caPem must be a certificate in PEM, -----BEGIN CERTIFICATE-----"
+  const texts = typeof pem === "string" ? (pem.match(certificates) ?? []) : []
+  if (texts.length === 0) return "caPem must be a certificate in PEM, -----BEGIN CERTIFICATE-----"
   try {
-    for (const one of found) void new X509Certificate(one)
+    for (const one of texts) void new X509Certificate(one)
   } catch (error) {
     return `caPem cannot be read: ${error instanceof Error ? error.message : String(error)}`
   }
-  events.trusted = [...new Set([...events.trusted, ...found])]
+  events.trusted = [...new Set([...events.trusted, ...texts])]
   return events.trusted.length
 }

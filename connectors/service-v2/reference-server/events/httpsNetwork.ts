@@ -40,8 +40,8 @@ const refusal = (host: string) =>
 const checkedLookup =
   (resolve: NonNullable<HttpsNetworkOptions["resolve"]>, allowPrivate: boolean): LookupFunction =>
   (hostname, options, callback) => {
-    resolve(hostname, (error, found) => {
-      const addresses = allowPrivate ? found : found.filter(({ address }) => isPublic(address))
+    resolve(hostname, (error, allAddresses) => {
+      const addresses = allowPrivate ? allAddresses : allAddresses.filter(({ address }) => isPublic(address))
       const [first] = addresses
       if (error !== null) callback(error, "", 0)
       else if (first === undefined) callback(refusal(hostname), "", 0)
@@ -54,8 +54,8 @@ const checkedLookup =
 const contexts = new WeakMap<ReadonlyArray<string>, SecureContext>()
 
 const contextOf = (trusted: ReadonlyArray<string>): SecureContext => {
-  const known = contexts.get(trusted)
-  if (known !== undefined) return known
+  const context = contexts.get(trusted)
+  if (context !== undefined) return context
   const made = createSecureContext(trusted.length === 0 ? {} : { ca: [...getCACertificates("default"), ...trusted] })
   contexts.set(trusted, made)
   return made

@@ -14,8 +14,8 @@ import type { Token } from "../http/tokens.ts"
 import { refuseContent } from "../rules/body.ts"
 import { microsPerSecond } from "../time.ts"
 import type { World } from "../World.ts"
-import { readGiven } from "./body.ts"
-import type { Given } from "./body.ts"
+import { readInput } from "./body.ts"
+import type { SubscriptionInput } from "./body.ts"
 import { answerText } from "./Log.ts"
 import type { Attempt } from "./Log.ts"
 import { page, pageParameters, readCursor } from "./pages.ts"
@@ -93,9 +93,9 @@ export const webhooks = (world: World, request: WebhookRequest): Result => {
 }
 
 const find = ({ events }: World, { token, id }: WebhookRequest): Subscription => {
-  const found = events.find(token, id)
-  if (found === undefined) throw new ApiError("not_found", "there is no such webhook subscription")
-  return found
+  const subscription = events.find(token, id)
+  if (subscription === undefined) throw new ApiError("not_found", "there is no such webhook subscription")
+  return subscription
 }
 
 const one = ({ dialect }: World, status: number, subscription: Subscription, more: object = {}): Result => {
@@ -106,8 +106,8 @@ const one = ({ dialect }: World, status: number, subscription: Subscription, mor
 
 const list = (world: World, { token, query, address }: WebhookRequest): Result => {
   const { dialect, events } = world
-  const given = readParameters(query, ["cancel", ...pageParameters(dialect)])
-  const { after, all } = readCursor(given)
+  const parameters = readParameters(query, ["cancel", ...pageParameters(dialect)])
+  const { after, all } = readCursor(parameters)
   const cancel = all.get("cancel") ?? "false"
   if (cancel !== "true" && cancel !== "false" && cancel !== "any") {
     throw new ApiError("invalid_enum", "cancel takes true, false or any", { field: "cancel" })
@@ -123,17 +123,17 @@ const list = (world: World, { token, query, address }: WebhookRequest): Result =
 
 const create = (world: World, { token, query, body }: WebhookRequest): Result => {
   readParameters(query, [])
-  const given = readGiven(world.store.catalogue, "create", body())
+  const input = readInput(world.store.catalogue, "create", body())
   const subscription: Subscription = {
     id: world.store.draw("webhooks"),
     owner: token,
-    url: given.url!,
-    events: given.events!,
-    description: given.description ?? null,
-    paused: given.paused ?? false,
+    url: input.url!,
+    events: input.events!,
+    description: input.description ?? null,
+    paused: input.paused ?? false,
     failcount: 0,
     lastDelivery: null,
-    disabled: given.enabled === false ? world.clock.now() : null,
+    disabled: input.enabled === false ? world.clock.now() : null,
     cancelled: false,
     secret: newSecret(world.random),
     previous: null,
@@ -159,18 +159,18 @@ const refuseStale = (world: World, ifMatch: string | undefined, subscription: Su
 
 const update = (world: World, request: WebhookRequest): Result => {
   readParameters(request.query, [])
-  const given = readGiven(world.store.catalogue, "update", request.body(), () => void find(world, request))
+  const input = readInput(world.store.catalogue, "update", request.body(), () => void find(world, request))
   const subscription = find(world, request)
   refuseStale(world, request.ifMatch, subscription)
   if (subscription.cancelled) {
     throw new ApiError("rule_violation", `subscription ${subscription.id} is cancelled, which cannot be undone`)
   }
-  apply(world, subscription, given)
+  apply(world, subscription, input)
   return one(world, 200, subscription)
 }
 
-const apply = (world: World, subscription: Subscription, given: Given) => {
-  const { url, events, description, paused, enabled, secret } = given
+const apply = (world: World, subscription: Subscription, input: SubscriptionInput) => {
+  const { url, events, description, paused, enabled, secret } = input
   if (url !== undefined) subscription.url = url
   if (events !== undefined) subscription.events = events
   if (description !== undefined) subscription.description = description
@@ -227,8 +227,8 @@ const entryOf = (attempt: Attempt, dialect: Dialect) => ({
 
 const deliveries = (world: World, request: WebhookRequest): Result => {
   const { dialect, events, clock } = world
-  const given = readParameters(request.query, ["delivered", "abandoned", "eventtype", ...pageParameters(dialect)])
-  const { after, all } = readCursor(given)
+  const parameters = readParameters(request.query, ["delivered", "abandoned", "eventtype", ...pageParameters(dialect)])
+  const { after, all } = readCursor(parameters)
   const flag = (name: string) => (all.has(name) ? readBoolean(name, all.get(name)!) : null)
   const delivered = flag("delivered")
   const abandoned = flag("abandoned")

@@ -116,12 +116,12 @@ const checks: Readonly<Record<keyof Dialect, readonly [check: Check, allowed: st
 }
 
 /** The dialect with some switches changed; a message when a switch or its value is unknown. */
-export const changeDialect = (dialect: Dialect, given: unknown): Dialect | string => {
-  if (!isObject(given)) return "the body must be an object of switches"
-  for (const [name, value] of Object.entries(given)) {
+export const changeDialect = (dialect: Dialect, input: unknown): Dialect | string => {
+  if (!isObject(input)) return "the body must be an object of switches"
+  for (const [name, value] of Object.entries(input)) {
     const check = Object.hasOwn(checks, name) ? checks[name as keyof Dialect] : undefined
     if (check === undefined) return `there is no switch "${name}"; there are: ${Object.keys(checks).join(", ")}`
     if (!check[0](value)) return `the switch ${name} takes ${check[1]}`
   }
-  return { ...dialect, ...(given as Partial<Dialect>) }
+  return { ...dialect, ...(input as Partial<Dialect>) }
 }

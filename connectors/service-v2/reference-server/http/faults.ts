@@ -65,11 +65,11 @@ const globOf = (path: string): RegExp => {
 }
 
 /** Reads a rule; returns a message when it is invalid. */
-export const readFault = (given: unknown): Fault | string => {
-  if (!isObject(given)) return "a rule must be an object"
-  const unknown = Object.keys(given).find((name) => !members.includes(name))
+export const readFault = (input: unknown): Fault | string => {
+  if (!isObject(input)) return "a rule must be an object"
+  const unknown = Object.keys(input).find((name) => !members.includes(name))
   if (unknown !== undefined) return `a rule has no member "${unknown}"; it has: ${members.join(", ")}`
-  const { kind, method, path, rate, headers, body, code } = given
+  const { kind, method, path, rate, headers, body, code } = input
   if (typeof kind !== "string" || !kinds.includes(kind)) return `kind must be one of ${kinds.join(", ")}`
   if (method !== undefined && typeof method !== "string") return "method must be a string"
   if (path !== undefined && typeof path !== "string") return "path must be a string"
@@ -77,11 +77,11 @@ export const readFault = (given: unknown): Fault | string => {
     return "rate must be from 0 to 1"
   }
   for (const name of ["after", "times", "status", "ms", "bytes"]) {
-    const value = given[name]
+    const value = input[name]
     if (value !== undefined && !(Number.isSafeInteger(value) && Number(value) >= 0))
       return `${name} must be a whole number`
   }
-  const status = typeof code === "number" ? code : (given["status"] as number | undefined)
+  const status = typeof code === "number" ? code : (input["status"] as number | undefined)
   if (status !== undefined && (status < 200 || status > 599)) return "status must be from 200 to 599"
   if (headers !== undefined && !(isObject(headers) && Object.values(headers).every((v) => typeof v === "string"))) {
     return "headers must be an object of strings"
@@ -90,15 +90,15 @@ export const readFault = (given: unknown): Fault | string => {
     kind: kind as FaultKind,
     method: method?.toUpperCase() ?? null,
     path: path === undefined ? null : globOf(path),
-    after: (given["after"] as number | undefined) ?? 0,
-    times: (given["times"] as number | undefined) ?? null,
+    after: (input["after"] as number | undefined) ?? 0,
+    times: (input["times"] as number | undefined) ?? null,
     rate: rate === undefined ? 1 : Number(print(rate)),
     status: status ?? null,
     code: typeof code === "string" ? code : null,
     headers: (headers as Record<string, string> | undefined) ?? null,
     body: body === undefined ? null : typeof body === "string" ? body : print(body),
-    ms: (given["ms"] as number | undefined) ?? (kind === "delay" ? 1000 : 50),
-    bytes: (given["bytes"] as number | undefined) ?? null
+    ms: (input["ms"] as number | undefined) ?? (kind === "delay" ? 1000 : 50),
+    bytes: (input["bytes"] as number | undefined) ?? null
   }
 }
 

@@ -51,19 +51,19 @@ export class Idempotency {
 
   /** The first answer to a key, or null. Throws when the key is running or belongs to another request. */
   recall(key: string, print: string, now: number): Answer | null {
-    const found = this.kept.get(key)
-    if (found === undefined || now - found.at > keptMicros) return null
-    if (found.fingerprint !== print) {
+    const entry = this.kept.get(key)
+    if (entry === undefined || now - entry.at > keptMicros) return null
+    if (entry.fingerprint !== print) {
       throw new ApiError("idempotency_replay", "the Idempotency-Key was used for another request", {
         field: "Idempotency-Key"
       })
     }
-    if (found.answer === null) {
+    if (entry.answer === null) {
       throw new ApiError("request_in_progress", "the first request with this Idempotency-Key is still running", {
         headers: { "Retry-After": "1" }
       })
     }
-    return found.answer
+    return entry.answer
   }
 
   /** Marks a key as running; false when it exists already. */

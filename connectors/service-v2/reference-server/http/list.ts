@@ -147,12 +147,12 @@ const readFilter = (
 
 const readQuery = (table: Table, dialect: Dialect, query: string, now: number): Query => {
   const { resource } = table
-  const given = readParameters(query, listParameters(resource, dialect))
+  const input = readParameters(query, listParameters(resource, dialect))
   const style = pagingParameter[dialect.paging]
-  const cursorText = style === "cursor" ? given.get("cursor") : undefined
+  const cursorText = style === "cursor" ? input.get("cursor") : undefined
   const cursor = cursorText === undefined ? null : readCursor(cursorText)
   // A cursor contains the query that it continues, so that it may be sent alone.
-  const parameters = new Map([...(cursor?.query ?? []), ...given])
+  const parameters = new Map([...(cursor?.query ?? []), ...input])
   const tests: Array<Test> = []
   let candidates: ReadonlyArray<Version> | null = null
   const filters = [...resource.filters, { field: "externalid", match: "exact" as const }]

@@ -125,8 +125,8 @@ const respond = async (handler: Handler, message: IncomingMessage, response: Ser
     await handler.sleep(fault.ms)
     release()
   }
-  const given = handler.answer(request, fault)
-  const answer = given.pending === undefined ? given : await given.pending
+  const reply = handler.answer(request, fault)
+  const answer = reply.pending === undefined ? reply : await reply.pending
   await send(response, answer, request.method === "HEAD", handler.sleep)
   if ((request.body?.length ?? 0) <= handler.bodyBytesMax) return
   await handler.sleep(lingerMs)

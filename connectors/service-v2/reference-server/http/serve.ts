@@ -128,17 +128,17 @@ const countIn = (world: World, token: Token, isTest: boolean): number | null => 
 const admit = (world: World, request: Request, token: Token, base: string): Result => {
   const { path, query } = below(request.url)
   const wait = countIn(world, token, isTestCall(request.method, path))
-  const found = path === null ? null : route(world.store.catalogue, path, world.dialect.allOperations)
-  if (found === null) throw new ApiError("not_found", "there is nothing at this path")
-  const handled = found.methods.get(request.method)
+  const match = path === null ? null : route(world.store.catalogue, path, world.dialect.allOperations)
+  if (match === null) throw new ApiError("not_found", "there is nothing at this path")
+  const handled = match.methods.get(request.method)
   if (handled === undefined) {
     throw new ApiError("method_not_allowed", `${request.method} is not offered here`, {
-      headers: { Allow: [...found.methods.keys()].join(", ") }
+      headers: { Allow: [...match.methods.keys()].join(", ") }
     })
   }
   const settings = world.settingsOf(token.company)
-  if (found.feature !== null && settings.unlicensed.has(found.feature)) {
-    throw new ApiError("feature_not_licensed", `this install is not licensed for the module ${found.feature}`)
+  if (match.feature !== null && settings.unlicensed.has(match.feature)) {
+    throw new ApiError("feature_not_licensed", `this install is not licensed for the module ${match.feature}`)
   }
   const { scope, action } = handled
   if (scope !== null && !token.scopes.has(scope)) {
@@ -231,8 +231,8 @@ const perform = (
       readParameters(query, [])
       const body = readJson(request)
       const precondition = (version: Version) => refuseStale(world, request.headers["if-match"], version)
-      const found = () => find(context, action.resource, action.id)
-      return shown(world, 200, update(context, action.resource, body, found, precondition))
+      const findRecord = () => find(context, action.resource, action.id)
+      return shown(world, 200, update(context, action.resource, body, findRecord, precondition))
     }
     case "cancel":
       readParameters(query, [])
@@ -243,7 +243,7 @@ const perform = (
       rule.refuse?.(context)
       const body = request.body === null || request.body.length === 0 ? undefined : readJson(request)
       const outcome = special(context, find(context, resource, id, rule.unknownId), rule, body)
-      return "kind" in outcome ? told(world, outcome) : shown(world, outcome.status ?? 200, outcome)
+      return "kind" in outcome ? specialResult(world, outcome) : shown(world, outcome.status ?? 200, outcome)
     }
   }
 }
@@ -251,7 +251,7 @@ const perform = (
 const unknownOnDelete = ({ dialect }: World): string => (dialect.deleteUnknown === 422 ? "unknown_value" : "not_found")
 
 /** The answer of an operation below a record, if it is not a record. */
-const told = (world: World, outcome: Shown): Result => {
+const specialResult = (world: World, outcome: Shown): Result => {
   switch (outcome.kind) {
     case "object":
       return { status: 200, body: outcome.text }
@@ -333,9 +333,9 @@ const batch = (world: World, context: Context, resource: Resource, body: unknown
       const record = world.renderer.renderWith(version, more ?? [])
       return `{"index":${index},"status":${statusText(201)},"record":${record}}`
     } catch (error) {
-      const told = error instanceof ApiError ? error : new ApiError("server_error", "this record was not written")
-      if (told !== error) world.onDefect(error)
-      return `{"index":${index},"status":${statusText(told.status)},"error":${printError(told)}}`
+      const apiError = error instanceof ApiError ? error : new ApiError("server_error", "this record was not written")
+      if (apiError !== error) world.onDefect(error)
+      return `{"index":${index},"status":${statusText(apiError.status)},"error":${printError(apiError)}}`
     }
   })
   return `{"results":[${results.join(",")}]}`

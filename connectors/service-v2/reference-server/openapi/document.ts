@@ -115,8 +115,8 @@ const documentOf = (catalogue: Catalogue): Schema => {
   const paths: Record<string, Record<string, Schema>> = {}
   for (const endpoint of endpoints) {
     const item = (paths[endpoint.path] ??= {})
-    const { responses, ...told } = operation(catalogue, endpoint)
-    item[endpoint.method.toLowerCase()] = { ...told, responses: refusals.share(responses as Schema) }
+    const { responses, ...rest } = operation(catalogue, endpoint)
+    item[endpoint.method.toLowerCase()] = { ...rest, responses: refusals.share(responses as Schema) }
   }
   return {
     info: { title: catalogue.name, version: catalogue.version, description },

@@ -41,10 +41,10 @@ const candidatesOf = (catalogue: Catalogue): ReadonlyArray<Candidate> => {
     purpose: "",
     path
   })
-  const known = [...catalogue.resources.values()].filter(({ path }) => path !== "webhooks")
+  const resources = [...catalogue.resources.values()].filter(({ path }) => path !== "webhooks")
   return [
     plain("me", null, "/me"),
-    ...known.flatMap((resource) => {
+    ...resources.flatMap((resource) => {
       const { path, specials } = resource
       const below = [...new Set(specials.map(({ name }) => name))].flatMap((name) => {
         const purpose = specials.find((special) => special.name === name)!.purpose
@@ -71,13 +71,13 @@ export const endpointsOf = (catalogue: Catalogue): ReadonlyArray<Endpoint> =>
     if (candidate.path.endsWith("/batch") && candidate.resource?.operations.includes("B") !== true) {
       if (candidate.special === "") return []
     }
-    const found = route(catalogue, candidate.path.replace("{id}", "1"))
-    if (found === null) return []
-    return [...found.methods].map(([method, { action, scope }]) => ({
+    const match = route(catalogue, candidate.path.replace("{id}", "1"))
+    if (match === null) return []
+    return [...match.methods].map(([method, { action, scope }]) => ({
       ...candidate,
       method,
       call: action.kind,
       scope,
-      feature: found.feature
+      feature: match.feature
     }))
   })

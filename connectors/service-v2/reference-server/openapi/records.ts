@@ -80,8 +80,8 @@ export const created = (catalogue: Catalogue, resource: Resource): Schema | null
 const pairedWith = (field: WriteField, fields: ReadonlyArray<WriteField>): string | null => {
   if (field.refers === null) return null
   const other = field.refers.by === null ? field.name.replace(/id$/, "") : `${field.name}id`
-  const found = fields.find(({ name }) => name === other && name !== field.name)
-  return found?.refers?.resource === field.refers.resource ? other : null
+  const partner = fields.find(({ name }) => name === other && name !== field.name)
+  return partner?.refers?.resource === field.refers.resource ? other : null
 }
 
 /** Ranges of integers that mean a day (I-28). */
@@ -118,13 +118,13 @@ const sentField = (field: WriteField, fields: ReadonlyArray<WriteField>, needed:
   }
   // A required reference may be null where the other half is given.
   const mayBeNull = !required || pairedWith(field, fields) !== null
-  const told = described(mayBeNull ? nullable(schema) : schema, field.note)
-  if (field.refers === null) return told
+  const sentSchema = described(mayBeNull ? nullable(schema) : schema, field.note)
+  if (field.refers === null) return sentSchema
   const { resource, by } = field.refers
-  return { ...told, "x-reference": { resource, ...(by === null ? {} : { by }) } }
+  return { ...sentSchema, "x-reference": { resource, ...(by === null ? {} : { by }) } }
 }
 
-const given = (name: string): Schema => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
+const presenceOf = (name: string): Schema => ({ required: [name], properties: { [name]: { not: { type: "null" } } } })
 
 /** An object of write fields; `whole` makes the required ones required. */
 const sentFields = (
@@ -143,7 +143,7 @@ const sentFields = (
     if (!isNeeded(field, needed)) continue
     const other = pairedWith(field, fields)
     if (other === null) required.push(field.name)
-    else either.push({ anyOf: [given(field.name), given(other)] })
+    else either.push({ anyOf: [presenceOf(field.name), presenceOf(other)] })
   }
   return {
     ...exactly({ ...properties, ...more }, required),

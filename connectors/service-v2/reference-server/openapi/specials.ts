@@ -61,7 +61,7 @@ const invoiceDate: Schema = {
 const posting = (owner: string, already: string): SpecialShape =>
   shape(refer(owner), { body: nothing, isRecord: true, codes: [already, "period_closed", "rule_violation"] })
 
-const known: Readonly<Record<string, SpecialShape>> = {
+const shapes: Readonly<Record<string, SpecialShape>> = {
   // J-01
   "shipments/packages": shape(
     page(exactly({ id: recordId, trackingnumber: text, weight: qty, carriercharge: money }), false),
@@ -140,7 +140,7 @@ const fileBatch = shape({ not: {} }, { status: 415, codes: ["not_batchable"] })
 const anything = shape({ type: "object" }, { codes: ["rule_violation", "unknown_value"] })
 
 export const specialShape = (owner: string, special: string): SpecialShape =>
-  special.endsWith("/batch") ? fileBatch : (known[`${owner}/${special}`] ?? anything)
+  special.endsWith("/batch") ? fileBatch : (shapes[`${owner}/${special}`] ?? anything)
 
 /** Page size parameter of the special lists. */
 export const pageSize: Schema = { type: "integer", minimum: 1, maximum: limits.pageRecordsMax }

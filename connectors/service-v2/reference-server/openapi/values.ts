@@ -76,7 +76,7 @@ const shownType = (type: FieldType, lengthMax: number | null): Schema => {
   }
 }
 
-const told = ({ note, readOnly, typed, reference }: Field): Schema => ({
+const annotations = ({ note, readOnly, typed, reference }: Field): Schema => ({
   ...(note === "" ? {} : { description: note }),
   ...(readOnly ? { readOnly: true } : {}),
   ...(typed ? {} : { "x-untyped": true }),
@@ -98,8 +98,8 @@ export const shownField = (
     ? field.type.maxLength
     : null
 ): Schema => {
-  if (field.name === "id") return { ...recordId, ...told(field) }
-  return { ...nullable({ ...shownType(field.type, lengthMax), ...enumOf(field.values) }), ...told(field) }
+  if (field.name === "id") return { ...recordId, ...annotations(field) }
+  return { ...nullable({ ...shownType(field.type, lengthMax), ...enumOf(field.values) }), ...annotations(field) }
 }
 
 /** A value of a body, apart from null. */

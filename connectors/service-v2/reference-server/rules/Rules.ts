@@ -74,7 +74,7 @@ export interface SpecialRule {
 
 export interface Rules {
   /** Scopes that a create body needs in addition to that of the resource (C-12). */
-  readonly scopesOf?: (given: unknown) => ReadonlyArray<string>
+  readonly scopesOf?: (input: unknown) => ReadonlyArray<string>
   readonly create?: (context: Context, resource: Resource, body: Body) => Written
   readonly update?: (context: Context, version: Version, body: Body) => Written
   readonly cancel?: (context: Context, version: Version) => Written

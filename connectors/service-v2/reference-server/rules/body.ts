@@ -70,8 +70,8 @@ const recordShape = (resource: Resource, required: ReadonlyArray<string>): Reado
 const shapes = new WeakMap<Resource, { readonly create: Shape; readonly update: Shape }>()
 
 const shapesOf = (resource: Resource) => {
-  const known = shapes.get(resource)
-  if (known !== undefined) return known
+  const pair = shapes.get(resource)
+  if (pair !== undefined) return pair
   const readOnly = new Set(resource.fields.filter((field) => field.readOnly).map((field) => field.name))
   const made = {
     create: shapeOf(resource.create ?? recordShape(resource, resource.required), readOnly),
@@ -161,26 +161,26 @@ const readValues = (
   for (const slot of shape.slots.values()) {
     const { name } = slot
     const field = `${at}${name}`
-    const given = body[name]
+    const input = body[name]
     // An empty text counts as missing where a text is required; elsewhere it is a value of the wrong type (D-04).
-    const isEmpty = given === undefined || given === null || (given === "" && slot.type._tag === "string")
-    if (slot.required && isEmpty && (whole || given !== undefined) && !isGiven(slot.pairedWith)) {
+    const isEmpty = input === undefined || input === null || (input === "" && slot.type._tag === "string")
+    if (slot.required && isEmpty && (whole || input !== undefined) && !isGiven(slot.pairedWith)) {
       problems.push({ field, code: "required", message: "is required" })
       continue
     }
-    if (given === undefined) continue
-    if (given === null) {
+    if (input === undefined) continue
+    if (input === null) {
       values[name] = null
       continue
     }
     if (slot.nested !== null) {
       const nested = slot.nested
-      if (!Array.isArray(given)) {
+      if (!Array.isArray(input)) {
         problems.push({ field, code: "invalid_type", message: "must be an array of objects" })
-      } else if (slot.required && given.length === 0) {
+      } else if (slot.required && input.length === 0) {
         problems.push({ field, code: "required", message: "must have at least one entry" })
       } else {
-        lines[name] = given.map((line: unknown, index) => {
+        lines[name] = input.map((line: unknown, index) => {
           if (isObject(line)) return readValues(nested, line, `${field}[${index}].`, true, problems)
           problems.push({ field: `${field}[${index}]`, code: "invalid_type", message: "must be an object" })
           return { values: {}, lines: {} }
@@ -188,7 +188,7 @@ const readValues = (
       }
       continue
     }
-    const read = readValue(slot, given)
+    const read = readValue(slot, input)
     if (read.ok) values[name] = read.value
     else problems.push({ field, code: read.code, message: read.message })
   }
@@ -203,8 +203,8 @@ const ok = (value: Value): ReadValue => ({ ok: true, value })
 const wrong = (code: string, message: string): ReadValue => ({ ok: false, code, message })
 
 /** Checks one value against its field. */
-export const readValue = (field: Pick<Field, "type" | "values">, given: unknown): ReadValue => {
-  const read = readTyped(field.type, given)
+export const readValue = (field: Pick<Field, "type" | "values">, input: unknown): ReadValue => {
+  const read = readTyped(field.type, input)
   if (!read.ok || field.values === null) return read
   if (field.values.some(({ value }) => value === read.value)) return read
   return wrong("invalid_enum", `must be one of ${field.values.map(({ value }) => JSON.stringify(value)).join(", ")}`)
@@ -217,40 +217,40 @@ export const codePoints = (text: string): number => {
   return count
 }
 
-const readTyped = (type: Field["type"], given: unknown): ReadValue => {
+const readTyped = (type: Field["type"], input: unknown): ReadValue => {
   switch (type._tag) {
     case "integer": {
-      const number = given instanceof Raw ? Number(given.text) : given
+      const number = input instanceof Raw ? Number(input.text) : input
       return typeof number === "number" && Number.isSafeInteger(number)
         ? ok(number)
         : wrong("invalid_type", "must be an integer")
     }
     case "decimal":
-      return readDecimalValue(type.scale, given)
+      return readDecimalValue(type.scale, input)
     case "boolean":
-      return typeof given === "boolean" ? ok(given) : wrong("invalid_type", "must be true or false")
+      return typeof input === "boolean" ? ok(input) : wrong("invalid_type", "must be true or false")
     case "string":
-      if (typeof given !== "string") return wrong("invalid_type", "must be a string")
-      return type.maxLength !== null && given.length > type.maxLength && codePoints(given) > type.maxLength
+      if (typeof input !== "string") return wrong("invalid_type", "must be a string")
+      return type.maxLength !== null && input.length > type.maxLength && codePoints(input) > type.maxLength
         ? wrong("too_long", `must be at most ${type.maxLength} characters`)
-        : ok(given)
+        : ok(input)
     case "date": {
-      if (typeof given !== "string") return wrong("invalid_type", "must be a date, YYYY-MM-DD")
-      if (readDay(given) !== null) return ok(given)
-      const instant = readInstant(given)
+      if (typeof input !== "string") return wrong("invalid_type", "must be a date, YYYY-MM-DD")
+      if (readDay(input) !== null) return ok(input)
+      const instant = readInstant(input)
       return instant === null ? wrong("invalid_type", "must be a date, YYYY-MM-DD") : ok(printDay(instant))
     }
     case "timestamp": {
-      const instant = typeof given === "string" ? (readInstant(given) ?? readDay(given)) : null
+      const instant = typeof input === "string" ? (readInstant(input) ?? readDay(input)) : null
       return instant === null ? wrong("invalid_type", "must be a time, RFC 3339 in UTC") : ok(printInstant(instant))
     }
     case "list":
-      return Array.isArray(given) ? ok(new Raw(print(given))) : wrong("invalid_type", "must be an array")
+      return Array.isArray(input) ? ok(new Raw(print(input))) : wrong("invalid_type", "must be an array")
   }
 }
 
-const readDecimalValue = (scale: number, given: unknown): ReadValue => {
-  const decimal = typeof given === "string" ? readDecimal(given) : null
+const readDecimalValue = (scale: number, input: unknown): ReadValue => {
+  const decimal = typeof input === "string" ? readDecimal(input) : null
   if (decimal === null) return wrong("invalid_type", 'must be a decimal string such as "12.50"')
   if (decimal.fraction.length > scale) return wrong("invalid_precision", `must have at most ${scale} decimals`)
   const wholeMax = limits.decimalDigitsMax - scale
@@ -275,9 +275,9 @@ const resolveReferences = (context: CompanyStore, shape: Shape, read: Read, at: 
       continue
     }
     const { id } = resolve(context, slot.refers, value, field)
-    const givenId = read.values[idName]
-    if (typeof givenId === "number" && givenId !== id) {
-      resolve(context, { resource: slot.refers.resource, by: null }, givenId, `${at}${idName}`)
+    const inputId = read.values[idName]
+    if (typeof inputId === "number" && inputId !== id) {
+      resolve(context, { resource: slot.refers.resource, by: null }, inputId, `${at}${idName}`)
       throw new ApiError("conflicting_reference", `${at}${idName} and ${field} name different records`, { field })
     }
     values[idName] = id
@@ -291,11 +291,11 @@ const resolveReferences = (context: CompanyStore, shape: Shape, read: Read, at: 
 }
 
 /** Custom fields need a definition (F-17); only a plain value can be stored. */
-const readCustom = (context: CompanyStore, resource: Resource, given: unknown): Body["custom"] => {
-  if (!isObject(given)) return null
+const readCustom = (context: CompanyStore, resource: Resource, input: unknown): Body["custom"] => {
+  if (!isObject(input)) return null
   const definitions = context.store.table(context.company, "customfields").where("resource", resource.path)
   const custom = new Map<string, string | null>()
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(input)) {
     const field = `custom_fields.${name}`
     const definition = definitions.find((version) => !version.cancelled && version.values["name"] === name)
     if (definition === undefined) {

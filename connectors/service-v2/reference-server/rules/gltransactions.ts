@@ -49,10 +49,10 @@ const create = (context: Context, resource: Version["table"]["resource"], body: 
 }
 
 /** A line with both halves of its account. */
-const withAccount = ({ store, company }: Context, given: Body["values"]): Body["values"] => {
-  const id = given["glaccountid"]
+const withAccount = ({ store, company }: Context, input: Body["values"]): Body["values"] => {
+  const id = input["glaccountid"]
   const account = typeof id === "number" ? store.table(company, "glaccounts").get(id) : undefined
-  return { ...given, glaccount: account?.values["name"] ?? null }
+  return { ...input, glaccount: account?.values["name"] ?? null }
 }
 
 export const gltransactions: Rules = { create }

@@ -83,32 +83,32 @@ export const insertInvoiceLine = (
   context: Context,
   invoice: Version,
   linenumber: number,
-  given: Readonly<Record<string, Value>>,
+  input: Readonly<Record<string, Value>>,
   at = "",
   body: Body | null = null
 ): Version => {
-  const { itemid } = given
+  const { itemid } = input
   const item = typeof itemid === "number" ? current(context, "items", itemid) : null
-  const description = given["description"] ?? item?.values["description"] ?? null
+  const description = input["description"] ?? item?.values["description"] ?? null
   if (item === null && description === null) throw missing(`${at}description`, "is required where there is no itemid")
-  const quantity = units(given["qty"], 6)
+  const quantity = units(input["qty"], 6)
   if (quantity === 0n) throw violation(`${at}quantity must not be zero`, `${at}quantity`)
-  const total = lineTotal(quantity, units(given["priceach"], 6))
-  const listPrice = item?.values["price"] ?? given["priceach"] ?? null
+  const total = lineTotal(quantity, units(input["priceach"], 6))
+  const listPrice = item?.values["price"] ?? input["priceach"] ?? null
   const unit = defaultUnit(context)
   return insert(
     context,
     "invoicelines",
     {
-      ...given,
+      ...input,
       invoiceid: invoice.id,
       linenumber,
       description,
       totalprice: money(total, "the line's total"),
       extended_price: money(rescale(total, 4, 5), "the line's extended price", 5),
       orig_priceach: format(rescale(units(listPrice, 6), 6, 5), 5),
-      price_override: listPrice === given["priceach"] ? 0 : 1,
-      taxflag: given["taxflag"] ?? (item?.values["taxable"] === true ? 1 : 0),
+      price_override: listPrice === input["priceach"] ? 0 : 1,
+      taxflag: input["taxflag"] ?? (item?.values["taxable"] === true ? 1 : 0),
       taxflag2: 0,
       taxflag3: 0,
       glaccountid: item?.values["glaccountid"] ?? null,
@@ -229,14 +229,14 @@ export const invoices: Rules = {
 }
 
 const createLine = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
-  const { invoiceid, ...given } = patchOf(resource, "create", body)
+  const { invoiceid, ...input } = patchOf(resource, "create", body)
   const invoice = current(context, "invoices", invoiceid)
   if (isPosted(invoice)) {
     throw new ApiError("invoice_already_posted", `invoice ${invoice.id} is posted`, { field: "invoiceid" })
   }
   if (invoice.cancelled) throw violation(`invoice ${invoice.id} is cancelled`, "invoiceid")
   const next = Number(linesOf(context, invoice.id).at(-1)?.values["linenumber"] ?? 0) + 1
-  const line = insertInvoiceLine(context, invoice, next, given, "", body)
+  const line = insertInvoiceLine(context, invoice, next, input, "", body)
   const { values } = refreshInvoice(context, invoice.id)
   return { version: line, more: [["invoicetotal", JSON.stringify(values["invoicetotal"])]] }
 }

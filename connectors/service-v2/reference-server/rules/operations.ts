@@ -22,11 +22,11 @@ const refuseWithoutScope = (context: Context, scope: string, what: string) => {
 const refuseWithoutCancelScope = (context: Context, resource: Resource) =>
   refuseWithoutScope(context, `${resource.area}:cancel`, "cancelling")
 
-export const create = (context: Context, resource: Resource, given: unknown): Written =>
+export const create = (context: Context, resource: Resource, input: unknown): Written =>
   context.store.transact(() => {
     const rules = context.rules.get(resource.path)
-    for (const scope of rules?.scopesOf?.(given) ?? []) refuseWithoutScope(context, scope, "what is nested")
-    const body = readBody(context, resource, "create", given)
+    for (const scope of rules?.scopesOf?.(input) ?? []) refuseWithoutScope(context, scope, "what is nested")
+    const body = readBody(context, resource, "create", input)
     if (body.values["cancel"] === true) refuseWithoutCancelScope(context, resource)
     if (rules?.create !== undefined) return rules.create(context, resource, body)
     return { version: insert(context, resource.path, patchOf(resource, "create", body), body) }
@@ -36,18 +36,18 @@ export const create = (context: Context, resource: Resource, given: unknown): Wr
 export const update = (
   context: Context,
   resource: Resource,
-  given: unknown,
+  input: unknown,
   find: () => Version,
   precondition: (version: Version) => void
 ): Written =>
   context.store.transact(() => {
-    const body = readBody(context, resource, "update", given, () => void find())
+    const body = readBody(context, resource, "update", input, () => void find())
     const version = find()
     precondition(version)
-    const { cancel: wanted, ...values } = body.values
-    const isCancelling = wanted === true && !version.cancelled
+    const { cancel: cancelValue, ...values } = body.values
+    const isCancelling = cancelValue === true && !version.cancelled
     if (isCancelling) refuseWithoutCancelScope(context, resource)
-    if (wanted === false && version.cancelled) {
+    if (cancelValue === false && version.cancelled) {
       throw violation(`${resource.path} ${version.id} is cancelled, which cannot be undone`, "cancel")
     }
     const written = isEmpty(values, body) ? { version } : writeUpdate(context, version, { ...body, values })
@@ -75,5 +75,5 @@ export const cancel = (context: Context, version: Version): Written =>
   context.store.transact(() => cancelInside(context, version))
 
 /** An operation below a record, such as posting. */
-export const special = (context: Context, version: Version, rule: SpecialRule, given: unknown): Written | Shown =>
-  context.store.transact(() => rule.run(context, version, given))
+export const special = (context: Context, version: Version, rule: SpecialRule, input: unknown): Written | Shown =>
+  context.store.transact(() => rule.run(context, version, input))

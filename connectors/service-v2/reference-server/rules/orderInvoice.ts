@@ -25,9 +25,9 @@ const readInvoiceDate = (body: unknown): string | null => {
   if (unknown !== undefined) {
     throw new ApiError("unknown_parameter", `${unknown} is no field here; valid are: invoicedate`, { field: unknown })
   }
-  const given = body["invoicedate"]
-  if (given === undefined || given === null) return null
-  const read = readValue({ type: { _tag: "date" }, values: null }, given)
+  const input = body["invoicedate"]
+  if (input === undefined || input === null) return null
+  const read = readValue({ type: { _tag: "date" }, values: null }, input)
   if (!read.ok) throw new ApiError(read.code, `invoicedate ${read.message}`, { field: "invoicedate" })
   return read.value as string
 }

@@ -20,13 +20,13 @@ import { insertHours } from "./serviceordertimes.ts"
 import { shipOrder } from "./shipments.ts"
 
 /** The values of a line that default to those of its item. */
-const lineValues = (context: Context, given: Readonly<Record<string, Value>>): Record<string, Value> => {
-  const { itemid } = given
+const lineValues = (context: Context, input: Readonly<Record<string, Value>>): Record<string, Value> => {
+  const { itemid } = input
   const item = typeof itemid === "number" ? current(context, "items", itemid) : null
   return {
-    ...given,
-    description: given["description"] ?? item?.values["description"] ?? null,
-    priceach: given["priceach"] ?? item?.values["price"] ?? "0.000000",
+    ...input,
+    description: input["description"] ?? item?.values["description"] ?? null,
+    priceach: input["priceach"] ?? item?.values["price"] ?? "0.000000",
     qtyship: "0.000000",
     qtybilled: "0.000000"
   }
@@ -36,9 +36,9 @@ const refuseQuantity = (quantity: Value | undefined, field: string) => {
   if (units(quantity, 6) <= 0n) throw violation(`${field} must be more than zero`, field)
 }
 
-const insertLine = (context: Context, orderId: number, linenumber: number, given: Record<string, Value>, at = "") => {
-  refuseQuantity(given["qtyorder"], `${at}qtyorder`)
-  return insert(context, "orderlines", { ...lineValues(context, given), orderid: orderId, linenumber })
+const insertLine = (context: Context, orderId: number, linenumber: number, input: Record<string, Value>, at = "") => {
+  refuseQuantity(input["qtyorder"], `${at}qtyorder`)
+  return insert(context, "orderlines", { ...lineValues(context, input), orderid: orderId, linenumber })
 }
 
 const refuseForeignShipto = (context: Context, customerId: Value | undefined, shiptoId: Value | undefined) => {
@@ -95,8 +95,8 @@ const shipNested = (context: Context, orderId: number, { values, lines }: Body, 
 }
 
 /** Nested shipments are shipments: the token needs the scope to write them (C-12). */
-const scopesOf = (given: unknown): ReadonlyArray<string> =>
-  isObject(given) && given["shipments"] !== undefined && given["shipments"] !== null ? ["shipments:write"] : []
+const scopesOf = (input: unknown): ReadonlyArray<string> =>
+  isObject(input) && input["shipments"] !== undefined && input["shipments"] !== null ? ["shipments:write"] : []
 
 /** The header fields that an invoice takes from its order (K-04). */
 const billedHeader = ["customerid", "shiptoid", "ordertype"]

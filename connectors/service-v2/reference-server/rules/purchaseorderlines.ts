@@ -16,7 +16,7 @@ import { active, change, current, violation } from "./records.ts"
 const received = ({ values }: Version): bigint => units(values["qtyreceived"], 6)
 
 const create = (context: Context, resource: Version["table"]["resource"], body: Body): Written => {
-  const { purchaseorderid, ...given } = patchOf(resource, "create", body)
+  const { purchaseorderid, ...input } = patchOf(resource, "create", body)
   const order = current(context, "purchaseorders", purchaseorderid)
   refuseComplete(order, "purchaseorderid")
   if (active(context, "purchaseorderreceipts", "purchaseorderid", order.id).length > 0) {
@@ -26,7 +26,7 @@ const create = (context: Context, resource: Version["table"]["resource"], body: 
   }
   if (order.cancelled) throw violation(`purchase order ${order.id} is cancelled`, "purchaseorderid")
   const next = Number(purchaseLinesOf(context, order.id).at(-1)?.values["linenumber"] ?? 0) + 1
-  const line = insertPurchaseLine(context, order.id, next, given, "", body)
+  const line = insertPurchaseLine(context, order.id, next, input, "", body)
   refreshPurchaseOrder(context, order.id)
   return { version: line }
 }

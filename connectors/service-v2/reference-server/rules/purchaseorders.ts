@@ -29,22 +29,22 @@ export const insertPurchaseLine = (
   context: Context,
   orderId: number,
   linenumber: number,
-  given: Readonly<Record<string, Value>>,
+  input: Readonly<Record<string, Value>>,
   at = "",
   body: Body | null = null
 ): Version => {
-  const { itemid } = given
+  const { itemid } = input
   const item = typeof itemid === "number" ? current(context, "items", itemid) : null
-  if (units(given["qtyorder"], 6) <= 0n) throw violation(`${at}qtyorder must be more than zero`, `${at}qtyorder`)
+  if (units(input["qtyorder"], 6) <= 0n) throw violation(`${at}qtyorder must be more than zero`, `${at}qtyorder`)
   return insert(
     context,
     "purchaseorderlines",
     {
-      ...given,
+      ...input,
       purchaseorderid: orderId,
       linenumber,
-      description: given["description"] ?? item?.values["description"] ?? null,
-      priceach: given["priceach"] ?? "0.000000",
+      description: input["description"] ?? item?.values["description"] ?? null,
+      priceach: input["priceach"] ?? "0.000000",
       qtyreceived: "0.000000"
     },
     body

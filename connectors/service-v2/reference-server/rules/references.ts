@@ -20,8 +20,8 @@ interface Target {
 export const resolve = ({ store, company }: CompanyStore, target: Target, value: Value, field: string): Version => {
   const table = store.table(company, target.resource)
   if (target.by === null) {
-    const found = typeof value === "number" ? table.get(value) : undefined
-    if (found !== undefined) return found
+    const version = typeof value === "number" ? table.get(value) : undefined
+    if (version !== undefined) return version
     throw new ApiError("unknown_value", `${field} ${String(value)} is no record of ${target.resource}`, { field })
   }
   const active = table.where(target.by, value as string).filter((version) => !version.cancelled)

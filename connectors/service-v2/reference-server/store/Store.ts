@@ -142,7 +142,7 @@ export class Store {
     if (before !== undefined && put.verbatim !== true && !changes(before, put)) return before
     const first = this.touch(transaction, table, recordId, before)
     const { field } = table.resource
-    const given: Record<string, Value> =
+    const newValues: Record<string, Value> =
       put.verbatim === true ? { ...put.values, id: recordId } : { ...before?.values, ...put.values, id: recordId }
     let stamp: number | null = null
     if (field.has("lastchangedate")) {
@@ -151,11 +151,11 @@ export class Store {
         stamp = typeof shown === "string" ? readInstant(shown) : null
       } else {
         stamp = transaction.stamp
-        given["lastchangedate"] = printInstant(stamp)
+        newValues["lastchangedate"] = printInstant(stamp)
       }
     }
-    if (before === undefined && field.has("entrydate") && !("entrydate" in given)) {
-      given["entrydate"] = printInstant(transaction.stamp)
+    if (before === undefined && field.has("entrydate") && !("entrydate" in newValues)) {
+      newValues["entrydate"] = printInstant(transaction.stamp)
     }
     const after: Version = {
       table,
@@ -164,8 +164,8 @@ export class Store {
       seq: ++this.seq,
       stamp,
       at: transaction.stamp,
-      cancelled: given["cancel"] === true,
-      values: given,
+      cancelled: newValues["cancel"] === true,
+      values: newValues,
       extra: put.extra === undefined ? (before?.extra ?? null) : put.extra,
       custom: put.custom === undefined ? (before?.custom ?? null) : put.custom,
       cache: null,
@@ -272,9 +272,9 @@ const isSame = (a: Value, b: Value): boolean => a === b || (a instanceof Raw && 
 const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<string>> => {
   const fields = new Map<string, Set<string>>()
   const add = (path: string, field: string) => {
-    const found = fields.get(path)
-    if (found === undefined) fields.set(path, new Set([field]))
-    else found.add(field)
+    const fieldsOfPath = fields.get(path)
+    if (fieldsOfPath === undefined) fields.set(path, new Set([field]))
+    else fieldsOfPath.add(field)
   }
   for (const resource of catalogue.resources.values()) {
     for (const filter of resource.filters) if (filter.match === "exact") add(resource.path, filter.field)

@@ -105,9 +105,9 @@ export class Table {
     const key = this.keyOf(field, value)
     if (postings === undefined)
       return [...this.all()].filter((version) => this.keyOf(field, version.values[field]) === key)
-    const found = postings.get(key!)
-    if (found === undefined) return []
-    return typeof found === "number" ? [this.current.get(found)!] : found.map((id) => this.current.get(id)!)
+    const posting = postings.get(key!)
+    if (posting === undefined) return []
+    return typeof posting === "number" ? [this.current.get(posting)!] : posting.map((id) => this.current.get(id)!)
   }
 
   /** Replaces a version by the next one; `null` removes the record. */
@@ -166,26 +166,26 @@ export class Table {
 export const foldCase = (text: string): string => text.normalize("NFC").toLowerCase()
 
 const post = (postings: Postings, key: string | number | boolean, id: number) => {
-  const found = postings.get(key)
-  if (found === undefined) postings.set(key, id)
-  else if (typeof found === "number") postings.set(key, found < id ? [found, id] : [id, found])
-  else if (found.at(-1)! < id) found.push(id)
+  const posting = postings.get(key)
+  if (posting === undefined) postings.set(key, id)
+  else if (typeof posting === "number") postings.set(key, posting < id ? [posting, id] : [id, posting])
+  else if (posting.at(-1)! < id) posting.push(id)
   else
     insertAt(
-      found,
-      place(found, (other) => other < id),
+      posting,
+      place(posting, (other) => other < id),
       id
     )
 }
 
 const unpost = (postings: Postings, key: string | number | boolean, id: number) => {
-  const found = postings.get(key)
-  if (found === undefined) return
-  if (typeof found === "number") {
+  const posting = postings.get(key)
+  if (posting === undefined) return
+  if (typeof posting === "number") {
     postings.delete(key)
     return
   }
-  const index = place(found, (other) => other < id)
-  if (found[index] === id) found.splice(index, 1)
-  if (found.length === 0) postings.delete(key)
+  const index = place(posting, (other) => other < id)
+  if (posting[index] === id) posting.splice(index, 1)
+  if (posting.length === 0) postings.delete(key)
 }

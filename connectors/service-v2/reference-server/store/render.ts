@@ -37,8 +37,8 @@ interface Column {
 const columnsByResource = new WeakMap<Resource, ReadonlyArray<Column>>()
 
 const columnsOf = (resource: Resource): ReadonlyArray<Column> => {
-  const known = columnsByResource.get(resource)
-  if (known !== undefined) return known
+  const cached = columnsByResource.get(resource)
+  if (cached !== undefined) return cached
   const columns = resource.fields.map((field) => {
     const prefix = `,${JSON.stringify(field.name)}:`
     const rescaled = field.type._tag === "decimal" && field.type.shown !== field.type.scale
