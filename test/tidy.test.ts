@@ -113,12 +113,14 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/warehouse",
     "src/time"
   ],
+  "src/processes": ["src/postgres", "src/time"],
   "src/serve": [
     "src/connector",
     "src/http",
     "src/inbox",
     "src/ingest",
     "src/postgres",
+    "src/processes",
     "src/reconcile",
     "src/status",
     "src/subscriptions",
@@ -166,6 +168,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/inbox",
     "src/outbox",
     "src/postgres",
+    "src/processes",
     "src/serve",
     "src/status",
     "src/subscriptions",

@@ -15,6 +15,7 @@ import type { ListenError } from "../http/Server.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import type { Database } from "../postgres/Database.ts"
+import * as StaticOwnership from "../processes/StaticOwnership.ts"
 import * as Serve from "../serve/Serve.ts"
 import { failed, subscribe } from "./DemoWebhook.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -50,7 +51,11 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   }
   const page = yield* ServeLayers.startDashboard(living.page, settings.datasets).pipe(Effect.mapError(notListening))
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
-  const options = yield* ServeLayers.service(settings, [], here, yield* ServeLayers.backgroundServices(settings, page))
+  const options = yield* ServeLayers.service(settings, [], {
+    warehouse: here,
+    ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 }),
+    more: yield* ServeLayers.backgroundWork(settings, page)
+  })
   // The subscriptions are created below, and no other process changes them.
   const service = yield* Serve.start({ ...options, checkInterval: null }).pipe(Effect.mapError(notListening))
   yield* Effect.raceFirst(service.ready, service.ended).pipe(Effect.mapError(({ message }) => failed(message)))

@@ -20,6 +20,7 @@ import type { Database } from "../postgres/Database.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
+import * as StaticOwnership from "../processes/StaticOwnership.ts"
 import * as Serve from "../serve/Serve.ts"
 import * as Subscriptions from "../subscriptions/Subscriptions.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
@@ -145,7 +146,10 @@ export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (s
   const webhooks = { ...settings.webhooks, host: "127.0.0.1", port: 0, tls: certificate.files }
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const service = yield* Serve.start({
-    ...(yield* ServeLayers.service({ ...settings, webhooks }, [company.name], here)),
+    ...(yield* ServeLayers.service({ ...settings, webhooks }, [company.name], {
+      warehouse: here,
+      ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 })
+    })),
     checkInterval: null
   }).pipe(Effect.mapError(({ message }) => failed(message)))
   yield* Effect.raceFirst(service.ready, service.ended)

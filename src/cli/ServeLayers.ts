@@ -1,9 +1,8 @@
 /**
  * The services of `serve`, as the configuration states them. The receiver and the outbox poller also run in the demo;
- * {@link backgroundServices} are those of `serve` alone: task worker, row counts, retention and dashboard.
+ * {@link backgroundWork} is that of `serve` alone: task worker, row counts, retention and dashboard.
  */
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Resource } from "../catalogue/Resource.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
@@ -15,7 +14,7 @@ import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { type Datasets, type Table, tableOf } from "../warehouse/Table.ts"
-import type { Database } from "../postgres/Database.ts"
+import * as Polling from "../postgres/Polling.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
@@ -96,17 +95,17 @@ export const startDashboard = Effect.fnUntraced(function* (at: DashboardConfigur
 
 type Service = ServiceOptions<ConfigurationError | WarehouseError>
 
-/** The services beside the receiver and the outbox poller, and their metrics. */
-interface BackgroundServices {
-  readonly services: NonNullable<Service["services"]>
+/** The work of `serve` beside receiver and outbox poller, and its metrics. */
+interface MoreWork {
+  readonly work: NonNullable<Service["work"]>
   readonly metrics: NonNullable<Service["metrics"]>
 }
 
-/** The services of `serve` beside the receiver and the outbox poller; `dashboard` is null where it is off. */
-export const backgroundServices = Effect.fnUntraced(function* (
+/** The work of `serve` beside receiver and outbox poller; `dashboard` is null where it is off. */
+export const backgroundWork = Effect.fnUntraced(function* (
   settings: Configuration,
   dashboard: Dashboard | null
-): Effect.fn.Return<BackgroundServices, never, Source> {
+): Effect.fn.Return<MoreWork, never, Source> {
   const source = yield* Source
   const models = yield* source.models
   const { datasets, scheduleOf, freshnessOf, concurrency, retention, budgetScope } = settings
@@ -120,34 +119,37 @@ export const backgroundServices = Effect.fnUntraced(function* (
       receivesAt: hookUrl(settings.webhooks.publicUrl, company.name)
     }))
   return {
-    services: (companies) => [
-      {
-        what: "syncing by schedule",
-        run: TaskWorker.runTasks({ companies, scheduleOf, freshnessOf, concurrency, datasets, models })
-      },
-      { what: "counting rows", run: CountRows.countRows(datasets) },
-      {
-        what: "sampling the budgets",
-        run: SampleBudget.sampleBudget([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
-      },
-      {
-        what: "retention",
-        run: Retention.runRetention(
-          { ...retention, events: settings.webhooks.eventRetention },
-          { dataset: datasets.history, retention: retention.history }
-        ),
-        beforeTables: true
-      },
-      ...(dashboard === null
-        ? []
-        : [
-            {
-              what: "the dashboard",
-              run: dashboard.connect(shown(companies)),
-              beforeTables: true
-            } satisfies BackgroundService
-          ])
-    ],
+    work: Effect.fnUntraced(function* (companies, processId) {
+      const tasks = yield* TaskWorker.make({ processId, scheduleOf, freshnessOf, concurrency, datasets, models })
+      const page: ReadonlyArray<BackgroundService> =
+        dashboard === null
+          ? []
+          : [{ what: "the dashboard", run: dashboard.connect(shown(companies)), beforeTables: true }]
+      return {
+        services: [{ what: "syncing by schedule", run: tasks.run }, ...page],
+        singletons: [
+          { what: "counting rows", run: CountRows.countRows(datasets) },
+          {
+            what: "sampling the budgets",
+            run: SampleBudget.sampleBudget([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
+          },
+          {
+            what: "retention",
+            run: Retention.runRetention(
+              { ...retention, events: settings.webhooks.eventRetention },
+              { dataset: datasets.history, retention: retention.history }
+            ),
+            beforeTables: true
+          }
+        ],
+        ofCompany: (company) => [
+          {
+            what: `company ${company.name}: syncing by schedule`,
+            run: Effect.scoped(Effect.andThen(tasks.own(company), Effect.never))
+          }
+        ]
+      }
+    }),
     metrics: (companies) =>
       SyncMetrics.make(
         shown(companies).map(({ name, fingerprint, connector }) => ({ name, fingerprint, usage: connector.usage }))
@@ -159,8 +161,13 @@ export const backgroundServices = Effect.fnUntraced(function* (
 export const service = Effect.fnUntraced(function* (
   settings: Configuration,
   names: ReadonlyArray<string>,
-  warehouse: Layer.Layer<Database | SqlClient.SqlClient, WarehouseError>,
-  more?: BackgroundServices
+  {
+    warehouse,
+    ownership,
+    more
+  }: Pick<Service, "warehouse" | "ownership"> & {
+    readonly more?: MoreWork
+  }
 ): Effect.fn.Return<Service, never, Source> {
   const source = yield* Source
   const { webhooks, monitoring } = settings
@@ -182,10 +189,22 @@ export const service = Effect.fnUntraced(function* (
       .filter(({ name }) => names.length === 0 || names.includes(name))
       .map((company) => secretsOf(company)),
     companies: Effect.provideService(companies(settings, names), Source, source),
-    services: (all) => [
-      { what: "pushing the outbox", run: OutboxPoller.poll(all, settings.push) },
-      ...(more?.services(all) ?? [])
-    ],
+    ownership,
+    work: Effect.fnUntraced(function* (all, processId) {
+      const others = more === undefined ? null : yield* more.work(all, processId)
+      const interval = Polling.interval(all.length)
+      return {
+        services: others?.services ?? [],
+        singletons: others?.singletons ?? [],
+        ofCompany: (company) => [
+          {
+            what: `company ${company.name}: pushing the outbox`,
+            run: OutboxPoller.poll(company, settings.push, interval)
+          },
+          ...(others?.ofCompany(company) ?? [])
+        ]
+      }
+    }),
     metrics: (all) =>
       Effect.gen(function* () {
         const pushed = yield* OutboxMetrics.make(all.map(({ name }) => name))

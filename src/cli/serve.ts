@@ -101,8 +101,10 @@ export const command = Command.make(
         // unreachable.
         const page =
           settings.dashboard === null ? null : yield* ServeLayers.startDashboard(settings.dashboard, settings.datasets)
-        const besides = yield* ServeLayers.backgroundServices(settings, page)
-        const options = yield* ServeLayers.service(settings, names, warehouse, besides)
+        const more = yield* ServeLayers.backgroundWork(settings, page)
+        // Loading the engine takes 0.2 s, which other commands need not wait for.
+        const { make: ownership } = yield* Effect.promise(() => import("../processes/ClusterOwnership.ts"))
+        const options = yield* ServeLayers.service(settings, names, { warehouse, ownership, more })
         const always = yield* ProcessMetrics.make(yield* Version)
         return { service: yield* Serve.start({ ...options, always }), page }
       }).pipe(

@@ -97,7 +97,7 @@ const Warehouse = section({
   connectionsMax: setting(
     "connections",
     between(8, 1000),
-    "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 28"
+    "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 30"
   )
 })
 

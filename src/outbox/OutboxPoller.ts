@@ -7,12 +7,9 @@
 import * as Cause from "effect/Cause"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
-import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as Polling from "../postgres/Polling.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { isOpen } from "./OutboxStore.ts"
 import { push } from "./OutboxWorker.ts"
@@ -142,7 +139,8 @@ const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
   }
 })
 
-const pollCompany = Effect.fnUntraced(function* (
+/** Pushes the open rows of a company that belong to no push, for ever. */
+export const poll = Effect.fnUntraced(function* (
   company: PolledCompany,
   settings: PushSettings,
   interval: Duration.Duration
@@ -159,16 +157,3 @@ const pollCompany = Effect.fnUntraced(function* (
     yield* Effect.sleep(interval)
   }
 }, Effect.scoped)
-
-/** Pushes the open rows of these companies that belong to no push, for ever. */
-export const poll = (
-  companies: ReadonlyArray<PolledCompany>,
-  settings: PushSettings
-): Effect.Effect<never, never, Database | SqlClient.SqlClient> =>
-  Effect.andThen(
-    Effect.forEach(companies, (company) => pollCompany(company, settings, Polling.interval(companies.length)), {
-      concurrency: "unbounded",
-      discard: true
-    }),
-    Effect.never
-  )

@@ -22,9 +22,12 @@ export interface ConnectionBudget {
 }
 
 /** The minimum of a process, even on a small server. */
-export const connectionsMin = 8
-/** Two for the inbox, one for the locks, and one for a command's own work or the user count of the embedded server. */
-const fixed = 4
+export const connectionsMin = 10
+/**
+ * Two for the inbox, two for the ownership of companies, one for the locks, and one for a command's own work or the user
+ * count of the embedded server.
+ */
+const fixed = 6
 const ordinaryMin = 2
 const ordinaryMax = 6
 const pagesMax = 2

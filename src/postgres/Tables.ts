@@ -399,8 +399,7 @@ export interface ControlTables {
     readonly full_requested: Generated<boolean>
     readonly since: string | null
     readonly until: string | null
-    readonly lease_owner: string | null
-    readonly lease_expires_at: Date | null
+    readonly process_id: string | null
     readonly fence: Generated<bigint>
     readonly started_at: Date | null
     readonly finished_at: Date | null
@@ -410,6 +409,8 @@ export interface ControlTables {
     readonly error: string | null
     readonly remedy: string | null
     readonly updated_at: Generated<Date>
+    readonly abandoned_at: Date | null
+    readonly parent: string | null
   }
   readonly "tributary.unknown_fields": {
     readonly company_id: bigint

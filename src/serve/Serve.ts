@@ -13,18 +13,18 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../http/Server.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as RunStore from "../sync/RunStore.ts"
-import type { Database } from "../postgres/Database.ts"
+import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import * as Polling from "../postgres/Polling.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
-import * as Processes from "./Processes.ts"
+import { bucketOf, type Ownership } from "../processes/Ownership.ts"
+import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
 import * as InboxWriter from "../inbox/InboxWriter.ts"
 import * as HttpServer from "../ingest/HttpServer.ts"
@@ -33,16 +33,26 @@ import * as ReceivingMetrics from "../status/ReceivingMetrics.ts"
 import * as Ingest from "../ingest/Ingest.ts"
 import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
-import * as Supervisor from "./Supervisor.ts"
+import * as Supervisor from "../processes/Supervisor.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
 
-/** A service that runs as long as the process, under the supervisor. */
+/** A service that runs as long as the process, or as long as the process owns a company, under the supervisor. */
 export interface BackgroundService {
   /** The name of the service, which begins the log line of a failure. */
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
   /** Whether it starts before the tables of the companies exist; default false. */
   readonly beforeTables?: boolean
+}
+
+/** The work beside receiving and processing events. */
+export interface BackgroundWork {
+  /** Services of every process. */
+  readonly services: ReadonlyArray<BackgroundService>
+  /** Services that run in one process at a time. */
+  readonly singletons: ReadonlyArray<BackgroundService>
+  /** Services that run in the process that owns the company. */
+  readonly ofCompany: (company: Company) => ReadonlyArray<BackgroundService>
 }
 
 export interface ServiceOptions<E> {
@@ -62,8 +72,13 @@ export interface ServiceOptions<E> {
   /** Connects the companies, without a request to the source. */
   readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
-  /** More services. */
-  readonly services?: (companies: ReadonlyArray<Company>) => ReadonlyArray<BackgroundService>
+  /** Divides the companies between the processes on the warehouse. */
+  readonly ownership: (database: DatabaseShape) => Ownership<E>
+  /** More work for these companies, in the process with this name. */
+  readonly work?: (
+    companies: ReadonlyArray<Company>,
+    processId: string
+  ) => Effect.Effect<BackgroundWork, never, Database | Scope.Scope>
   /** More metrics of these companies; cheap, and never failing. */
   readonly metrics?: (
     companies: ReadonlyArray<Company>
@@ -197,6 +212,8 @@ const runServices = Effect.fnUntraced(function* <E>(
   )
   const tablesReady = yield* Deferred.make<void>()
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
+  const processId = yield* Processes.makeId
+  const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
       what: "the tables",
@@ -212,50 +229,73 @@ const runServices = Effect.fnUntraced(function* <E>(
       run: Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs)),
       beforeTables: true
     },
-    { what: "the heartbeat", run: sendHeartbeats(inbox, companies, markReady), beforeTables: true },
+    { what: "the heartbeat", run: sendHeartbeats(inbox, companies, processId, markReady), beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
-    ...inboxServices(state, inbox, companies),
-    ...reconcileServices(options, companies),
-    ...(options.services?.(companies) ?? [])
+    ...work.services
   ]
-  yield* Effect.forEach(
-    services,
-    ({ what, run, beforeTables = false }) =>
-      Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run)),
-    { concurrency: "unbounded", discard: true }
+  const runAll = (all: ReadonlyArray<BackgroundService>) =>
+    Effect.forEach(
+      all,
+      ({ what, run, beforeTables = false }) =>
+        Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run)),
+      { concurrency: "unbounded", discard: true }
+    )
+  const keeper = yield* makeKeeper(state, inbox, companies, work)
+  yield* Layer.build(
+    options.ownership(yield* Database).layer((bucket) => Effect.andThen(runAll(keeper(bucket)), Effect.never))
   )
+  yield* runAll(services)
   return yield* Effect.never
 })
 
-/** A worker for each company, and the service that wakes them when events arrive. */
-const inboxServices = <E>(
-  { options: { reader } }: ServeState<E>,
-  inbox: InboxWriter.InboxWriter,
-  companies: ReadonlyArray<Company>
-): ReadonlyArray<BackgroundService> => {
-  const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
-  const latches = workers.map(({ arrived }) => arrived)
-  const pollInterval = Polling.interval(companies.length)
-  return [
-    { what: "the notification of workers", run: ProcessInbox.fanOut(inbox.arrived, latches), beforeTables: true },
-    ...workers.map(({ company, arrived }) => ({
-      what: `company ${company.name}: processing events`,
-      run: ProcessInbox.run({ company, reader, inbox: { arrived }, pollInterval })
-    }))
-  ]
-}
+const noWork: BackgroundWork = { services: [], singletons: [], ofCompany: () => [] }
 
-/** A search for missed events, one service for each company. */
+/** The bucket whose owner runs the services of which there is one. */
+const singletonBucket = 0
+
+/** The services of the owner of a bucket. */
+const makeKeeper = Effect.fnUntraced(function* <E>(
+  { options }: ServeState<E>,
+  inbox: InboxWriter.InboxWriter,
+  companies: ReadonlyArray<Company>,
+  { singletons, ofCompany }: BackgroundWork
+) {
+  const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
+  const pollInterval = Polling.interval(companies.length)
+  const byBucket = Map.groupBy(workers, ({ company }) => bucketOf(company.name))
+  // An event wakes the workers of this process; others find it by their polls.
+  yield* Effect.forkScoped(
+    ProcessInbox.fanOut(
+      inbox.arrived,
+      workers.map(({ arrived }) => arrived)
+    )
+  )
+  return (bucket: number): ReadonlyArray<BackgroundService> => [
+    ...(bucket === singletonBucket ? singletons : []),
+    ...(byBucket.get(bucket) ?? []).flatMap(({ company, arrived }): ReadonlyArray<BackgroundService> => [
+      {
+        what: `company ${company.name}: processing events`,
+        run: ProcessInbox.run({ company, reader: options.reader, inbox: { arrived }, pollInterval })
+      },
+      ...reconcileServices(options, company),
+      ...ofCompany(company)
+    ])
+  ]
+})
+
+/** A search for missed events. */
 const reconcileServices = <E>(
   { checkInterval, publicUrl }: ServiceOptions<E>,
-  companies: ReadonlyArray<Company>
+  company: Company
 ): ReadonlyArray<BackgroundService> =>
   checkInterval === null
     ? []
-    : companies.map((company) => ({
-        what: `company ${company.name}: looking for missed events`,
-        run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
-      }))
+    : [
+        {
+          what: `company ${company.name}: looking for missed events`,
+          run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
+        }
+      ]
 
 /** Creates the tables of all resources that events may name, as a sync does. */
 const createTables = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
@@ -267,10 +307,9 @@ const createTables = Effect.fnUntraced(function* (companies: ReadonlyArray<Compa
 const sendHeartbeats = Effect.fnUntraced(function* (
   inbox: InboxWriter.InboxWriter,
   companies: ReadonlyArray<Company>,
+  processId: string,
   onFirst: Effect.Effect<unknown>
 ) {
-  const drawn = [yield* Random.nextInt, yield* Random.nextInt]
-  const processId = drawn.map((part) => Math.abs(part).toString(36)).join("-")
   const names = companies.map(({ name }) => name)
   const deregister = Processes.deregister(processId).pipe(Effect.timeoutOption(deregisterMaxMs), Effect.ignore)
   return yield* Effect.forever(

@@ -36,7 +36,7 @@ export const tasksStatement = Statement.make({
   },
   text: `with task as (
     select company, next_run_at, requested_at, case
-             when lease_expires_at > now.at then 'running'
+             when process_id in (select process_id from tributary.processes_alive) then 'running'
              when requested_at is not null then 'due'
              when paused_at is not null then 'paused'
              when next_run_at <= now.at then 'due'

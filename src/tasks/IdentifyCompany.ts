@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import { retryForever } from "./RetryForever.ts"
-import * as TaskLeases from "./TaskLeases.ts"
+import * as TaskClaims from "./TaskClaims.ts"
 import { backoffMs, type CompanyState, monotonicMs, type WorkerState } from "./WorkerState.ts"
 
 /** Runs no task of the company until the source accepts its token again. */
@@ -21,7 +21,7 @@ export const blockCompany = Effect.fnUntraced(function* (
       `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; next attempt in ${delayMs / 1000} s, then less often`
     )
   }
-  yield* Effect.ignore(TaskLeases.blockCompany(state.company.name, message, remedy))
+  yield* Effect.ignore(TaskClaims.blockCompany(state.company.name, message, remedy))
 })
 
 export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {

@@ -15,7 +15,7 @@ export interface ResourceHistory {
     readonly isComplete: boolean
     readonly beganMs: number
   } | null
-  /** Whether a run is under way that began after the last lease expired, if there was one. */
+  /** Whether a run is under way that began after the task was abandoned, if it was. */
   readonly isRunning: boolean
 }
 
@@ -45,9 +45,9 @@ export const readHistory = (
   companyId: bigint,
   resource: string,
   lane: string,
-  leaseExpiredAt: Date | null
+  abandonedAt: Date | null
 ): Sql.Query<ResourceHistory> =>
-  Effect.map(Statement.run(readStatement, [companyId, resource, lane, leaseExpiredAt]), ([row]) => {
+  Effect.map(Statement.run(readStatement, [companyId, resource, lane, abandonedAt]), ([row]) => {
     const { beganMs, cursorMs, fullScanMs, isRunning, kind, runId, status } = row!
     return {
       syncedMs: Math.max(cursorMs ?? 0, fullScanMs ?? 0),

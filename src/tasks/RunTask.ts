@@ -1,8 +1,8 @@
 /**
  * One run of a claimed task.
  *
- * Promise: the result is stored, or the lease expires and another process claims the task. When the run is interrupted,
- * landed pages stay, and the task is returned, so that another process goes on at once.
+ * Promise: the result is stored, or the task is released as abandoned and runs again. When the run is interrupted,
+ * landed pages stay, and the task is returned, so that its next owner goes on at once.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -21,7 +21,7 @@ import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
 import { blockCompany, identifyCompany } from "./IdentifyCompany.ts"
 import { readHistory, type ResourceHistory } from "./ResourceHistory.ts"
-import * as TaskLeases from "./TaskLeases.ts"
+import * as TaskClaims from "./TaskClaims.ts"
 import {
   alreadyDone,
   contendedDelayMs,
@@ -31,7 +31,14 @@ import {
   resultOf,
   skipped
 } from "./TaskResults.ts"
-import { type CompanyState, monotonicMs, resourceKey, taskKey, type WorkerState } from "./WorkerState.ts"
+import {
+  type CompanyState,
+  monotonicMs,
+  requireRelease,
+  resourceKey,
+  taskKey,
+  type WorkerState
+} from "./WorkerState.ts"
 
 /** An access block is checked again at the source after this. */
 const identityMaxMs = 5 * 60_000
@@ -54,7 +61,7 @@ const bestEffort = <A, R>(effect: Effect.Effect<A, SqlError, R>): Effect.Effect<
 
 const sync = (
   worker: WorkerState,
-  task: TaskLeases.ClaimedTask,
+  task: TaskClaims.ClaimedTask,
   target: {
     readonly state: CompanyState
     readonly identity: Identity
@@ -73,7 +80,7 @@ const sync = (
       mode: { full: task.full, backfill: isBackfill ? { since: task.since, until: task.until } : undefined },
       batchRecordsMax,
       engine,
-      evictHolder: task.leaseExpiredAt !== null && !history.isRunning,
+      evictHolder: task.abandonedAt !== null && !history.isRunning,
       // A resource that another run has is tried again later, and does not keep this process waiting.
       waitForHolder: false
     }
@@ -87,10 +94,11 @@ const sync = (
 
 const syncTask = Effect.fnUntraced(function* (
   worker: WorkerState,
-  task: TaskLeases.ClaimedTask
-): Effect.fn.Return<TaskLeases.TaskResult | PostponedTask, SqlError, Database | SqlClient.SqlClient> {
+  task: TaskClaims.ClaimedTask
+): Effect.fn.Return<TaskClaims.TaskResult | PostponedTask, SqlError, Database | SqlClient.SqlClient> {
   const { resource } = task
-  const state = worker.companies.get(task.company)!
+  const state = worker.companies.get(task.company)
+  if (state === undefined) return postponed(worker)
   const tables = yield* state.company.tables
   const table = tables.get(resource)
   if (table === undefined) return skipped(worker, task, `${resource} is not configured`, "nothing to do")
@@ -105,7 +113,7 @@ const syncTask = Effect.fnUntraced(function* (
   if (block !== null) return skipped(worker, task, `${resource}: ${block.reason}`, block.remedy)
 
   const lane = task.kind === "backfill" ? "backfill" : "live"
-  const history = yield* readHistory(identity.companyId, resource, lane, task.leaseExpiredAt)
+  const history = yield* readHistory(identity.companyId, resource, lane, task.abandonedAt)
   const done = alreadyDone(worker, task, history)
   if (done !== null) return done
   const outcome = yield* sync(worker, task, { state, identity, table, tables, history })
@@ -120,7 +128,7 @@ const syncTask = Effect.fnUntraced(function* (
   return resultOf(worker, task, outcome)
 })
 
-const logResult = (task: TaskLeases.ClaimedTask, result: TaskLeases.TaskResult) => {
+const logResult = (task: TaskClaims.ClaimedTask, result: TaskClaims.TaskResult) => {
   const subject = `${task.company}: ${task.kind === "backfill" ? "backfill of " : ""}${task.resource}`
   if (result.status === "failed" && result.failures === 1) {
     return Effect.logWarning(`${subject}: ${result.error}; ${result.remedy}`)
@@ -130,37 +138,37 @@ const logResult = (task: TaskLeases.ClaimedTask, result: TaskLeases.TaskResult) 
     : Effect.void
 }
 
-const dropClaim = ({ claims }: WorkerState, task: TaskLeases.ClaimedTask) => {
-  if (claims.get(taskKey(task)) === task) claims.delete(taskKey(task))
-}
-
 /** Runs a task and stores its result. */
-export const runTask = (worker: WorkerState, task: TaskLeases.ClaimedTask) =>
+export const runTask = (worker: WorkerState, task: TaskClaims.ClaimedTask) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(restore(syncTask(worker, task)))
       if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) {
-        return yield* bestEffort(TaskLeases.returnTask(task, interruptedReason))
+        return yield* bestEffort(TaskClaims.returnTask(task, interruptedReason))
       }
       const result = Exit.isSuccess(exit) ? exit.value : crashed(worker, task, exit.cause)
       const write =
         result.status === "postponed"
-          ? TaskLeases.rescheduleTask(task, result.nextMs)
-          : TaskLeases.completeTask(task, result)
-      // From here on the lease is not renewed. Where the result cannot be written, the lease expires.
-      dropClaim(worker, task)
+          ? TaskClaims.rescheduleTask(task, result.nextMs)
+          : TaskClaims.completeTask(task, result)
       yield* restore(retryTransient(write)).pipe(
-        Effect.ignore,
+        Effect.catch(() =>
+          Effect.sync(() => {
+            worker.claims.delete(taskKey(task))
+            requireRelease(worker, [task.company])
+          })
+        ),
         Effect.onInterrupt(() => bestEffort(write))
       )
       if (result.status !== "postponed") return yield* logResult(task, result)
-      worker.busyUntilMs.set(resourceKey(task), monotonicMs(worker) + contendedDelayMs)
+      const { company, resource } = task
+      worker.busy.set(resourceKey(task), { company, resource, untilMs: monotonicMs(worker) + contendedDelayMs })
     })
   ).pipe(
     Effect.provideService(Progress, logProgress),
     Effect.ensuring(
       Effect.sync(() => {
-        dropClaim(worker, task)
+        worker.claims.delete(taskKey(task))
         worker.wakeUp.openUnsafe()
       })
     )

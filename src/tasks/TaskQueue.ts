@@ -26,7 +26,7 @@ export const readStatement = Statement.make({
     askedBy: "text?",
     askedFull: "bool",
     ...Statement.columns("text?", "since", "until"),
-    /** Whether a process runs it: its lease has not expired, by the warehouse's clock. */
+    /** Whether a live process runs it. */
     isRunning: "bool",
     ...Statement.columns("timestamptz?", "beganAt", "endedAt"),
     status: Statement.as<TaskStatus | null>("text?"),
@@ -36,7 +36,7 @@ export const readStatement = Statement.make({
   },
   text: `select company, resource, kind, schedule, freshness_target_ms::float8 as "promiseMs", next_run_at as "nextAt", paused_at as "pausedAt",
               paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
-              coalesce(lease_expires_at > (select tributary.now()), false) as "isRunning", started_at as "beganAt",
+              coalesce(process_id in (select process_id from tributary.processes_alive), false) as "isRunning", started_at as "beganAt",
               finished_at as "endedAt", status, run_id as "runId", failures, error, remedy
          from tributary.tasks order by company, resource, kind`
 })
@@ -80,10 +80,10 @@ export const requestBackfillStatement = Statement.make({
        values ($1, $2, 'backfill', tributary.now(), $5, $3, $4)
        on conflict (company, resource, kind) do update
           -- A backfill of the same range that is under way is the requested one.
-          set requested_at = case when s.lease_owner is null then excluded.requested_at else s.requested_at end,
+          set requested_at = case when s.process_id is null and s.abandoned_at is null then excluded.requested_at else s.requested_at end,
               requested_by = excluded.requested_by, since = excluded.since, until = excluded.until,
-              failures = case when s.lease_owner is null then 0 else s.failures end, updated_at = tributary.now()
-        where s.lease_owner is null
+              failures = case when s.process_id is null and s.abandoned_at is null then 0 else s.failures end, updated_at = tributary.now()
+        where (s.process_id is null and s.abandoned_at is null)
            or (s.since is not distinct from excluded.since and s.until is not distinct from excluded.until) returning resource`
 })
 

@@ -3,7 +3,7 @@ import * as Cause from "effect/Cause"
 import { isAccessBlock } from "../sync/Sync.ts"
 import type { Outcome } from "../sync/Outcome.ts"
 import type { ResourceHistory } from "./ResourceHistory.ts"
-import type { ClaimedTask, TaskResult } from "./TaskLeases.ts"
+import type { ClaimedTask, TaskResult } from "./TaskClaims.ts"
 import { backoffMs, nextRunMs, warehouseMs, type WorkerState } from "./WorkerState.ts"
 
 /** A task that could not be run now, and is due again at that time. */
@@ -75,7 +75,7 @@ export const alreadyDone = (
   task: ClaimedTask,
   { lastRun }: ResourceHistory
 ): TaskResult | null => {
-  if (task.kind === "backfill" || task.leaseExpiredAt !== null || lastRun === null) return null
+  if (task.kind === "backfill" || task.abandonedAt !== null || lastRun === null) return null
   const { beganMs, isComplete, isFull, runId } = lastRun
   const nextAfter = (afterMs?: number) => nextRunMs(worker, task.company, task.resource, beganMs, afterMs)
   if (task.requestedAt === null) {

@@ -14,6 +14,8 @@ import * as Statement from "../postgres/Statement.ts"
 export interface TaskSchedule {
   readonly company: string
   readonly resource: string
+  /** The resource that is synced before it; null where there is none. */
+  readonly parent: string | null
   /** In words; null for a task that runs only on request. */
   readonly schedule: string | null
   readonly freshnessTarget: Duration.Duration
@@ -37,13 +39,13 @@ export const readSchedulesStatement = Statement.make({
     ...Statement.columns("text", "company", "resource"),
     schedule: "text?",
     ...Statement.columns("float8?", "nextMs", "beganMs"),
-    isOwned: "bool",
+    isBegun: "bool",
     /** Whether a process that could run it was alive when it was due. */
     hadLiveProcess: "bool",
     wasSynced: "bool"
   },
   text: `select s.company, s.resource, s.schedule, ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
-                s.lease_owner is not null as "isOwned",
+                (s.process_id is not null or s.abandoned_at is not null) as "isBegun",
                 -- A process may be alive for 30 s after its last heartbeat.
                 exists (select 1 from tributary.processes r
                          where s.company = any(r.companies) and r.started_at <= s.next_run_at
@@ -59,9 +61,9 @@ export const updateStatement = Statement.make({
   name: "store schedules",
   params: ["text"],
   text: `update tributary.tasks s
-            set schedule = p.schedule, freshness_target_ms = p."promiseMs", updated_at = tributary.now(),
+            set schedule = p.schedule, parent = p.parent, freshness_target_ms = p."promiseMs", updated_at = tributary.now(),
                 next_run_at = to_timestamp(p."nextMs" / 1000)
-           from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text, schedule text, "promiseMs" bigint, "nextMs" float8)
+           from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text, parent text, schedule text, "promiseMs" bigint, "nextMs" float8)
           where s.company = p.company and s.resource = p.resource and s.kind = 'sync'`
 })
 
@@ -71,7 +73,7 @@ export const deleteStatement = Statement.make({
   text: `delete from tributary.tasks s
           using jsonb_to_recordset($1::text::jsonb) as g(company text, resource text)
           where s.company = g.company and s.resource = g.resource and s.kind = 'sync'
-            and (s.lease_expires_at is null or s.lease_expires_at < tributary.now())`
+            and s.process_id is null`
 })
 
 /**
@@ -94,7 +96,7 @@ export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Que
       const nextOf = (schedule: TaskSchedule): number | null => {
         const row = before.get(keyOf(schedule))!
         if (schedule.schedule === null) return null
-        const isMissed = row.nextMs !== null && row.nextMs <= nowMs && !row.hadLiveProcess && !row.isOwned
+        const isMissed = row.nextMs !== null && row.nextMs <= nowMs && !row.hadLiveProcess && !row.isBegun
         if (row.schedule !== schedule.schedule || row.nextMs === null) {
           return row.wasSynced || row.beganMs !== null ? schedule.next(nowMs, row.beganMs) : nowMs
         }

@@ -1,18 +1,17 @@
 /**
  * A worker that runs the tasks of the schedule, for as long as a process of `serve` lives.
  *
- * Promise: a task that is due begins within about a second, unless the company has its maximum of runs. Processes on one
- * warehouse share the tasks, and one process runs each. Another process claims the tasks of a killed one within
- * {@link TaskLeases.leaseMs} and a poll. A failed task is tried again after a growing delay, with an error and a remedy.
+ * Promise: a task that is due begins within about a second, unless the company has its maximum of runs. The process that
+ * owns a company runs its tasks; the next owner continues what a former one left. A failed task is tried again after a growing delay, with an error and a remedy.
  * A token that the source refuses blocks its company only. A run of another process or command counts. When the worker is
  * interrupted, landed pages stay, runs are closed and tasks are returned. The worker waits for an unavailable warehouse.
  */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as FiberMap from "effect/FiberMap"
 import * as Latch from "effect/Latch"
-import * as Random from "effect/Random"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { Database } from "../postgres/Database.ts"
@@ -22,13 +21,14 @@ import * as Cron from "./Cron.ts"
 import { identifyInBackground } from "./IdentifyCompany.ts"
 import { retryEveryMs, retryForever } from "./RetryForever.ts"
 import { logProgress, runTask } from "./RunTask.ts"
-import * as TaskLeases from "./TaskLeases.ts"
+import * as TaskClaims from "./TaskClaims.ts"
 import { type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
 import {
   type CompanyState,
   monotonicMs,
   nextRunMs,
-  resourceKey,
+  requireRelease,
+  type ScheduledCompany,
   taskKey,
   type TaskWorkerOptions,
   type WorkerState
@@ -39,13 +39,8 @@ const pollEveryMs = retryEveryMs
 const runsPerLanding = 8
 /** A poll reads the tasks of every company: runs that end within this time are followed by one poll. */
 const pollDelayMaxMs = 250
-const renewEveryMs = 3_000
-const renewRetryMs = 1_000
-
-const ownerName = Effect.gen(function* () {
-  const parts = [yield* Random.nextInt, yield* Random.nextInt]
-  return parts.map((part) => Math.abs(part).toString(36)).join("-")
-})
+/** Schedules of so many companies are stored by one transaction. */
+const companiesPerStatement = 200
 
 const runsMaxOf = Effect.gen(function* () {
   const { budget } = yield* Database
@@ -56,8 +51,10 @@ const runsMaxOf = Effect.gen(function* () {
   return landings * runsPerLanding
 })
 
-const initialState = (company: TaskWorkerOptions["companies"][number]): CompanyState => ({
+const initialState = (company: ScheduledCompany): CompanyState => ({
   company,
+  isScheduled: false,
+  mustRelease: true,
   identity: null,
   identifiedAtMs: 0,
   isIdentifying: false,
@@ -70,63 +67,74 @@ const makeState = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
   const oneAtATime = yield* Semaphore.make(1)
   const state: WorkerState = {
     options,
-    owner: yield* ownerName,
     clock: yield* Clock.Clock,
     clockOffsetMs: 0,
-    companies: new Map(options.companies.map((company) => [company.name, initialState(company)])),
+    companies: new Map(),
     runsMax: yield* runsMaxOf,
     claims: new Map(),
     running: yield* FiberMap.make<string>(),
-    busyUntilMs: new Map(),
+    busy: new Map(),
     wakeUp: Latch.makeUnsafe(false),
     refreshViews: oneAtATime.withPermit(applyViews(options))
   }
   return state
 })
 
-const storeSchedules = Effect.fnUntraced(function* (worker: WorkerState) {
-  const { companies, freshnessOf, scheduleOf } = worker.options
-  const schedules = yield* Effect.forEach(companies, ({ name, tables }) =>
-    Effect.map(tables, (all) =>
-      [...all.keys()].map((resource): TaskSchedule => {
-        const schedule = scheduleOf(resource)
-        return {
-          company: name,
-          resource,
-          schedule: schedule.timing.kind === "off" ? null : Cron.describe(schedule),
-          freshnessTarget: freshnessOf(resource),
-          missed: schedule.missed,
-          next: (afterMs, lastBeganMs) => nextRunMs(worker, name, resource, lastBeganMs, afterMs)
-        }
-      })
-    )
+const schedulesOf = (worker: WorkerState, { name, tables }: ScheduledCompany) =>
+  Effect.map(tables, (all) =>
+    [...all].map(([resource, table]): TaskSchedule => {
+      const schedule = worker.options.scheduleOf(resource)
+      return {
+        company: name,
+        resource,
+        parent: table.resource.parent?.resource ?? null,
+        schedule: schedule.timing.kind === "off" ? null : Cron.describe(schedule),
+        freshnessTarget: worker.options.freshnessOf(resource),
+        missed: schedule.missed,
+        next: (afterMs, lastBeganMs) => nextRunMs(worker, name, resource, lastBeganMs, afterMs)
+      }
+    })
   )
-  yield* upsertSchedules(schedules.flat())
+
+/** Stores the schedules of new companies, and releases tasks that a former owner left. */
+const prepareCompanies = Effect.fnUntraced(function* (worker: WorkerState) {
+  const states = [...worker.companies.values()]
+  const claimed = states.filter(({ mustRelease }) => mustRelease)
+  for (const chunk of Arr.chunksOf(claimed, companiesPerStatement)) {
+    const names = chunk.map(({ company }) => company.name)
+    for (const state of chunk) state.mustRelease = false
+    yield* Effect.tapError(TaskClaims.releaseAbandoned(names, [...worker.claims.values()]), () =>
+      Effect.sync(() => requireRelease(worker, names))
+    )
+  }
+  const added = states.filter(({ isScheduled }) => !isScheduled)
+  for (const chunk of Arr.chunksOf(added, companiesPerStatement)) {
+    yield* upsertSchedules((yield* Effect.forEach(chunk, ({ company }) => schedulesOf(worker, company))).flat())
+    for (const state of chunk) state.isScheduled = true
+  }
 })
 
+/** Runs a claimed task, unless the process has lost its company meanwhile. */
+const startTask = (worker: WorkerState, task: TaskClaims.ClaimedTask) =>
+  Effect.suspend(() => {
+    if (!worker.companies.has(task.company)) return Effect.ignore(TaskClaims.rescheduleTask(task, task.nowMs))
+    worker.claims.set(taskKey(task), task)
+    return FiberMap.run(worker.running, taskKey(task), runTask(worker, task))
+  })
+
 /** Claims and starts due tasks until there is none, or the process has its maximum of runs. */
-const claimTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: ReadonlyArray<CompanyState>) {
-  const { busyUntilMs, claims, options, owner, running, runsMax } = worker
-  const runnable = yield* Effect.forEach(companies, ({ company }) =>
-    Effect.map(company.tables, (tables) =>
-      [...tables.values()]
-        .map(({ resource }) => ({
-          company: company.name,
-          resource: resource.path,
-          parent: resource.parent?.resource ?? null
-        }))
-        .filter((one) => (busyUntilMs.get(resourceKey(one)) ?? 0) <= monotonicMs(worker))
-    )
-  )
+const claimTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: ReadonlyArray<string>) {
+  const { busy, claims, options, runsMax } = worker
+  for (const [key, { untilMs }] of busy) if (untilMs <= monotonicMs(worker)) busy.delete(key)
   for (;;) {
     const limit = runsMax - claims.size
     if (limit <= 0) return
+    const request = { companies, except: [...busy.values()], concurrency: options.concurrency, limit }
     const claimed = yield* Effect.uninterruptible(
-      Effect.tap(TaskLeases.claimTasks(owner, runnable.flat(), options.concurrency, limit), (tasks) =>
-        Effect.forEach(tasks, (task) => {
-          claims.set(taskKey(task), task)
-          return FiberMap.run(running, taskKey(task), runTask(worker, task))
-        })
+      TaskClaims.claimTasks(options.processId, request).pipe(
+        // The statement may have been executed.
+        Effect.tapError(() => Effect.sync(() => requireRelease(worker, companies))),
+        Effect.tap((tasks) => Effect.forEach(tasks, (task) => startTask(worker, task)))
       )
     )
     if (claimed.length === 0) return
@@ -135,7 +143,10 @@ const claimTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: 
 
 const poll = Effect.fnUntraced(function* (worker: WorkerState) {
   const { companies } = worker
-  const { nowMs, due, requested } = yield* TaskLeases.pollDue([...companies.keys()])
+  yield* prepareCompanies(worker)
+  const names = [...companies.values()].flatMap(({ company, isScheduled }) => (isScheduled ? [company.name] : []))
+  if (names.length === 0) return
+  const { nowMs, due, requested } = yield* TaskClaims.pollDue(names)
   worker.clockOffsetMs = nowMs - monotonicMs(worker)
   for (const [name, state] of companies) {
     const isBlocked = state.blockedUntilMs > monotonicMs(worker) && !requested.includes(name)
@@ -143,48 +154,55 @@ const poll = Effect.fnUntraced(function* (worker: WorkerState) {
       yield* Effect.forkScoped(identifyInBackground(worker, state))
     }
   }
-  const ready = due.flatMap((name) => companies.get(name) ?? []).filter(({ identity }) => identity !== null)
+  const ready = due.filter((name) => (companies.get(name)?.identity ?? null) !== null)
   if (ready.length > 0) yield* claimTasks(worker, ready)
 })
 
-/** Renews the leases of running tasks, and interrupts a run whose lease another process took over. */
-const renewLeases = Effect.fnUntraced(function* (worker: WorkerState) {
-  const { claims, running } = worker
-  for (;;) {
-    const tasks = [...claims.values()]
-    const renewed = yield* Effect.exit(TaskLeases.renewLeases(tasks))
-    if (Exit.isFailure(renewed)) {
-      yield* Effect.sleep(renewRetryMs)
-      continue
-    }
-    const kept = new Set(renewed.value.map(taskKey))
-    for (const task of tasks) {
-      // A task that has just ended is not among the renewed ones either.
-      if (kept.has(taskKey(task)) || claims.get(taskKey(task)) !== task) continue
-      yield* Effect.logWarning(`${task.company}: ${task.resource}: another process has taken over the task`)
-      yield* Effect.forkScoped(FiberMap.remove(running, taskKey(task)))
-    }
-    yield* Effect.sleep(renewEveryMs)
-  }
-})
-
-const work = Effect.fnUntraced(function* (options: TaskWorkerOptions) {
-  const worker = yield* makeState(options)
+const pollForever = Effect.fnUntraced(function* (worker: WorkerState) {
   const { companies, refreshViews, wakeUp } = worker
-  yield* retryForever("the schedule cannot be stored", storeSchedules(worker))
   yield* Effect.provideService(refreshViews, Progress, logProgress)
-  yield* Effect.forkScoped(renewLeases(worker))
   return yield* Effect.forever(
     Effect.andThen(
       retryForever("the schedule cannot be read", poll(worker)),
       Effect.timeoutOption(wakeUp.await, pollEveryMs).pipe(
-        Effect.andThen(Effect.sleep(Math.min(pollDelayMaxMs, companies.size))),
+        Effect.andThen(Effect.suspend(() => Effect.sleep(Math.min(pollDelayMaxMs, companies.size)))),
         Effect.andThen(wakeUp.close)
       )
     )
   )
-})
+}, Effect.scoped)
 
-/** Runs the due tasks of these companies, for ever. */
-export const runTasks = (options: TaskWorkerOptions): Effect.Effect<never, never, Database | SqlClient.SqlClient> =>
-  Effect.scoped(work(options))
+export interface TaskWorker {
+  /** Runs the tasks of a company until the end of the scope, which waits for the end of its runs. */
+  readonly own: (company: ScheduledCompany) => Effect.Effect<void, never, Scope.Scope>
+  /** Runs the due tasks of the owned companies, for ever. */
+  readonly run: Effect.Effect<never, never, Database | SqlClient.SqlClient>
+}
+
+export const make = Effect.fnUntraced(function* (
+  options: TaskWorkerOptions
+): Effect.fn.Return<TaskWorker, never, Database | Scope.Scope> {
+  const worker = yield* makeState(options)
+  const { claims, companies, running, wakeUp } = worker
+  const stopRuns = (name: string) =>
+    Effect.forEach(
+      [...claims.values()].filter(({ company }) => company === name),
+      (task) => FiberMap.remove(running, taskKey(task)),
+      { concurrency: "unbounded", discard: true }
+    )
+  return {
+    own: (company) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          companies.set(company.name, initialState(company))
+          wakeUp.openUnsafe()
+        }),
+        () =>
+          Effect.suspend(() => {
+            companies.delete(company.name)
+            return stopRuns(company.name)
+          })
+      ),
+    run: pollForever(worker)
+  }
+})

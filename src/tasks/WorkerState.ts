@@ -11,7 +11,7 @@ import type { EngineSettings } from "../sync/SyncResource.ts"
 import type { Model } from "../warehouse/Model.ts"
 import type { Datasets, Table } from "../warehouse/Table.ts"
 import * as Cron from "./Cron.ts"
-import type { ClaimedTask, TaskLease } from "./TaskLeases.ts"
+import type { ClaimedTask, TaskClaim } from "./TaskClaims.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Backoff from "../time/Backoff.ts"
 
@@ -26,11 +26,12 @@ export interface ScheduledCompany {
 }
 
 export interface TaskWorkerOptions {
-  readonly companies: ReadonlyArray<ScheduledCompany>
+  /** The name of this process in claims. */
+  readonly processId: string
   readonly scheduleOf: (resource: string) => Cron.ResourceSchedule
   /** The freshness target: the maximum age of a resource's data. */
   readonly freshnessOf: (resource: string) => Duration.Duration
-  /** Resources of one company that all processes together read at the same time. */
+  /** Resources of one company that are read at the same time. */
   readonly concurrency: number
   readonly datasets: Datasets
   /** Views for people, kept up to date beside the tables. */
@@ -39,6 +40,10 @@ export interface TaskWorkerOptions {
 
 export interface CompanyState {
   readonly company: ScheduledCompany
+  /** Whether its schedules are stored. */
+  isScheduled: boolean
+  /** Whether it may have tasks that no process runs although they are claimed. */
+  mustRelease: boolean
   /** Null until the source has accepted the token: no task of the company runs before. */
   identity: Identity | null
   identifiedAtMs: number
@@ -52,18 +57,17 @@ export interface CompanyState {
 
 export interface WorkerState {
   readonly options: TaskWorkerOptions
-  /** The name of this worker in leases. */
-  readonly owner: string
   readonly clock: Clock.Clock
   /** The difference of the warehouse's clock to the process's monotonic clock. */
   clockOffsetMs: number
-  readonly companies: ReadonlyMap<string, CompanyState>
+  /** The companies that this process owns. */
+  readonly companies: Map<string, CompanyState>
   /** Runs of this process at the same time. */
   readonly runsMax: number
   readonly claims: Map<string, ClaimedTask>
   readonly running: FiberMap.FiberMap<string>
-  /** The end of the pause of a resource that another run has, on the process's monotonic clock. */
-  readonly busyUntilMs: Map<string, number>
+  /** Resources that another run has, with the end of their pause on the process's monotonic clock. */
+  readonly busy: Map<string, { readonly company: string; readonly resource: string; readonly untilMs: number }>
   /** Opens when a run ended or a company was identified, so that the worker polls at once. */
   readonly wakeUp: Latch.Latch
   readonly refreshViews: Effect.Effect<void, never, SqlClient.SqlClient>
@@ -88,8 +92,16 @@ const backoffMaxMs = 15 * 60_000
 /** The delay before a failed task, or a company, is tried again: it doubles with each failure. */
 export const backoffMs = (failures: number): number => Backoff.delayMs(failures, backoffMinMs, backoffMaxMs)
 
-export const resourceKey = ({ company, resource }: Pick<TaskLease, "company" | "resource">): string =>
+export const resourceKey = ({ company, resource }: Pick<TaskClaim, "company" | "resource">): string =>
   JSON.stringify([company, resource])
 
-export const taskKey = ({ company, resource, kind }: Pick<TaskLease, "company" | "resource" | "kind">): string =>
+export const taskKey = ({ company, resource, kind }: Pick<TaskClaim, "company" | "resource" | "kind">): string =>
   JSON.stringify([company, resource, kind])
+
+/** Releases the claimed tasks of these companies that this process does not run, at the next poll. */
+export const requireRelease = ({ companies }: WorkerState, names: ReadonlyArray<string>): void => {
+  for (const name of names) {
+    const state = companies.get(name)
+    if (state !== undefined) state.mustRelease = true
+  }
+}

@@ -10,6 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
+import * as ClusterOwnership from "../../src/processes/ClusterOwnership.ts"
 import * as Serve from "../../src/serve/Serve.ts"
 import { company, type Settings, settingsVariable, source, warehouse } from "./Receiving.ts"
 
@@ -33,6 +34,7 @@ const program = Effect.gen(function* () {
       Effect.provideContext(context),
       Effect.orDie
     ),
+    ownership: ClusterOwnership.make,
     warehouse: warehouse(settings.databaseUrl),
     isTransient: () => true
   })

@@ -17,18 +17,18 @@ describe("tributary status", () => {
 
         yield* sql`
           insert into tributary.tasks
-            (company, resource, kind, schedule, next_run_at, lease_owner, lease_expires_at, paused_at, requested_at, status, failures, error, remedy)
-          select 'main', resource, kind, schedule, tributary.now() + next::interval, owner, tributary.now() + lease::interval,
+            (company, resource, kind, schedule, next_run_at, process_id, paused_at, requested_at, status, failures, error, remedy)
+          select 'main', resource, kind, schedule, tributary.now() + next::interval, owner,
                  case when paused then tributary.now() end, case when asked then tributary.now() end, status, failures, error, remedy
             from (values
-              ('a', 'sync', 'every 10 min', '1 s', 'one', '5 s', false, false, 'done', 0, null, null),
-              ('b', 'sync', 'every 10 min', '150 s', null, null, false, false, 'done', 0, null, null),
-              ('c', 'sync', 'every 10 min', '-1 h', null, null, true, false, 'done', 0, null, null),
-              ('d', 'sync', 'every 10 min', '630 s', 'dead', '-5 s', false, false, 'failed', 3, 'it broke', 'repair it'),
-              ('e', 'sync', 'every 10 min', '630 s', null, null, false, false, 'failed', 1, 'it broke', 'repair it'),
-              ('f', 'sync', null, null, null, null, false, true, 'skipped', 0, 'the token lacks a scope', 'give it'),
-              ('g', 'backfill', null, null, 'one', '5 s', false, false, null, 0, null, null)
-            ) as v(resource, kind, schedule, next, owner, lease, paused, asked, status, failures, error, remedy)`
+              ('a', 'sync', 'every 10 min', '1 s', 'one', false, false, 'done', 0, null, null),
+              ('b', 'sync', 'every 10 min', '150 s', null, false, false, 'done', 0, null, null),
+              ('c', 'sync', 'every 10 min', '-1 h', null, true, false, 'done', 0, null, null),
+              ('d', 'sync', 'every 10 min', '630 s', 'dead', false, false, 'failed', 3, 'it broke', 'repair it'),
+              ('e', 'sync', 'every 10 min', '630 s', null, false, false, 'failed', 1, 'it broke', 'repair it'),
+              ('f', 'sync', null, null, null, false, true, 'skipped', 0, 'the token lacks a scope', 'give it'),
+              ('g', 'backfill', null, null, 'one', false, false, null, 0, null, null)
+            ) as v(resource, kind, schedule, next, owner, paused, asked, status, failures, error, remedy)`
         yield* sql`
           insert into tributary.processes (process_id, companies, heartbeat_at, stopped_at) values
             ('one', ${["main"]}, tributary.now(), null),

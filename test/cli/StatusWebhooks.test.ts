@@ -8,7 +8,7 @@ import { webhookLines } from "../../src/cli/status/Format.ts"
 import * as DeliveryGaps from "../../src/reconcile/DeliveryGaps.ts"
 import * as Statement from "../../src/postgres/Statement.ts"
 import * as Reenable from "../../src/reconcile/Reenable.ts"
-import * as Processes from "../../src/serve/Processes.ts"
+import * as Processes from "../../src/processes/Processes.ts"
 import * as Webhooks from "../../src/status/Webhooks.ts"
 import { layerWarehouse as warehouse } from "../support/postgres.ts"
 

@@ -156,7 +156,7 @@ describe("the undici transport", () => {
             response.write("{")
           }
         ],
-        { requestTimeout: Duration.millis(100), retry: { attemptsMax: 2, backoffBase: Duration.zero } }
+        { requestTimeout: Duration.millis(500), retry: { attemptsMax: 2, backoffBase: Duration.zero } }
       )
       const reason = yield* reasonOf(connector.page(first))
       assert.strictEqual(reason._tag, "TimedOut")

@@ -141,7 +141,7 @@ it("[AUTH-12] the description is the same with a valid or invalid token", async 
   const c = await newCompany()
   const plain = (await send({ method: "GET", path: "/openapi.json" })).text
   assert.strictEqual((await c.get("/openapi.json")).text, plain)
-  assert.strictEqual((await send({ method: "GET", path: "/openapi.json", token: "unknown" })).status, 200)
+  assert.strictEqual((await send({ method: "GET", path: "/openapi.json", token: "any-token" })).status, 200)
 })
 
 describe("the description as a validator", () => {

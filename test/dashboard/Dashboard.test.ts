@@ -309,8 +309,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         yield* done(page, "backfill", north, { since: "", until: "" })
         assert.deepStrictEqual(yield* backfilled, [null, null])
         const sql = yield* SqlClient.SqlClient
-        yield* sql`update tributary.tasks set lease_owner = 'one', lease_expires_at = tributary.now() + interval '1 minute'
-                    where kind = 'backfill'`
+        yield* sql`update tributary.tasks set process_id = 'one' where kind = 'backfill'`
         const reply = yield* done(page, "backfill", north, { since: "2026-01-31", until: "" })
         assert.strictEqual(reply.status, 409)
         assert.deepStrictEqual(yield* backfilled, [null, null])

@@ -1,5 +1,6 @@
 /** The outbox poller of `serve`, for rows that are inserted by SQL. */
 import { assert, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
@@ -25,7 +26,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("the outbox poller"
       yield* insert("planets", [{ name: "Mars", externalid: "m" }])
       yield* insert("salesmen", people(120))
       const keeper = yield* Effect.forkChild(
-        OutboxPoller.poll([{ ...one.company, tables: Effect.succeed(tables) }], settingsDefault)
+        OutboxPoller.poll({ ...one.company, tables: Effect.succeed(tables) }, settingsDefault, Duration.seconds(1))
       )
       const states = Effect.map(
         sql<{ resource: string; state: string; rows: number }>`

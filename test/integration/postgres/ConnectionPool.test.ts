@@ -16,7 +16,7 @@ describe("the connection budget", () => {
     const { connections, ordinary, pages, landings } = budgetOf(97, null)
     assert.deepStrictEqual(
       { connections, ordinary, pages, landings },
-      { connections: 28, ordinary: 6, pages: 2, landings: 16 }
+      { connections: 30, ordinary: 6, pages: 2, landings: 16 }
     )
     assert.isAtMost(budgetOf(60, null).connections, 20)
     for (const allowed of [1, 5, 17, 25]) {
@@ -27,10 +27,10 @@ describe("the connection budget", () => {
     }
   })
 
-  it("follows the connections setting up to the maximum of 28", () => {
+  it("follows the connections setting up to the maximum of 30", () => {
     assert.strictEqual(budgetOf(97, 12).connections, 12)
     assert.strictEqual(budgetOf(17, 20).connections, 20)
-    assert.strictEqual(budgetOf(1000, 1000).connections, 28)
+    assert.strictEqual(budgetOf(1000, 1000).connections, 30)
   })
 })
 

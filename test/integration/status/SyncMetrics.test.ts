@@ -47,7 +47,7 @@ layer(warehouse, { timeout: "30 seconds" })("SyncMetrics", (it) => {
           schedule("never", ", next_run_at, requested_at", `, ${minutes(-5)}, ${minutes(2)}`),
           schedule("barred", ", status, next_run_at", `, 'skipped', ${minutes(-5)}`),
           schedule("resting", ", paused_at, next_run_at", `, ${minutes(60)}, ${minutes(60)}`),
-          schedule("busy", ", lease_expires_at, next_run_at", `, ${minutes(-1)}, ${minutes(30)}`),
+          schedule("busy", ", process_id, next_run_at", `, 'a', ${minutes(30)}`),
           // Tasks of another company and of a backfill: the metrics by resource contain neither.
           "insert into tributary.tasks (company, resource, kind) values ('west', 'fresh', 'sync'), ('north', 'fresh', 'backfill')",
           run("fresh", "full", "done", 4),

@@ -1,10 +1,10 @@
-/** The task queue in Postgres: due tasks, their leases, and calls of processes that lost a lease. */
+/** The tasks in Postgres: due tasks, their claims, and calls of processes that are no longer the owner. */
 import { assert, describe, layer } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as SourceGuard from "../../../src/sync/SourceGuard.ts"
-import * as TaskLeases from "../../../src/tasks/TaskLeases.ts"
+import * as TaskClaims from "../../../src/tasks/TaskClaims.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
 import * as TaskSchedules from "../../../src/tasks/TaskSchedules.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
@@ -21,14 +21,15 @@ const plan = (
 ): TaskSchedules.TaskSchedule => ({
   company,
   resource,
+  parent: null,
   schedule: "every 10 min",
   freshnessTarget: Duration.minutes(15),
   missed: "once",
   next: (afterMs, lastBeganMs) => (lastBeganMs === null ? afterMs : afterMs + 10 * minute),
   ...more
 })
-const runnable = (company: string, ...resources: ReadonlyArray<string>): ReadonlyArray<TaskLeases.Runnable> =>
-  resources.map((resource) => ({ company, resource, parent: null }))
+const claim = (processId: string, companies: ReadonlyArray<string>, concurrency: number, limit = 100) =>
+  TaskClaims.claimTasks(processId, { companies, concurrency, limit })
 
 const set = (company: string, resource: string, assignments: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -44,39 +45,43 @@ const nowMs = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows[0]!.ms
   )
 )
-const done: TaskLeases.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
-const namesOf = (claims: ReadonlyArray<TaskLeases.ClaimedTask>) =>
+const done: TaskClaims.TaskResult = { status: "done", runId: 7n, error: null, remedy: null, failures: 0, nextMs: null }
+const namesOf = (claims: ReadonlyArray<TaskClaims.ClaimedTask>) =>
   claims.map(({ resource, kind }) => `${kind} ${resource}`).sort()
 
 describe("the task queue", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("in Postgres", (it) => {
-    it.effect("makes a never synced task due at once, and lets one process claim it", () =>
+    it.effect("makes a never synced task due at once, and claims it once", () =>
       Effect.gen(function* () {
         const company = newCompany()
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`insert into tributary.processes (process_id, companies) values ('me', ${[company]})`
         yield* TaskSchedules.upsertSchedules([
           plan(company, "a"),
           plan(company, "b"),
           plan(company, "off", { schedule: null })
         ])
-        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [company])
-        const claimable = runnable(company, "a", "b", "off")
-        const [mine, yours] = yield* Effect.all(
-          [
-            TaskLeases.claimTasks("me", claimable, 4),
-            TaskLeases.claimTasks("you", claimable, 4),
-            TaskLeases.claimTasks("she", claimable, 4)
-          ],
-          { concurrency: "unbounded" }
+        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [company])
+        // As while a former owner and the next one both claim.
+        const claims = yield* Effect.all(
+          [claim("me", [company], 4), claim("you", [company], 4), claim("me", [company], 4)],
+          {
+            concurrency: "unbounded"
+          }
         ).pipe(Effect.map((all) => all.flat()))
-        assert.sameMembers([mine!.resource, yours!.resource], ["a", "b"])
-        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
-        const runningTask = yield* taskOf(company, "a")
+        assert.sameMembers(
+          claims.map(({ resource }) => resource),
+          ["a", "b"]
+        )
+        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
+        const mine = claims.find(({ processId }) => processId === "me")!
+        const runningTask = yield* taskOf(company, mine.resource)
         assert.isTrue(runningTask.isRunning)
         assert.isNotNull(runningTask.beganAt)
-        assert.isTrue(yield* TaskLeases.completeTask(mine!, { ...done, nextMs: (yield* nowMs) + minute }))
-        const completedTask = yield* taskOf(company, mine!.resource)
+        assert.isTrue(yield* TaskClaims.completeTask(mine, { ...done, nextMs: (yield* nowMs) + minute }))
+        const completedTask = yield* taskOf(company, mine.resource)
         assert.deepInclude(completedTask, { isRunning: false, status: "done", runId: 7n })
-        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
       })
     )
 
@@ -103,28 +108,29 @@ describe("the task queue", () => {
       })
     )
 
-    it.effect("moves a task with an expired lease to another process and ignores the former one", () =>
+    it.effect("releases a task that a former owner left, and ignores the former owner", () =>
       Effect.gen(function* () {
         const company = newCompany()
-        yield* TaskSchedules.upsertSchedules([plan(company, "a")])
-        const [myLease] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
-        assert.isNull(myLease!.leaseExpiredAt)
-        assert.lengthOf(yield* TaskLeases.renewLeases([myLease!]), 1)
-        assert.lengthOf(yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1), 0)
-        yield* set(company, "a", "lease_expires_at = tributary.now() - interval '1 ms', paused_at = tributary.now()")
-        const [yourLease] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
-        assert.isTrue(yourLease!.fence > myLease!.fence)
-        assert.isNotNull(
-          yourLease!.leaseExpiredAt,
-          "a task that a process abandoned is finished even while it is paused"
+        yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b")])
+        const [mine, other] = [...(yield* claim("me", [company], 2)), ...(yield* claim("me", [company], 2))]
+        assert.isNull(mine!.abandonedAt)
+        yield* TaskClaims.releaseAbandoned([company], [mine!, other!])
+        assert.lengthOf(yield* claim("you", [company], 2), 0, "a task that runs is not released")
+        yield* set(company, mine!.resource, "paused_at = tributary.now()")
+        yield* TaskClaims.releaseAbandoned([company], [other!])
+        const [yours] = yield* claim("you", [company], 2)
+        assert.strictEqual(
+          yours!.resource,
+          mine!.resource,
+          "a task that a process left is finished even while it is paused"
         )
-        assert.lengthOf(yield* TaskLeases.renewLeases([myLease!]), 0)
-        assert.isFalse(yield* TaskLeases.completeTask(myLease!, { ...done, status: "failed" }))
-        assert.isFalse(yield* TaskLeases.rescheduleTask(myLease!, 0))
-        assert.isFalse(yield* TaskLeases.returnTask(myLease!, "stopped"))
-        assert.isTrue((yield* taskOf(company, "a")).isRunning)
-        assert.isTrue(yield* TaskLeases.completeTask(yourLease!, done))
-        assert.strictEqual((yield* taskOf(company, "a")).status, "done")
+        assert.isTrue(yours!.fence > mine!.fence)
+        assert.isNotNull(yours!.abandonedAt)
+        assert.isFalse(yield* TaskClaims.completeTask(mine!, { ...done, status: "failed" }))
+        assert.isFalse(yield* TaskClaims.rescheduleTask(mine!, 0))
+        assert.isFalse(yield* TaskClaims.returnTask(mine!, "stopped"))
+        assert.isTrue(yield* TaskClaims.completeTask(yours!, done))
+        assert.strictEqual((yield* taskOf(company, yours!.resource)).status, "done")
       })
     )
 
@@ -133,14 +139,14 @@ describe("the task queue", () => {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
         yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ann" })
-        const [lease] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
-        assert.deepInclude(lease!, { full: true })
-        assert.isNotNull(lease!.requestedAt)
-        assert.isTrue(yield* TaskLeases.returnTask(lease!, "stopped: the process was shut down"))
+        const [mine] = yield* claim("me", [company], 1)
+        assert.deepInclude(mine!, { full: true })
+        assert.isNotNull(mine!.requestedAt)
+        assert.isTrue(yield* TaskClaims.returnTask(mine!, "stopped: the process was shut down"))
         assert.deepInclude(yield* taskOf(company, "a"), { status: "interrupted", isRunning: false, askedBy: "Ann" })
-        const [nextLease] = yield* TaskLeases.claimTasks("you", runnable(company, "a"), 1)
-        assert.deepInclude(nextLease!, { full: true, leaseExpiredAt: null })
-        assert.strictEqual(nextLease!.requestedAt?.getTime(), lease!.requestedAt?.getTime())
+        const [nextClaim] = yield* claim("you", [company], 1)
+        assert.deepInclude(nextClaim!, { full: true, abandonedAt: null })
+        assert.strictEqual(nextClaim!.requestedAt?.getTime(), mine!.requestedAt?.getTime())
       })
     )
 
@@ -148,18 +154,18 @@ describe("the task queue", () => {
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
-        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
+        assert.lengthOf(yield* claim("me", [company], 1), 0)
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).requested, [company])
-        const [first] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
+        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).requested, [company])
+        const [first] = yield* claim("me", [company], 1)
         yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ben" })
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
-        yield* TaskLeases.completeTask(first!, done)
-        const [second] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
+        assert.lengthOf(yield* claim("me", [company], 1), 0)
+        yield* TaskClaims.completeTask(first!, done)
+        const [second] = yield* claim("me", [company], 1)
         assert.isTrue(second!.full, "Ann's smaller request does not replace Ben's full scan")
-        yield* TaskLeases.completeTask(second!, done)
-        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
+        yield* TaskClaims.completeTask(second!, done)
+        assert.lengthOf(yield* claim("me", [company], 1), 0)
         assert.isFalse((yield* taskOf(company, "a")).askedFull)
       })
     )
@@ -171,14 +177,14 @@ describe("the task queue", () => {
         assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: null, by: "Ann" }), 2)
         assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: "a", by: "Ben" }), 0)
         assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
-        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
         yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
-        const leases = yield* TaskLeases.claimTasks("me", runnable(company, "a", "b"), 4)
-        assert.deepStrictEqual(namesOf(leases), ["sync b"])
-        yield* TaskLeases.completeTask(leases[0]!, { ...done, nextMs: yield* nowMs })
-        assert.deepStrictEqual((yield* TaskLeases.pollDue([company])).due, [])
+        const claims = yield* claim("me", [company], 4)
+        assert.deepStrictEqual(namesOf(claims), ["sync b"])
+        yield* TaskClaims.completeTask(claims[0]!, { ...done, nextMs: yield* nowMs })
+        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
         assert.strictEqual(yield* TaskQueue.resumeTasks({ company, resource: "a", by: "Ann" }), 1)
-        assert.deepStrictEqual(namesOf(yield* TaskLeases.claimTasks("me", runnable(company, "a", "b"), 4)), ["sync a"])
+        assert.deepStrictEqual(namesOf(yield* claim("me", [company], 4)), ["sync a"])
       })
     )
 
@@ -188,7 +194,7 @@ describe("the task queue", () => {
         const other = newCompany()
         yield* TaskSchedules.upsertSchedules([
           plan(company, "parent"),
-          plan(company, "child"),
+          plan(company, "child", { parent: "parent" }),
           plan(company, "late", { freshnessTarget: Duration.minutes(1) }),
           plan(company, "later", { freshnessTarget: Duration.hours(1) }),
           plan(other, "one")
@@ -196,27 +202,22 @@ describe("the task queue", () => {
         yield* set(company, "late", "next_run_at = tributary.now() - interval '10 min'")
         yield* set(company, "later", "next_run_at = tributary.now() - interval '20 min'")
         yield* TaskQueue.requestSync({ company, resource: "later", full: false, by: "Ann" })
-        const claimable = [
-          ...runnable(company, "parent", "late", "later"),
-          { company, resource: "child", parent: "parent" },
-          ...runnable(other, "one")
-        ]
         const order: Array<string> = []
-        const claim = Effect.tap(TaskLeases.claimTasks("me", claimable, 2), (claims) =>
+        const claimNext = Effect.tap(claim("me", [company, other], 2), (claims) =>
           Effect.sync(() => order.push(...claims.map(({ resource }) => resource).sort()))
         )
-        const [later] = (yield* claim).filter(({ company: name }) => name === company)
-        yield* claim
-        yield* claim
+        const [later] = (yield* claimNext).filter(({ company: name }) => name === company)
+        yield* claimNext
+        yield* claimNext
         assert.deepStrictEqual(order, ["later", "one", "late"], "the company has its limit of two running tasks")
-        yield* TaskLeases.completeTask(later!, done)
-        const [parent] = yield* claim
+        yield* TaskClaims.completeTask(later!, done)
+        const [parent] = yield* claimNext
         assert.strictEqual(parent!.resource, "parent")
-        yield* set(company, "late", "lease_owner = null, lease_expires_at = null, next_run_at = null")
-        yield* claim
+        yield* set(company, "late", "process_id = null, next_run_at = null")
+        yield* claimNext
         assert.deepStrictEqual(order.slice(3), ["parent"], "its parent still runs")
-        yield* TaskLeases.completeTask(parent!, done)
-        yield* claim
+        yield* TaskClaims.completeTask(parent!, done)
+        yield* claimNext
         assert.deepStrictEqual(order.slice(3), ["parent", "child"])
       })
     )
@@ -228,12 +229,11 @@ describe("the task queue", () => {
         for (const [minutes, company] of companies.entries()) {
           yield* set(company, "a", `next_run_at = tributary.now() - interval '${minutes + 1} minutes'`)
         }
-        const claimable = companies.flatMap((company) => runnable(company, "a"))
-        const leases = yield* TaskLeases.claimTasks("me", claimable, 4, 2)
-        assert.deepStrictEqual(leases.map(({ company }) => company).sort(), companies.slice(1).sort())
-        assert.lengthOf(yield* TaskLeases.claimTasks("me", claimable, 4, 0), 0)
+        const claims = yield* claim("me", companies, 4, 2)
+        assert.deepStrictEqual(claims.map(({ company }) => company).sort(), companies.slice(1).sort())
+        assert.lengthOf(yield* claim("me", companies, 4, 0), 0)
         assert.deepStrictEqual(
-          (yield* TaskLeases.claimTasks("me", claimable, 4)).map(({ company }) => company),
+          (yield* claim("me", companies, 4)).map(({ company }) => company),
           companies.slice(0, 1)
         )
       })
@@ -245,17 +245,17 @@ describe("the task queue", () => {
         yield* TaskSchedules.upsertSchedules([plan(company, "a")])
         const range = { company, resource: "a", since: "2026-01-01T00:00:00Z", until: null, by: "Ann" }
         assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked")
-        const claims = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
+        const claims = yield* claim("me", [company], 1)
         assert.deepStrictEqual(namesOf(claims), ["backfill a", "sync a"])
         const backfill = claims.find(({ kind }) => kind === "backfill")!
         assert.deepInclude(backfill, { since: range.since, until: null })
         assert.strictEqual(yield* TaskQueue.requestBackfill(range), "asked", "the same backfill is running")
         assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "running")
         assert.strictEqual((yield* taskOf(company, "a", "backfill")).since, range.since)
-        yield* TaskLeases.completeTask(backfill, done)
-        assert.lengthOf(yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1), 0)
+        yield* TaskClaims.completeTask(backfill, done)
+        assert.lengthOf(yield* claim("me", [company], 1), 0)
         assert.strictEqual(yield* TaskQueue.requestBackfill({ ...range, since: null }), "asked")
-        const [another] = yield* TaskLeases.claimTasks("me", runnable(company, "a"), 1)
+        const [another] = yield* claim("me", [company], 1)
         assert.deepInclude(another!, { kind: "backfill", since: null })
       })
     )
@@ -280,7 +280,7 @@ describe("the task queue", () => {
             `started_at = tributary.now() - interval '2 h', next_run_at = tributary.now() - interval '${passed} min'`
           )
         }
-        yield* set(company, "left", "lease_owner = 'killed', lease_expires_at = tributary.now() - interval '80 min'")
+        yield* set(company, "left", "abandoned_at = tributary.now()")
         // A process was active from an hour ago until twenty minutes ago.
         yield* sql`
           insert into tributary.processes (process_id, companies, started_at, heartbeat_at)
@@ -302,7 +302,8 @@ describe("the task queue", () => {
       Effect.gen(function* () {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a"), plan(company, "b"), plan(company, "c")])
-        const [lease] = yield* TaskLeases.claimTasks("me", runnable(company, "b"), 1)
+        yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
+        const [mine] = yield* claim("me", [company], 1)
         yield* set(company, "a", "started_at = tributary.now(), next_run_at = tributary.now() + interval '1 min'")
         const same = yield* taskOf(company, "a")
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { freshnessTarget: Duration.minutes(1) })])
@@ -313,7 +314,7 @@ describe("the task queue", () => {
         assert.deepInclude(yield* taskOf(company, "a"), { schedule: null, nextAt: null })
         assert.isUndefined(yield* taskOf(company, "c"))
         assert.isTrue((yield* taskOf(company, "b")).isRunning, "a running task stays until it ends")
-        assert.isTrue(yield* TaskLeases.completeTask(lease!, done))
+        assert.isTrue(yield* TaskClaims.completeTask(mine!, done))
       })
     )
 
@@ -322,7 +323,7 @@ describe("the task queue", () => {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a")])
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        yield* TaskLeases.blockCompany(company, "the token was refused", "give it another one")
+        yield* TaskClaims.blockCompany(company, "the token was refused", "give it another one")
         assert.deepInclude(yield* taskOf(company, "a"), {
           status: "failed",
           error: "the token was refused",

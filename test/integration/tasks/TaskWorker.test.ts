@@ -3,11 +3,13 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Ref from "effect/Ref"
 import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorShape, Identity } from "../../../src/connector/Connector.ts"
 import { Forbidden, ServerFault, type SourceError, Unauthorized } from "../../../src/connector/SourceError.ts"
@@ -17,6 +19,7 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { engineDefault, syncResource } from "../../../src/sync/SyncResource.ts"
 import { Database } from "../../../src/postgres/Database.ts"
+import * as Processes from "../../../src/processes/Processes.ts"
 import * as TaskWorker from "../../../src/tasks/TaskWorker.ts"
 import type { ScheduledCompany, TaskWorkerOptions } from "../../../src/tasks/WorkerState.ts"
 import * as TaskQueue from "../../../src/tasks/TaskQueue.ts"
@@ -55,17 +58,28 @@ const makeCompany = (more: Partial<ConnectorShape> = {}) => {
   return { companyId, source, company, name: company.name }
 }
 
-const options = (
+/** Runs the tasks of these companies until it is interrupted. */
+const runTasks = (
   all: ReadonlyArray<{ readonly company: ScheduledCompany }>,
   scheduleOf: TaskWorkerOptions["scheduleOf"] = () => hourly
-): TaskWorkerOptions => ({
-  companies: all.map(({ company }) => company),
-  scheduleOf,
-  freshnessOf: () => Duration.minutes(90),
-  concurrency: 2,
-  datasets: datasetsDefault,
-  models: []
-})
+) =>
+  Effect.gen(function* () {
+    const processId = yield* Processes.makeId
+    yield* Processes.heartbeat(
+      processId,
+      all.map(({ company }) => company.name)
+    )
+    const worker = yield* TaskWorker.make({
+      processId,
+      scheduleOf,
+      freshnessOf: () => Duration.minutes(90),
+      concurrency: 2,
+      datasets: datasetsDefault,
+      models: []
+    })
+    yield* Effect.forEach(all, ({ company }) => worker.own(company))
+    return yield* worker.run
+  }).pipe(Effect.scoped)
 
 const taskOf = (company: string, resource: string, kind: TaskQueue.TaskKind = "sync") =>
   Effect.map(TaskQueue.readTasks, (all) =>
@@ -118,58 +132,47 @@ const runsOf = (companyId: bigint) =>
 
 describe("the task worker", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("on a warehouse", (it) => {
-    it.effect("shares tasks with another worker, and no task runs twice at the same time", () =>
+    it.effect("runs the tasks of a company for as long as it owns the company", () =>
       Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const atWork = new Map<string, number>()
-        const by = { first: 0, second: 0 }
-        const both = yield* Deferred.make<void>()
-        let most = 0
-        const all = Array.from({ length: 4 }, () => makeCompany())
-        for (const instance of ["first", "second"]) {
-          yield* sql`insert into tributary.processes (process_id, companies) values (${instance}, ${all.map(({ name }) => name)})`
-        }
-        /** The same companies, with the connectors of the named process. */
-        const of = (who: keyof typeof by) =>
-          all.map(({ company, source }) => ({
-            company: {
-              ...company,
-              connector: {
-                ...source.connector,
-                page: (request: Parameters<ConnectorShape["page"]>[0]) => {
-                  const key = `${company.name} ${request.resource.path}`
-                  return Effect.acquireUseRelease(
-                    Effect.suspend(() => {
-                      by[who] += 1
-                      atWork.set(key, (atWork.get(key) ?? 0) + 1)
-                      most = Math.max(most, atWork.get(key)!)
-                      return by.first > 0 && by.second > 0 ? Deferred.succeed(both, undefined) : Effect.void
-                    }),
-                    () => Effect.andThen(Deferred.await(both), source.connector.page(request)),
-                    () => Effect.sync(() => atWork.set(key, atWork.get(key)! - 1))
-                  )
-                }
-              }
-            }
-          }))
-        yield* Effect.forkScoped(TaskWorker.runTasks(options(of("first"))))
-        yield* Effect.forkScoped(TaskWorker.runTasks(options(of("second"))))
-        for (const { name } of all) {
-          yield* becomes(name, "things", "done")
-          yield* becomes(name, "plains", "done")
-        }
-        for (const { companyId } of all) {
-          const runs = yield* runsOf(companyId)
-          assert.deepStrictEqual(runs.map(({ resource, status }) => `${resource} ${status}`).sort(), [
-            "plains done",
-            "things done"
-          ])
-        }
-        assert.strictEqual(most, 1)
-        assert.strictEqual(by.first + by.second, 8)
+        const [kept, moved] = [makeCompany(), makeCompany()]
+        const reading = yield* Deferred.make<void>()
+        const isFirst = yield* Ref.make(true)
+        const page = (request: Parameters<ConnectorShape["page"]>[0]) =>
+          Effect.flatMap(Ref.getAndSet(isFirst, false), (first) =>
+            first
+              ? Effect.andThen(Deferred.succeed(reading, undefined), Effect.never)
+              : moved.source.connector.page(request)
+          )
+        const slow = { ...moved.company, connector: { ...moved.source.connector, page } }
+        const make = (processId: string) =>
+          TaskWorker.make({
+            processId,
+            scheduleOf: () => hourly,
+            freshnessOf: () => Duration.minutes(90),
+            concurrency: 2,
+            datasets: datasetsDefault,
+            models: []
+          })
+        const first = yield* make("first")
+        const ownership = yield* Scope.make()
+        yield* Scope.provide(first.own(slow), ownership)
+        yield* first.own(kept.company)
+        yield* Effect.forkScoped(first.run)
+        yield* Deferred.await(reading)
+        for (const resource of tables.keys()) yield* becomes(kept.name, resource, "done")
+
+        yield* Scope.close(ownership, Exit.void)
+        const interrupted = (yield* runsOf(moved.companyId))[0]!
+        assert.strictEqual(interrupted.status, "abandoned", "the end of the ownership waits for the end of the run")
+        assert.deepInclude((yield* taskOf(moved.name, interrupted.resource))!, { status: "interrupted" })
+
+        const second = yield* make("second")
+        yield* second.own(slow)
+        yield* Effect.forkScoped(second.run)
+        for (const resource of tables.keys()) yield* becomes(moved.name, resource, "done")
         const ids = yield* TaskQueue.companyIds
-        assert.strictEqual(ids.get(all[0]!.name), all[0]!.companyId)
-        const task = yield* taskOf(all[0]!.name, "things")
+        assert.strictEqual(ids.get(kept.name), kept.companyId)
+        const task = yield* taskOf(kept.name, "things")
         assert.approximately(task!.nextAt!.getTime(), task!.beganAt!.getTime() + 3_600_000, 1_000)
       }).pipe(Effect.scoped)
     )
@@ -182,7 +185,7 @@ describe("the task worker", () => {
           { batchRecordsMax: 100 }
         )
         const requestCount = source.requests.length
-        yield* Effect.forkScoped(TaskWorker.runTasks(options([{ company }])))
+        yield* Effect.forkScoped(runTasks([{ company }]))
         assert.strictEqual((yield* becomes(name, "things", "done")).runId, outcome.runId)
         yield* becomes(name, "plains", "done")
         assert.lengthOf(
@@ -205,7 +208,7 @@ describe("the task worker", () => {
             throw failing(new ServerFault({ status: 500, code: null, retryAfter: null }))
           return good(request)
         }
-        yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
+        yield* Effect.forkScoped(runTasks([one]))
         const failed = yield* becomes(one.name, "things", "failed")
         assert.include(failed.error!, "500")
         assert.isNotNull(failed.remedy)
@@ -237,7 +240,7 @@ describe("the task worker", () => {
         late.source.script = () => {
           throw failing(new Forbidden({ kind: "other", code: "feature_not_enabled", scope: null, detail: "no" }))
         }
-        yield* Effect.forkScoped(TaskWorker.runTasks(options([refused, narrow, late])))
+        yield* Effect.forkScoped(runTasks([refused, narrow, late]))
         const rests = yield* becomes(refused.name, "things", "failed")
         assert.isNotNull(rests.remedy)
         assert.lengthOf(refused.source.requests, 0)
@@ -268,9 +271,7 @@ describe("the task worker", () => {
             }
           }
         }
-        const scheduler = yield* Effect.forkChild(
-          TaskWorker.runTasks(options([blocking], (path) => (path === "things" ? hourly : off)))
-        )
+        const scheduler = yield* Effect.forkChild(runTasks([blocking], (path) => (path === "things" ? hourly : off)))
         yield* Deferred.await(reading)
         assert.isTrue((yield* taskOf(one.name, "things"))!.isRunning)
         yield* Fiber.interrupt(scheduler)
@@ -280,7 +281,7 @@ describe("the task worker", () => {
           status: "abandoned",
           error: "stopped: the process was asked to end"
         })
-        yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
+        yield* Effect.forkScoped(runTasks([one]))
         yield* becomes(one.name, "things", "done")
       }).pipe(Effect.scoped)
     )
@@ -290,7 +291,7 @@ describe("the task worker", () => {
         const one = makeCompany()
         yield* Effect.scoped(
           Effect.gen(function* () {
-            // As in a process that was suspended during a landing and whose lease has expired.
+            // As in a process that was suspended during a landing and has lost its companies.
             const stopped = yield* otherProcess
             const turn = yield* ResourceLock.acquire({
               table: tableOf(things),
@@ -311,10 +312,9 @@ describe("the task worker", () => {
             yield* inside.await
             const sql = yield* SqlClient.SqlClient
             yield* sql`
-              insert into tributary.tasks (company, resource, kind, schedule, next_run_at, lease_owner, lease_expires_at, fence)
-              values (${one.name}, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped',
-                      tributary.now() - interval '1 s', 5)`
-            yield* Effect.forkScoped(TaskWorker.runTasks(options([one])))
+              insert into tributary.tasks (company, resource, kind, schedule, next_run_at, process_id, fence)
+              values (${one.name}, 'things', 'sync', 'every 1 h', tributary.now(), 'stopped', 5)`
+            yield* Effect.forkScoped(runTasks([one]))
             yield* becomes(one.name, "things", "done")
             yield* goesOn.open
             const exit = yield* Effect.exit(Fiber.join(landing))
@@ -347,7 +347,7 @@ describe("the task worker", () => {
             Effect.provideService(SqlClient.SqlClient, sql)
           )
         }
-        yield* Effect.forkScoped(TaskWorker.runTasks(options([{ company }])))
+        yield* Effect.forkScoped(runTasks([{ company }]))
         const first = yield* becomes(one.name, "widgets", "done")
         assert.deepStrictEqual(yield* sql`select colour from erp.widgets where _extra is null`, [{ colour: "red" }])
         yield* TaskQueue.requestSync({ company: one.name, resource: "widgets", full: true, by: "Ann" })

@@ -13,6 +13,7 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
 import { openInput } from "../../../src/outbox/input/Input.ts"
 import * as Enqueue from "../../../src/outbox/Enqueue.ts"
+import * as Polling from "../../../src/postgres/Polling.ts"
 import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
 import type { Counts, Problem } from "../../../src/outbox/Push.ts"
 import type { PushScope, PushSettings } from "../../../src/outbox/PushSession.ts"
@@ -114,7 +115,11 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, o
     batchRecordsMax: plan.batchRecordsMax,
     tables: Effect.succeed(tables)
   }))
-  return yield* OutboxPoller.poll(companies, settingsOf(plan))
+  return yield* Effect.forEach(
+    companies,
+    (company) => OutboxPoller.poll(company, settingsOf(plan), Polling.interval(companies.length)),
+    { concurrency: "unbounded", discard: true }
+  )
 })
 
 /** The work of a process. */

@@ -3,7 +3,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
-import * as Supervisor from "../../src/serve/Supervisor.ts"
+import * as Supervisor from "../../src/processes/Supervisor.ts"
 
 class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 

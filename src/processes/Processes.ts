@@ -1,5 +1,13 @@
 /** The processes of `tributary serve`, and when each last proved that it can store deliveries: `tributary.processes`. */
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import * as Statement from "../postgres/Statement.ts"
+
+/** A new name of a process, which no other process has. */
+export const makeId: Effect.Effect<string> = Effect.gen(function* () {
+  const parts = [yield* Random.nextInt, yield* Random.nextInt]
+  return parts.map((part) => Math.abs(part).toString(36)).join("-")
+})
 
 export const heartbeatStatement = Statement.make({
   name: "store the heartbeat of a process",

@@ -1,0 +1,13 @@
+-- The process that owns a company runs its tasks. Leases of single tasks are gone.
+alter table tributary.tasks rename column lease_owner to process_id;
+alter table tributary.tasks drop column lease_expires_at, add column abandoned_at timestamptz, add column parent text;
+comment on table tributary.tasks is 'The tasks of tributary serve: a sync of each resource of each company by its schedule, and requested backfills. The process that owns the company runs them.';
+comment on column tributary.tasks.process_id is 'The process that runs it; null while it does not run.';
+comment on column tributary.tasks.abandoned_at is 'When the owner found that a former owner had not finished it; null once it started again.';
+comment on column tributary.tasks.parent is 'The resource that is synced before it; null where there is none.';
+
+-- A poll looks for the due tasks among all.
+-- short: a task for each company and resource
+create index tasks_due on tributary.tasks (next_run_at) where process_id is null and paused_at is null;
+-- short: a task for each company and resource
+create index tasks_urgent on tributary.tasks (company) where process_id is null and (requested_at is not null or abandoned_at is not null);
