@@ -11,3 +11,17 @@ comment on column tributary.tasks.parent is 'The resource that is synced before 
 create index tasks_due on tributary.tasks (next_run_at) where process_id is null and paused_at is null;
 -- short: a task for each company and resource
 create index tasks_urgent on tributary.tasks (company) where process_id is null and (requested_at is not null or abandoned_at is not null);
+
+alter table tributary.processes add column host text, add column pid integer;
+comment on column tributary.processes.host is 'The machine that it runs on, and pid its number there.';
+create or replace view tributary.processes_alive as
+  select process_id, companies, started_at, heartbeat_at, host, pid from tributary.processes
+   where stopped_at is null and heartbeat_at > (select tributary.now() - interval '60 seconds');
+
+create table tributary.bucket_owners (
+  bucket integer primary key,
+  process_id text not null,
+  since timestamptz not null default tributary.now()
+);
+comment on table tributary.bucket_owners is 'Which process owns which bucket of companies, for people; each process writes it within seconds. The engine''s advisory locks decide.';
+comment on column tributary.bucket_owners.since is 'When the owner stored it first.';

@@ -134,6 +134,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/ingest",
     "src/outbox",
     "src/postgres",
+    "src/processes",
     "src/reconcile",
     "src/subscriptions",
     "src/sync",

@@ -49,6 +49,7 @@ const commands = {
     () => import("./explain.ts")
   ),
   budget: lazy("Show the rate budget of each company, and the end of its pause", () => import("./budget.ts")),
+  processes: lazy("Show the live processes of serve, and the companies that each owns", () => import("./processes.ts")),
   query: lazy(
     "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
     () => import("./query.ts")

@@ -6,6 +6,11 @@ import type { Generated } from "kysely"
 import * as Query from "./Query.ts"
 
 export interface ControlTables {
+  readonly "tributary.bucket_owners": {
+    readonly bucket: number
+    readonly process_id: string
+    readonly since: Generated<Date>
+  }
   readonly "tributary.budget_leases": {
     readonly id: Generated<bigint>
     readonly fingerprint: string
@@ -239,12 +244,16 @@ export interface ControlTables {
     readonly started_at: Generated<Date>
     readonly heartbeat_at: Generated<Date>
     readonly stopped_at: Date | null
+    readonly host: string | null
+    readonly pid: number | null
   }
   readonly "tributary.processes_alive": {
     readonly process_id: string | null
     readonly companies: ReadonlyArray<string> | null
     readonly started_at: Date | null
     readonly heartbeat_at: Date | null
+    readonly host: string | null
+    readonly pid: number | null
   }
   readonly "tributary.push_requests": {
     readonly id: Generated<bigint>

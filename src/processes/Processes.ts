@@ -11,22 +11,29 @@ export const makeId: Effect.Effect<string> = Effect.gen(function* () {
 
 export const heartbeatStatement = Statement.make({
   name: "store the heartbeat of a process",
-  params: ["text", "jsonb"],
-  text: `insert into tributary.processes as p (process_id, companies)
-     select $1, array(select jsonb_array_elements_text($2::jsonb))
+  params: ["text", "jsonb", "text?", "int4?"],
+  text: `insert into tributary.processes as p (process_id, companies, host, pid)
+     select $1, array(select jsonb_array_elements_text($2::jsonb)), $3::text, $4::int
      on conflict (process_id) do update
-        set companies = excluded.companies, heartbeat_at = excluded.heartbeat_at, stopped_at = null,
+        set companies = excluded.companies, host = excluded.host, pid = excluded.pid, heartbeat_at = excluded.heartbeat_at, stopped_at = null,
             started_at = case when p.stopped_at is null then p.started_at else excluded.started_at end`
 })
 
+/** Where a process runs. */
+export interface Place {
+  readonly host: string
+  readonly pid: number
+}
+
 /** The process has just proved that it can store deliveries for these companies. It repeats this every 20 s or so. */
-export const heartbeat = (processId: string, companies: ReadonlyArray<string>) =>
-  Statement.run(heartbeatStatement, [processId, JSON.stringify(companies)])
+export const heartbeat = (processId: string, companies: ReadonlyArray<string>, place?: Place) =>
+  Statement.run(heartbeatStatement, [processId, JSON.stringify(companies), place?.host ?? null, place?.pid ?? null])
 
 export const deregisterStatement = Statement.make({
   name: "deregister a process",
   params: ["text"],
-  text: "update tributary.processes set stopped_at = tributary.now() where process_id = $1"
+  text: `with released as (delete from tributary.bucket_owners where process_id = $1)
+         update tributary.processes set stopped_at = tributary.now() where process_id = $1`
 })
 
 /** The process stops on purpose. */

@@ -6,6 +6,7 @@
  * service ends another. At the end, the process accepts no more deliveries, finishes those in flight, and then stops. A
  * killed process leaves nothing that hinders the next one.
  */
+import { hostname } from "node:os"
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
@@ -23,6 +24,7 @@ import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import * as Polling from "../postgres/Polling.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
+import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
 import { bucketOf, type Ownership } from "../processes/Ownership.ts"
 import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
@@ -213,6 +215,7 @@ const runServices = Effect.fnUntraced(function* <E>(
   const tablesReady = yield* Deferred.make<void>()
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
+  const owned = OwnedBuckets.make(processId)
   const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
@@ -230,6 +233,7 @@ const runServices = Effect.fnUntraced(function* <E>(
       beforeTables: true
     },
     { what: "the heartbeat", run: sendHeartbeats(inbox, companies, processId, markReady), beforeTables: true },
+    { what: "the record of ownership", run: owned.store, beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...work.services
   ]
@@ -242,7 +246,9 @@ const runServices = Effect.fnUntraced(function* <E>(
     )
   const keeper = yield* makeKeeper(state, inbox, companies, work)
   yield* Layer.build(
-    options.ownership(yield* Database).layer((bucket) => Effect.andThen(runAll(keeper(bucket)), Effect.never))
+    options
+      .ownership(yield* Database)
+      .layer((bucket) => Effect.all([owned.own(bucket), runAll(keeper(bucket)), Effect.never], { discard: true }))
   )
   yield* runAll(services)
   return yield* Effect.never
@@ -317,7 +323,7 @@ const sendHeartbeats = Effect.fnUntraced(function* (
       // The inbox itself logs a failure.
       const proof = yield* Effect.exit(inbox.probe)
       if (proof._tag === "Failure") return yield* Effect.sleep(heartbeatRetryMs)
-      yield* Processes.heartbeat(processId, names)
+      yield* Processes.heartbeat(processId, names, { host: hostname(), pid: process.pid })
       yield* onFirst
       yield* Effect.sleep(heartbeatEveryMs)
     })

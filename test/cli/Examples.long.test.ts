@@ -199,6 +199,8 @@ const prepared: Readonly<Record<string, Prepared>> = {
       ),
     says: /subscription/
   },
+  "tributary processes": { says: /heartbeat|no process of serve/ },
+  "tributary processes --company main --json": { says: /"processes":/ },
   "tributary budget": { says: /requests a minute|no limit|no request/ },
   "tributary budget release": { says: /pause|released/ },
   "tributary budget release --company main": { says: /main: / },

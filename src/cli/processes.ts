@@ -1,0 +1,56 @@
+/** The command `processes`: the live processes of `serve`, and the companies that each owns. */
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import { chooseCompanies } from "../configuration/Configuration.ts"
+import * as Processes from "../status/Processes.ts"
+import { company, config, configuration, json, reported, withExamples } from "./Command.ts"
+import * as Output from "./Output.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+/** A line of the table shows so many names; `--json` has all. */
+const namesMax = 8
+
+const lines = ({ processes, withoutOwner }: Processes.ProcessesStatus): ReadonlyArray<string> => {
+  if (processes.length === 0) return ["no process of serve is alive; start one: npx tributary serve"]
+  const rows = processes.map(({ processId, host, pid, ageMs, silentMs, companies }) => [
+    processId,
+    host === null ? "" : `${host}, pid ${pid}`,
+    `${Output.elapsed(ageMs)} ago`,
+    `${Output.elapsed(silentMs)} ago`,
+    Output.count(companies.length),
+    Output.firstOf(
+      companies.map((owned) => owned.company),
+      namesMax
+    )
+  ])
+  const head = ["process", "runs on", "started", "heartbeat", "companies", ""]
+  return [
+    Output.table(head, rows, ["left", "left", "left", "left", "right", "left"]),
+    ...(withoutOwner.length === 0
+      ? []
+      : [
+          `no live process owns ${Output.firstOf(withoutOwner, namesMax)}: a killed process is replaced within 10 s, ` +
+            "and a new one owns companies a few seconds after its start"
+        ])
+  ]
+}
+
+export const command = Command.make(
+  "processes",
+  { company, config, json },
+  Effect.fn(function* (flags) {
+    const status = yield* reported(
+      Effect.gen(function* () {
+        const settings = yield* configuration(flags.config)
+        const companies = yield* chooseCompanies(settings, flags.company)
+        return yield* Warehouse.provide(Processes.read(companies.map(({ name }) => name)), settings)
+      })
+    )
+    yield* Output.printResult(flags.json, status, () => lines(status))
+  })
+).pipe(
+  withExamples({
+    "tributary processes": "Which process owns which companies",
+    "tributary processes --company main --json": "The owner of one company, for programs"
+  })
+)
