@@ -34,8 +34,8 @@ export { fetchesPerPage, scanMinEvents } from "./BulkReads.ts"
 export interface WorkerOptions {
   readonly company: Company
   readonly reader: DeliveryReader
-  /** Its `arrived` wakes the worker; without one the worker polls. */
-  readonly inbox?: { readonly arrived: Latch.Latch } | undefined
+  /** Opens when the company has new events (`NewEvents.ts`); without one the worker only polls. */
+  readonly arrived?: Latch.Latch
   /** How often {@link run} looks for events of other processes; default: each second. */
   readonly pollInterval?: Duration.Duration
 }
@@ -205,7 +205,7 @@ export const run = (options: WorkerOptions): Effect.Effect<never, never, Databas
           (logged) => FiberSet.run(fibers, logged)
         )
       }
-      const latch = options.inbox?.arrived
+      const latch = options.arrived
       const woken =
         latch === undefined
           ? Effect.never
@@ -263,13 +263,3 @@ export const drain = (
       if (result.success === "empty") return { ...worker.totals, stopped: worker.breaker.reason() }
     }
   })
-
-/** Opens the latch of each worker when new events arrive: a worker closes only its own. */
-export const fanOut = (arrived: Latch.Latch, workers: ReadonlyArray<Latch.Latch>) =>
-  Effect.forever(
-    Effect.gen(function* () {
-      yield* arrived.await
-      yield* arrived.close
-      for (const worker of workers) worker.openUnsafe()
-    })
-  )

@@ -36,6 +36,7 @@ import * as Ingest from "../ingest/Ingest.ts"
 import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
+import * as NewEvents from "../inbox/NewEvents.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
 
 /** A service that runs as long as the process, or as long as the process owns a company, under the supervisor. */
@@ -216,6 +217,7 @@ const runServices = Effect.fnUntraced(function* <E>(
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
   const owned = OwnedBuckets.make(processId)
+  const arrivals = new Map(companies.map(({ name }) => [name, Latch.makeUnsafe(false)]))
   const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
@@ -234,6 +236,7 @@ const runServices = Effect.fnUntraced(function* <E>(
     },
     { what: "the heartbeat", run: sendHeartbeats(inbox, companies, processId, markReady), beforeTables: true },
     { what: "the record of ownership", run: owned.store, beforeTables: true },
+    { what: "the watch for new events", run: NewEvents.watch(inbox.arrived, arrivals), beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...work.services
   ]
@@ -244,7 +247,7 @@ const runServices = Effect.fnUntraced(function* <E>(
         Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run)),
       { concurrency: "unbounded", discard: true }
     )
-  const keeper = yield* makeKeeper(state, inbox, companies, work)
+  const keeper = makeKeeper(options, arrivals, companies, work)
   yield* Layer.build(
     options
       .ownership(yield* Database)
@@ -260,34 +263,26 @@ const noWork: BackgroundWork = { services: [], singletons: [], ofCompany: () => 
 const singletonBucket = 0
 
 /** The services of the owner of a bucket. */
-const makeKeeper = Effect.fnUntraced(function* <E>(
-  { options }: ServeState<E>,
-  inbox: InboxWriter.InboxWriter,
+const makeKeeper = <E>(
+  options: ServiceOptions<E>,
+  arrivals: ReadonlyMap<string, Latch.Latch>,
   companies: ReadonlyArray<Company>,
   { singletons, ofCompany }: BackgroundWork
-) {
-  const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
+) => {
   const pollInterval = Polling.interval(companies.length)
-  const byBucket = Map.groupBy(workers, ({ company }) => bucketOf(company.name))
-  // An event wakes the workers of this process; others find it by their polls.
-  yield* Effect.forkScoped(
-    ProcessInbox.fanOut(
-      inbox.arrived,
-      workers.map(({ arrived }) => arrived)
-    )
-  )
+  const byBucket = Map.groupBy(companies, ({ name }) => bucketOf(name))
   return (bucket: number): ReadonlyArray<BackgroundService> => [
     ...(bucket === singletonBucket ? singletons : []),
-    ...(byBucket.get(bucket) ?? []).flatMap(({ company, arrived }): ReadonlyArray<BackgroundService> => [
+    ...(byBucket.get(bucket) ?? []).flatMap((company): ReadonlyArray<BackgroundService> => [
       {
         what: `company ${company.name}: processing events`,
-        run: ProcessInbox.run({ company, reader: options.reader, inbox: { arrived }, pollInterval })
+        run: ProcessInbox.run({ company, reader: options.reader, arrived: arrivals.get(company.name)!, pollInterval })
       },
       ...reconcileServices(options, company),
       ...ofCompany(company)
     ])
   ]
-})
+}
 
 /** A search for missed events. */
 const reconcileServices = <E>(

@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 
 /** Repeats a question until the answer is as expected. The failure contains the last answer. */
-export const until = <A>(
+export const until = <A, R = never>(
   what: string,
-  question: Effect.Effect<A>,
+  question: Effect.Effect<A, never, R>,
   isExpected: (answer: A) => boolean,
   seconds = 30
 ) => {

@@ -614,7 +614,7 @@ describe("the inbox worker", () => {
               }
             }
           }
-          return { readPaths, arrived, run: ProcessInbox.run({ ...options, company, inbox: { arrived } }) }
+          return { readPaths, arrived, run: ProcessInbox.run({ ...options, company, arrived }) }
         }
         const [first, second] = [makeWorker(), makeWorker()]
         const acceptAll = Effect.fnUntraced(function* (some: ReadonlyArray<number>) {

@@ -22,6 +22,7 @@ import * as Ingest from "../../../src/ingest/Ingest.ts"
 import * as Secrets from "../../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../../src/subscriptions/Subscriptions.ts"
 import * as Supervisor from "../../../src/processes/Supervisor.ts"
+import * as NewEvents from "../../../src/inbox/NewEvents.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
@@ -108,18 +109,16 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
         )
       ),
       Supervisor.runForever(
-        "the notification of workers",
-        ProcessInbox.fanOut(
+        "the watch for new events",
+        NewEvents.watch(
           inbox.arrived,
-          workers.map(({ arrived }) => arrived)
+          new Map(workers.map(({ company, arrived }) => [company.name, arrived])),
+          Duration.seconds(1)
         )
       ),
       Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned),
       ...workers.flatMap(({ company, arrived }) => [
-        Supervisor.runForever(
-          "processing events",
-          ProcessInbox.run({ company, inbox: { arrived }, reader: deliveryReader })
-        ),
+        Supervisor.runForever("processing events", ProcessInbox.run({ company, arrived, reader: deliveryReader })),
         Supervisor.runForever(
           "looking for missed events",
           Reconcile.run(company, { url: addressOf(company.name), checkInterval: Duration.millis(checkEvery / 1000) })

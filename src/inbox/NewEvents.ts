@@ -1,0 +1,57 @@
+/**
+ * A watch for new events in the inbox: one statement for all companies of a process.
+ *
+ * Promise: a worker is woken as soon as this process has stored an event of its company, and within the interval after
+ * another process has. Ids become visible out of order; a look at each interval begins two intervals back. An event that
+ * becomes visible even later is found by the worker's own poll.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import * as Statement from "../postgres/Statement.ts"
+
+export const newestStatement = Statement.make({
+  name: "read the newest event",
+  columns: { id: "int8" },
+  text: "select coalesce(max(id), 0) as id from tributary.inbox"
+})
+
+export const newEventsStatement = Statement.make({
+  name: "find companies with new events",
+  params: ["int8"],
+  columns: { company: "text", id: "int8" },
+  text: "select company, max(id) as id from tributary.inbox where id > $1 group by company"
+})
+
+const intervalDefault = Duration.millis(250)
+
+/** Opens the latch of each company that has new events, for ever. `arrived` opens when this process has stored some. */
+export const watch = Effect.fnUntraced(function* (
+  arrived: Latch.Latch,
+  workers: ReadonlyMap<string, Latch.Latch>,
+  interval: Duration.Duration = intervalDefault
+): Effect.fn.Return<never, DatabaseError, SqlClient> {
+  const nowMs = yield* MonotonicClock.make
+  const [newest] = yield* Statement.runNamed(newestStatement)
+  /** The newest id: at the last look, one interval ago, and two intervals ago. */
+  let last = newest!.id
+  let [recent, older] = [last, last]
+  let intervalEndsAt = nowMs() + Duration.toMillis(interval)
+  for (;;) {
+    yield* Effect.timeoutOption(arrived.await, interval)
+    yield* arrived.close
+    const isIntervalOver = nowMs() >= intervalEndsAt
+    const rows = yield* Statement.runNamed(newEventsStatement, [isIntervalOver ? older : last])
+    for (const { company, id } of rows) {
+      if (id > last) last = id
+      workers.get(company)?.openUnsafe()
+    }
+    if (!isIntervalOver) continue
+    older = recent
+    recent = last
+    intervalEndsAt = nowMs() + Duration.toMillis(interval)
+  }
+})
