@@ -10,8 +10,10 @@ import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as SqlClient from "effect/sql/SqlClient"
 import { parse, parseAllDocuments } from "yaml"
 import * as Configuration from "../../src/configuration/Configuration.ts"
+import { layerWarehouse } from "../support/postgres.ts"
 import type { ConfigurationFlags } from "../../src/configuration/Inputs.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -177,7 +179,15 @@ describe("docker-compose.yml", () => {
       })
       assert.strictEqual(status, 0, stderr)
     }
-    assert.sameMembers(Object.keys(services), ["demo-warehouse", "reference-server", "demo", "postgres", "tributary"])
+    assert.sameMembers(Object.keys(services), [
+      "demo-warehouse",
+      "reference-server",
+      "demo",
+      "postgres",
+      "tributary",
+      "tributary-2",
+      "tributary-3"
+    ])
   })
 
   it("refers to existing services, and waits only for those with a health check", () => {
@@ -186,7 +196,7 @@ describe("docker-compose.yml", () => {
         assert.strictEqual(condition, "service_healthy", name)
         assert.isDefined(services[other]?.healthcheck, `${name} waits for ${other}`)
         // A service that is started by its name also starts its dependencies.
-        assert.deepStrictEqual(services[other]?.profiles, one.profiles)
+        assert.includeMembers([...(services[other]?.profiles ?? [])], [...(one.profiles ?? [])])
       }
       if (one.network_mode !== undefined) assert.property(services, one.network_mode.replace("service:", ""))
       for (const volume of one.volumes ?? []) {
@@ -202,7 +212,7 @@ describe("docker-compose.yml", () => {
 
   it("publishes on loopback only, with no port twice among services that run together", () => {
     const published = all.flatMap(([, { ports, profiles }]) =>
-      (ports ?? []).map((port) => [profiles?.[0] ?? "demo", port] as const)
+      (ports ?? []).flatMap((port) => (profiles ?? ["demo"]).map((profile) => [profile, port] as const))
     )
     for (const [, port] of published) assert.match(port, /^127\.0\.0\.1:\d+:\d+$/)
     const keys = published.map(([profile, port]) => `${profile} ${port.split(":")[1]}`)
@@ -212,10 +222,11 @@ describe("docker-compose.yml", () => {
   it("starts the program with existing flags, and gives it time to stop", () => {
     const script = services["demo"]!.command[0]!
     const served = /exec tributary (serve .*)$/m.exec(script)![1]!.split(" ")
-    for (const line of [services["reference-server"]!.command, services["tributary"]!.command, served]) {
+    const processes = ["reference-server", "tributary", "tributary-2", "tributary-3"]
+    for (const line of [...processes.map((name) => services[name]!.command), served]) {
       assert.deepStrictEqual(unknownFlags(line), [])
     }
-    for (const name of ["reference-server", "demo", "tributary"]) {
+    for (const name of [...processes, "demo"]) {
       assert.isAbove(Number.parseInt(services[name]!.stop_grace_period!), stopSeconds)
     }
     const [port, controlPort] = ["--port", "--control-port"].map((flag) => {
@@ -404,5 +415,54 @@ describe("config/kubernetes/tributary.yaml", () => {
         assert.include(refused.message, name)
       }
     })
+  )
+})
+
+describe("config/kubernetes/autoscaler.yaml", () => {
+  const scaled = Schema.decodeUnknownSync(
+    Schema.Struct({
+      kind: Schema.Literal("ScaledObject"),
+      spec: Schema.Struct({
+        scaleTargetRef: Schema.Struct({ name: Schema.String }),
+        minReplicaCount: Schema.Int,
+        maxReplicaCount: Schema.Int,
+        triggers: Schema.Tuple([
+          Schema.Struct({
+            type: Schema.Literal("postgresql"),
+            metadata: Schema.Struct({
+              connectionFromEnv: Schema.String,
+              query: Schema.String,
+              targetQueryValue: Schema.NumberFromString
+            })
+          })
+        ])
+      })
+    })
+  )(parse(textOf("config/kubernetes/autoscaler.yaml"))).spec
+
+  it("scales the deployment, from at least its number of processes", () => {
+    const deployment = parseAllDocuments(textOf("config/kubernetes/tributary.yaml"))
+      .map((document) => document.toJS() as { readonly kind: string; readonly metadata: { readonly name: string } })
+      .find(({ kind }) => kind === "Deployment")!
+    assert.strictEqual(scaled.scaleTargetRef.name, deployment.metadata.name)
+    assert.isBelow(scaled.minReplicaCount, scaled.maxReplicaCount)
+    assert.include(variables, scaled.triggers[0].metadata.connectionFromEnv)
+  })
+
+  it.effect("counts the tasks that wait for a process", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const waiting = Effect.map(
+        sql.unsafe<{ count: bigint }>(scaled.triggers[0].metadata.query),
+        ([row]) => row!.count
+      )
+      assert.strictEqual(yield* waiting, 0n)
+      yield* sql`insert into tributary.tasks (company, resource, kind, next_run_at, process_id, paused_at) values
+        ('main', 'waiting', 'sync', tributary.now() - interval '2 minutes', null, null),
+        ('main', 'just due', 'sync', tributary.now(), null, null),
+        ('main', 'running', 'sync', tributary.now() - interval '2 minutes', 'one', null),
+        ('main', 'paused', 'sync', tributary.now() - interval '2 minutes', null, tributary.now())`
+      assert.strictEqual(yield* waiting, 1n)
+    }).pipe(Effect.provide(layerWarehouse))
   )
 })
