@@ -24,6 +24,8 @@ export const storeStatement = Statement.make({
 
 /** Many buckets change hands at the same time: one statement stores all of them. */
 const gatherMs = 250
+/** A former owner that stores late can replace a row of the next one, which stores its buckets again after this. */
+const storeEveryMs = 3_000
 
 export interface OwnedBuckets {
   /** The process owns the bucket until the end of the scope. */
@@ -50,7 +52,7 @@ export const make = (processId: string): OwnedBuckets => {
       changed.open,
       Effect.forever(
         Effect.gen(function* () {
-          yield* changed.await
+          yield* Effect.timeoutOption(changed.await, storeEveryMs)
           yield* Effect.sleep(gatherMs)
           yield* changed.close
           yield* Statement.run(storeStatement, [processId, [...buckets]])

@@ -48,7 +48,7 @@ const seed = String(firstSeed + drawn)
 
 interface Part {
   readonly name: string
-  readonly program: "kills" | "webhooks" | "pushes" | "simulate"
+  readonly program: "kills" | "webhooks" | "pushes" | "owners" | "simulate"
   readonly full: ReadonlyArray<string>
   /** The arguments in a slice; null when it is not part of one. */
   readonly slice: ReadonlyArray<string> | null
@@ -87,6 +87,13 @@ const parts: ReadonlyArray<Part> = [
     full: ["--kills", "50", "--postgres-kills", "3", "--seed", seed],
     slice: ["--kills", "9", "--postgres-kills", "1", "--records", "240", "--seed", seed],
     share: 4
+  },
+  {
+    name: "owners",
+    program: "owners",
+    full: ["--disturbances", "100", "--seed", seed],
+    slice: null,
+    share: 0
   },
   {
     name: "seeds",
@@ -133,6 +140,7 @@ const programs = {
   kills: "test/campaign/kills.ts",
   webhooks: "test/campaign/webhooks.ts",
   pushes: "test/campaign/pushes.ts",
+  owners: "test/campaign/owners.ts",
   simulate: "test/simulation/run.ts"
 } as const
 
