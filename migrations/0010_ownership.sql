@@ -25,3 +25,19 @@ create table tributary.bucket_owners (
 );
 comment on table tributary.bucket_owners is 'Which process owns which bucket of companies, for people; each process writes it within seconds. The engine''s advisory locks decide.';
 comment on column tributary.bucket_owners.since is 'When the owner stored it first.';
+
+-- The tables of effect/cluster, as it would create them. Created here, so that a loader without the right to create can serve.
+create table tributary.cluster_runners (
+  machine_id serial primary key,
+  address varchar(255) not null unique,
+  runner text not null,
+  healthy boolean not null default true,
+  last_heartbeat timestamp not null default now()
+);
+comment on table tributary.cluster_runners is 'Processes of tributary serve, as effect/cluster stores them; a killed one stays until another one ends in order.';
+create table tributary.cluster_locks (
+  shard_id varchar(50) primary key,
+  address varchar(255) not null,
+  acquired_at timestamp not null
+);
+comment on table tributary.cluster_locks is 'A table of effect/cluster, which stays empty: the buckets are locked by advisory locks.';

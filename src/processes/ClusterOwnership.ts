@@ -2,8 +2,8 @@
  * Ownership by `effect/cluster`: the processes on one warehouse share the buckets, and take over those of a dead process.
  *
  * Only the engine's ownership of shards is used, with Postgres as the only shared component: no messages and no port. A
- * bucket is a shard; its owner has an advisory lock. The engine keeps its tables in `tributary` (`cluster_runners`,
- * `cluster_locks`).
+ * bucket is a shard; its owner has an advisory lock. The engine's tables are `tributary.cluster_runners` and
+ * `tributary.cluster_locks`, which a migration creates.
  *
  * Promise: the buckets of a killed process have new owners after about {@link shardLockExpiration}; those of a process
  * that ends in order, after about one second. A killed process that starts again owns its buckets at once. A process that cannot reach the warehouse ends its keepers within four
@@ -86,7 +86,7 @@ export const make = (database: DatabaseShape): Ownership<DatabaseError> => ({
       Effect.gen(function* () {
         const slot = yield* lockSlot(database)
         const sharding = Sharding.layer.pipe(
-          Layer.provide([Runners.layerNoop, RunnerHealth.layerNoop, SqlRunnerStorage.layerWith({ prefix })]),
+          Layer.provide([Runners.layerNoop, RunnerHealth.layerNoop, SqlRunnerStorage.layerStorage({ prefix })]),
           Layer.provide([MessageStorage.layerNoop, config(slot)]),
           Layer.provide(poolLayer(database, connections)),
           // Its warnings repeat for each bucket, and for each attempt of an outage.

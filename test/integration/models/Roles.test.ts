@@ -16,7 +16,10 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as ClusterOwnership from "../../../src/processes/ClusterOwnership.ts"
+import { bucketCount } from "../../../src/processes/Ownership.ts"
 import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
+import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
 import { booksOf, check, resourcesOf } from "./compare.ts"
 
@@ -106,6 +109,22 @@ describe("the database roles", () => {
               assert.strictEqual(yield* refusalOf(statement), "42501", statement)
             }
           }).pipe(Effect.provide(as(urlOf(names.loader))))
+
+          // The loader serves: it shares the companies with other processes.
+          const owned = new Set<number>()
+          yield* Effect.gen(function* () {
+            const keeper = (bucket: number) =>
+              Effect.andThen(
+                Effect.sync(() => owned.add(bucket)),
+                Effect.never
+              )
+            yield* Layer.build(ClusterOwnership.make(yield* Database).layer(keeper))
+            yield* until(
+              "the loader owns every bucket",
+              Effect.sync(() => owned.size),
+              (size) => size === bucketCount
+            )
+          }).pipe(Effect.scoped, Effect.provide(as(urlOf(names.loader))))
 
           // The grants cover tables that the owner creates later.
           yield* TablePlan.apply([tableOf(serviceV2.resources.get("vendors")!, datasets)]).pipe(Effect.provide(owner))

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as ClusterOwnership from "../../../src/processes/ClusterOwnership.ts"
 import { bucketCount } from "../../../src/processes/Ownership.ts"
@@ -41,6 +42,26 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
       yield* areRegistered("process-0:0")
       yield* join
       yield* areRegistered("process-0:0", "process-1:0")
+    })
+  )
+
+  it.effect("has the tables that the engine would create", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* Layer.build(SqlRunnerStorage.layerMigrations({ prefix: "public.engine" }))
+      const columnsOf = (schema: string, prefix: string) => sql`
+        select replace(table_name, ${prefix}, '') as "table", column_name, data_type, character_maximum_length, is_nullable,
+               split_part(column_default, '(', 1) as "default"
+          from information_schema.columns where table_schema = ${schema} and table_name in (${`${prefix}_runners`}, ${`${prefix}_locks`})
+         order by table_name, ordinal_position`
+      const keysOf = (schema: string, prefix: string) => sql`
+        select pg_get_constraintdef(c.oid) as definition from pg_constraint c join pg_class t on t.oid = c.conrelid
+         where t.relnamespace = ${schema}::regnamespace and t.relname in (${`${prefix}_runners`}, ${`${prefix}_locks`})
+           and c.contype in ('p', 'u') order by 1`
+      const [columns, keys] = [yield* columnsOf("tributary", "cluster"), yield* keysOf("tributary", "cluster")]
+      assert.deepStrictEqual([columns.length, keys.length], [8, 3])
+      assert.deepStrictEqual(columns, yield* columnsOf("public", "engine"))
+      assert.deepStrictEqual(keys, yield* keysOf("public", "engine"))
     })
   )
 
