@@ -122,7 +122,7 @@ export const ownerCampaign = async (options: OwnerOptions): Promise<OwnerReport>
   >
   const problems: Array<string> = []
   let writes = 0
-  let isOver = false
+  const writingEnds = new AbortController()
   try {
     const databaseUrl = await stand.database()
     const config = stand.configure(
@@ -145,7 +145,7 @@ export const ownerCampaign = async (options: OwnerOptions): Promise<OwnerReport>
       })
     }
     const writing = (async () => {
-      while (!isOver) {
+      while (!writingEnds.signal.aborted) {
         await write()
         await sleep(200)
       }
@@ -186,7 +186,7 @@ export const ownerCampaign = async (options: OwnerOptions): Promise<OwnerReport>
       await sleep(chance.between(0, 3000))
     }
 
-    isOver = true
+    writingEnds.abort()
     await writing
     for (const { run } of fleet.live.values()) run.child.kill("SIGTERM")
     for (const { run } of fleet.live.values()) await run.done
@@ -208,7 +208,7 @@ export const ownerCampaign = async (options: OwnerOptions): Promise<OwnerReport>
     problems.push(...differences.map(({ company, what, detail }) => `company ${company}: ${what}: ${detail}`))
     return { unownedMs, writes, recordsCompared, problems, seconds: (performance.now() - began) / 1000 }
   } finally {
-    isOver = true
+    writingEnds.abort()
     await stand.close()
   }
 }
