@@ -25,7 +25,7 @@ beforeAll(async () => {
     () => operator.query<{ n: number }>("select count(*)::int as n from tributary.tasks"),
     ([row]) => (row?.n ?? 0) > 0
   )
-}, 90_000)
+})
 afterAll(async () => {
   await browser?.close()
   await operator?.close()

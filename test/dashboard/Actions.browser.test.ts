@@ -22,7 +22,7 @@ let look: Visit
 beforeAll(async () => {
   ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
   look = await visit(browser, served.link)
-}, 90_000)
+})
 afterAll(async () => {
   try {
     await look?.close()

@@ -13,7 +13,7 @@ let browser: Browser
 
 beforeAll(async () => {
   ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
-}, 90_000)
+})
 afterAll(async () => {
   await browser?.close()
   await operator?.close()
