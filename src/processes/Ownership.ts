@@ -5,14 +5,16 @@
  * owns.
  *
  * Promise: while a process lives, each bucket has an owner, and the processes share the buckets. A keeper that fails
- * starts again. A bucket gets its next owner after its keeper has ended, finalizers included. All keepers of a process
- * end at the same time, not one after the other.
+ * starts again. A bucket gets its next owner after its keeper has ended, finalizers included, or after
+ * {@link stopMaxMs}: a keeper that hangs, as while the warehouse does not answer, holds back no other bucket. All keepers
+ * of a process end at the same time, not one after the other.
  *
  * Ownership saves work and requests; correctness does not rest on it. A process that was frozen may wake as a second owner
  * for a moment: the fence of the checkpoint decides which process writes.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Supervisor from "./Supervisor.ts"
@@ -35,9 +37,23 @@ export interface Ownership<E> {
   readonly layer: <R>(keeper: Keeper<R>) => Layer.Layer<never, E, Exclude<R, Scope.Scope>>
 }
 
+/** The longest wait for a keeper that was interrupted. It goes on ending, without effect on its bucket. */
+const stopMaxMs = 3_000
+
 /** A keeper in a scope of its own, which starts again when it fails or ends. */
-export const runKeeper = <R>(keeper: Keeper<R>, bucket: number): Effect.Effect<never, never, Exclude<R, Scope.Scope>> =>
-  Supervisor.runForever(`bucket ${bucket}`, Effect.scoped(Effect.suspend(() => keeper(bucket))))
+export const runKeeper = <R>(
+  keeper: Keeper<R>,
+  bucket: number
+): Effect.Effect<never, never, Exclude<R, Scope.Scope>> => {
+  const kept = Supervisor.runForever(`bucket ${bucket}`, Effect.scoped(Effect.suspend(() => keeper(bucket))))
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(Effect.interruptible(kept)), (fiber) =>
+      Effect.onInterrupt(restore(Fiber.join(fiber)), () =>
+        Fiber.interrupt(fiber).pipe(Effect.interruptible, Effect.timeoutOption(stopMaxMs))
+      )
+    )
+  )
+}
 
 /** A scope whose finalizers run at the same time, within the current one. */
 export const parallelScope: Effect.Effect<Scope.Scope, never, Scope.Scope> = Effect.acquireRelease(

@@ -192,16 +192,22 @@ export const make = Effect.fnUntraced(function* (
     )
   return {
     own: (company) =>
-      Effect.acquireRelease(
-        Effect.sync(() => {
-          companies.set(company.name, initialState(company))
-          wakeUp.openUnsafe()
-        }),
-        () =>
-          Effect.suspend(() => {
-            companies.delete(company.name)
-            return stopRuns(company.name)
-          })
+      Effect.asVoid(
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            const state = initialState(company)
+            companies.set(company.name, state)
+            wakeUp.openUnsafe()
+            return state
+          }),
+          (state) =>
+            Effect.suspend(() => {
+              // A keeper that ends slowly may end after the next one has begun.
+              if (companies.get(company.name) !== state) return Effect.void
+              companies.delete(company.name)
+              return stopRuns(company.name)
+            })
+        )
       ),
     run: pollForever(worker)
   }

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { bucketCount, bucketOf } from "../../src/processes/Ownership.ts"
 import * as StaticOwnership from "../../src/processes/StaticOwnership.ts"
+import { until } from "../support/until.ts"
 import { ownershipContract } from "./ownershipContract.ts"
 
 describe("static ownership", () => {
@@ -12,7 +13,7 @@ describe("static ownership", () => {
     isExclusive: true
   })
 
-  it.effect("gives a process the buckets of its number", () =>
+  it.live("gives a process the buckets of its number", () =>
     Effect.gen(function* () {
       const owned: Array<number> = []
       const { layer } = StaticOwnership.make({ ordinal: 1, processes: 100 })
@@ -24,7 +25,11 @@ describe("static ownership", () => {
           )
         )
       )
-      yield* Effect.yieldNow
+      yield* until(
+        "its keepers run",
+        Effect.sync(() => owned.length),
+        (count) => count === 3
+      )
       assert.deepStrictEqual(owned, [1, 101, 201])
     })
   )

@@ -111,6 +111,27 @@ export const ownershipContract = <E, R>(
       assert.isBelow(performance.now() - began, 5_000)
     }))
 
+  test("does not wait for a keeper that hangs", () =>
+    Effect.gen(function* () {
+      let running = 0
+      const { stop } = yield* start(yield* make(0, 1), (bucket) =>
+        Effect.acquireRelease(
+          Effect.sync(() => {
+            running += 1
+          }),
+          () => (bucket === 1 ? Effect.sleep("30 seconds") : Effect.void)
+        ).pipe(Effect.andThen(Effect.never))
+      )
+      yield* until(
+        "every keeper runs",
+        Effect.sync(() => running),
+        (count) => count === bucketCount
+      )
+      const began = performance.now()
+      yield* stop
+      assert.isBelow(performance.now() - began, 10_000)
+    }))
+
   test("divides the buckets between processes", () =>
     Effect.gen(function* () {
       const record = new Record()
