@@ -187,6 +187,12 @@ export const lockStatement = Statement.make({
         where company_id = $1 and resource = $2 and lane in ('live', $3) order by lane <> 'live' for update`
 })
 
+/**
+ * A transaction whose process is silent for a minute ends. Otherwise a proxy that does not report the end of its client
+ * would keep the checkpoint locked.
+ */
+const beginText = "begin; set local idle_in_transaction_session_timeout = '60s'"
+
 /** Runs the body in a transaction that begins by locking the checkpoint and comparing its fence. */
 const inTransaction = <A, E>(
   context: LockContext,
@@ -198,7 +204,7 @@ const inTransaction = <A, E>(
   const { run, runStatement, transactionEnded } = context.connection
   const landing = LaneLock.landingNameOf(companyId, resource, lane)
   return Effect.gen(function* () {
-    yield* run("begin landing", "begin")
+    yield* run("begin landing", beginText)
     // Every landing into this resource queues here; a run that lost its fence fails before it writes.
     const { rows } = yield* runStatement(lockStatement, [companyId, resource, lane, landing])
     const locked = rows.find((row) => row.lane === lane)

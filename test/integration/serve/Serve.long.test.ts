@@ -40,7 +40,12 @@ const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
     const upstream = connect(Number(realPort), hostname)
     for (const one of [socket, upstream]) {
       sockets.add(one)
-      one.on("error", () => {}).on("close", () => sockets.delete(one))
+      one.on("error", () => {}).on("close", () => {
+        sockets.delete(one)
+        // `pipe` does not forward a reset: the server would keep the session and its locks.
+        socket.destroy()
+        upstream.destroy()
+      })
     }
     socket.pipe(upstream)
     upstream.pipe(socket)

@@ -704,6 +704,22 @@ describe("a run", () => {
       })
     )
 
+    it.effect("lets the server end a transaction whose process is silent, so that its locks do not stay", () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const lock = yield* ResourceLock.acquire({
+            table: tables.things,
+            connector: { catalogue: tiny },
+            companyId: company(),
+            lane: "live"
+          })
+          const silence = lock.run("look at the limit", "show idle_in_transaction_session_timeout")
+          const { rows } = yield* lock.transaction(silence)
+          assert.deepStrictEqual(rows, [{ idle_in_transaction_session_timeout: "1min" }])
+        })
+      )
+    )
+
     it.effect("lands no row of a batch whose checkpoint cannot be updated", () =>
       Effect.gen(function* () {
         const companyId = company()
