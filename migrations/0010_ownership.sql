@@ -6,6 +6,9 @@ comment on column tributary.tasks.process_id is 'The process that runs it; null 
 comment on column tributary.tasks.abandoned_at is 'When the owner found that a former owner had not finished it; null once it started again.';
 comment on column tributary.tasks.parent is 'The resource that is synced before it; null where there is none.';
 
+-- The owner also processes the events.
+drop table tributary.inbox_leases;
+
 -- A poll looks for the due tasks among all.
 -- short: a task for each company and resource
 create index tasks_due on tributary.tasks (next_run_at) where process_id is null and paused_at is null;

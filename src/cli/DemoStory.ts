@@ -65,7 +65,7 @@ export const dropStatement = Statement.make({
 export const truncateStatement = Statement.make({
   name: "empty the demo's control plane",
   text: `truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
-           tributary.inbox, tributary.inbox_leases, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
+           tributary.inbox, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
            tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts,
            tributary.budget_usage restart identity`
 })

@@ -60,8 +60,8 @@ export const isNumber = (id: string): boolean => /^(0|[1-9]\d{0,18})$/.test(id) 
 
 export const dueResourcesStatement = Statement.make({
   name: "find resources with due events",
-  params: ["text", "text"],
-  columns: { resource: "text?", isClaimed: "bool" },
+  params: ["text"],
+  columns: { resource: "text?" },
   // The recursion jumps from resource to resource in the index. Its cost does not grow with the events.
   text: `with recursive oldest as (
            (select resource, next_attempt_at from tributary.inbox
@@ -75,15 +75,11 @@ export const dueResourcesStatement = Statement.make({
            (select resource, next_attempt_at from tributary.inbox
              where company = $1 and state = 'pending' and resource is null order by next_attempt_at limit 1)
          )
-         select w.resource, exists (
-             select 1 from tributary.inbox_leases c
-              where c.company = $1 and c.resource = w.resource and c.owner <> $2 and c.expires_at > tributary.now()) as "isClaimed"
-           from first w where w.next_attempt_at <= tributary.now() order by w.next_attempt_at`
+         select resource from first where next_attempt_at <= tributary.now() order by next_attempt_at`
 })
 
 /** Resources with due events, the longest due first; null stands for events about no resource. */
-export const dueResources = (company: string, owner: string) =>
-  Statement.runNamed(dueResourcesStatement, [company, owner])
+export const dueResources = (company: string) => Statement.runNamed(dueResourcesStatement, [company])
 
 export const fetchDueStatement = Statement.make({
   name: "fetch due events",

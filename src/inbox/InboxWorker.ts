@@ -2,7 +2,6 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Random from "effect/Random"
 import type { Priority } from "../budget/Budget.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { Company } from "../sync/Company.ts"
@@ -34,6 +33,8 @@ export interface ResourceState {
   pageRecords: number
   /** The overlap of a scan. */
   overlapMs: number
+  /** Whether this worker has fetched records. The first time, a previous owner of the company may still have the lock. */
+  hasFetched: boolean
   /** Fetches that a scan from the cursor would repeat. */
   readonly recentFetches: Array<RecentFetches>
 }
@@ -43,8 +44,6 @@ export interface InboxWorker {
   readonly reader: DeliveryReader
   /** Whether the worker ends as soon as no event is due. */
   readonly isDrain: boolean
-  /** The owner of the worker's leases. */
-  readonly owner: string
   /** The monotonic clock, in milliseconds. */
   readonly now: () => number
   readonly breaker: CircuitBreaker.CircuitBreaker
@@ -69,8 +68,6 @@ export interface ResourceTarget {
   readonly tables: ReadonlyMap<string, Table>
   readonly table: Table
   readonly path: string
-  /** Whether the worker still has the lease on the events. */
-  readonly isOurs: () => boolean
 }
 
 const pageRecordsDefault = 100
@@ -81,12 +78,10 @@ export const make = Effect.fnUntraced(function* (
 ) {
   const { company, reader } = options
   const now = yield* MonotonicClock.make
-  const drawn = [yield* Random.nextInt, yield* Random.nextInt]
   const worker: InboxWorker = {
     company,
     reader,
     isDrain,
-    owner: drawn.map((part) => Math.abs(part).toString(36)).join("-"),
     now,
     breaker: yield* CircuitBreaker.make(company.name, company.connector),
     shares: FairShare.make(now),
@@ -109,6 +104,7 @@ export const stateOf = ({ company, resources }: InboxWorker, path: string): Reso
     nextChildrenAt: Number.NEGATIVE_INFINITY,
     pageRecords: pageRecordsDefault,
     overlapMs: Duration.toMillis(company.engine.overlap),
+    hasFetched: false,
     recentFetches: []
   }
   resources.set(path, state)

@@ -5,13 +5,12 @@
  * (BulkReads.ts) records are due, and if fetching them costs more than the pages of a scan from the cursor. Events about the
  * whole resource, and those of a resource without single records, are answered by a list.
  *
- * Promise: the slice ends soon after another resource needs its slot, or after the lease is lost. Then the events are due
- * as before.
+ * Promise: the slice ends soon after another resource needs its slot. Then the events are due as before. Two processes may
+ * work on a resource while its owner changes: the lock of the lane lets one of them read, and the fence lets one write.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { LandingResult } from "../land/Landing.ts"
-import type { Table } from "../warehouse/Table.ts"
 import {
   contendedPauseMs,
   failWithDatabase,
@@ -26,7 +25,6 @@ import {
   scanRetryMs
 } from "./BulkReads.ts"
 import { type DueEvents, fetchDueEvents, fetchRequestsOf, parentsOf } from "./DueEvents.ts"
-import * as InboxLease from "./InboxLease.ts"
 import type { ClaimedEvent } from "./InboxStore.ts"
 import {
   countResolutions,
@@ -45,7 +43,6 @@ import type { FetchRequest } from "./ResolveFetches.ts"
 import { syncPositionOf } from "./SyncPosition.ts"
 
 const lookEveryMs = 1_000
-const renewEveryMs = 3_000
 /** How long a worker keeps a resource without due events. */
 const idleTimeout = Duration.seconds(2)
 /** A pause after a failed task on a resource. */
@@ -63,8 +60,6 @@ interface TimeSlice {
   scannedFor: ReadonlySet<bigint>
   /** When the whole resource may be read, for an event that requires it. */
   nextFullReadAt: number
-  /** Whether the previous owner of the lease may still have locks. */
-  takesOver: boolean
 }
 
 type NextStep = "continue" | "end"
@@ -75,47 +70,27 @@ const endWithPause = ({ worker, target }: TimeSlice, ms: number): NextStep => {
   return "end"
 }
 
-/** Processes the due events of a resource under a lease, where no other worker has one. */
-export const processResource = (
-  worker: InboxWorker,
-  companyId: bigint,
-  tables: ReadonlyMap<string, Table>,
-  table: Table
-) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const { owner } = worker
-      const { name } = worker.company
-      const { path } = table.resource
-      const lease = yield* InboxLease.acquire(name, path, owner)
-      if (!lease.isOurs) return
-      let isOurs = true
-      yield* Effect.addFinalizer(() => Effect.ignore(InboxLease.release(name, path, owner)))
-      const renew = Effect.delay(InboxLease.acquire(name, path, owner), renewEveryMs).pipe(
-        Effect.tap((renewed) =>
-          Effect.sync(() => {
-            isOurs = renewed.isOurs
-          })
-        ),
-        Effect.ignore
-      )
-      yield* Effect.forkScoped(Effect.forever(renew))
-      yield* processEvents({
-        worker,
-        target: { companyId, tables, table, path, isOurs: () => isOurs },
-        startedAt: worker.now(),
-        wasScanUseless: false,
-        scannedFor: new Set(),
-        nextFullReadAt: Number.NEGATIVE_INFINITY,
-        takesOver: lease.tookOver
-      }).pipe(Effect.withSpan("webhook.act", { attributes: { "tributary.company": name, "tributary.resource": path } }))
+/** Processes the due events of a resource. */
+export const processResource = (worker: InboxWorker, target: ResourceTarget) =>
+  Effect.suspend(() =>
+    processEvents({
+      worker,
+      target,
+      startedAt: worker.now(),
+      wasScanUseless: false,
+      scannedFor: new Set(),
+      nextFullReadAt: Number.NEGATIVE_INFINITY
+    })
+  ).pipe(
+    Effect.withSpan("webhook.act", {
+      attributes: { "tributary.company": worker.company.name, "tributary.resource": target.path }
     })
   )
 
 /** Processes events until none is due, or the slice is over. Fails only with the database. */
 const processEvents = Effect.fnUntraced(function* (slice: TimeSlice) {
   const { worker, target, startedAt } = slice
-  while (worker.breaker.retryAfterMs() === 0 && target.isOurs()) {
+  while (worker.breaker.retryAfterMs() === 0) {
     if (worker.shares.shouldYield(target.path, startedAt)) return
     if (worker.now() - startedAt >= sliceMs) return pause(worker, target.path, yieldMs)
     const due = yield* fetchDueEvents(worker, target, new Set())
@@ -226,12 +201,12 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
   const { path } = target
   const never = { arrivals: -1, ms: Number.NEGATIVE_INFINITY }
   let lastLook = never
+  const state = stateOf(worker, path)
   const outcome = yield* fetchRecords(worker, target, {
-    takesOver: slice.takesOver,
+    evictsHolder: !worker.isDrain && !state.hasFetched,
     first,
     more: (inFlight) =>
       Effect.gen(function* () {
-        if (!target.isOurs()) return null
         // Without new events of this process, events of other processes are looked for once per interval.
         const isFresh = lastLook.arrivals === worker.arrivals && worker.now() - lastLook.ms < lookEveryMs
         if (!worker.isDrain && isFresh) return []
@@ -255,7 +230,7 @@ const fetchByNumber = Effect.fnUntraced(function* (slice: TimeSlice, first: Read
       noteChanges(worker, target, landed.inserted + landed.updated + landed.deleted)
     }
   })
-  slice.takesOver = false
+  state.hasFetched = true
   if (outcome.failure === null) return "continue"
   const { kind } = outcome.failure
   if (kind === "DatabaseError") return yield* failWithDatabase(outcome.failure)

@@ -3,8 +3,8 @@
  *
  * Promise: every pending event is answered by a read that began after it was due, or by a row that shows that no read is
  * needed. No value of an event's body is ever loaded. A failed event is retried while the others go on; a dead letter stays
- * until a person replays it. Several processes may work on one inbox, and each may end at any point: no event is lost, and
- * processing an event twice does no harm.
+ * until a person replays it. A process may end at any point, and two may work on one inbox while its owner changes: no
+ * event is lost, and processing an event twice does no harm.
  *
  * Resources share the worker (see FairShare.ts). Full scans, and reads of the children of changed parents, run as tasks
  * beside the events.
@@ -54,7 +54,7 @@ export interface WorkerStats {
 const pollIntervalDefault = Duration.seconds(1)
 /** Minimum time between two looks. */
 const lookPauseMs = 100
-/** How long a drain waits for the events of another process. */
+/** How long a drain waits for events that pause. */
 const contendedWaitMs = 250
 const drainFailuresMax = 3
 
@@ -64,7 +64,7 @@ interface Task extends FairShare.Task {
 
 interface RunnableTasks {
   readonly tasks: ReadonlyArray<Task>
-  /** Whether events are due that another process works on, or that pause. */
+  /** Whether events are due that pause. */
   readonly mustWait: boolean
 }
 
@@ -86,17 +86,14 @@ const hasNoReads = (worker: InboxWorker.InboxWorker) =>
 const listTasks = Effect.fnUntraced(function* (worker: InboxWorker.InboxWorker) {
   const { company, shares } = worker
   if (worker.breaker.retryAfterMs() > 0) return noTasks
-  const due = yield* InboxStore.dueResources(company.name, worker.owner)
+  const due = yield* InboxStore.dueResources(company.name)
   const isBusy = due.every(({ resource }) => resource !== null && shares.isBusy("events", resource))
   if (isBusy && hasNoReads(worker)) return noTasks
   const tables = yield* Effect.mapError(company.tables, DatabaseError.from("read the tables"))
   if (due.some(({ resource }) => resource === null || !tables.has(resource))) {
     worker.totals.ignored += yield* InboxStore.skipUnsynced(company.name, tables.keys())
   }
-  const synced = due.flatMap(({ resource, isClaimed }) => {
-    const table = resource === null ? undefined : tables.get(resource)
-    return table === undefined ? [] : [{ path: table.resource.path, table, isClaimed }]
-  })
+  const synced = due.flatMap(({ resource }) => (resource === null ? [] : (tables.get(resource) ?? [])))
   if (synced.length === 0 && hasNoReads(worker)) return noTasks
   const companyId = yield* InboxWorker.identify(worker)
   if (companyId === null) return noTasks
@@ -110,17 +107,12 @@ const listTasks = Effect.fnUntraced(function* (worker: InboxWorker.InboxWorker) 
   const isScanned = (path: string) => scanned.has(path) || shares.isBusy("scan", path)
   const isIdle = (path: string) =>
     !shares.isBusy("events", path) && worker.now() >= InboxWorker.stateOf(worker, path).pausedUntil
-  const events = synced
-    .filter(
-      ({ path, table, isClaimed }) =>
-        !isClaimed && isIdle(path) && (InboxWorker.isRetrievable(table) || !isScanned(path))
-    )
-    .map(({ path, table }): Task => ({
-      path,
-      kind: "events",
-      run: processResource(worker, companyId, tables, table)
-    }))
-  const mustWait = synced.some(({ path, isClaimed }) => isClaimed || !isIdle(path))
+  const events = synced.flatMap((table): ReadonlyArray<Task> => {
+    const { path } = table.resource
+    if (!isIdle(path) || (!InboxWorker.isRetrievable(table) && isScanned(path))) return []
+    return [{ path, kind: "events", run: processResource(worker, { companyId, tables, table, path }) }]
+  })
+  const mustWait = synced.some(({ resource }) => !isIdle(resource.path))
   const runnable: RunnableTasks = { tasks: [...events, ...scans], mustWait }
   return runnable
 })
@@ -143,7 +135,7 @@ const scanTasks = (
     // Events that a list answers need the same lane.
     const isLaneFree = InboxWorker.isRetrievable(table) || !shares.isBusy("events", path)
     if (!isLaneFree || shares.isBusy("scan", path)) return []
-    const target = { companyId, tables, table, path, isOurs: () => true }
+    const target = { companyId, tables, table, path }
     const run = fullReads.has(path) ? readForEvents(worker, target) : refetchChildren(worker, target)
     return [{ path, kind: "scan", run }]
   })

@@ -37,8 +37,8 @@ export interface RecordFetcherOptions {
   readonly idleTimeout: Duration.Duration
   /** Whether the run ends before its time slice is over, since other resources wait; default: never. */
   readonly shouldYield?: () => boolean
-  /** Whether to end the sessions of a lock holder whose process has sent no heartbeat for long. */
-  readonly takesOver?: boolean
+  /** Whether to end the sessions of the process that has the lock: a previous owner, which may be suspended. */
+  readonly evictsHolder?: boolean
   readonly limits?: Partial<Limits>
   /** Called after events were resolved. */
   readonly onResolved: (resolutions: ReadonlyArray<InboxStore.Resolution>, landed: LandingResult | null) => void
@@ -99,14 +99,16 @@ interface FetchRun {
   busyAt: number
 }
 
-const openSession = Effect.fnUntraced(function* ({ company }: Worker, target: Target, takesOver: boolean) {
+const openSession = Effect.fnUntraced(function* ({ company }: Worker, target: Target, evictHolder: boolean) {
   const { companyId, table, tables } = target
   const lock = yield* ResourceLock.acquire({
     table,
     connector: company.connector,
     companyId,
     lane: "records",
-    evictHolder: takesOver
+    evictHolder,
+    // Another process may answer the events meanwhile.
+    waitForHolder: false
   })
   return yield* WriteSession.open(lock, {
     run: { kind: "fetch" },
@@ -130,7 +132,7 @@ const runOnce = Effect.fnUntraced(function* (
   const limits = { ...limitsDefault, ...options.limits }
   const now = yield* MonotonicClock.make
   const startedAt = now()
-  const session = yield* openSession(worker, target, options.takesOver ?? false)
+  const session = yield* openSession(worker, target, options.evictsHolder ?? false)
   state.runId = session.runId
   state.began = { companyId, resource: resource.path, kind: "fetch", resumed: false }
   yield* (yield* Progress).began(state.began)
@@ -254,7 +256,7 @@ export const fetchRecords = Effect.fn("oneByOne")(function* (
   let isFirst = true
   const outcome = yield* runToCompletion(target, (state) => {
     // After a database failure, only the requests in the database are valid.
-    const attempt = isFirst ? options : { ...options, first: null, takesOver: false }
+    const attempt = isFirst ? options : { ...options, first: null, evictsHolder: false }
     isFirst = false
     return runOnce(worker, target, attempt, state)
   })

@@ -101,7 +101,7 @@ export const evictStatement = Statement.make({
   text: `select pg_terminate_backend(pid) from (
        ${LaneLock.holdersSql("hashtextextended($1, 0)")} union ${LaneLock.holdersSql("hashtextextended($2, 0)")}) holders
       where pid <> pg_backend_pid()
-        -- A role may not end the sessions of another role: those are waited for.
+        -- A role may not end the sessions of another role.
         and pid in (select pid from pg_stat_activity where usename = current_user)`
 })
 
@@ -111,9 +111,14 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, options: Res
   const { locks } = yield* Database
   const { evictHolder = false, waitForHolder = true } = options
   const lock = LaneLock.nameOf(companyId, resource, lane)
-  if (evictHolder && !locks.has(lock)) {
-    yield* context.connection.runStatement(evictStatement, [lock, LaneLock.landingNameOf(companyId, resource, lane)])
-  }
+  const evicted =
+    evictHolder && !locks.has(lock)
+      ? yield* context.connection.runStatement(evictStatement, [
+          lock,
+          LaneLock.landingNameOf(companyId, resource, lane)
+        ])
+      : null
+  const isHolderEnding = evicted !== null && evicted.rows.length > 0
   yield* locks.tryLock(lock).pipe(
     Effect.filterOrFail(
       (isLocked) => isLocked,
@@ -122,7 +127,7 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, options: Res
     // A process that was just killed keeps its lock until the server has noticed.
     Effect.retry({
       while: (error) => error._tag === "AlreadyRunning",
-      times: waitForHolder || evictHolder ? lockRetries : 0,
+      times: waitForHolder || isHolderEnding ? lockRetries : 0,
       schedule: Schedule.spaced(lockRetryEveryMs)
     })
   )

@@ -170,12 +170,6 @@ export interface ControlTables {
     readonly resolution: string | null
     readonly last_error: string | null
   }
-  readonly "tributary.inbox_leases": {
-    readonly company: string
-    readonly resource: string
-    readonly owner: string
-    readonly expires_at: Date
-  }
   readonly "tributary.inbox_status": {
     readonly company: string | null
     readonly resource: string | null

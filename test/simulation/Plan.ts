@@ -91,6 +91,7 @@ export const classes = {
   S14: "a source that is restored from a backup, and reuses the ids of later records",
   K3: "a warehouse clock that is set back",
   T2: "a warehouse that is restored from an older copy: the rows, the control plane, or both",
+  O1: "ownership that errs: several owners, none, or another one at any step",
   ...pushClasses
 } as const
 
@@ -121,9 +122,10 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "G1",
   "G2",
   "K3",
-  "T2"
+  "T2",
+  "O1"
 ])
-const laterShare = 0.35
+export const laterShare = 0.35
 /** Classes that excuse many records until an operator acts. They are on less often than the others. */
 const laterRare: Readonly<Partial<Record<FaultClass, number>>> = { S14: 0.15, G1: 0.2, G2: 0.2, T2: 0.15 }
 
@@ -408,7 +410,7 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
     // Services check all the time, so a shorter phase takes as long to simulate.
     safety: (hooks === "off" ? seconds : Math.round(seconds * 0.6)) * 1_000_000,
     cycleEvery: draw.skewed(4, 30) * 1_000_000,
-    processes: has("C4") ? 2 : 1,
+    processes: has("C4") || has("O1") ? 2 : 1,
     network: [
       ...rates("S1", ["S1 server error"]),
       ...rates("S2", ["S2 rate limited"]),

@@ -8,9 +8,11 @@ import { chance } from "./kernel/Chance.ts"
 import {
   classNames,
   type FaultClass,
+  later,
   type Plan,
   type Pushes,
   type PlanOptions,
+  laterShare,
   noneLater,
   undisturbed
 } from "./Plan.ts"
@@ -101,7 +103,8 @@ const shared: ReadonlySet<FaultClass> = new Set([
   "D8",
   "D12",
   "K1",
-  "K2"
+  "K2",
+  "O1"
 ])
 
 export const concernsPushes = (name: FaultClass): boolean => isOfPushes(name) || shared.has(name)
@@ -137,10 +140,11 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
   const draw = chance(seed, "push plan")
   const on = new Set<FaultClass>()
   for (const name of classNames) {
-    if (!concernsPushes(name)) continue
+    if (!concernsPushes(name) || later.has(name)) continue
     const drawn = swarm.chance(rare[name] ?? 0.5)
     if (options.on?.includes(name) === true || drawn) on.add(name)
   }
+  if (options.on?.includes("O1") === true || chance(seed, "class O1").chance(laterShare)) on.add("O1")
   for (const name of options.off ?? []) on.delete(name)
   if (options.only !== undefined) for (const name of on) if (!options.only.includes(name)) on.delete(name)
   const has = (name: FaultClass) => on.has(name)
@@ -233,7 +237,7 @@ export const pushPlan = (seed: number, options: PlanOptions, pushes: Exclude<Pus
       useBatch: draw.chance(0.88),
       keyAgeMax: 23 * 3_600_000_000,
       pushers: has("U22") ? 2 : 1,
-      keepers: has("U21") || has("U19") ? (has("U22") && draw.chance(0.3) ? 2 : 1) : 0,
+      keepers: has("U21") || has("U19") ? ((has("U22") && draw.chance(0.3)) || has("O1") ? 2 : 1) : 0,
       writes: [
         ...rates<WriteFault>("U1", ["U1 500 before", "U1 refused", "U1 reset before", "U1 black hole"]),
         ...rates<WriteFault>("U2", ["U2 answer lost", "U2 cut off", "U2 too late"], 0.35),

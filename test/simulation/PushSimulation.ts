@@ -208,7 +208,7 @@ export const simulatePushes = async (
     stepped: (owner, what) => pushing?.stepped(owner, what)
   })
   const ports = new Ports(kernel, chance(seed, "ports"))
-  const machine: Machine = { kernel, connections, network, source, ports, drawn }
+  const machine: Machine = { kernel, connections, network, source, ports, drawn, fired: fire }
   const processes = new Pushing(machine, drawn, trace, fire)
   pushing = processes
   network.stepped = (owner, what) => processes.stepped(owner, what)

@@ -251,7 +251,7 @@ export const simulate = async (
       }
     })
   }
-  const machine: Machine = { kernel, connections, network, source, ports, drawn }
+  const machine: Machine = { kernel, connections, network, source, ports, drawn, fired: fire }
   const processes = new Supervisor(machine, chance(seed, "processes"), trace, fire)
   supervisor = processes
   network.stepped = (owner, what) => {

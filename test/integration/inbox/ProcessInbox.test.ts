@@ -17,7 +17,7 @@ describe("the inbox worker", () => {
   layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("against the source", (it) => {
     it.effect("resolves all events of a record with one read, and loads no value from their bodies", () =>
       Effect.gen(function* () {
-        const { put, accept, drain, inbox, requests, rows, sql, company } = yield* makeStand(["salesmen"])
+        const { put, accept, drain, inbox, requests, rows, sql } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "as the source has it"), one(2, "other")])
         yield* requests
         for (let at = 0; at < 5; at += 1) yield* accept("salesmen.updated", one(1, "forged"))
@@ -38,7 +38,6 @@ describe("the inbox worker", () => {
           select id, status, lane, records from tributary.runs where id = ${events[0]!.run_id}`
         assert.deepStrictEqual([run!.status, run!.lane, run!.records], ["done", "records", 2n])
         assert.isTrue(events.every(({ run_id }) => run_id === run!.id))
-        assert.lengthOf(yield* sql`select 1 from tributary.inbox_leases where company = ${company.name}`, 0)
       })
     )
 
@@ -407,7 +406,7 @@ describe("the inbox worker", () => {
 
     it.effect("processes other records while one read is slow, and releases events in flight at shutdown", () =>
       Effect.gen(function* () {
-        const { put, accept, inbox, control, options, sql, name } = yield* makeStand(["salesmen"])
+        const { put, accept, inbox, control, options } = yield* makeStand(["salesmen"])
         yield* put("salesmen", [one(1, "a"), one(2, "b"), one(3, "c")])
         yield* control("POST", "/faults", { rules: [{ path: "/salesmen/1", kind: "delay", ms: 4_000 }] })
         yield* accept("salesmen.updated", one(1, "x"))
@@ -426,7 +425,6 @@ describe("the inbox worker", () => {
             ["done", 0]
           ]
         )
-        assert.lengthOf(yield* sql`select 1 from tributary.inbox_leases where company = ${name}`, 0)
       })
     )
 
@@ -591,9 +589,9 @@ describe("the inbox worker", () => {
       })
     )
 
-    it.effect("shares an inbox between processes, and acquires expired leases of a stopped process", () =>
+    it.effect("processes an inbox while two processes work on it, also when one of them stops", () =>
       Effect.gen(function* () {
-        const { id, put, accept, inbox, requests, rows, sql, name, options } = yield* makeStand(["salesmen", "vendors"])
+        const { id, put, accept, inbox, requests, rows, sql, options } = yield* makeStand(["salesmen", "vendors"])
         const numbers = Array.from({ length: 20 }, (_, at) => at + 1)
         const records = numbers.map((number) => one(number, `n${number}`))
         yield* put("salesmen", records)
@@ -626,8 +624,6 @@ describe("the inbox worker", () => {
         })
         const allDone = until(inbox, (events) => events.every(({ state }) => state === "done"))
 
-        // The claim of a killed process, shortly before its lease expires.
-        yield* sql`insert into tributary.inbox_leases values (${name}, 'vendors', 'gone', tributary.now() + interval '700 milliseconds')`
         const firstFiber = yield* Effect.forkChild(first.run)
         const secondFiber = yield* Effect.forkChild(second.run)
         yield* acceptAll(numbers.slice(0, 10))
@@ -643,11 +639,12 @@ describe("the inbox worker", () => {
         const salesmenOf = ({ readPaths }: typeof first) => readPaths.filter((path) => path === "salesmen").length
         assert.isAtLeast(salesmenOf(ended), 1)
         assert.isAtLeast(salesmenOf(stayed), 10)
-        assert.lengthOf(yield* requests, 40)
+        // A record may be read twice where both find its event due at the same time.
+        const reads = (yield* requests).length
+        assert.isTrue(reads >= 40 && reads < 60, `${reads} reads`)
         assert.deepStrictEqual([(yield* rows("salesmen")).length, (yield* rows("vendors")).length], [20, 20])
         const failed = yield* sql`select 1 from tributary.runs where company_id = ${id} and status = 'failed'`
         assert.lengthOf(failed, 0)
-        assert.lengthOf(yield* sql`select 1 from tributary.inbox_leases where company = ${name}`, 0)
       })
     )
   })

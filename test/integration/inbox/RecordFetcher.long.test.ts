@@ -23,7 +23,6 @@ import type { Company } from "../../../src/sync/Company.ts"
 import * as CircuitBreaker from "../../../src/inbox/CircuitBreaker.ts"
 import { type Limits, fetchRecords } from "../../../src/inbox/RecordFetcher.ts"
 import { compareWithRow } from "../../../src/inbox/CompareWithRow.ts"
-import * as InboxLease from "../../../src/inbox/InboxLease.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { layerSource, Source } from "../../support/source.ts"
@@ -111,7 +110,8 @@ const makeStand = Effect.fnUntraced(function* (
     )
   })
   const drain = ProcessInbox.drain({ company, reader: deliveryReader })
-  return { id, name, sql, control, accept, inbox, take, runs, requestedIds, read, drain }
+  const work = ProcessInbox.run({ company, reader: deliveryReader })
+  return { id, name, sql, control, accept, inbox, take, runs, requestedIds, read, drain, work }
 })
 
 /** Waits a few seconds for a condition. */
@@ -226,18 +226,16 @@ describe("RecordFetcher and the inbox queue", () => {
       })
     )
 
-    it.effect("acquires a resource whose lease has expired while the old process still has the lock", () =>
+    it.effect("processes events at once while a suspended former owner still has the lock", () =>
       Effect.gen(function* () {
-        const { id, name, sql, accept, drain, inbox } = yield* makeStand(1)
+        const { id, accept, work, inbox } = yield* makeStand(1)
         yield* accept(1)
         const gone = yield* (yield* Database).connect
         yield* query(gone, "lock", "select pg_advisory_lock(hashtextextended($1, 0))", [
           `tributary:${id}:${path}:records`
         ])
-        yield* sql`insert into tributary.inbox_leases values (${name}, ${path}, 'gone', tributary.now() - interval '1 second')`
-        const worked = yield* Effect.timeout(drain, "5 seconds")
-        assert.strictEqual(worked.done, 1)
-        assert.strictEqual((yield* inbox)[0]!.state, "done")
+        yield* Effect.forkScoped(work)
+        yield* until(inbox, ([event]) => event!.state === "done")
       }).pipe(Effect.scoped)
     )
 
@@ -371,23 +369,15 @@ describe("RecordFetcher and the inbox queue", () => {
           sql`insert into tributary.inbox (company, event_id, event_type, resource, sent_at, next_attempt_at, body)
               values (${name}, ${name} || ${String(resource)} || ${ageSeconds}::int::text, 'x', ${resource}, tributary.now(),
                       tributary.now() - ${ageSeconds}::int * interval '1 second', '')`
-        const due = Effect.map(InboxStore.dueResources(name, "me"), (all) =>
-          all.map(({ resource, isClaimed }) => `${resource}${isClaimed ? ", claimed" : ""}`)
-        )
+        const due = Effect.map(InboxStore.dueResources(name), (all) => all.map(({ resource }) => resource))
         assert.deepStrictEqual(yield* due, [])
         yield* put(null, 20)
-        assert.deepStrictEqual(yield* due, ["null"])
+        assert.deepStrictEqual(yield* due, [null])
         yield* put("a", 10)
         yield* put("a", 40)
         yield* put("b", -60)
         yield* put("c", 30)
-        assert.isTrue((yield* InboxLease.acquire(name, "c", "other")).isOurs)
-        assert.deepStrictEqual(yield* due, ["a", "c, claimed", "null"])
-        assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: false, tookOver: false })
-        yield* sql`update tributary.inbox_leases set expires_at = tributary.now() where company = ${name}`
-        assert.deepStrictEqual(yield* due, ["a", "c", "null"])
-        assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: true, tookOver: true })
-        assert.deepStrictEqual(yield* InboxLease.acquire(name, "c", "me"), { isOurs: true, tookOver: false })
+        assert.deepStrictEqual(yield* due, ["a", "c", null])
       })
     )
   })

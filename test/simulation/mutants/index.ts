@@ -3,7 +3,8 @@ import { client } from "./client.ts"
 import { extract } from "./extract.ts"
 import { land } from "./land.ts"
 import type { Mutant } from "./Mutant.ts"
+import { owner } from "./owner.ts"
 import { push } from "./push.ts"
 import { webhook } from "./webhook.ts"
 
-export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land, ...webhook, ...push]
+export const mutants: ReadonlyArray<Mutant> = [...client, ...extract, ...land, ...webhook, ...push, ...owner]

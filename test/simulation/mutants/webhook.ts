@@ -8,11 +8,9 @@ const inbox = "src/inbox/InboxWriter.ts"
 const insert = "src/inbox/InsertEvents.ts"
 const retention = "src/retention/InboxRetention.ts"
 const secrets = "src/subscriptions/SecretRows.ts"
-const queue = "src/inbox/InboxStore.ts"
 const fetcher = "src/inbox/RecordFetcher.ts"
 const resolver = "src/inbox/ResolveFetches.ts"
 const rows = "src/inbox/CompareWithRow.ts"
-const lease = "src/inbox/InboxLease.ts"
 const breaker = "src/inbox/CircuitBreaker.ts"
 const gaps = "src/reconcile/DeliveryGaps.ts"
 const reconcile = "src/reconcile/Reconcile.ts"
@@ -297,24 +295,6 @@ export const webhook: ReadonlyArray<Mutant> = [
       }
     ],
     options: { on: ["R8", "W5"], overrides: alone }
-  },
-  {
-    name: "claims-never-end",
-    origin: "lease",
-    story: "the process that claimed it will process it",
-    changes: [
-      {
-        file: queue,
-        find: ' and c.owner <> $2 and c.expires_at > tributary.now()) as "isClaimed"',
-        replace: ' and c.owner <> $2) as "isClaimed"'
-      },
-      {
-        file: lease,
-        find: "where c.owner = excluded.owner or c.expires_at <= tributary.now()",
-        replace: "where c.owner = excluded.owner"
-      }
-    ],
-    options: { on: ["C1", "C8"], overrides: alone }
   },
   {
     name: "ensure-leaves-pause",

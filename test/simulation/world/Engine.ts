@@ -11,6 +11,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
@@ -24,6 +25,8 @@ import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { engineDefault, type EngineSettings } from "../../../src/sync/SyncResource.ts"
 import type { Database } from "../../../src/postgres/Database.ts"
+import { bucketOf, type Keeper } from "../../../src/processes/Ownership.ts"
+import * as FaultyOwnership from "../../processes/FaultyOwnership.ts"
 import type { Chance } from "../kernel/Chance.ts"
 import type { Kernel, Owner } from "../kernel/Kernel.ts"
 import { family, type Plan } from "../Plan.ts"
@@ -41,6 +44,8 @@ export interface Machine {
   readonly source: Source
   readonly ports: Ports
   readonly drawn: Plan
+  /** Counts a fault. */
+  readonly fired: (what: string) => void
 }
 
 export interface CycleOptions {
@@ -56,6 +61,20 @@ export interface CycleOptions {
 
 /** The longest Retry-After that a client waits for, as configured by default. */
 const pauseWaitMax = Duration.minutes(10)
+
+/** The background work of a process for its companies, until the end of the scope. */
+export const own = <R>(
+  { connections, drawn, fired }: Machine,
+  names: ReadonlyArray<string>,
+  keeper: Keeper<R>
+): Effect.Effect<unknown, never, Exclude<R, Scope.Scope> | Scope.Scope> =>
+  Layer.build(
+    FaultyOwnership.make({
+      buckets: new Set(names.map(bucketOf)),
+      isOff: () => !drawn.on.has("O1") || !connections.faults.on,
+      onStop: () => fired("O1 an owner loses its companies")
+    }).layer(keeper)
+  )
 
 /** The companies of the plan, each with its connector. */
 export const companiesOf = (

@@ -11,6 +11,7 @@ import type * as Fiber from "effect/Fiber"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
+import { bucketOf } from "../../../src/processes/Ownership.ts"
 import { openInput } from "../../../src/outbox/input/Input.ts"
 import * as Enqueue from "../../../src/outbox/Enqueue.ts"
 import * as Polling from "../../../src/postgres/Polling.ts"
@@ -23,7 +24,7 @@ import { type Owner, owner as makeOwner } from "../kernel/Kernel.ts"
 import type { Trace } from "../kernel/Trace.ts"
 import type { PushPlan } from "../PushPlan.ts"
 import { currentOf } from "./Programs.ts"
-import { companiesOf, cycle, engineOf, type Machine, type Services, start } from "./Engine.ts"
+import { companiesOf, cycle, engineOf, type Machine, own, type Services, start } from "./Engine.ts"
 import type { PushFile } from "./People.ts"
 import { companyName } from "./Sender.ts"
 
@@ -115,11 +116,15 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, o
     batchRecordsMax: plan.batchRecordsMax,
     tables: Effect.succeed(tables)
   }))
-  return yield* Effect.forEach(
-    companies,
-    (company) => OutboxPoller.poll(company, settingsOf(plan), Polling.interval(companies.length)),
-    { concurrency: "unbounded", discard: true }
+  const names = companies.map(({ name }) => name)
+  yield* own(machine, names, (bucket) =>
+    Effect.forEach(
+      companies.filter(({ name }) => bucketOf(name) === bucket),
+      (company) => OutboxPoller.poll(company, settingsOf(plan), Polling.interval(companies.length)),
+      { concurrency: "unbounded", discard: true }
+    )
   )
+  return yield* Effect.never
 })
 
 /** The work of a process. */

@@ -13,6 +13,7 @@ import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
 import type { Company } from "../../../src/sync/Company.ts"
+import { bucketOf } from "../../../src/processes/Ownership.ts"
 import * as Processes from "../../../src/processes/Processes.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
@@ -26,7 +27,7 @@ import * as NewEvents from "../../../src/inbox/NewEvents.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import type { Owner } from "../kernel/Kernel.ts"
 import type { Plan } from "../Plan.ts"
-import { companiesOf, engineOf, type Machine } from "./Engine.ts"
+import { companiesOf, engineOf, type Machine, own } from "./Engine.ts"
 import { currentOf } from "./Programs.ts"
 import { aheadSeconds, publicUrl, toleranceSeconds } from "./Sender.ts"
 
@@ -87,6 +88,20 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
   const { keep, checkEvery } = drawn.webhooks
   const names = companies.map(({ name }) => name)
   const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
+  const keeper = (bucket: number) =>
+    Effect.all(
+      workers
+        .filter(({ company }) => bucketOf(company.name) === bucket)
+        .flatMap(({ company, arrived }) => [
+          Supervisor.runForever("processing events", ProcessInbox.run({ company, arrived, reader: deliveryReader })),
+          Supervisor.runForever(
+            "looking for missed events",
+            Reconcile.run(company, { url: addressOf(company.name), checkInterval: Duration.millis(checkEvery / 1000) })
+          )
+        ]),
+      { concurrency: "unbounded", discard: true }
+    )
+  yield* own(machine, names, keeper)
   return yield* Effect.all(
     [
       Supervisor.runForever("the signing secrets", Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs))),
@@ -116,14 +131,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
           Duration.seconds(1)
         )
       ),
-      Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned),
-      ...workers.flatMap(({ company, arrived }) => [
-        Supervisor.runForever("processing events", ProcessInbox.run({ company, arrived, reader: deliveryReader })),
-        Supervisor.runForever(
-          "looking for missed events",
-          Reconcile.run(company, { url: addressOf(company.name), checkInterval: Duration.millis(checkEvery / 1000) })
-        )
-      ])
+      Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned)
     ],
     { concurrency: "unbounded", discard: true }
   )

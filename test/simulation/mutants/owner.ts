@@ -1,0 +1,109 @@
+/** Bugs of code that rests on ownership: it would be correct if a company always had exactly one owner. */
+import type { FaultClass, Plan } from "../Plan.ts"
+import type { Mutant } from "./Mutant.ts"
+
+const lock = "src/land/ResourceLock.ts"
+const checkpoints = "src/land/CheckpointStore.ts"
+const fetcher = "src/inbox/RecordFetcher.ts"
+const slice = "src/inbox/ProcessEvents.ts"
+const sending = "src/outbox/Send.ts"
+const resolutions = "src/outbox/RowResolution.ts"
+
+/** Ownership that errs, and no other fault but these. */
+const erring = (overrides: Partial<Plan>, more: ReadonlyArray<FaultClass> = []) => {
+  const on: ReadonlyArray<FaultClass> = ["O1", ...more]
+  return { on, only: on, overrides }
+}
+
+const byEvents: Partial<Plan> = {
+  hooks: "only",
+  companies: 1,
+  resources: ["jobs"],
+  overlap: 2_000_000,
+  requestsPerMinute: 600
+}
+
+export const owner: ReadonlyArray<Mutant> = [
+  {
+    name: "owner-takes-events",
+    origin: "an event is resolved when its owner begins",
+    story: "the owner has taken the event, and no other process will process it",
+    changes: [
+      {
+        file: slice,
+        find: "  const state = stateOf(worker, path)\n  const outcome = yield* fetchRecords(",
+        replace:
+          '  const state = stateOf(worker, path)\n  yield* resolve(worker, first.flatMap(({ events }) => events.map(({ id }) => ({ id, state: "done" as const, reason: "taken" }))))\n  const outcome = yield* fetchRecords('
+      },
+      { file: slice, find: "  pause,\n", replace: "  pause,\n  resolve,\n" }
+    ],
+    options: erring(byEvents)
+  },
+  {
+    name: "owner-resolves-first",
+    origin: "an event is resolved before its record is landed",
+    story: "nothing comes between two statements of the owner",
+    changes: [
+      {
+        file: fetcher,
+        find: "  const landed = yield* session.land({\n",
+        replace: "  yield* InboxStore.resolve(resolutions)\n  const landed = yield* session.land({\n"
+      }
+    ],
+    options: erring(byEvents)
+  },
+  {
+    name: "owner-needs-no-fence",
+    origin: "no lock and no fence",
+    story: "the engine gives a company one owner",
+    changes: [
+      { file: lock, find: "      (isLocked) => isLocked,\n", replace: "      () => true,\n" },
+      {
+        file: lock,
+        find: "affected === 1 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))",
+        replace: "affected >= 0 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))"
+      },
+      {
+        file: checkpoints,
+        find: "and lane = $3 and fence = $4\n",
+        replace: "and lane = $3 and $4::bigint is not null\n"
+      }
+    ],
+    options: erring({ ...byEvents, hooks: "beside" }, ["C4", "N5"])
+  },
+  {
+    name: "owner-sends-its-own-key",
+    origin: "a new key for each owner",
+    story: "a request of the former owner is not in flight any more",
+    changes: [
+      {
+        file: sending,
+        find: "idempotencyKey: request.key,",
+        replace: "idempotencyKey: `${request.key}-${session.writeSession.runId}`,"
+      }
+    ],
+    options: erring({ pushes: "only" }, ["U21", "U3"])
+  },
+  {
+    name: "owner-pushes-without-fence",
+    origin: "any process with an answer resolves",
+    story: "the owner is the only process that pushes",
+    changes: [
+      { file: lock, find: "      (isLocked) => isLocked,\n", replace: "      () => true,\n" },
+      {
+        file: lock,
+        find: "yield* checkFence(locked?.fence === fence ? 1 : 0)",
+        replace: 'if (lane !== "push") yield* checkFence(locked?.fence === fence ? 1 : 0)'
+      },
+      {
+        file: resolutions,
+        find:
+          "where o.id = v.id and o.request_id is not distinct from v.request_id\n" +
+          "     and ${stateIs(\"case when v.request_id is null then 'pending' else 'in_flight' end\")}\n" +
+          "     and (v.text is null or v.text = o.record::text)",
+        replace: "where o.id = v.id"
+      }
+    ],
+    options: erring({ pushes: "only" }, ["U21", "U3"])
+  }
+]
