@@ -14,7 +14,6 @@ import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { type Datasets, type Table, tableOf } from "../warehouse/Table.ts"
-import * as Polling from "../postgres/Polling.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
@@ -192,16 +191,15 @@ export const service = Effect.fnUntraced(function* (
     ownership,
     work: Effect.fnUntraced(function* (all, processId) {
       const others = more === undefined ? null : yield* more.work(all, processId)
-      const interval = Polling.interval(all.length)
       return {
         services: others?.services ?? [],
         singletons: others?.singletons ?? [],
-        ofCompany: (company) => [
+        ofCompany: (company, hasRows) => [
           {
             what: `company ${company.name}: pushing the outbox`,
-            run: OutboxPoller.poll(company, settings.push, interval)
+            run: OutboxPoller.poll(company, settings.push, hasRows)
           },
-          ...(others?.ofCompany(company) ?? [])
+          ...(others?.ofCompany(company, hasRows) ?? [])
         ]
       }
     }),

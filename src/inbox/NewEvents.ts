@@ -3,7 +3,7 @@
  *
  * Promise: a worker is woken as soon as this process has stored an event of its company, and within the interval after
  * another process has. Ids become visible out of order; a look at each interval begins two intervals back. An event that
- * becomes visible even later is found by the worker's own poll.
+ * becomes visible even later is found by the watch for pending work (`src/processes/PendingWork.ts`).
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

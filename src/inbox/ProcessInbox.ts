@@ -34,10 +34,8 @@ export { fetchesPerPage, scanMinEvents } from "./BulkReads.ts"
 export interface WorkerOptions {
   readonly company: Company
   readonly reader: DeliveryReader
-  /** Opens when the company has new events (`NewEvents.ts`); without one the worker only polls. */
+  /** Opens when the company has new or due events (`NewEvents.ts`, `PendingWork.ts`); without one the worker polls. */
   readonly arrived?: Latch.Latch
-  /** How often {@link run} looks for events of other processes; default: each second. */
-  readonly pollInterval?: Duration.Duration
 }
 
 /** The result of a drain. */
@@ -51,7 +49,7 @@ export interface WorkerStats {
   readonly stopped: string | null
 }
 
-const pollIntervalDefault = Duration.seconds(1)
+const pollInterval = Duration.seconds(1)
 /** Minimum time between two looks. */
 const lookPauseMs = 100
 /** How long a drain waits for events that pause. */
@@ -209,16 +207,17 @@ export const run = (options: WorkerOptions): Effect.Effect<never, never, Databas
       for (;;) {
         if (latch !== undefined) yield* latch.close
         const listed = yield* Effect.result(list)
+        // The watches know neither of a failed look nor of reads that this worker has to make.
+        const isPolling =
+          latch === undefined || listed._tag === "Failure" || worker.fullReads.size + worker.childrenToRefetch.size > 0
         if (listed._tag === "Failure") yield* log.failed("events")(listed.failure)
         else {
           log.succeeded("events")
           for (const task of worker.shares.admit(listed.success.tasks)) yield* start(task)
         }
         yield* Effect.sleep(lookPauseMs)
-        yield* Effect.timeoutOption(
-          Effect.raceFirst(woken, EffectQueue.take(ended)),
-          options.pollInterval ?? pollIntervalDefault
-        )
+        const next = Effect.raceFirst(woken, EffectQueue.take(ended))
+        yield* isPolling ? Effect.timeoutOption(next, pollInterval) : next
       }
     })
   )

@@ -5,8 +5,8 @@
  * longer each time up to a minute, and delays no other. Only the end of the process ends the poller.
  */
 import * as Cause from "effect/Cause"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
 import type { SqlError } from "effect/sql/SqlError"
 import { childrenOf, type Table } from "../warehouse/Table.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -139,21 +139,20 @@ const pollOnce = Effect.fnUntraced(function* (poller: Poller) {
   }
 })
 
-/** Pushes the open rows of a company that belong to no push, for ever. */
-export const poll = Effect.fnUntraced(function* (
-  company: PolledCompany,
-  settings: PushSettings,
-  interval: Duration.Duration
-) {
+/**
+ * Pushes the open rows of a company that belong to no push, for ever. `hasRows` opens while there are some
+ * (`src/processes/PendingWork.ts`).
+ */
+export const poll = Effect.fnUntraced(function* (company: PolledCompany, settings: PushSettings, hasRows: Latch.Latch) {
   const nowMs = yield* MonotonicClock.make
   const poller: Poller = { company, settings, nowMs, busy: new Set(), pauses: new Map(), companyId: null }
   let isFailing = false
   for (;;) {
+    yield* Effect.andThen(hasRows.await, hasRows.close)
     const result = yield* Effect.result(Effect.mapError(pollOnce(poller), DatabaseError.from("read the outbox")))
     if (result._tag === "Failure" && !isFailing) {
       yield* Effect.logWarning(`push of company ${company.name}: the outbox cannot be read: ${result.failure.message}`)
     }
     isFailing = result._tag === "Failure"
-    yield* Effect.sleep(interval)
   }
 }, Effect.scoped)

@@ -21,11 +21,11 @@ import type { ListenError } from "../http/Server.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as RunStore from "../sync/RunStore.ts"
 import { Database, type DatabaseShape } from "../postgres/Database.ts"
-import * as Polling from "../postgres/Polling.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
 import { bucketOf, type Ownership } from "../processes/Ownership.ts"
+import * as PendingWork from "../processes/PendingWork.ts"
 import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
 import * as InboxWriter from "../inbox/InboxWriter.ts"
@@ -54,8 +54,8 @@ export interface BackgroundWork {
   readonly services: ReadonlyArray<BackgroundService>
   /** Services that run in one process at a time. */
   readonly singletons: ReadonlyArray<BackgroundService>
-  /** Services that run in the process that owns the company. */
-  readonly ofCompany: (company: Company) => ReadonlyArray<BackgroundService>
+  /** Services that run in the process that owns the company. `hasRows` opens while rows in its outbox are open. */
+  readonly ofCompany: (company: Company, hasRows: Latch.Latch) => ReadonlyArray<BackgroundService>
 }
 
 export interface ServiceOptions<E> {
@@ -217,7 +217,8 @@ const runServices = Effect.fnUntraced(function* <E>(
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
   const owned = OwnedBuckets.make(processId)
-  const arrivals = new Map(companies.map(({ name }) => [name, Latch.makeUnsafe(false)]))
+  const latches = () => new Map(companies.map(({ name }) => [name, Latch.makeUnsafe(false)]))
+  const waking: PendingWork.Workers = { events: latches(), outbox: latches() }
   const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
@@ -236,7 +237,8 @@ const runServices = Effect.fnUntraced(function* <E>(
     },
     { what: "the heartbeat", run: sendHeartbeats(inbox, companies, processId, markReady), beforeTables: true },
     { what: "the record of ownership", run: owned.store, beforeTables: true },
-    { what: "the watch for new events", run: NewEvents.watch(inbox.arrived, arrivals), beforeTables: true },
+    { what: "the watch for new events", run: NewEvents.watch(inbox.arrived, waking.events), beforeTables: true },
+    { what: "the watch for pending work", run: PendingWork.watch(waking), beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...work.services
   ]
@@ -247,7 +249,7 @@ const runServices = Effect.fnUntraced(function* <E>(
         Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run)),
       { concurrency: "unbounded", discard: true }
     )
-  const keeper = makeKeeper(options, arrivals, companies, work)
+  const keeper = makeKeeper(options, waking, companies, work)
   yield* Layer.build(
     options
       .ownership(yield* Database)
@@ -265,21 +267,20 @@ const singletonBucket = 0
 /** The services of the owner of a bucket. */
 const makeKeeper = <E>(
   options: ServiceOptions<E>,
-  arrivals: ReadonlyMap<string, Latch.Latch>,
+  { events, outbox }: PendingWork.Workers,
   companies: ReadonlyArray<Company>,
   { singletons, ofCompany }: BackgroundWork
 ) => {
-  const pollInterval = Polling.interval(companies.length)
   const byBucket = Map.groupBy(companies, ({ name }) => bucketOf(name))
   return (bucket: number): ReadonlyArray<BackgroundService> => [
     ...(bucket === singletonBucket ? singletons : []),
     ...(byBucket.get(bucket) ?? []).flatMap((company): ReadonlyArray<BackgroundService> => [
       {
         what: `company ${company.name}: processing events`,
-        run: ProcessInbox.run({ company, reader: options.reader, arrived: arrivals.get(company.name)!, pollInterval })
+        run: ProcessInbox.run({ company, reader: options.reader, arrived: events.get(company.name)! })
       },
       ...reconcileServices(options, company),
-      ...ofCompany(company)
+      ...ofCompany(company, outbox.get(company.name)!)
     ])
   ]
 }

@@ -10,6 +10,7 @@ import { Priority } from "../../../src/budget/Budget.ts"
 import { execute } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import * as InboxStore from "../../../src/inbox/InboxStore.ts"
+import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as ProcessInbox from "../../../src/inbox/ProcessInbox.ts"
 import { makeStand, one, placed, stand, states, until } from "./working.ts"
 
@@ -624,6 +625,11 @@ describe("the inbox worker", () => {
         })
         const allDone = until(inbox, (events) => events.every(({ state }) => state === "done"))
 
+        for (const { arrived } of [first, second]) {
+          yield* Effect.forkScoped(
+            PendingWork.watch({ events: new Map([[options.company.name, arrived]]), outbox: new Map() })
+          )
+        }
         const firstFiber = yield* Effect.forkChild(first.run)
         const secondFiber = yield* Effect.forkChild(second.run)
         yield* acceptAll(numbers.slice(0, 10))

@@ -1,9 +1,10 @@
 /** The outbox poller of `serve`, for rows that are inserted by SQL. */
 import { assert, layer } from "@effect/vitest"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Schedule from "effect/Schedule"
 import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
+import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import { settingsDefault } from "../../support/pushSettings.ts"
 import { makeStand, people, stand, tables } from "./stand.ts"
 
@@ -25,8 +26,10 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("the outbox poller"
       yield* insert("areas", [{ name: "Area", externalid: "a" }])
       yield* insert("planets", [{ name: "Mars", externalid: "m" }])
       yield* insert("salesmen", people(120))
+      const hasRows = Latch.makeUnsafe(false)
+      yield* Effect.forkScoped(PendingWork.watch({ events: new Map(), outbox: new Map([[name, hasRows]]) }))
       const keeper = yield* Effect.forkChild(
-        OutboxPoller.poll({ ...one.company, tables: Effect.succeed(tables) }, settingsDefault, Duration.seconds(1))
+        OutboxPoller.poll({ ...one.company, tables: Effect.succeed(tables) }, settingsDefault, hasRows)
       )
       const states = Effect.map(
         sql<{ resource: string; state: string; rows: number }>`

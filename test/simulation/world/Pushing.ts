@@ -8,13 +8,15 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import type { SyncReport } from "../../../src/sync/Sync.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
+import * as PendingWork from "../../../src/processes/PendingWork.ts"
+import * as Supervisor from "../../../src/processes/Supervisor.ts"
 import { openInput } from "../../../src/outbox/input/Input.ts"
 import * as Enqueue from "../../../src/outbox/Enqueue.ts"
-import * as Polling from "../../../src/postgres/Polling.ts"
 import * as OutboxPoller from "../../../src/outbox/OutboxPoller.ts"
 import type { Counts, Problem } from "../../../src/outbox/Push.ts"
 import type { PushScope, PushSettings } from "../../../src/outbox/PushSession.ts"
@@ -117,14 +119,15 @@ const keepAll = Effect.fnUntraced(function* (machine: Machine, plan: PushPlan, o
     tables: Effect.succeed(tables)
   }))
   const names = companies.map(({ name }) => name)
+  const outbox = new Map(names.map((name) => [name, Latch.makeUnsafe(false)]))
   yield* own(machine, names, (bucket) =>
     Effect.forEach(
       companies.filter(({ name }) => bucketOf(name) === bucket),
-      (company) => OutboxPoller.poll(company, settingsOf(plan), Polling.interval(companies.length)),
+      (company) => OutboxPoller.poll(company, settingsOf(plan), outbox.get(company.name)!),
       { concurrency: "unbounded", discard: true }
     )
   )
-  return yield* Effect.never
+  return yield* Supervisor.runForever("the watch for pending work", PendingWork.watch({ events: new Map(), outbox }))
 })
 
 /** The work of a process. */
@@ -144,7 +147,7 @@ interface Life {
 }
 
 /** Statements of a process that checks whether there is work. */
-const isWaiting = /^(?:select pg_try_advisory_lock|with recursive resources|connected)/
+const isWaiting = /^(?:select pg_try_advisory_lock|with recursive |connected)/
 
 const nameOf = (job: Job): string =>
   job.kind === "file"

@@ -14,6 +14,7 @@ import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as RunStore from "../../../src/sync/RunStore.ts"
 import type { Company } from "../../../src/sync/Company.ts"
 import { bucketOf } from "../../../src/processes/Ownership.ts"
+import * as PendingWork from "../../../src/processes/PendingWork.ts"
 import * as Processes from "../../../src/processes/Processes.ts"
 import * as Reconcile from "../../../src/reconcile/Reconcile.ts"
 import * as InboxRetention from "../../../src/retention/InboxRetention.ts"
@@ -88,6 +89,7 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
   const { keep, checkEvery } = drawn.webhooks
   const names = companies.map(({ name }) => name)
   const workers = companies.map((company) => ({ company, arrived: Latch.makeUnsafe(false) }))
+  const events = new Map(workers.map(({ company, arrived }) => [company.name, arrived]))
   const keeper = (bucket: number) =>
     Effect.all(
       workers
@@ -123,14 +125,8 @@ export const serve = Effect.fnUntraced(function* (machine: Machine, owner: Owner
           )
         )
       ),
-      Supervisor.runForever(
-        "the watch for new events",
-        NewEvents.watch(
-          inbox.arrived,
-          new Map(workers.map(({ company, arrived }) => [company.name, arrived])),
-          Duration.seconds(1)
-        )
-      ),
+      Supervisor.runForever("the watch for new events", NewEvents.watch(inbox.arrived, events, Duration.seconds(1))),
+      Supervisor.runForever("the watch for pending work", PendingWork.watch({ events, outbox: new Map() })),
       Supervisor.runForever("the closing of abandoned runs", RunStore.watchAbandoned)
     ],
     { concurrency: "unbounded", discard: true }
