@@ -7,7 +7,7 @@
 import type { FaultClass } from "./Plan.ts"
 
 export interface Regression {
-  readonly kind: "syncs" | "pushes only" | "pushes beside"
+  readonly kind: "syncs" | "webhooks only" | "pushes only" | "pushes beside"
   readonly seed: number
   readonly cause: string
   /** The classes of `later` (`Plan.ts`) that existed when it failed. */
@@ -251,5 +251,12 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 94601110,
     cause: "a checker compared what a push had said with rows that joined it later"
   },
-  { kind: "pushes beside", seed: 139531788, cause: "a pause began between the permit of a write and its sending" }
+  { kind: "pushes beside", seed: 139531788, cause: "a pause began between the permit of a write and its sending" },
+  {
+    kind: "webhooks only",
+    seed: 27449803,
+    cause: "a process that ended left the connection of a keeper that hung",
+    later: ["S4m", "S16", "D5", "D6", "T1"],
+    on: ["O1"]
+  }
 ]

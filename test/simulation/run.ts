@@ -433,6 +433,12 @@ const hunts = async (url: string, selected: ReadonlyArray<Mutant>): Promise<bool
 }
 
 /** Runs every seed that ever failed. */
+const overridesOf = {
+  "webhooks only": { hooks: "only" },
+  "pushes only": { pushes: "only" },
+  "pushes beside": { pushes: "beside" }
+} as const
+
 const repeatRegressions = async (url: string): Promise<boolean> => {
   const queue = [...regressions]
   const startedAt = performance.now()
@@ -447,7 +453,7 @@ const repeatRegressions = async (url: string): Promise<boolean> => {
             // The classes that it had when it failed.
             off: [...later, "S2h" as const].filter((name) => !existing.includes(name) && !required.includes(name)),
             on: required,
-            ...(kind === "syncs" ? {} : { overrides: { pushes: kind === "pushes only" ? "only" : "beside" } })
+            ...(kind === "syncs" ? {} : { overrides: overridesOf[kind] })
           }
           const answer = await worker.run({ seed, options, keep: false })
           const what = objection(answer)

@@ -172,6 +172,9 @@ export const start = <A>(
   const fiber = Effect.runForkWith(context)(whole)
   fiber.addObserver((exit) => {
     if (owner.state === "dead") return
+    // A process that exits takes keepers that hang, and their connections, with it.
+    kernel.kill(owner)
+    connections.cut(owner)
     ended(
       exit._tag === "Success"
         ? { result: exit.value, cause: null }
