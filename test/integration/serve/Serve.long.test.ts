@@ -40,12 +40,14 @@ const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
     const upstream = connect(Number(realPort), hostname)
     for (const one of [socket, upstream]) {
       sockets.add(one)
-      one.on("error", () => {}).on("close", () => {
-        sockets.delete(one)
-        // `pipe` does not forward a reset: the server would keep the session and its locks.
-        socket.destroy()
-        upstream.destroy()
-      })
+      one
+        .on("error", () => {})
+        .on("close", () => {
+          sockets.delete(one)
+          // `pipe` does not forward a reset: the server would keep the session and its locks.
+          socket.destroy()
+          upstream.destroy()
+        })
     }
     socket.pipe(upstream)
     upstream.pipe(socket)
