@@ -157,11 +157,13 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/warehouse"
   ],
   "src/configuration": ["src/sync", "src/tasks", "src/warehouse"],
+  "src/companies": ["src/configuration", "src/postgres", "src/subscriptions", "src/warehouse"],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
     "src/retention",
     "src/budget",
     "src/catalogue",
+    "src/companies",
     "src/configuration",
     "src/connector",
     "src/dashboard",
@@ -220,12 +222,14 @@ describe("the source tree", () => {
     const ambient =
       /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
     // The embedded server's password is a secret, which a simulation must not choose. The signing secrets and the key
-    // of the pages' forms take their randomness from a service of that name. A script of the pages runs in a browser.
+    // of the pages' forms take their randomness from a service of that name, as the tokens of companies do. A script of the pages runs in a browser.
     // The launcher waits before the program is loaded.
     const allowed = new Set([
       "src/cli/launch.js",
       "src/postgres/embedded/DataDirectory.ts",
       "src/subscriptions/SigningSecrets.ts",
+      "src/subscriptions/Reseal.ts",
+      "src/companies/CompanyStore.ts",
       "src/dashboard/SessionCookies.ts",
       "src/dashboard/Sessions.ts",
       "src/dashboard/assets/live.js"

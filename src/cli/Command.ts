@@ -8,6 +8,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { SqlError } from "effect/sql/SqlError"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { TableConflict } from "../warehouse/TablePlan.ts"
@@ -97,13 +98,19 @@ export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Eff
     )
   )
 
-/** Runs the body on the warehouse that the configuration or `--demo` names, and reports its failure. */
+/**
+ * Runs the body on the warehouse that the configuration or `--demo` names, and reports its failure. The settings have the
+ * companies of the warehouse too.
+ */
 export const onWarehouse = <A, E extends Failure, R>(
   flags: { readonly config: Option.Option<string>; readonly demo?: boolean },
   body: (settings: Configuration.Configuration) => Effect.Effect<A, E, R>
 ) =>
   reported(
     Effect.flatMap(configuration(flags.config), (settings) =>
-      provide(body(settings), locationOf(settings, flags.demo === true))
+      provide(
+        Effect.flatMap(flags.demo === true ? Effect.succeed(settings) : StoredCompanies.extend(settings), body),
+        locationOf(settings, flags.demo === true)
+      )
     )
   )

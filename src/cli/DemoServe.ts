@@ -53,6 +53,7 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const options = yield* ServeLayers.service(settings, [], {
     warehouse: here,
+    hasStored: false,
     ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 }),
     more: yield* ServeLayers.backgroundWork(settings, page)
   })

@@ -94,6 +94,7 @@ const makeWorld = Effect.fnUntraced(function* ({ settings, say }: StoryOptions) 
     companyId: null,
     resources: null,
     webhookSecrets: [],
+    paused: null,
     webhookEvents: null
   }))
   const own = { ...settings, companies: configured, datasets: datasetsDefault }

@@ -24,6 +24,7 @@ import * as StaticOwnership from "../processes/StaticOwnership.ts"
 import * as Serve from "../serve/Serve.ts"
 import * as Subscriptions from "../subscriptions/Subscriptions.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
+import * as ServedCompanies from "./ServedCompanies.ts"
 import * as ServeLayers from "./ServeLayers.ts"
 import type { Demo, Fired, Reference, ReferenceFailed } from "../connector/Demo.ts"
 import { Source } from "./Source.ts"
@@ -130,10 +131,10 @@ export const subscribe = Effect.fnUntraced(function* (
   connector: ConnectorShape,
   port: number
 ) {
-  const events = ServeLayers.eventsOf(company, settings, yield* (yield* Source).deliveries)
+  const events = ServedCompanies.eventsOf(company, settings, yield* (yield* Source).deliveries)
   const url = `https://localhost:${port}/hooks/${company.name}`
   return yield* Subscriptions.ensure({ name: company.name, connector }, { url, events }).pipe(
-    Effect.provide(SigningSecrets.layer([ServeLayers.secretsOf(company)])),
+    Effect.provide(SigningSecrets.layer([ServedCompanies.secretsOf(company)])),
     Effect.mapError(({ message }) => failed(message))
   )
 })
@@ -148,7 +149,8 @@ export const transferByWebhook = Effect.fn("DemoWebhook.bringOver")(function* (s
   const service = yield* Serve.start({
     ...(yield* ServeLayers.service({ ...settings, webhooks }, [company.name], {
       warehouse: here,
-      ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 })
+      ownership: () => StaticOwnership.make({ ordinal: 0, processes: 1 }),
+      hasStored: false
     })),
     checkInterval: null
   }).pipe(Effect.mapError(({ message }) => failed(message)))

@@ -49,6 +49,10 @@ const commands = {
     () => import("./explain.ts")
   ),
   budget: lazy("Show the rate budget of each company, and the end of its pause", () => import("./budget.ts")),
+  company: lazy(
+    "Add, list, pause, resume and remove companies of the warehouse; running processes apply it within seconds",
+    () => import("./company.ts")
+  ),
   processes: lazy("Show the live processes of serve, and the companies that each owns", () => import("./processes.ts")),
   query: lazy(
     "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",

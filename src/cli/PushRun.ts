@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Resource } from "../catalogue/Resource.ts"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Identity } from "../connector/Connector.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
@@ -26,14 +27,24 @@ import * as Output from "./Output.ts"
 import * as PushProgress from "./PushProgress.ts"
 import * as PushText from "./PushText.ts"
 import * as Targets from "./Targets.ts"
+import * as Warehouse from "./Warehouse.ts"
 
 export const companyFlag = textFlag("company", "NAME", "The company; required where several are configured")
 
-/** The name of the given company, or of the only one. A mistake in the configuration fails before anything starts. */
+/** The name of the given company, or of the only one of the configuration and the warehouse. */
 export const companyNameOf = Effect.fnUntraced(function* (settings: Configuration, given: Option.Option<string>) {
-  const names = (yield* Targets.check(settings, { companies: Option.toArray(given) })).map(({ name }) => name)
+  const names = (yield* Targets.check(settings, { companies: Option.toArray(given) }, false)).map(({ name }) => name)
   if (names.length === 1) return names[0]!
   return yield* usageError(`name one company with --company: ${names.join(", ")}`)
+})
+
+/** The configuration and the name of the company for a push. The warehouse is read where the file does not decide. */
+export const targetOf = Effect.fnUntraced(function* (file: Configuration, given: Option.Option<string>) {
+  const names = file.companies.map(({ name }) => name)
+  const isKnown = Option.isSome(given) ? names.includes(given.value) : false
+  const settings =
+    isKnown || !Targets.mayHaveCompanies(file) ? file : yield* Warehouse.provide(StoredCompanies.extend(file), file)
+  return { settings, name: yield* companyNameOf(settings, given) }
 })
 
 /** A company, connected. */

@@ -3,17 +3,11 @@
  * {@link backgroundWork} is that of `serve` alone: task worker, row counts, retention and dashboard.
  */
 import * as Effect from "effect/Effect"
-import * as SqlClient from "effect/sql/SqlClient"
-import type { Resource } from "../catalogue/Resource.ts"
-import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
-import type { DeliveryReader } from "../connector/Delivery.ts"
-import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
-import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
-import { type Datasets, type Table, tableOf } from "../warehouse/Table.ts"
+import type { Datasets } from "../warehouse/Table.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
@@ -21,66 +15,11 @@ import * as Retention from "../retention/Retention.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
-import type { Company } from "../sync/Company.ts"
-import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
-import { type BackgroundService, hookUrl, type ServiceOptions } from "../serve/Serve.ts"
-import { catalogueOf } from "./EffectiveCatalogue.ts"
+import { type BackgroundService, type CurrentCompanies, hookUrl, type ServiceOptions } from "../serve/Serve.ts"
 import { Source } from "./Source.ts"
-import * as Targets from "./Targets.ts"
+import * as ServedCompanies from "./ServedCompanies.ts"
 import { Version } from "./Version.ts"
 import type { WarehouseError } from "./Warehouse.ts"
-import * as MonotonicClock from "../time/MonotonicClock.ts"
-
-/** The events that a company subscribes to: its own, else those of all companies, else the source's. */
-export const eventsOf = (
-  { webhookEvents }: CompanyConfiguration,
-  { webhooks }: Configuration,
-  { eventsDefault }: DeliveryReader
-): ReadonlyArray<string> => webhookEvents ?? webhooks.events ?? eventsDefault
-
-/** The name, token and configured signing secrets of a company. */
-export const secretsOf = ({ name, token, webhookSecrets }: CompanyConfiguration): SecretsCompany => ({
-  name,
-  token,
-  configured: webhookSecrets
-})
-
-/** How long companies share the tables that were read. A column inferred meanwhile fails the run, which is retried. */
-const tablesSharedMs = 500
-
-/** The companies with these names (none: all), connected. Sends no request to the source. */
-export const companies = Effect.fnUntraced(function* (settings: Configuration, names: ReadonlyArray<string>) {
-  const sql = yield* SqlClient.SqlClient
-  const source = yield* Source
-  const reader = yield* source.deliveries
-  const catalogue = yield* catalogueOf(settings)
-  const targets = yield* Targets.connect(settings, { companies: names })
-  const configured = new Map(settings.companies.map((company) => [company.name, company]))
-  const nowMs = yield* MonotonicClock.make
-  /** Companies with the same resources have the same tables: one query serves them all. */
-  const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
-  const tablesOf = (resources: ReadonlyArray<Resource>) => {
-    const key = resources.map(({ path }) => path).join(" ")
-    const anew = WarehouseCatalogue.resources(catalogue, resources).pipe(
-      Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource, settings.datasets)]))),
-      Effect.tap((tables) => Effect.sync(() => read.set(key, { tables, atMs: nowMs() }))),
-      Effect.provideService(SqlClient.SqlClient, sql)
-    )
-    return Effect.suspend((): typeof anew | Effect.Effect<ReadonlyMap<string, Table>> => {
-      const last = read.get(key)
-      return last !== undefined && nowMs() - last.atMs < tablesSharedMs ? Effect.succeed(last.tables) : anew
-    })
-  }
-  return targets.map(({ name, connector, resources }): Company => ({
-    name,
-    connector,
-    tables: tablesOf(resources),
-    engine: settings.engine,
-    batchRecordsMax: settings.batchRecordsMax,
-    requestsPerMinute: settings.requestsPerMinute,
-    events: eventsOf(configured.get(name)!, settings, reader)
-  }))
-})
 
 /** Whether a retry may help: the warehouse is unreachable. */
 const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
@@ -107,14 +46,11 @@ export const backgroundWork = Effect.fnUntraced(function* (
 ): Effect.fn.Return<MoreWork, never, Source> {
   const source = yield* Source
   const models = yield* source.models
-  const { datasets, scheduleOf, freshnessOf, concurrency, retention, budgetScope } = settings
-  const fingerprints = new Map(
-    settings.companies.map(({ name, url, token }) => [name, fingerprintOf(url, token, budgetScope)])
-  )
-  const shown = (companies: ReadonlyArray<Company>) =>
-    companies.map((company) => ({
+  const { datasets, scheduleOf, freshnessOf, concurrency, retention } = settings
+  const shown = (companies: CurrentCompanies) =>
+    companies().map(({ company, fingerprint }) => ({
       ...company,
-      fingerprint: fingerprints.get(company.name)!,
+      fingerprint,
       receivesAt: hookUrl(settings.webhooks.publicUrl, company.name)
     }))
   return {
@@ -123,14 +59,14 @@ export const backgroundWork = Effect.fnUntraced(function* (
       const page: ReadonlyArray<BackgroundService> =
         dashboard === null
           ? []
-          : [{ what: "the dashboard", run: dashboard.connect(shown(companies)), beforeTables: true }]
+          : [{ what: "the dashboard", run: dashboard.connect(() => shown(companies)), beforeTables: true }]
       return {
         services: [{ what: "syncing by schedule", run: tasks.run }, ...page],
         singletons: [
           { what: "counting rows", run: CountRows.countRows(datasets) },
           {
             what: "sampling the budgets",
-            run: SampleBudget.sampleBudget([...new Set(shown(companies).map(({ fingerprint }) => fingerprint))])
+            run: SampleBudget.sampleBudget(() => [...new Set(companies().map(({ fingerprint }) => fingerprint))])
           },
           {
             what: "retention",
@@ -150,22 +86,31 @@ export const backgroundWork = Effect.fnUntraced(function* (
       }
     }),
     metrics: (companies) =>
-      SyncMetrics.make(
-        shown(companies).map(({ name, fingerprint, connector }) => ({ name, fingerprint, usage: connector.usage }))
+      SyncMetrics.make(() =>
+        companies().map(({ company: { name, connector }, fingerprint }) => ({
+          name,
+          fingerprint,
+          usage: connector.usage
+        }))
       )
   }
 })
 
-/** The service for the companies with these names (none: all). */
+/**
+ * The service for the companies of the settings with these names (none: all), and for those of the warehouse where
+ * `hasStored`.
+ */
 export const service = Effect.fnUntraced(function* (
   settings: Configuration,
   names: ReadonlyArray<string>,
   {
     warehouse,
     ownership,
-    more
+    more,
+    hasStored
   }: Pick<Service, "warehouse" | "ownership"> & {
     readonly more?: MoreWork
+    readonly hasStored: boolean
   }
 ): Effect.fn.Return<Service, never, Source> {
   const source = yield* Source
@@ -184,10 +129,7 @@ export const service = Effect.fnUntraced(function* (
     window: webhooks,
     publicUrl: webhooks.publicUrl,
     checkInterval: webhooks.checkInterval,
-    secrets: settings.companies
-      .filter(({ name }) => names.length === 0 || names.includes(name))
-      .map((company) => secretsOf(company)),
-    companies: Effect.provideService(companies(settings, names), Source, source),
+    companies: Effect.provideService(ServedCompanies.make(settings, names, hasStored), Source, source),
     ownership,
     work: Effect.fnUntraced(function* (all, processId) {
       const others = more === undefined ? null : yield* more.work(all, processId)
@@ -205,7 +147,7 @@ export const service = Effect.fnUntraced(function* (
     }),
     metrics: (all) =>
       Effect.gen(function* () {
-        const pushed = yield* OutboxMetrics.make(all.map(({ name }) => name))
+        const pushed = yield* OutboxMetrics.make(() => all().map(({ company }) => company.name))
         const figures = more === undefined ? Effect.succeed([]) : yield* more.metrics(all)
         return Effect.map(Effect.all([pushed, figures]), (both) => both.flat())
       }),

@@ -1,8 +1,12 @@
 /** The companies and resources that a command line names, and their connections to the source. */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
-import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
+import type { CompanyConfiguration } from "../configuration/Companies.ts"
+import * as Configuration from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
@@ -18,7 +22,7 @@ interface TargetOptions {
   readonly acceptNewSource?: boolean
 }
 
-const unknownResources = ({ resources }: Catalogue, paths: ReadonlyArray<string>) =>
+const unknownResources = ({ resources }: Pick<Catalogue, "resources">, paths: ReadonlyArray<string>) =>
   new ConfigurationError({
     problems: paths.map(
       (path) => `there is no resource "${path}"; the catalogue has ${[...resources.keys()].sort().join(", ")}`
@@ -26,68 +30,132 @@ const unknownResources = ({ resources }: Catalogue, paths: ReadonlyArray<string>
   })
 
 /** A resource of the catalogue by its path. */
-export const resourceOf = Effect.fnUntraced(function* (settings: Configuration, path: string) {
+export const resourceOf = Effect.fnUntraced(function* (settings: Configuration.Configuration, path: string) {
   const catalogue = yield* catalogueOf(settings)
   return catalogue.resources.get(path) ?? (yield* unknownResources(catalogue, [path]))
 })
 
-/** The companies with their resources: those named on the command line, else in the configuration, else all. */
-const choose = Effect.fnUntraced(function* (settings: Configuration, options: TargetOptions) {
-  const catalogue = yield* catalogueOf(settings)
-  if (settings.companies.length === 0) {
-    return yield* new ConfigurationError({
-      problems: [
-        "no source is configured: set SERVICE_API_URL and SERVICE_API_TOKEN, or write config/tributary.yaml",
-        "to try it without a source: npx tributary demo"
-      ]
-    })
-  }
-  const { companies, resources = [] } = options
-  return yield* Effect.forEach(
-    yield* chooseCompanies(settings, companies),
-    Effect.fnUntraced(function* (company) {
-      const paths = resources.length > 0 ? resources : (company.resources ?? [...catalogue.resources.keys()])
-      const unknown = paths.filter((path) => !catalogue.resources.has(path))
-      if (unknown.length > 0) return yield* unknownResources(catalogue, unknown)
-      return {
-        company,
-        resources: [...new Set(paths)].map((path) => catalogue.resources.get(path)!),
-        named: resources.length > 0 || company.resources !== null
-      }
-    })
-  )
+const noSource = new ConfigurationError({
+  problems: [
+    "no source is configured: set SERVICE_API_URL and SERVICE_API_TOKEN, or write config/tributary.yaml, or set " +
+      "TRIBUTARY_COMPANIES_KEY and add a company to the warehouse: npx tributary company add NAME",
+    "to try it without a source: npx tributary demo"
+  ]
 })
 
-/** The names and resources of the chosen companies. A mistake in the configuration fails before anything starts. */
-export const check = Effect.fnUntraced(function* (settings: Configuration, options: TargetOptions) {
+/** A company with its resources. */
+const withResources = Effect.fnUntraced(function* (
+  { resources: known }: Catalogue,
+  company: CompanyConfiguration,
+  named: ReadonlyArray<string>
+) {
+  const paths = named.length > 0 ? named : (company.resources ?? [...known.keys()])
+  const unknown = paths.filter((path) => !known.has(path))
+  if (unknown.length > 0) return yield* unknownResources({ resources: known }, unknown)
+  return {
+    company,
+    resources: [...new Set(paths)].map((path) => known.get(path)!),
+    named: named.length > 0 || company.resources !== null
+  }
+})
+
+/** Why the companies with these names (none: all) cannot be worked on. */
+const refusalsOf = (
+  { companies, unusable }: Configuration.Configuration,
+  names: ReadonlyArray<string>
+): ReadonlyArray<string> => [
+  ...unusable.flatMap(({ name, problem, paused }) =>
+    names.includes(name) || (names.length === 0 && paused === null) ? [problem] : []
+  ),
+  ...companies.flatMap(({ name, paused }) =>
+    paused !== null && names.includes(name)
+      ? [
+          `company ${name} is paused since ${paused.at.toISOString()} by ${paused.by}; to resume it: ` +
+            `npx tributary company resume ${name}`
+        ]
+      : []
+  )
+]
+
+/** The companies with their resources: those named on the command line, else all that are not paused. */
+const choose = Effect.fnUntraced(function* (settings: Configuration.Configuration, options: TargetOptions) {
+  const catalogue = yield* catalogueOf(settings)
+  if (Configuration.namesOf(settings).length === 0) return yield* noSource
+  const { companies, resources = [] } = options
+  const chosen = yield* Configuration.chooseCompanies(settings, companies)
+  const problems = refusalsOf(settings, companies)
+  if (problems.length > 0) return yield* new ConfigurationError({ problems })
+  const active = chosen.filter(({ paused }) => paused === null)
+  if (active.length === 0) {
+    return yield* new ConfigurationError({
+      problems: ["every company is paused; to resume one: npx tributary company resume NAME"]
+    })
+  }
+  return yield* Effect.forEach(active, (company) => withResources(catalogue, company, resources))
+})
+
+/** Whether the warehouse may have companies: it exists. */
+export const mayHaveCompanies = ({ databaseUrl, dataDirectory }: Configuration.Configuration): boolean =>
+  databaseUrl !== null || existsSync(join(dataDirectory, "postgres"))
+
+/**
+ * The names and resources of the chosen companies of the file. A mistake in it fails before anything starts. Where
+ * `isOpen`, other companies may be named: the warehouse may have them.
+ */
+export const check = Effect.fnUntraced(function* (
+  settings: Configuration.Configuration,
+  options: TargetOptions,
+  isOpen: boolean
+) {
   const source = yield* Source
-  return yield* Effect.forEach(yield* choose(settings, options), ({ company, resources }) =>
-    Effect.as(source.connect(company, settings), { name: company.name, resources })
+  const names = settings.companies.map(({ name }) => name)
+  const inFile = options.companies.filter((name) => names.includes(name))
+  if (isOpen && (names.length === 0 || (inFile.length === 0 && options.companies.length > 0))) return []
+  return yield* Effect.forEach(
+    yield* choose(settings, isOpen ? { ...options, companies: inFile } : options),
+    ({ company, resources }) => Effect.as(source.connect(company, settings), { name: company.name, resources })
   )
 }, Effect.scoped)
 
+type Target = Effect.Success<ReturnType<typeof withResources>>
+
+const connectTarget = Effect.fnUntraced(function* (
+  settings: Configuration.Configuration,
+  { company, resources, named }: Target,
+  acceptNewSource: boolean
+) {
+  const connector = yield* (yield* Source).connect(company, settings)
+  const guarded = yield* SourceGuard.guarded(company.name, connector, acceptNewSource)
+  return { name: company.name, connector: guarded, resources, named } satisfies SyncCompany
+})
+
 /** The chosen companies, connected within the warehouse, where all processes share the rate budget. Sends no request. */
-export const connect = Effect.fnUntraced(function* (settings: Configuration, options: TargetOptions) {
-  const source = yield* Source
-  return yield* Effect.forEach(yield* choose(settings, options), ({ company, resources, named }) =>
-    source.connect(company, settings).pipe(
-      Effect.flatMap((connector) => SourceGuard.guarded(company.name, connector, options.acceptNewSource ?? false)),
-      Effect.map((connector): SyncCompany => ({ name: company.name, connector, resources, named }))
-    )
+export const connect = Effect.fnUntraced(function* (settings: Configuration.Configuration, options: TargetOptions) {
+  return yield* Effect.forEach(yield* choose(settings, options), (target) =>
+    connectTarget(settings, target, options.acceptNewSource ?? false)
   )
+})
+
+/** A company with its configured resources, connected like those of {@link connect}. */
+export const connectOne = Effect.fnUntraced(function* (
+  settings: Configuration.Configuration,
+  company: CompanyConfiguration
+) {
+  const target = yield* withResources(yield* catalogueOf(settings), company, [])
+  return yield* connectTarget(settings, target, false)
 })
 
 /** Reads the configuration, and runs the body on its warehouse with the chosen companies. */
 export const onTargets = Effect.fnUntraced(function* <A, E, R>(
   flags: { readonly config: Option.Option<string>; readonly url: Option.Option<string> },
   options: TargetOptions,
-  body: (settings: Configuration, companies: ReadonlyArray<SyncCompany>) => Effect.Effect<A, E, R>
+  body: (settings: Configuration.Configuration, companies: ReadonlyArray<SyncCompany>) => Effect.Effect<A, E, R>
 ) {
-  const settings = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
-  yield* check(settings, options)
-  return yield* connect(settings, options).pipe(
-    Effect.flatMap((companies) => body(settings, companies)),
+  const file = yield* configuration(flags.config, { url: Option.getOrUndefined(flags.url) })
+  yield* check(file, options, mayHaveCompanies(file))
+  return yield* StoredCompanies.extend(file).pipe(
+    Effect.flatMap((settings) => Effect.flatMap(connect(settings, options), (companies) => body(settings, companies))),
     Effect.scoped,
-    (effect) => Warehouse.provide(effect, settings)
+    (effect) => Warehouse.provide(effect, file)
   )
 })

@@ -9,24 +9,20 @@ import { chooseCompanies } from "../configuration/Configuration.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import { readNowMs } from "../postgres/Now.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { company, config, configuration, json, reported, withExamples } from "./Command.ts"
+import { company, config, json, onWarehouse, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
-import * as Warehouse from "./Warehouse.ts"
 
 /** Reads from the warehouse for each company that the flags name. */
 const eachCompany = <A>(
   flags: { readonly company: ReadonlyArray<string>; readonly config: Option.Option<string> },
   ask: (fingerprint: string) => Sql.Query<A>
 ) =>
-  reported(
-    Effect.gen(function* () {
-      const settings = yield* configuration(flags.config)
+  onWarehouse(
+    flags,
+    Effect.fnUntraced(function* (settings) {
       const wanted = yield* chooseCompanies(settings, flags.company)
-      return yield* Warehouse.provide(
-        Effect.forEach(wanted, ({ name, token, url }) =>
-          Effect.map(ask(fingerprintOf(url, token, settings.budgetScope)), (answer) => ({ name, answer }))
-        ),
-        settings
+      return yield* Effect.forEach(wanted, ({ name, token, url }) =>
+        Effect.map(ask(fingerprintOf(url, token, settings.budgetScope)), (answer) => ({ name, answer }))
       )
     })
   )

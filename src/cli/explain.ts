@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { explain, findHistory, listHistories } from "../verify/Explain.ts"
@@ -121,10 +122,11 @@ export const command = Command.make(
   Effect.fn(function* (flags) {
     const explanations = yield* reported(
       Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
+        const file = yield* configuration(flags.config)
         return yield* Warehouse.provide(
           Effect.gen(function* () {
+            const settings = flags.demo ? file : yield* StoredCompanies.extend(file)
+            const company = yield* companyOf(settings, Option.getOrUndefined(flags.company))
             const resource = yield* findHistory(settings.datasets, flags.resource)
             if (resource === null) {
               const names = yield* listHistories(settings.datasets)
@@ -135,7 +137,7 @@ export const command = Command.make(
             }
             return yield* explain(settings.datasets, resource, flags.id, company)
           }),
-          Warehouse.locationOf(settings, flags.demo)
+          Warehouse.locationOf(file, flags.demo)
         )
       }).pipe(Effect.scoped)
     )

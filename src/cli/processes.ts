@@ -1,11 +1,10 @@
 /** The command `processes`: the live processes of `serve`, and the companies that each owns. */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import { chooseCompanies } from "../configuration/Configuration.ts"
+import { chooseCompanies, namesOf } from "../configuration/Configuration.ts"
 import * as Processes from "../status/Processes.ts"
-import { company, config, configuration, json, reported, withExamples } from "./Command.ts"
+import { company, config, json, onWarehouse, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
-import * as Warehouse from "./Warehouse.ts"
 
 /** A line of the table shows so many names; `--json` has all. */
 const namesMax = 8
@@ -39,11 +38,12 @@ export const command = Command.make(
   "processes",
   { company, config, json },
   Effect.fn(function* (flags) {
-    const status = yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
-        const companies = yield* chooseCompanies(settings, flags.company)
-        return yield* Warehouse.provide(Processes.read(companies.map(({ name }) => name)), settings)
+    const status = yield* onWarehouse(
+      flags,
+      Effect.fnUntraced(function* (settings) {
+        yield* chooseCompanies(settings, flags.company)
+        const names = namesOf(settings).filter((name) => flags.company.length === 0 || flags.company.includes(name))
+        return yield* Processes.read(names)
       })
     )
     yield* Output.printResult(flags.json, status, () => lines(status))

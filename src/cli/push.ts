@@ -110,9 +110,9 @@ export const command = Command.make(
       Effect.gen(function* () {
         if (flags.update && flags.cancel) return yield* usageError("give --update or --cancel, not both")
         const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
-        const settings = yield* configuration(flags.config)
-        const resource = yield* resourceOf(settings, flags.resource)
-        const name = yield* PushRun.companyNameOf(settings, flags.company)
+        const file = yield* configuration(flags.config)
+        const resource = yield* resourceOf(file, flags.resource)
+        const { settings, name } = yield* PushRun.targetOf(file, flags.company)
         const input = yield* readInput(() => inputOf(flags.from, flags.format), flags.json)
         const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 

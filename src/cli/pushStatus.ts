@@ -11,7 +11,8 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { FieldRoles } from "../catalogue/SourceTraits.ts"
-import type { Configuration } from "../configuration/Configuration.ts"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
+import { type Configuration, namesOf } from "../configuration/Configuration.ts"
 import type { Counts, Operation, RejectedRow, Rows } from "../outbox/Push.ts"
 import * as PushPause from "../outbox/PushPause.ts"
 import { retryRejected } from "../outbox/RetryRejected.ts"
@@ -39,16 +40,15 @@ export const status = Command.make(
     json
   },
   Effect.fn(function* (flags) {
-    yield* reported(
-      Effect.gen(function* () {
-        const settings = yield* configuration(flags.config)
+    const { status, companies } = yield* onWarehouse(
+      flags,
+      Effect.fnUntraced(function* (settings) {
         const push = yield* numberOf(flags.push)
-        const checked = push === null ? Effect.void : PushRun.pushOf(push)
-        const status = yield* Warehouse.provide(Effect.andThen(checked, Outbox.read(push)), settings)
-        const companies = settings.companies.map(({ name }) => name)
-        yield* Output.printResult(flags.json, status, () => PushText.statusLines(status, companies))
+        if (push !== null) yield* PushRun.pushOf(push)
+        return { status: yield* Outbox.read(push), companies: namesOf(settings) }
       })
     )
+    yield* Output.printResult(flags.json, status, () => PushText.statusLines(status, companies))
   })
 ).pipe(
   Command.withDescription("Show the pushes: done, waiting and refused records, with the reasons"),
@@ -124,13 +124,15 @@ const targetsOf = Effect.fnUntraced(function* (
   const { pushes, outbox } = yield* Outbox.read(null)
   const { resources } = yield* catalogueOf(settings)
   const isConfigured = ({ company, resource }: Target) =>
-    resources.has(resource) && settings.companies.some(({ name }) => name === company)
+    resources.has(resource) && settings.companies.some(({ name, paused }) => name === company && paused === null)
   const targets = [
     ...pushes.map((push) => ({ ...push, rows: { push: push.push } })),
     ...outbox.map((one) => ({ ...one, rows: { company: one.company, resource: one.resource }, known: 0 }))
   ].filter(({ counts }) => isMeant(counts))
   for (const one of targets.filter((one) => !isConfigured(one)))
-    yield* Output.note(`tributary: skipped ${one.resource} of ${one.company}, which the configuration does not have`)
+    yield* Output.note(
+      `tributary: skipped ${one.resource} of ${one.company}, which the configuration does not have, or which is paused`
+    )
   return targets.filter(isConfigured)
 })
 
@@ -276,16 +278,17 @@ export const exportRefused = Command.make(
         if (kind !== ".ndjson" && kind !== ".jsonl" && kind !== ".csv") {
           return yield* usageError(`--to: expected a name that ends in .ndjson or .csv, not "${flags.to}"`)
         }
-        const settings = yield* configuration(flags.config)
+        const file = yield* configuration(flags.config)
         return yield* Warehouse.provide(
           Effect.gen(function* () {
+            const settings = yield* StoredCompanies.extend(file)
             const targets = yield* targetsOf(settings, flags, ({ refused }) => refused > 0)
             const [only, another] = targets
             if (only === undefined) return yield* usageError("no record was refused")
             if (another !== undefined) return yield* ambiguous(targets)
             return { resource: only.resource, ...(yield* writeRejected(only.rows, flags.to, kind === ".csv")) }
           }),
-          settings
+          file
         )
       })
     )

@@ -14,10 +14,12 @@ import * as Configuration from "../configuration/Configuration.ts"
 import * as ProcessMetrics from "../status/ProcessMetrics.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import * as Serve from "../serve/Serve.ts"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import { company, config, json, reported, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as ServeLayers from "./ServeLayers.ts"
+import * as ServedCompanies from "./ServedCompanies.ts"
 import { Source } from "./Source.ts"
 import * as Targets from "./Targets.ts"
 import { Version } from "./Version.ts"
@@ -49,6 +51,21 @@ const scheduleLine = (
   const asked = others === 0 ? "" : `, ${Output.count(others)} only on request`
   return `Syncing ${Output.count(scheduled)} resources of company ${company} by schedule${asked}`
 }
+
+/** The companies of the warehouse with these names (none: all), for people. */
+const storedLines = Effect.fnUntraced(function* (settings: Configuration.Configuration, names: ReadonlyArray<string>) {
+  const none: StoredCompanies.StoredCompanies = { companies: [], unusable: [] }
+  // Companies are served without these lines.
+  const { companies, unusable } = yield* Effect.orElseSucceed(StoredCompanies.readOnly(settings), () => none)
+  const isServed = ({ name }: { readonly name: string }) => names.length === 0 || names.includes(name)
+  const served = companies.filter(isServed)
+  const paused = served.filter((one) => one.paused !== null).length
+  const all = `Syncing ${Output.plural(served.length - paused, "company", "companies")} of the warehouse`
+  return [
+    ...(served.length === 0 ? [] : [paused === 0 ? all : `${all}; ${Output.count(paused)} more paused`]),
+    ...unusable.filter(isServed).map(({ problem }) => `not synced: ${problem}`)
+  ]
+})
 
 /** How deliveries reach the listener, for people. */
 const frontLines = ({ webhooks }: Configuration.Configuration, url: string): ReadonlyArray<string> => {
@@ -92,7 +109,8 @@ export const command = Command.make(
         },
         process.env
       )
-      const targets = yield* Targets.check(settings, { companies: flags.company })
+      // With a key, the other companies are those of the warehouse.
+      const targets = yield* Targets.check(settings, { companies: flags.company }, settings.companiesKey !== null)
       const names = targets.map(({ name }) => name)
       const reader = yield* (yield* Source).deliveries
       const warehouse = Warehouse.layer(settings)
@@ -104,7 +122,12 @@ export const command = Command.make(
         const more = yield* ServeLayers.backgroundWork(settings, page)
         // Loading the engine takes 0.2 s, which other commands need not wait for.
         const { make: ownership } = yield* Effect.promise(() => import("../processes/ClusterOwnership.ts"))
-        const options = yield* ServeLayers.service(settings, names, { warehouse, ownership, more })
+        const options = yield* ServeLayers.service(settings, flags.company, {
+          warehouse,
+          ownership,
+          more,
+          hasStored: true
+        })
         const always = yield* ProcessMetrics.make(yield* Version)
         return { service: yield* Serve.start({ ...options, always }), page }
       }).pipe(
@@ -112,7 +135,9 @@ export const command = Command.make(
           Effect.fail(new CommandFailed({ code: exitCode.configuration, message: error.message }))
         )
       )
-      yield* Effect.logInfo(`listening at ${service.url} for ${names.join(", ")}`)
+      yield* Effect.logInfo(
+        `listening at ${service.url} for ${names.length === 0 ? "the companies of the warehouse" : names.join(", ")}`
+      )
 
       const announce = Effect.gen(function* () {
         const context = yield* service.ready
@@ -127,10 +152,12 @@ export const command = Command.make(
           )
         if (page !== null) yield* say(`The dashboard is at ${page.link ?? page.url}`)
         for (const { name, resources } of targets) yield* say(scheduleLine(settings, name, resources))
+        const stored = yield* Effect.provideContext(storedLines(settings, flags.company), context)
+        for (const line of stored) yield* say(line)
         if (settings.monitoring.listen !== null) yield* say(`Health and metrics are at ${service.monitoringUrl}`)
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
         for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
-          const events = ServeLayers.eventsOf(one, settings, reader)
+          const events = ServedCompanies.eventsOf(one, settings, reader)
           const line = yield* SubscriptionStore.read(one.name, events).pipe(
             Effect.map((seen) => subscriptionLine(one.name, seen)),
             // Deliveries are received without this line.
@@ -170,7 +197,7 @@ export const command = Command.make(
   })
 ).pipe(
   withExamples({
-    "tributary serve": "For every company of the configuration",
+    "tributary serve": "For every company of the configuration and of the warehouse",
     "tributary serve --dashboard 127.0.0.1:9001": "The dashboard at another address",
     "tributary serve --listen 127.0.0.1:9000 --json": "One JSON line when it is ready"
   })

@@ -1,7 +1,16 @@
-/** The companies of a configuration: address, token, resources and signing secrets of each. */
+/**
+ * The companies of a configuration: address, token, resources and signing secrets of each. Those of the warehouse are
+ * read by src/companies.
+ */
 import * as Redacted from "effect/Redacted"
 import { type Inputs, variableStatus } from "./Inputs.ts"
 import type { CompanySettings } from "./Settings.ts"
+
+/** A pause: only deliveries are stored. */
+export interface CompanyPause {
+  readonly at: Date
+  readonly by: string
+}
 
 export interface CompanyConfiguration {
   readonly name: string
@@ -14,6 +23,32 @@ export interface CompanyConfiguration {
   readonly webhookSecrets: ReadonlyArray<Redacted.Redacted>
   /** Null is the events of the webhook configuration. */
   readonly webhookEvents: ReadonlyArray<string> | null
+  /** Null while the company is active, as every company of the file is. */
+  readonly paused: CompanyPause | null
+}
+
+/** A company of the warehouse that cannot be used. */
+export interface UnusableCompany {
+  readonly name: string
+  /** What is wrong, and what to do. */
+  readonly problem: string
+  readonly paused: CompanyPause | null
+}
+
+/** The variable with the key that seals the tokens in the warehouse. */
+export const companiesKeyVariable = "TRIBUTARY_COMPANIES_KEY"
+const keyLengthMin = 32
+
+/** The key that seals the tokens in the warehouse; null where it is not set. */
+export const companiesKeyOf = ({ problems, variable }: Inputs): Redacted.Redacted | null => {
+  const key = variable(companiesKeyVariable)
+  if (key === undefined) return null
+  if (key.length < keyLengthMin) {
+    problems.push(
+      `${companiesKeyVariable} has fewer than ${keyLengthMin} characters; make a key with: openssl rand -base64 32`
+    )
+  }
+  return Redacted.make(key, { label: companiesKeyVariable })
 }
 
 const companyOf = (
@@ -40,7 +75,14 @@ const companyOf = (
     return []
   })
   if (url === undefined || token === undefined) return undefined
-  return { ...rest, name, url, token: Redacted.make(token, { label: `token of ${name}` }), webhookSecrets }
+  return {
+    ...rest,
+    name,
+    url,
+    token: Redacted.make(token, { label: `token of ${name}` }),
+    webhookSecrets,
+    paused: null
+  }
 }
 
 /** The company of SERVICE_API_URL and SERVICE_API_TOKEN. */
@@ -55,13 +97,18 @@ const impliedCompany: CompanySettings = {
   webhookEvents: null
 }
 
-/** The companies of the settings, else the one of SERVICE_API_URL and SERVICE_API_TOKEN, called main. */
+/**
+ * The companies of the settings, else the one of SERVICE_API_URL and SERVICE_API_TOKEN, called main. With a key for
+ * companies of the warehouse, an address alone is only the default of `tributary company add`.
+ */
 export const companiesOf = (inputs: Inputs): ReadonlyArray<CompanyConfiguration> => {
   const { flags, problems, settings, variable } = inputs
   const named = settings.companies
   const isImplied =
     named.length === 0 &&
-    [flags.url, variable("SERVICE_API_URL"), variable("SERVICE_API_TOKEN")].some((value) => value !== undefined)
+    (variable("SERVICE_API_TOKEN") !== undefined ||
+      (variable(companiesKeyVariable) === undefined &&
+        [flags.url, variable("SERVICE_API_URL")].some((value) => value !== undefined)))
   const companies = (isImplied ? [impliedCompany] : named).flatMap((one, index) => companyOf(inputs, one, index) ?? [])
   const names = companies.map((one) => one.name)
   for (const twice of new Set(names.filter((one, index) => names.indexOf(one) !== index))) {

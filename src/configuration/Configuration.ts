@@ -12,7 +12,7 @@ import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { EngineSettings } from "../sync/SyncResource.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
-import { companiesOf, type CompanyConfiguration } from "./Companies.ts"
+import { companiesKeyOf, companiesOf, type CompanyConfiguration, type UnusableCompany } from "./Companies.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
 import { type ConfigurationFlags, readInputs } from "./Inputs.ts"
 import {
@@ -42,6 +42,10 @@ export interface Configuration
   /** The data directory: the embedded Postgres and other local files. */
   readonly dataDirectory: string
   readonly companies: ReadonlyArray<CompanyConfiguration>
+  /** Companies of the warehouse that cannot be used; empty until the warehouse is read. */
+  readonly unusable: ReadonlyArray<UnusableCompany>
+  /** TRIBUTARY_COMPANIES_KEY: the key of the tokens in the warehouse. */
+  readonly companiesKey: Redacted.Redacted | null
   /** Resources beside the catalogue's. */
   readonly resources: ReadonlyArray<ConfiguredResource>
   readonly datasets: Datasets
@@ -72,12 +76,17 @@ const requestsPerMinuteOf = ({ budget: { requestsPerMinute, reservePercent } }: 
 const redacted = (value: string | undefined, label: string): Redacted.Redacted | null =>
   value === undefined ? null : Redacted.make(value, { label })
 
-/** The companies with these names (none: all). A name that is not configured is an error. */
+/** The names of all companies, also of those that cannot be used. */
+export const namesOf = ({ companies, unusable }: Configuration): ReadonlyArray<string> =>
+  [...companies, ...unusable].map(({ name }) => name)
+
+/** The usable companies with these names (none: all). A name that is not configured is an error. */
 export const chooseCompanies = (
-  { companies }: Configuration,
+  settings: Configuration,
   names: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyArray<CompanyConfiguration>, ConfigurationError> => {
-  const configured = companies.map(({ name }) => name)
+  const { companies } = settings
+  const configured = namesOf(settings)
   const problems = names
     .filter((name) => !configured.includes(name))
     .map((name) => `there is no company "${name}"; configured: ${configured.join(", ")}`)
@@ -95,6 +104,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   const { settings, variable, problems } = inputs
   const checked = {
     companies: companiesOf(inputs),
+    companiesKey: companiesKeyOf(inputs),
     webhooks: webhooksOf(inputs),
     dashboard: dashboardOf(inputs),
     monitoring: monitoringOf(inputs),
@@ -107,6 +117,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   const { concurrency, batchRecordsMax, customFields, ...engine } = settings.sync
   return {
     ...checked,
+    unusable: [],
     ...settings.requests,
     ...settings.paging,
     ...settings.list,

@@ -28,7 +28,8 @@ import {
 const name = pattern(/^[A-Za-z0-9_-]{1,64}$/u, "Expected letters, digits, _ or - (at most 64)")
 const dataset = pattern(/^[a-z_][a-z0-9_]{0,40}$/u, "Expected a lower-case name of letters, digits and _")
 
-const Company = section({
+/** A company of the file, and of `tributary.company_settings` in the warehouse. */
+export const Company = section({
   name: required("name", name, "the name of the company in output"),
   url: setting("url", Schema.String, "base address, ending in /!/api/v2; default: SERVICE_API_URL"),
   tokenVariable: setting("token_env", Schema.String, "the environment variable (or .env entry) that holds the token"),

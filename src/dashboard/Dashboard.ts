@@ -49,10 +49,10 @@ export interface Dashboard {
   readonly link: string | null
   /**
    * Connects the pages to the warehouse and the companies for as long as it runs. Otherwise pages report that the
-   * warehouse does not answer.
+   * warehouse does not answer. Each request sees the companies of its time.
    */
   readonly connect: (
-    companies: ReadonlyArray<ShownCompany>
+    companies: () => ReadonlyArray<ShownCompany>
   ) => Effect.Effect<never, never, Database | SqlClient.SqlClient>
 }
 
@@ -112,7 +112,7 @@ const readerPages = Reader.pages.pipe(
 )
 
 /** Connects the pages to a warehouse until it is interrupted. */
-const connect = (state: DashboardState, access: Access.Access, companies: ReadonlyArray<ShownCompany>) =>
+const connect = (state: DashboardState, access: Access.Access, companies: () => ReadonlyArray<ShownCompany>) =>
   Effect.scoped(
     Effect.gen(function* () {
       const context = yield* Effect.context<Database | SqlClient.SqlClient>()

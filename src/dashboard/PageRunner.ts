@@ -31,7 +31,7 @@ import {
 
 /** The warehouse and the companies of the pages. */
 export interface Backend {
-  readonly companies: ReadonlyArray<ShownCompany>
+  readonly companies: () => ReadonlyArray<ShownCompany>
   readonly context: Context.Context<Database | SqlClient.SqlClient>
   /** The connections and the role that read for the pages. */
   readonly reader: Effect.Effect<Reader.Pages>
@@ -90,7 +90,9 @@ const asReader = ({ reader }: Backend, handled: PageEffect<Answer>): PageEffect<
   })
 
 const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): PageEffect<Answer> =>
-  Effect.flatMap(readNowMs, (nowMs) => route.handle({ ...request, now: new Date(nowMs), companies, background }))
+  Effect.flatMap(readNowMs, (nowMs) =>
+    route.handle({ ...request, now: new Date(nowMs), companies: companies(), background })
+  )
 
 const warnOnce = (runner: PageRunner, sentence: string) =>
   Effect.suspend(() => {

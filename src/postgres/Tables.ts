@@ -84,6 +84,32 @@ export interface ControlTables {
     readonly company_id: bigint
     readonly seen_at: Generated<Date>
   }
+  readonly "tributary.company_receipts": {
+    readonly id: Generated<bigint>
+    readonly company: string
+    readonly company_id: bigint | null
+    readonly action: "detach" | "erase"
+    readonly performed_by: string
+    readonly performed_at: Generated<Date>
+    readonly row_counts: unknown
+  }
+  readonly "tributary.company_revision": {
+    readonly single: Generated<boolean>
+    readonly revision: bigint
+  }
+  readonly "tributary.company_settings": {
+    readonly company: string
+    readonly url: string
+    readonly company_id: bigint | null
+    readonly resources: ReadonlyArray<string> | null
+    readonly webhook_events: ReadonlyArray<string> | null
+    readonly token: string | null
+    readonly sealed_token: Uint8Array | null
+    readonly paused_at: Date | null
+    readonly paused_by: string | null
+    readonly created_at: Generated<Date>
+    readonly updated_at: Generated<Date>
+  }
   readonly "tributary.dashboard_key": {
     readonly single: Generated<boolean>
     readonly key: Uint8Array
@@ -240,6 +266,7 @@ export interface ControlTables {
     readonly stopped_at: Date | null
     readonly host: string | null
     readonly pid: number | null
+    readonly company_revision: bigint | null
   }
   readonly "tributary.processes_alive": {
     readonly process_id: string | null
@@ -248,6 +275,7 @@ export interface ControlTables {
     readonly heartbeat_at: Date | null
     readonly host: string | null
     readonly pid: number | null
+    readonly company_revision: bigint | null
   }
   readonly "tributary.push_requests": {
     readonly id: Generated<bigint>

@@ -11,23 +11,31 @@ export const makeId: Effect.Effect<string> = Effect.gen(function* () {
 
 export const heartbeatStatement = Statement.make({
   name: "store the heartbeat of a process",
-  params: ["text", "jsonb", "text?", "int4?"],
-  text: `insert into tributary.processes as p (process_id, companies, host, pid)
-     select $1, array(select jsonb_array_elements_text($2::jsonb)), $3::text, $4::int
+  params: ["text", "jsonb", "text?", "int4?", "int8?"],
+  text: `insert into tributary.processes as p (process_id, companies, host, pid, company_revision)
+     select $1, array(select jsonb_array_elements_text($2::jsonb)), $3::text, $4::int, $5::bigint
      on conflict (process_id) do update
-        set companies = excluded.companies, host = excluded.host, pid = excluded.pid, heartbeat_at = excluded.heartbeat_at, stopped_at = null,
+        set companies = excluded.companies, host = excluded.host, pid = excluded.pid,
+            company_revision = excluded.company_revision, heartbeat_at = excluded.heartbeat_at, stopped_at = null,
             started_at = case when p.stopped_at is null then p.started_at else excluded.started_at end`
 })
 
-/** Where a process runs. */
-export interface Place {
+/** Where a process runs, and which revision of the companies it has applied. */
+export interface ProcessDetails {
   readonly host: string
   readonly pid: number
+  readonly companyRevision: bigint
 }
 
 /** The process has just proved that it can store deliveries for these companies. It repeats this every 20 s or so. */
-export const heartbeat = (processId: string, companies: ReadonlyArray<string>, place?: Place) =>
-  Statement.run(heartbeatStatement, [processId, JSON.stringify(companies), place?.host ?? null, place?.pid ?? null])
+export const heartbeat = (processId: string, companies: ReadonlyArray<string>, details?: ProcessDetails) =>
+  Statement.run(heartbeatStatement, [
+    processId,
+    JSON.stringify(companies),
+    details?.host ?? null,
+    details?.pid ?? null,
+    details?.companyRevision ?? null
+  ])
 
 export const deregisterStatement = Statement.make({
   name: "deregister a process",

@@ -1,5 +1,5 @@
 /**
- * The services of `tributary serve`: they receive events and process them, for a set of companies.
+ * The services of `tributary serve`: they receive events and process them, for the companies of a registry.
  *
  * Promise: the process listens from its start to its end, and answers 503 while events cannot be stored. The warehouse and
  * the source may be unavailable at any time: services that need them restart by themselves, and the others go on. No failed
@@ -24,7 +24,7 @@ import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
-import { bucketOf, type Ownership } from "../processes/Ownership.ts"
+import type { Ownership } from "../processes/Ownership.ts"
 import * as PendingWork from "../processes/PendingWork.ts"
 import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
@@ -33,11 +33,14 @@ import * as HttpServer from "../ingest/HttpServer.ts"
 import * as Metrics from "../status/Metrics.ts"
 import * as ReceivingMetrics from "../status/ReceivingMetrics.ts"
 import * as Ingest from "../ingest/Ingest.ts"
-import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
 import * as NewEvents from "../inbox/NewEvents.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
+import * as Registry from "./Registry.ts"
+
+/** The companies at the time of a call. */
+export type CurrentCompanies = () => ReadonlyArray<Registry.ServedCompany>
 
 /** A service that runs as long as the process, or as long as the process owns a company, under the supervisor. */
 export interface BackgroundService {
@@ -70,21 +73,19 @@ export interface ServiceOptions<E> {
   readonly publicUrl: string | null
   /** How often subscriptions and delivery logs are checked; null: never. */
   readonly checkInterval: Duration.Duration | null
-  /** The companies with the tokens that decrypt their signing secrets. */
-  readonly secrets: ReadonlyArray<SecretsCompany>
-  /** Connects the companies, without a request to the source. */
-  readonly companies: Effect.Effect<ReadonlyArray<Company>, E, Database | SqlClient.SqlClient | Scope.Scope>
+  /** Reads and connects the companies, without a request to the source of any. */
+  readonly companies: Effect.Effect<Registry.CompanySource<E>, E, Database | SqlClient.SqlClient | Scope.Scope>
   readonly warehouse: Layer.Layer<Database | SqlClient.SqlClient, E>
   /** Divides the companies between the processes on the warehouse. */
   readonly ownership: (database: DatabaseShape) => Ownership<E>
-  /** More work for these companies, in the process with this name. */
+  /** More work for the companies, in the process with this name. */
   readonly work?: (
-    companies: ReadonlyArray<Company>,
+    companies: CurrentCompanies,
     processId: string
   ) => Effect.Effect<BackgroundWork, never, Database | Scope.Scope>
-  /** More metrics of these companies; cheap, and never failing. */
+  /** More metrics of the companies; cheap, and never failing. */
   readonly metrics?: (
-    companies: ReadonlyArray<Company>
+    companies: CurrentCompanies
   ) => Effect.Effect<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient>
   /** Metrics that do not need the warehouse. */
   readonly always?: Effect.Effect<ReadonlyArray<Metrics.Metric>>
@@ -197,11 +198,12 @@ const runServices = Effect.fnUntraced(function* <E>(
   state: ServeState<E>
 ): Effect.fn.Return<never, E, Warehouse | Scope.Scope> {
   const { options } = state
-  const keyring = yield* SigningSecrets.keyring(options.secrets)
+  const registry = yield* Registry.make(yield* options.companies)
+  const companies: CurrentCompanies = () => [...registry.companies().values()]
+  const keyring = yield* SigningSecrets.keyring(companies().map(({ secrets }) => secrets))
   const inbox = yield* InboxWriter.make()
   const ingest = yield* Ingest.make({ reader: options.reader, keyring, inbox, settings: options.window })
-  const companies = yield* options.companies
-  const inboxMetrics = yield* InboxMetrics.make(companies.map(({ name }) => name))
+  const inboxMetrics = yield* InboxMetrics.make(() => [...registry.companies().keys()])
   const moreMetrics = options.metrics === undefined ? Effect.succeed([]) : yield* options.metrics(companies)
   const metrics = Effect.map(Effect.all([inboxMetrics, moreMetrics]), (all) => all.flat())
   yield* Effect.acquireRelease(
@@ -214,20 +216,27 @@ const runServices = Effect.fnUntraced(function* <E>(
       })
   )
   const tablesReady = yield* Deferred.make<void>()
+  const tables = makeTables()
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
   const owned = OwnedBuckets.make(processId)
-  const latches = () => new Map(companies.map(({ name }) => [name, Latch.makeUnsafe(false)]))
-  const waking: PendingWork.Workers = { events: latches(), outbox: latches() }
+  /** The latches of the companies whose work runs here. */
+  const waking = { events: new Map<string, Latch.Latch>(), outbox: new Map<string, Latch.Latch>() }
   const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
       what: "the tables",
       run: Effect.gen(function* () {
-        yield* createTables(companies)
+        const createAll = Effect.suspend(() => tables.create(companies().map(({ company }) => company)))
+        yield* createAll
         yield* Deferred.succeed(tablesReady, undefined)
-        return yield* Effect.forever(Effect.delay(createTables(companies), tablesEveryMs))
+        return yield* Effect.forever(Effect.delay(createAll, tablesEveryMs))
       }),
+      beforeTables: true
+    },
+    {
+      what: "the companies",
+      run: registry.watch(Effect.suspend(() => keyring.replaceCompanies(companies().map(({ secrets }) => secrets)))),
       beforeTables: true
     },
     {
@@ -235,27 +244,40 @@ const runServices = Effect.fnUntraced(function* <E>(
       run: Effect.forever(Effect.delay(keyring.refresh, secretsEveryMs)),
       beforeTables: true
     },
-    { what: "the heartbeat", run: sendHeartbeats(inbox, companies, processId, markReady), beforeTables: true },
+    { what: "the heartbeat", run: sendHeartbeats(inbox, registry, processId, markReady), beforeTables: true },
     { what: "the record of ownership", run: owned.store, beforeTables: true },
     { what: "the watch for new events", run: NewEvents.watch(inbox.arrived, waking.events), beforeTables: true },
     { what: "the watch for pending work", run: PendingWork.watch(waking), beforeTables: true },
     { what: "the closing of abandoned runs", run: RunStore.watchAbandoned, beforeTables: true },
     ...work.services
   ]
-  const runAll = (all: ReadonlyArray<BackgroundService>) =>
-    Effect.forEach(
-      all,
-      ({ what, run, beforeTables = false }) =>
-        Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run)),
+  const afterTables = (all: ReadonlyArray<BackgroundService>) =>
+    runAll(
+      all.map(({ beforeTables = false, ...service }) =>
+        beforeTables ? service : { ...service, run: Effect.andThen(Deferred.await(tablesReady), service.run) }
+      )
+    )
+  const runCompany = makeCompanyWork(options, waking, work)
+  const keeper = (bucket: number) =>
+    Effect.all(
+      [
+        afterTables(bucket === singletonBucket ? work.singletons : []),
+        registry.runWork(bucket, ({ company }) =>
+          Supervisor.runForever(
+            `company ${company.name}`,
+            Deferred.await(tablesReady).pipe(
+              Effect.andThen(tables.prepare(company)),
+              Effect.andThen(runCompany(company))
+            )
+          )
+        )
+      ],
       { concurrency: "unbounded", discard: true }
     )
-  const keeper = makeKeeper(options, waking, companies, work)
   yield* Layer.build(
-    options
-      .ownership(yield* Database)
-      .layer((bucket) => Effect.all([owned.own(bucket), runAll(keeper(bucket)), Effect.never], { discard: true }))
+    options.ownership(yield* Database).layer((bucket) => Effect.andThen(owned.own(bucket), keeper(bucket)))
   )
-  yield* runAll(services)
+  yield* afterTables(services)
   return yield* Effect.never
 })
 
@@ -264,26 +286,50 @@ const noWork: BackgroundWork = { services: [], singletons: [], ofCompany: () => 
 /** The bucket whose owner runs the services of which there is one. */
 const singletonBucket = 0
 
-/** The services of the owner of a bucket. */
-const makeKeeper = <E>(
-  options: ServiceOptions<E>,
-  { events, outbox }: PendingWork.Workers,
-  companies: ReadonlyArray<Company>,
-  { singletons, ofCompany }: BackgroundWork
-) => {
-  const byBucket = Map.groupBy(companies, ({ name }) => bucketOf(name))
-  return (bucket: number): ReadonlyArray<BackgroundService> => [
-    ...(bucket === singletonBucket ? singletons : []),
-    ...(byBucket.get(bucket) ?? []).flatMap((company): ReadonlyArray<BackgroundService> => [
-      {
-        what: `company ${company.name}: processing events`,
-        run: ProcessInbox.run({ company, reader: options.reader, arrived: events.get(company.name)! })
-      },
-      ...reconcileServices(options, company),
-      ...ofCompany(company, outbox.get(company.name)!)
-    ])
-  ]
-}
+const runAll = (services: ReadonlyArray<BackgroundService>) =>
+  Effect.forEach(services, ({ what, run }) => Supervisor.runForever(what, run), {
+    concurrency: "unbounded",
+    discard: true
+  })
+
+/** A latch that is in the map until the end of the scope. */
+const latchIn = (latches: Map<string, Latch.Latch>, name: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const latch = Latch.makeUnsafe(false)
+      latches.set(name, latch)
+      return latch
+    }),
+    (latch) =>
+      Effect.sync(() => {
+        // Work that ends slowly may end after the next one has begun.
+        if (latches.get(name) === latch) latches.delete(name)
+      })
+  )
+
+/** The work of a company in the process that owns it. */
+const makeCompanyWork =
+  <E>(
+    options: ServiceOptions<E>,
+    waking: { readonly events: Map<string, Latch.Latch>; readonly outbox: Map<string, Latch.Latch> },
+    { ofCompany }: BackgroundWork
+  ) =>
+  (company: Company) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { name } = company
+        const arrived = yield* latchIn(waking.events, name)
+        const hasRows = yield* latchIn(waking.outbox, name)
+        return yield* runAll([
+          {
+            what: `company ${name}: processing events`,
+            run: ProcessInbox.run({ company, reader: options.reader, arrived })
+          },
+          ...reconcileServices(options, company),
+          ...ofCompany(company, hasRows)
+        ])
+      })
+    )
 
 /** A search for missed events. */
 const reconcileServices = <E>(
@@ -299,29 +345,41 @@ const reconcileServices = <E>(
         }
       ]
 
-/** Creates the tables of all resources that events may name, as a sync does. */
-const createTables = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
-  const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
-  yield* TablePlan.apply([...tables.values()])
-})
+/** The tables of all resources that events may name, as a sync creates them. */
+const makeTables = () => {
+  const prepared = new WeakSet<Company>()
+  const create = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
+    const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
+    yield* TablePlan.apply([...tables.values()])
+    for (const company of companies) prepared.add(company)
+  })
+  return {
+    create,
+    /** Creates the tables of a company that is new. */
+    prepare: (company: Company) => Effect.suspend(() => (prepared.has(company) ? Effect.void : create([company])))
+  }
+}
 
 /** Sends heartbeats while events can be stored. A missing heartbeat shows that they cannot. */
 const sendHeartbeats = Effect.fnUntraced(function* (
   inbox: InboxWriter.InboxWriter,
-  companies: ReadonlyArray<Company>,
+  registry: Pick<Registry.Registry<unknown>, "companies" | "revision" | "changed">,
   processId: string,
   onFirst: Effect.Effect<unknown>
 ) {
-  const names = companies.map(({ name }) => name)
+  const { changed } = registry
   const deregister = Processes.deregister(processId).pipe(Effect.timeoutOption(deregisterMaxMs), Effect.ignore)
   return yield* Effect.forever(
     Effect.gen(function* () {
       // The inbox itself logs a failure.
       const proof = yield* Effect.exit(inbox.probe)
       if (proof._tag === "Failure") return yield* Effect.sleep(heartbeatRetryMs)
-      yield* Processes.heartbeat(processId, names, { host: hostname(), pid: process.pid })
+      yield* changed.close
+      const details = { host: hostname(), pid: process.pid, companyRevision: registry.revision() }
+      yield* Processes.heartbeat(processId, [...registry.companies().keys()], details)
       yield* onFirst
-      yield* Effect.sleep(heartbeatEveryMs)
+      // Another program may wait until this process has applied a change.
+      yield* Effect.timeoutOption(changed.await, heartbeatEveryMs)
     })
   ).pipe(Effect.onInterrupt(() => deregister))
 })

@@ -36,10 +36,11 @@ export const readStatement = Statement.make({
                from tributary.inbox_status s where s.company = c.company and s.state = 'pending') p`
 })
 
-/** The metrics of these companies. */
-export const make = (companies: ReadonlyArray<string>) =>
+/** The metrics of the companies at the time of a read. */
+export const make = (companies: () => ReadonlyArray<string>) =>
   Metrics.cached(
-    Effect.map(Statement.run(readStatement, [JSON.stringify(companies)]), (rows) =>
-      Metrics.ofColumns(Metrics.gauge, gauges, ["company"], rows)
+    Effect.map(
+      Effect.suspend(() => Statement.run(readStatement, [JSON.stringify(companies())])),
+      (rows) => Metrics.ofColumns(Metrics.gauge, gauges, ["company"], rows)
     )
   )

@@ -56,6 +56,11 @@ const metricsOf = (rows: ReadonlyArray<Statement.RowOf<typeof metricsStatement>>
   )
 ]
 
-/** The metrics of these companies. */
-export const make = (companies: ReadonlyArray<string>) =>
-  Metrics.cached(Effect.map(Statement.run(metricsStatement, [JSON.stringify(companies)]), metricsOf))
+/** The metrics of the companies at the time of a read. */
+export const make = (companies: () => ReadonlyArray<string>) =>
+  Metrics.cached(
+    Effect.map(
+      Effect.suspend(() => Statement.run(metricsStatement, [JSON.stringify(companies())])),
+      metricsOf
+    )
+  )

@@ -30,14 +30,14 @@ export const endedStatement = Statement.make({
    group by 1, 2`
 })
 
-/** Counts runs of these companies from the first read on. */
-export const make = (companies: ReadonlyArray<string>) => {
+/** Counts runs from the first read on; shows those of the companies at the time of a read. */
+export const make = (current: () => ReadonlyArray<string>) => {
   const runs = new Map<string, number>()
   const records = new Map<string, number>()
   const keyOf = (company: string, of: string) => `${company} ${of}`
   const add = (to: Map<string, number>, key: string, value: number) => to.set(key, (to.get(key) ?? 0) + value)
   let since: string | null = null
-  const metrics = () => [
+  const metrics = (companies: ReadonlyArray<string>) => [
     counter(
       "tributary_runs_ended_total",
       "Runs of all processes that ended since this process began, by status.",
@@ -62,6 +62,6 @@ export const make = (companies: ReadonlyArray<string>) => {
       add(runs, keyOf(row.company, row.status), row.runs)
       for (const change of changes) add(records, keyOf(row.company, change), row[change])
     }
-    return metrics()
+    return metrics(current())
   })
 }

@@ -86,23 +86,22 @@ const readUsageMetrics = (companies: ReadonlyArray<MetricsCompany>) =>
     (rows) => Metrics.ofColumns(Metrics.counter, usageCounters, ["company"], rows)
   )
 
-/** Metrics of these companies. Runs are counted from now on. */
+/** Metrics of the companies at the time of a read. Runs are counted from now on. */
 export const make = Effect.fnUntraced(function* (
-  companies: ReadonlyArray<MetricsCompany>
+  companies: () => ReadonlyArray<MetricsCompany>
 ): Effect.fn.Return<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient> {
-  const names = companies.map(({ name }) => name)
+  const names = () => companies().map(({ name }) => name)
+  const counters = RunCounters.make(names)
   const inWarehouse = yield* Metrics.cached(
     Effect.map(
-      Effect.all([
-        readResourceMetrics(names),
-        readTaskMetrics(names),
-        readBudgetMetrics(companies),
-        RunCounters.make(names)
-      ]),
+      Effect.suspend(() =>
+        Effect.all([readResourceMetrics(names()), readTaskMetrics(names()), readBudgetMetrics(companies()), counters])
+      ),
       (metrics) => metrics.flat()
     )
   )
   // The first read begins the count of runs.
   yield* inWarehouse
-  return Effect.map(Effect.all([inWarehouse, readUsageMetrics(companies)]), (metrics) => metrics.flat())
+  const usage = Effect.suspend(() => readUsageMetrics(companies()))
+  return Effect.map(Effect.all([inWarehouse, usage]), (metrics) => metrics.flat())
 })

@@ -6,7 +6,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Statement from "../postgres/Statement.ts"
@@ -34,7 +34,7 @@ const waitingMax = 64
 export interface SecretCache {
   readonly sql: SqlClient.SqlClient
   readonly clock: Clock.Clock
-  readonly companies: ReadonlyMap<string, SecretsCompany>
+  companies: ReadonlyMap<string, SecretsCompany>
   /** One read at a time. */
   readonly readLock: Semaphore.Semaphore
   /** Secrets by row; null where the token does not decrypt it. */
@@ -108,6 +108,23 @@ const readRows = (cache: SecretCache): Effect.Effect<void> =>
 /** Reads after a change of this process. */
 export const reload = (cache: SecretCache): Effect.Effect<void> => cache.readLock.withPermit(readRows(cache))
 
+const byName = (companies: Iterable<SecretsCompany>) => new Map([...companies].map((one) => [one.name, one]))
+
+/** Replaces the companies, and reads their secrets. Never fails: the secrets that were read before stay accepted. */
+export const replaceCompanies = (cache: SecretCache, companies: Iterable<SecretsCompany>): Effect.Effect<void> =>
+  cache.readLock.withPermit(
+    Effect.suspend(() => {
+      const before = cache.companies
+      cache.companies = byName(companies)
+      const hasNewToken = [...cache.companies].some(([name, { token }]) => {
+        const earlier = before.get(name)
+        return earlier !== undefined && Redacted.value(earlier.token) !== Redacted.value(token)
+      })
+      if (hasNewToken) cache.decrypted = new Map()
+      return readRows(cache)
+    })
+  )
+
 /** Waits for a read that starts from now on; at most one starts in {@link readEveryMs}. See {@link SecretKeyring}. */
 const refresh = Effect.fnUntraced(function* (cache: SecretCache): Effect.fn.Return<boolean> {
   if (cache.waiting >= waitingMax) return false
@@ -142,7 +159,7 @@ export const make = Effect.fnUntraced(function* (
   const cache: SecretCache = {
     sql: yield* SqlClient.SqlClient,
     clock: yield* Clock.Clock,
-    companies: new Map(companies.map((company) => [company.name, company])),
+    companies: byName(companies),
     readLock: yield* Semaphore.make(1),
     decrypted: new Map(),
     accepted: new Map(),

@@ -36,6 +36,12 @@ export const insert = Statement.make({
          values ($1, $2, decode($3, 'base64'), $4) returning id::text as id`
 })
 
+export const replaceSealed = Statement.make({
+  name: "store a secret under another token",
+  params: ["int8", "text"],
+  text: "update tributary.webhook_secrets set sealed = decode($2, 'base64') where id = $1"
+})
+
 /** Makes a secret the current one, and those before it the previous ones; deletes previous ones that have expired. */
 export const promote = Statement.make({
   name: "promote a secret",

@@ -142,8 +142,19 @@ export const layer = (
 ): Layer.Layer<SigningSecrets, never, SqlClient.SqlClient> =>
   Layer.effect(SigningSecrets, make(companies)).pipe(Layer.provide(SecureRandom.layerWebCrypto))
 
+/** A keyring whose companies change. */
+export interface ServedKeyring extends SecretKeyring {
+  readonly replaceCompanies: (companies: Iterable<SecretCache.SecretsCompany>) => Effect.Effect<void>
+}
+
 /** The accepted secrets, for a process that only checks deliveries. */
-export const keyring = (
+export const keyring = Effect.fnUntraced(function* (
   companies: ReadonlyArray<SecretCache.SecretsCompany>
-): Effect.Effect<SecretKeyring, never, SqlClient.SqlClient> =>
-  Effect.map(make(companies), (secrets) => secrets.keyring).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+): Effect.fn.Return<ServedKeyring, never, SqlClient.SqlClient> {
+  const cache = yield* SecretCache.make(companies)
+  yield* SecretCache.reload(cache)
+  return {
+    ...SecretCache.keyringOf(cache),
+    replaceCompanies: (all) => SecretCache.replaceCompanies(cache, all)
+  }
+})

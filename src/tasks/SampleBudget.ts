@@ -60,10 +60,11 @@ export const sampleStatement = Statement.make({
   select ((extract(epoch from quarter - at) + ${everySeconds}) * 1000)::float8 as "nextMs" from aligned`
 })
 
-/** Samples these budgets until it is interrupted. */
-export const sampleBudget = (fingerprints: ReadonlyArray<string>): Sql.Query<never> =>
+/** Samples the budgets of the time until it is interrupted. */
+export const sampleBudget = (fingerprints: () => ReadonlyArray<string>): Sql.Query<never> =>
   Effect.forever(
-    Effect.flatMap(Statement.run(sampleStatement, [JSON.stringify(fingerprints)]), ([sample]) =>
-      Effect.sleep(Math.ceil(sample!.nextMs))
+    Effect.flatMap(
+      Effect.suspend(() => Statement.run(sampleStatement, [JSON.stringify(fingerprints())])),
+      ([sample]) => Effect.sleep(Math.ceil(sample!.nextMs))
     )
   )

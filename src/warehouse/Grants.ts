@@ -31,6 +31,9 @@ export const controlDataset = "tributary"
 /** Tables of the control plane that hold keys, secrets or password hashes, each with the columns that a reader sees. */
 export const secretTables: Readonly<Record<string, ReadonlyArray<string>>> = {
   webhook_secrets: [],
+  company_settings: "company url company_id resources webhook_events paused_at paused_by created_at updated_at".split(
+    " "
+  ),
   push_requests: "id company resource operation record_count state created_at failed_attempts status reason".split(" "),
   dashboard_key: [],
   dashboard_password: [],
@@ -77,19 +80,27 @@ end`)}`
 /** The maximum duration of a reader's statement. */
 const statementTimeout = "60s"
 
-const createRole = (role: string): string =>
+export const createRole = (role: string): string =>
   `do ${literal(
     `begin if not exists (select from pg_roles where rolname = ${literal(role)}) then create role ${identifier(role)} login; end if; end`
   )}`
 
 /** The name of the database is known to the session only. */
-const grantDatabase = (privileges: string, role: string): string =>
+export const grantDatabase = (privileges: string, role: string): string =>
   `do ${literal(`begin execute format(${literal(`grant ${privileges} on database %I to ${identifier(role)}`)}, current_database()); end`)}`
 
 /** Before Postgres 15 every role may create objects in the namespace "public". */
-const closePublic = `do ${literal(
+export const closePublic = `do ${literal(
   `begin if exists (select from pg_namespace where nspname = ${literal("public")}) then revoke create on schema public from public; end if; end`
 )}`
+
+/** A reader's transactions are read-only and have a time limit. */
+export const readerSettings = (role: string): ReadonlyArray<string> =>
+  [
+    "default_transaction_read_only = on",
+    `statement_timeout = ${literal(statementTimeout)}`,
+    `idle_in_transaction_session_timeout = ${literal(statementTimeout)}`
+  ].map((setting) => `alter role ${identifier(role)} set ${setting}`)
 
 /** To be run by the owner of the datasets, in this order, after a first sync or `tributary schema apply`. */
 export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDefault): ReadonlyArray<string> => {
@@ -127,8 +138,6 @@ export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDe
     ]),
     `grant execute on all functions in schema ${identifier(datasets.models)} to ${reader}`,
     `alter default privileges in schema ${identifier(datasets.models)} grant execute on functions to ${reader}`,
-    `alter role ${reader} set default_transaction_read_only = on`,
-    `alter role ${reader} set statement_timeout = ${literal(statementTimeout)}`,
-    `alter role ${reader} set idle_in_transaction_session_timeout = ${literal(statementTimeout)}`
+    ...readerSettings(names.reader)
   ]
 }

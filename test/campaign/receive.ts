@@ -11,6 +11,7 @@ import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
 import * as ClusterOwnership from "../../src/processes/ClusterOwnership.ts"
+import * as Registry from "../../src/serve/Registry.ts"
 import * as Serve from "../../src/serve/Serve.ts"
 import { company, type Settings, settingsVariable, source, warehouse } from "./Receiving.ts"
 
@@ -25,15 +26,13 @@ const program = Effect.gen(function* () {
     window: { tolerance: Duration.seconds(300), aheadMax: Duration.seconds(60) },
     publicUrl: null,
     checkInterval: null,
-    secrets: settings.companies.map(({ name, token, secret }) => ({
-      name,
-      token: Redacted.make(token),
-      configured: [Redacted.make(secret)]
-    })),
-    companies: Effect.forEach(settings.companies, (one) => company(settings, one)).pipe(
-      Effect.provideContext(context),
-      Effect.orDie
-    ),
+    companies: Effect.forEach(settings.companies, (one) =>
+      Effect.map(company(settings, one), (connected) => ({
+        company: connected,
+        secrets: { name: one.name, token: Redacted.make(one.token), configured: [Redacted.make(one.secret)] },
+        fingerprint: one.name
+      }))
+    ).pipe(Effect.map(Registry.fixed), Effect.provideContext(context), Effect.orDie),
     ownership: ClusterOwnership.make,
     warehouse: warehouse(settings.databaseUrl),
     isTransient: () => true

@@ -304,7 +304,8 @@ describe("the prompts of tributary init", () => {
                 .filter(({ area }) => area === "orders")
                 .map(({ path }) => path),
               webhookSecrets: [],
-              webhookEvents: null
+              webhookEvents: null,
+              paused: null
             }
           )
           assert.deepStrictEqual(settings.freshnessOf("anything"), Duration.minutes(45))

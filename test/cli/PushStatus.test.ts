@@ -95,7 +95,7 @@ describe("push status", () => {
           "  outbox of south: 1 waiting (the oldest came 0 s ago), 0 refused; see them with npx tributary push status"
         ])
 
-        const figures = yield* yield* OutboxMetrics.make(["main", "unknown"])
+        const figures = yield* yield* OutboxMetrics.make(() => ["main", "unknown"])
         const lines = figures.flatMap(({ name, samples }) =>
           samples.flatMap(({ labels, value }) =>
             value === 0 || name.endsWith("seconds") ? [] : [`${name} ${Object.values(labels ?? {}).join(" ")} ${value}`]

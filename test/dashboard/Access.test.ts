@@ -163,7 +163,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("dashboar
       Effect.gen(function* () {
         const page = yield* acting(companies)
         const other = yield* listening()
-        yield* Effect.forkScoped(other.connect(companies))
+        yield* Effect.forkScoped(other.connect(() => companies))
         assert.strictEqual((yield* ask(`${page.url}/login`)).status, 404)
         const link = new URL(other.link ?? "")
         assert.strictEqual((yield* ask(`${page.url}${link.pathname}${link.search}`)).status, 403)

@@ -332,7 +332,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         )
         const within = yield* Effect.forkChild(
           dashboard
-            .connect(companies)
+            .connect(() => companies)
             .pipe(Effect.provide(Layer.fresh(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(gate.url))))))
         )
         yield* until("the slow queries run", ask(dashboard.url), ({ status }) => status === 200)

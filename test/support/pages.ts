@@ -92,14 +92,14 @@ export const showing = Effect.fnUntraced(function* (
   options: Partial<Dashboard.DashboardOptions> = {}
 ) {
   const dashboard = yield* listening(options)
-  yield* Effect.forkScoped(dashboard.connect(companies))
+  yield* Effect.forkScoped(dashboard.connect(() => companies))
   return dashboard.url
 })
 
 /** {@link showing} with a session, opened by the link that `serve` prints. The headers contain its cookie. */
 export const acting = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>) {
   const dashboard = yield* listening()
-  yield* Effect.forkScoped(dashboard.connect(companies))
+  yield* Effect.forkScoped(dashboard.connect(() => companies))
   const cookie = yield* ask(dashboard.link ?? "").pipe(
     Effect.flatMap((reply) => Effect.fromNullishOr(cookieOf(reply, "tributary_session"))),
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 500 }),

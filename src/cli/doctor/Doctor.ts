@@ -11,6 +11,7 @@ import * as Layer from "effect/Layer"
 import { Priority } from "../../budget/Budget.ts"
 import { layerPostgres } from "../../budget/Budgets.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
+import * as StoredCompanies from "../../companies/StoredCompanies.ts"
 import * as Configuration from "../../configuration/Configuration.ts"
 import { checkAddresses, checkClocks } from "./Address.ts"
 import * as Certificate from "./Certificate.ts"
@@ -18,10 +19,14 @@ import * as CompanyChecks from "./CompanyChecks.ts"
 import { checkCompany } from "./Company.ts"
 import { about, all, check, checkTables, type Findings, Tables } from "./Finding.ts"
 import { leftovers } from "./Leftovers.ts"
+import * as Output from "../Output.ts"
 import * as Machine from "./Machine.ts"
-import { loadSettings } from "./Settings.ts"
+import { loadSettings, type LoadedSettings } from "./Settings.ts"
 import { checkWarehouse } from "./Warehouse.ts"
 import * as Webhooks from "./Webhooks.ts"
+
+/** So many paused companies are named. */
+const pausedMax = 8
 
 export interface DoctorOptions {
   /** Null is the default file. */
@@ -61,6 +66,49 @@ const checkCompanies = Effect.fnUntraced(function* (
   return [...checked.flatMap(({ findings }) => findings), ...CompanyChecks.duplicateCompanies(identified)]
 })
 
+/** The companies of file and warehouse with these names (none: all). A mistake in one hides no other. */
+const checkStored = Effect.fnUntraced(function* (
+  { settings: file, noCompany }: LoadedSettings,
+  names: ReadonlyArray<string>
+) {
+  const { context } = yield* Tables
+  const its = about("companies")
+  const read = StoredCompanies.extend(file, StoredCompanies.readOnly(file))
+  const all =
+    context === null
+      ? file
+      : yield* read.pipe(
+          Effect.provideContext(context),
+          Effect.orElseSucceed(() => file)
+        )
+  const companies = yield* Configuration.chooseCompanies(all, names)
+  const isChosen = ({ name }: { readonly name: string }) => names.length === 0 || names.includes(name)
+  const paused = companies.filter((one) => one.paused !== null).map(({ name }) => name)
+  const findings: Findings = [
+    ...(Configuration.namesOf(all).length === 0 ? [noCompany] : []),
+    ...(all.companies.length > file.companies.length
+      ? [
+          its.ok(
+            Output.plural(all.companies.length - file.companies.length, "company", "companies") + " of the warehouse"
+          )
+        ]
+      : []),
+    ...all.unusable.filter(isChosen).map(({ problem }) => {
+      const [what, ...remedy] = problem.split("; ")
+      return its.failed("configuration", what!, remedy.join("; "))
+    }),
+    ...(paused.length === 0
+      ? []
+      : [
+          its.warning(
+            `paused: ${Output.firstOf(paused, pausedMax)}; nothing of them is synced`,
+            "npx tributary company resume NAME, when they should be synced again"
+          )
+        ])
+  ]
+  return { findings, value: { ...all, companies } }
+})
+
 /** The listeners of `serve`, its processes, and the work that it left. */
 const checkServe = ({ companies, webhooks, dashboard }: Configuration.Configuration) => {
   const names = companies.map(({ name }) => name)
@@ -86,13 +134,14 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
   )
   const first: Findings = [...machine, ...configuration]
   if (loaded === null) return [...first, about("everything else").skipped("the configuration must be valid first")]
-  const companies = yield* Configuration.chooseCompanies(loaded.settings, options.companies)
-  const settings = { ...loaded.settings, companies }
   return yield* Effect.gen(function* () {
-    const [disk, addresses, warehouse] = yield* Effect.all(
-      [check("disk", null, (its) => Machine.disk(its, settings)), checkAddresses(settings), checkWarehouse(settings)],
+    const [disk, warehouse] = yield* Effect.all(
+      [check("disk", null, (its) => Machine.disk(its, loaded.settings)), checkWarehouse(loaded.settings)],
       { concurrency: "unbounded" }
     )
+    const stored = yield* checkStored(loaded, options.companies).pipe(Effect.provideService(Tables, warehouse.tables))
+    const settings = stored.value
+    const addresses = yield* checkAddresses(settings)
     const [companyFindings, serveFindings] = yield* Effect.all([
       checkCompanies(settings, loaded.catalogue, options.sendTest),
       checkServe(settings)
@@ -101,6 +150,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       ...first,
       ...disk,
       ...warehouse.findings,
+      ...stored.findings,
       ...addresses.flatMap(({ findings }) => findings),
       ...checkClocks(settings, addresses, warehouse.clock),
       ...companyFindings,

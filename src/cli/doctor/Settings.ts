@@ -7,11 +7,13 @@ import { readInputs, settingsFileDefault } from "../../configuration/Inputs.ts"
 import type { Settings } from "../../configuration/Settings.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import type { Source } from "../Source.ts"
-import { about, type Checked, type Findings } from "./Finding.ts"
+import { about, type Checked, type Finding, type Findings } from "./Finding.ts"
 
-interface LoadedSettings {
+export interface LoadedSettings {
   readonly settings: Configuration.Configuration
   readonly catalogue: Catalogue
+  /** For the case that the warehouse has no company either. */
+  readonly noCompany: Finding
 }
 
 const { ok, warning, failed } = about("configuration")
@@ -70,16 +72,16 @@ export const loadSettings = Effect.fnUntraced(function* (
   const { settings, file, catalogue } = result.success
   const path = config ?? settingsFileDefault
   const names = settings.companies.map(({ name }) => name)
-  if (names.length === 0) {
-    const finding = failed(
-      "configuration",
-      existsSync(path) ? `${path} names no company` : "no source is configured",
-      "npx tributary init writes a configuration; npx tributary demo works without one"
-    )
-    return { findings: [finding], value: result.success }
-  }
+  const noCompany = failed(
+    "configuration",
+    existsSync(path) ? `${path} names no company` : "no source is configured",
+    "npx tributary init writes a configuration; npx tributary company add adds a company to the warehouse; npx tributary " +
+      "demo works without one"
+  )
+  const value = { ...result.success, noCompany }
+  if (names.length === 0) return { findings: [], value }
   const problems = unknownResources(settings, file, catalogue)
   const place = existsSync(path) ? path : "the environment"
   const text = `${place}: ${names.length === 1 ? "company" : "companies"} ${names.join(", ")}`
-  return { findings: problems.length > 0 ? problems : [ok(text)], value: result.success }
+  return { findings: problems.length > 0 ? problems : [ok(text)], value }
 })

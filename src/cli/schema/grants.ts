@@ -2,10 +2,24 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Option from "effect/Option"
+import * as Removal from "../../companies/Removal.ts"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import * as CompanyGrants from "../../warehouse/CompanyGrants.ts"
 import * as Grants from "../../warehouse/Grants.ts"
-import { config, configuration, json, reported, withExamples } from "../Command.ts"
+import { config, configuration, json, reported, textFlag, withExamples } from "../Command.ts"
 import * as Output from "../Output.ts"
+import * as Warehouse from "../Warehouse.ts"
 import { invalid, modelDatasets } from "./SchemaChanges.ts"
+
+/** The number of a company, as the source last answered it. */
+const companyIdOf = Effect.fnUntraced(function* (settings: Configuration, company: string) {
+  const companyId = yield* Warehouse.provide(Removal.readCompanyId(company), settings)
+  if (companyId !== null) return companyId
+  return yield* invalid(
+    `the warehouse does not know the number of company ${company}; sync it first: npx tributary sync`
+  )
+})
 
 export const grantsCommand = Command.make(
   "grants",
@@ -15,10 +29,15 @@ export const grantsCommand = Command.make(
       Flag.withMetavar("ROLE"),
       Flag.withDefault(Grants.roleNamesDefault.loader)
     ),
-    reader: Flag.String("reader").pipe(
-      Flag.withDescription("The role that queries"),
-      Flag.withMetavar("ROLE"),
-      Flag.withDefault(Grants.roleNamesDefault.reader)
+    reader: textFlag(
+      "reader",
+      "ROLE",
+      `The role that queries (default: ${Grants.roleNamesDefault.reader}; with --company, followed by its number)`
+    ),
+    company: textFlag(
+      "company",
+      "NAME",
+      "Only a reader of this company's rows, by name; reads its number from the warehouse"
     ),
     config,
     json
@@ -27,17 +46,24 @@ export const grantsCommand = Command.make(
     const statements = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
-        const { loader, reader } = flags
+        const companyId = Option.isNone(flags.company) ? null : yield* companyIdOf(settings, flags.company.value)
+        const { loader } = flags
+        const reader = Option.getOrElse(flags.reader, () =>
+          companyId === null ? Grants.roleNamesDefault.reader : CompanyGrants.readerDefault(companyId)
+        )
         const invalidNames = [loader, reader].filter((name) => !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name))
         if (invalidNames.length > 0) {
           return yield* invalid(
             ...invalidNames.map((name) => `"${name}" is no name for a role: letters, digits and _, at most 63`)
           )
         }
-        return Grants.statements(
-          { ...settings.datasets, ...modelDatasets(settings), control: Grants.controlDataset },
-          { loader, reader }
-        )
+        const { current, history } = settings.datasets
+        const datasets = { ...modelDatasets(settings), current, history, control: Grants.controlDataset }
+        if (companyId === null) return Grants.statements(datasets, { loader, reader })
+        if (reader === loader || reader === Grants.roleNamesDefault.reader) {
+          return yield* invalid(`the role ${reader} has the rows of every company; choose another --reader`)
+        }
+        return CompanyGrants.statements(datasets, companyId, reader)
       })
     )
     yield* Output.printResult(flags.json, { statements }, () => statements.map((statement) => `${statement};`))
@@ -47,6 +73,7 @@ export const grantsCommand = Command.make(
     "Print the statements that give the loader and the reader their rights, for the owner to run"
   ),
   withExamples({
-    "tributary schema grants | psql": "Create both roles with their rights"
+    "tributary schema grants | psql": "Create both roles with their rights",
+    "tributary schema grants --company north | psql": "A role that reads the rows of one company only"
   })
 )

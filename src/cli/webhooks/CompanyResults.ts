@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
+import * as StoredCompanies from "../../companies/StoredCompanies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import type { SourceError } from "../../connector/SourceError.ts"
 import { hookUrl } from "../../serve/Serve.ts"
@@ -10,7 +11,7 @@ import type * as Subscriptions from "../../subscriptions/Subscriptions.ts"
 import { company, config, configuration, json, reported } from "../Command.ts"
 import { endWith, type ExitCode, exitCode, usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import * as ServeLayers from "../ServeLayers.ts"
+import * as ServedCompanies from "../ServedCompanies.ts"
 import { Source } from "../Source.ts"
 import * as Targets from "../Targets.ts"
 import * as Warehouse from "../Warehouse.ts"
@@ -86,20 +87,22 @@ const runForEach = Effect.fnUntraced(function* <A>(
   allowed: "any number" | "one",
   operation: (target: Target) => Effect.Effect<A, Subscriptions.SubscribeError, Subscriptions.SubscribeNeeds>
 ) {
-  const settings = yield* configuration(flags.config)
-  const names = (yield* Targets.check(settings, { companies: flags.company })).map(({ name }) => name)
-  if (allowed === "one" && names.length > 1) {
-    return yield* usageError(`choose one company with --company: ${names.join(", ")}`)
-  }
-  const companies = settings.companies.filter(({ name }) => names.includes(name))
+  const file = yield* configuration(flags.config)
+  yield* Targets.check(file, { companies: flags.company }, Targets.mayHaveCompanies(file))
   const reader = yield* (yield* Source).deliveries
   return yield* Effect.gen(function* () {
-    const targets = yield* Targets.connect(settings, { companies: names })
-    return yield* Effect.forEach(targets, ({ name, connector }) => {
+    const settings = yield* StoredCompanies.extend(file)
+    const targets = yield* Targets.connect(settings, { companies: flags.company })
+    const names = targets.map(({ name }) => name)
+    if (allowed === "one" && names.length > 1) {
+      return yield* usageError(`choose one company with --company: ${names.join(", ")}`)
+    }
+    const companies = settings.companies.filter(({ name }) => names.includes(name))
+    const operations = Effect.forEach(targets, ({ name, connector }) => {
       const company = companies.find((one) => one.name === name)!
       const wanted = {
         url: hookUrl(settings.webhooks.publicUrl, name),
-        events: ServeLayers.eventsOf(company, settings, reader)
+        events: ServedCompanies.eventsOf(company, settings, reader)
       }
       const failed = (error: Parameters<typeof failureOf>[0]) =>
         Effect.succeed<CompanyResult<A>>({ company: name, failure: failureOf(error) })
@@ -112,11 +115,9 @@ const runForEach = Effect.fnUntraced(function* <A>(
         Effect.catchTags({ SubscriptionError: failed, SourceError: failed })
       )
     })
-  }).pipe(
-    Effect.scoped,
-    Effect.provide(SigningSecrets.layer(companies.map((one) => ServeLayers.secretsOf(one)))),
-    (effect) => Warehouse.provide(effect, settings)
-  )
+    const secrets = SigningSecrets.layer(companies.map((one) => ServedCompanies.secretsOf(one)))
+    return yield* Effect.provide(operations, secrets)
+  }).pipe(Effect.scoped, (effect) => Warehouse.provide(effect, file))
 })
 
 /**

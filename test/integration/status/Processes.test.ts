@@ -32,7 +32,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         )
       yield* shows({ none: companies })
 
-      yield* Heartbeats.heartbeat("one", companies, { host: "a.example", pid: 41 })
+      yield* Heartbeats.heartbeat("one", companies, { host: "a.example", pid: 41, companyRevision: 0n })
       yield* Heartbeats.heartbeat("two", companies)
       const [one, two] = [OwnedBuckets.make("one"), OwnedBuckets.make("two")]
       const storing = yield* Effect.forkScoped(one.store)

@@ -40,7 +40,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
       const { granted } = yield* lease(mine, 20)
       assert.isAbove(granted.live, 0)
       yield* lease(other, 5)
-      const keep = SampleBudget.sampleBudget([mine])
+      const keep = SampleBudget.sampleBudget(() => [mine])
       const both = Effect.all([keep, keep, keep], { concurrency: "unbounded" })
       const [first] = yield* Effect.raceFirst(both, until(1))
       assert.deepStrictEqual(first, {

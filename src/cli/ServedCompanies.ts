@@ -1,0 +1,159 @@
+/** The companies of `serve`: those of the configuration file, and those of the warehouse at the time of a read. */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
+import type { Catalogue } from "../catalogue/Catalogue.ts"
+import type { Resource } from "../catalogue/Resource.ts"
+import * as CompanyStore from "../companies/CompanyStore.ts"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
+import type { CompanyConfiguration } from "../configuration/Companies.ts"
+import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
+import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
+import type { DeliveryReader } from "../connector/Delivery.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import type { CompanySource, ServedCompany } from "../serve/Registry.ts"
+import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
+import { type Table, tableOf } from "../warehouse/Table.ts"
+import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
+import { catalogueOf } from "./EffectiveCatalogue.ts"
+import { Source } from "./Source.ts"
+import * as Targets from "./Targets.ts"
+import type { WarehouseError } from "./Warehouse.ts"
+
+/** The events that a company subscribes to: its own, else those of all companies, else the source's. */
+export const eventsOf = (
+  { webhookEvents }: CompanyConfiguration,
+  { webhooks }: Configuration,
+  { eventsDefault }: DeliveryReader
+): ReadonlyArray<string> => webhookEvents ?? webhooks.events ?? eventsDefault
+
+/** The name, token and configured signing secrets of a company. */
+export const secretsOf = ({ name, token, webhookSecrets }: CompanyConfiguration): SecretsCompany => ({
+  name,
+  token,
+  configured: webhookSecrets
+})
+
+/** How long companies share the tables that were read. A column inferred meanwhile fails the run, which is retried. */
+const tablesSharedMs = 500
+
+/** The tables of resources. Companies with the same resources have the same tables: one query serves them all. */
+const makeTables = Effect.fnUntraced(function* ({ datasets }: Configuration, catalogue: Catalogue) {
+  const sql = yield* SqlClient.SqlClient
+  const nowMs = yield* MonotonicClock.make
+  const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
+  return (resources: ReadonlyArray<Resource>) => {
+    const key = resources.map(({ path }) => path).join(" ")
+    const anew = WarehouseCatalogue.resources(catalogue, resources).pipe(
+      Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource, datasets)]))),
+      Effect.tap((tables) => Effect.sync(() => read.set(key, { tables, atMs: nowMs() }))),
+      Effect.provideService(SqlClient.SqlClient, sql)
+    )
+    return Effect.suspend((): typeof anew | Effect.Effect<ReadonlyMap<string, Table>> => {
+      const last = read.get(key)
+      return last !== undefined && nowMs() - last.atMs < tablesSharedMs ? Effect.succeed(last.tables) : anew
+    })
+  }
+})
+
+/** A company with the settings from which it was connected. */
+interface Connected extends ServedCompany {
+  readonly configuration: CompanyConfiguration
+}
+
+const makeConnect = Effect.fnUntraced(function* (settings: Configuration) {
+  const reader = yield* (yield* Source).deliveries
+  const tablesOf = yield* makeTables(settings, yield* catalogueOf(settings))
+  // The rate budgets are part of the warehouse.
+  const context = yield* Effect.context<Source | SqlClient.SqlClient>()
+  return Effect.fnUntraced(function* (
+    configuration: CompanyConfiguration
+  ): Effect.fn.Return<Connected, ConfigurationError> {
+    const scope = yield* Scope.make()
+    const close = Scope.close(scope, Exit.void)
+    const { name, connector, resources } = yield* Targets.connectOne(settings, configuration).pipe(
+      Scope.provide(scope),
+      Effect.provideContext(context),
+      Effect.onError(() => close)
+    )
+    return {
+      configuration,
+      company: {
+        name,
+        connector,
+        tables: tablesOf(resources),
+        engine: settings.engine,
+        batchRecordsMax: settings.batchRecordsMax,
+        requestsPerMinute: settings.requestsPerMinute,
+        events: eventsOf(configuration, settings, reader)
+      },
+      secrets: secretsOf(configuration),
+      fingerprint: fingerprintOf(configuration.url, configuration.token, settings.budgetScope),
+      isPaused: configuration.paused !== null,
+      close
+    }
+  })
+})
+
+const settingsKey = ({ name, url, companyId, resources, webhookEvents }: CompanyConfiguration): string =>
+  JSON.stringify([name, url, companyId === null ? null : String(companyId), resources, webhookEvents])
+
+/** Whether a connection made for one is right for the other. */
+const isSameConnection = (one: CompanyConfiguration, other: CompanyConfiguration): boolean =>
+  settingsKey(one) === settingsKey(other) && Redacted.value(one.token) === Redacted.value(other.token)
+
+type ServeError = ConfigurationError | WarehouseError
+
+/** The companies of the file with these names (none: all), and those of the warehouse where `isStored`. */
+export const make = Effect.fnUntraced(function* (
+  settings: Configuration,
+  names: ReadonlyArray<string>,
+  isStored: boolean
+): Effect.fn.Return<CompanySource<ServeError>, ConfigurationError, Source | SqlClient.SqlClient> {
+  const connect = yield* makeConnect(settings)
+  const isChosen = ({ name }: { readonly name: string }) => names.length === 0 || names.includes(name)
+  const connected = new Map<string, Connected>()
+  /** What was logged about unusable companies. */
+  let logged: ReadonlySet<string> = new Set()
+  const logProblems = (problems: ReadonlyArray<string>) =>
+    Effect.suspend(() => {
+      const added = problems.filter((problem) => !logged.has(problem))
+      logged = new Set(problems)
+      return Effect.forEach(added, (problem) => Effect.logWarning(`${problem}; nothing of it is synced until then`))
+    })
+  const connectChanged = (one: CompanyConfiguration) => {
+    const last = connected.get(one.name)
+    const isSame = last !== undefined && isSameConnection(last.configuration, one)
+    return isSame ? Effect.succeed({ ...last, configuration: one, isPaused: one.paused !== null }) : connect(one)
+  }
+  return {
+    revision: isStored
+      ? Effect.mapError(CompanyStore.readRevision, DatabaseError.from("read the revision of the companies"))
+      : Effect.succeed(0n),
+    read: Effect.fnUntraced(function* (before) {
+      const none: StoredCompanies.StoredCompanies = { companies: [], unusable: [] }
+      const stored = isStored
+        ? yield* Effect.mapError(StoredCompanies.read(settings), DatabaseError.from("read the companies"))
+        : none
+      const all = { ...settings, companies: [...settings.companies, ...stored.companies], unusable: stored.unusable }
+      if (before.size === 0) yield* chooseCompanies(all, names)
+      const problems = stored.unusable.filter(isChosen).map(({ problem }) => problem)
+      const served = new Map<string, Connected>()
+      for (const one of settings.companies.filter(isChosen)) served.set(one.name, yield* connectChanged(one))
+      for (const one of stored.companies.filter(isChosen)) {
+        // A mistake in one row does not end the others.
+        const result = yield* Effect.result(connectChanged(one))
+        if (result._tag === "Success") served.set(one.name, result.success)
+        else problems.push(`company ${one.name}: ${result.failure.message}`)
+      }
+      yield* logProblems(problems)
+      connected.clear()
+      for (const [name, one] of served) connected.set(name, one)
+      return served
+    })
+  }
+})

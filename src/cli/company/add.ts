@@ -1,0 +1,108 @@
+/** `tributary company add`: a company for the warehouse, after its source has accepted its token. */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as CompanyStore from "../../companies/CompanyStore.ts"
+import * as Removal from "../../companies/Removal.ts"
+import { variables } from "../../configuration/Inputs.ts"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import { transaction } from "../../postgres/Transaction.ts"
+import * as SourceGuard from "../../sync/SourceGuard.ts"
+import { onWarehouse, repeatedFlag, url, withExamples } from "../Command.ts"
+import { usageError } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import {
+  commonFlags,
+  companyOf,
+  identify,
+  nameArgument,
+  readRows,
+  readToken,
+  refuse,
+  requireKey,
+  tokenFlags
+} from "./Editing.ts"
+
+/** The address: given, that of the environment, or the only one of the other companies. */
+const addressOf = Effect.fnUntraced(function* ({ companies }: Configuration, given: Option.Option<string>) {
+  const chosen = Option.getOrUndefined(given) ?? variables(process.env)("SERVICE_API_URL")
+  if (chosen !== undefined) return chosen
+  const [only, ...others] = new Set(companies.map((one) => one.url))
+  if (only !== undefined && others.length === 0) return only
+  return yield* usageError("give the address of the service: --url ADDRESS, or set SERVICE_API_URL")
+})
+
+const orNull = <A>(list: ReadonlyArray<A>) => (list.length === 0 ? null : list)
+
+export const addCommand = Command.make(
+  "add",
+  {
+    name: nameArgument,
+    ...tokenFlags,
+    url,
+    companyNumber: Flag.Int("company-number").pipe(
+      Flag.withDescription("The company's number at the source; needed only where the service does not answer /me"),
+      Flag.withMetavar("NUMBER"),
+      Flag.optional
+    ),
+    resource: repeatedFlag("resource", "RESOURCE", "Sync only this resource (may be repeated; default: all)"),
+    event: repeatedFlag("event", "EVENT", "Subscribe to this event (may be repeated; default: webhooks.events)"),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const { name } = flags
+    const result = yield* onWarehouse(
+      flags,
+      Effect.fnUntraced(function* (settings) {
+        const key = yield* requireKey(settings)
+        const rows = yield* readRows(key)
+        if (rows.some(({ company }) => company === name)) {
+          return yield* refuse(
+            `the warehouse has a company ${name}; to replace its token: npx tributary company rotate-token ${name}`
+          )
+        }
+        if (settings.companies.some((one) => one.name === name)) {
+          return yield* refuse(`company ${name} is in the configuration file; choose another name, or remove it there`)
+        }
+        const token = yield* readToken(name, flags)
+        const companyId = Option.getOrNull(Option.map(flags.companyNumber, BigInt))
+        const row = {
+          company: name,
+          url: yield* addressOf(settings, flags.url),
+          companyId,
+          resources: orNull(flags.resource),
+          events: orNull(flags.event)
+        }
+        const identity = yield* identify(settings, yield* companyOf(row, token))
+        if (companyId !== null && companyId !== identity.companyId) {
+          return yield* refuse(
+            `the token is of company number ${identity.companyId}, not ${companyId}; nothing was stored`
+          )
+        }
+        const names = settings.companies.map((one) => one.name)
+        const [sharer] = yield* Removal.findSharers(identity.companyId, name, names)
+        if (sharer !== undefined) {
+          return yield* refuse(
+            `company number ${identity.companyId} is company ${sharer} already; two companies cannot share rows`
+          )
+        }
+        const isAdded = yield* transaction(
+          Effect.tap(CompanyStore.add(key, row, token), SourceGuard.saveCompanyId(name, identity.companyId))
+        )
+        if (!isAdded) return yield* refuse(`another program has just added a company ${name}`)
+        return { company: name, companyId: identity.companyId, url: row.url, user: identity.user }
+      })
+    )
+    yield* Output.printResult(flags.json, result, ({ companyId, url, user }) => [
+      `Added company ${name}: number ${companyId} at ${url}${user === null ? "" : `, user ${Output.shown(user)}`}`,
+      `  running processes of serve sync it within seconds; without them: npx tributary sync --company ${name}`
+    ])
+  })
+).pipe(
+  Command.withDescription("Add a company to the warehouse, after the source has accepted its token"),
+  withExamples({
+    "tributary company add north --token-env NORTH_TOKEN": "The token of a variable",
+    "tributary company add north --token-stdin --resource RESOURCE < token.txt": "One resource only"
+  })
+)

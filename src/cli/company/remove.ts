@@ -1,0 +1,131 @@
+/** `tributary company remove`: a company leaves the warehouse's settings, and its rows stay or are erased. */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import * as Command from "effect/cli/Command"
+import * as CompanyStore from "../../companies/CompanyStore.ts"
+import * as Removal from "../../companies/Removal.ts"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import { onWarehouse, switchFlag, withExamples } from "../Command.ts"
+import { usageError } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import { commonFlags, nameArgument, operator, refuse, requireRow } from "./Editing.ts"
+
+/** Processes apply a removal within five seconds; a killed one counts as alive for a minute. */
+const waitSecondsMax = 75
+
+/** Why a removal needs a confirmation. */
+const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint | null, erases: boolean) {
+  const { records, subscriptions } = yield* Removal.readUnfinished(name, companyId)
+  return [
+    ...(records === 0 ? [] : [`${Output.plural(records, "record")} of its outbox will never be written to the source`]),
+    ...(subscriptions === 0
+      ? []
+      : [
+          `${Output.plural(subscriptions, "subscription")} of the source will go on delivering, and be refused ` +
+            `(npx tributary webhooks delete --company ${name} ends them)`
+        ]),
+    ...(erases ? ["all its rows and its history are deleted, which cannot be undone"] : [])
+  ]
+})
+
+/** Refuses to erase rows that another company uses. */
+const confirmErasable = Effect.fnUntraced(function* (settings: Configuration, name: string, companyId: bigint | null) {
+  const names = settings.companies.map((one) => one.name)
+  if (companyId === null) return
+  const [sharer] = yield* Removal.findSharers(companyId, name, names)
+  if (sharer !== undefined) {
+    return yield* refuse(`company ${sharer} has the same number ${companyId}: its rows would be deleted too`)
+  }
+})
+
+/** Waits until no process works on the company. */
+const awaitProcesses = Effect.fnUntraced(function* (name: string, companyId: bigint | null) {
+  const revision = yield* CompanyStore.readRevision
+  const again = `company ${name} is detached; run this again to erase its rows`
+  yield* Removal.countLateProcesses(revision).pipe(
+    Effect.repeat({ until: (processes) => processes === 0, schedule: Schedule.spaced("250 millis") }),
+    Effect.timeoutOrElse({
+      duration: waitSecondsMax * 1000,
+      orElse: () => Effect.fail(refuse(`a process of serve has not ended its work on the company yet; ${again}`))
+    })
+  )
+  const { runs } = yield* Removal.readUnfinished(name, companyId)
+  if (runs > 0) return yield* refuse(`${Output.plural(runs, "run")} of a command is in progress; ${again}`)
+})
+
+/** Whether the company is in the warehouse, in the file, or was removed before. */
+const confirmName = Effect.fnUntraced(function* (settings: Configuration, name: string, erases: boolean) {
+  const stored = (yield* CompanyStore.read).some(({ company }) => company === name)
+  // The settings have usable companies of the warehouse too; one that is in both is unusable.
+  const has = (list: ReadonlyArray<{ readonly name: string }>) => list.some((one) => one.name === name)
+  const isInFile = has(settings.companies) && (!stored || has(settings.unusable))
+  if (isInFile && erases && stored) {
+    return yield* refuse(
+      `company ${name} is in the configuration file too, which uses its rows; remove it without --erase`
+    )
+  }
+  const wasRemoved = !isInFile && (yield* Removal.readCompanyId(name)) !== null
+  if (!stored && !(erases && wasRemoved)) yield* requireRow(settings, name)
+})
+
+const lines = ({ action, company, receipt, rows }: Removal.Receipt): ReadonlyArray<string> => {
+  const counts = Object.entries(rows)
+  const what =
+    action === "detach"
+      ? "its rows stay"
+      : `${Output.plural(
+          counts.reduce((sum, [, n]) => sum + n, 0),
+          "row"
+        )} deleted`
+  return [
+    `Removed company ${company}: ${what}; receipt ${receipt} in tributary.company_receipts`,
+    ...(action === "erase" && counts.length > 0
+      ? [
+          Output.table(
+            ["table", "rows"],
+            counts.map(([table, count]) => [table, Output.count(count)]),
+            ["left", "right"]
+          )
+        ]
+      : []),
+    ...(action === "detach" ? [`  to delete its rows as well: npx tributary company remove ${company} --erase`] : [])
+  ]
+}
+
+export const removeCommand = Command.make(
+  "remove",
+  {
+    name: nameArgument,
+    erase: switchFlag("erase", "Delete every row of the company too, in all tables; needs --yes"),
+    yes: switchFlag("yes", "Confirm what the command warns about"),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const { name } = flags
+    const receipt = yield* onWarehouse(
+      flags,
+      Effect.fnUntraced(function* (settings) {
+        yield* confirmName(settings, name, flags.erase)
+        const companyId = yield* Removal.readCompanyId(name)
+        if (flags.erase) yield* confirmErasable(settings, name, companyId)
+        const warnings = yield* warningsOf(name, companyId, flags.erase)
+        if (warnings.length > 0 && !flags.yes) {
+          return yield* usageError(`company ${name} was not removed: ${warnings.join("; ")}; to confirm: --yes`)
+        }
+        const by = yield* operator
+        const detached = yield* Removal.detach(name, companyId, by)
+        if (!flags.erase) return detached
+        yield* awaitProcesses(name, companyId)
+        const { current, history } = settings.datasets
+        return yield* Removal.erase(name, companyId, by, [current, history])
+      })
+    )
+    yield* Output.printResult(flags.json, receipt, lines)
+  })
+).pipe(
+  Command.withDescription("Remove a company of the warehouse: its work ends; --erase also deletes its rows"),
+  withExamples({
+    "tributary company remove north": "Its rows stay",
+    "tributary company remove north --erase --yes": "Its rows go too; prints the receipt"
+  })
+)

@@ -1,0 +1,167 @@
+/**
+ * The rows of `tributary.company_settings`: companies that are configured in the warehouse.
+ *
+ * Promise: a token is stored sealed, for its company and its address. The database alone reveals no token, and a row with
+ * a changed address does not send its token there.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import * as SecretCipher from "../subscriptions/SecretCipher.ts"
+
+export const revisionStatement = Statement.make({
+  name: "read the revision of the companies",
+  columns: { revision: "int8" },
+  text: "select revision from tributary.company_revision"
+})
+
+/** A number that rises with each change of a row. */
+export const readRevision: Sql.Query<bigint> = Effect.map(
+  Statement.run(revisionStatement),
+  ([row]) => row?.revision ?? 0n
+)
+
+export const readStatement = Statement.make({
+  name: "read the companies",
+  columns: {
+    company: "text",
+    url: "text",
+    companyId: "int8?",
+    resources: "text[]?",
+    events: "text[]?",
+    /** As another program inserted it; null once it is sealed. */
+    token: "text?",
+    /** Base64. */
+    sealed: "text?",
+    pausedAt: "timestamptz?",
+    pausedBy: "text?",
+    createdAt: "timestamptz",
+    updatedAt: "timestamptz"
+  },
+  text: `select company, url, company_id as "companyId", resources, webhook_events as events, token,
+                encode(sealed_token, 'base64') as sealed, paused_at as "pausedAt", paused_by as "pausedBy",
+                created_at as "createdAt", updated_at as "updatedAt"
+           from tributary.company_settings order by company`
+})
+
+export type CompanyRow = Statement.RowOf<typeof readStatement>
+
+export const read: Sql.Query<ReadonlyArray<CompanyRow>> = Statement.run(readStatement)
+
+/** The company and the address of a token. */
+type TokenOwner = Pick<CompanyRow, "company" | "url">
+
+const ownerOf = ({ company, url }: TokenOwner) => `${company}\n${url}`
+
+const cipher = SecretCipher.make("tributary company token 1", (owner) => `token of ${owner.split("\n")[0]}`)
+
+/** The token in base64, as a row stores it. */
+const seal = (key: Redacted.Redacted, owner: TokenOwner, token: Redacted.Redacted) =>
+  Effect.gen(function* () {
+    const random = yield* SecureRandom.SecureRandom
+    const sealed = cipher.encrypt(ownerOf(owner), key, token, yield* random.randomBytes(SecretCipher.randomLength))
+    return Buffer.from(sealed).toString("base64")
+  }).pipe(Effect.provide(SecureRandom.layerWebCrypto))
+
+/** The token of a row; null where the key does not open it. */
+export const tokenOf = (key: Redacted.Redacted | null, row: CompanyRow): Redacted.Redacted | null => {
+  if (row.token !== null) return Redacted.make(row.token, { label: `token of ${row.company}` })
+  if (key === null || row.sealed === null) return null
+  return cipher.decrypt(ownerOf(row), key, Buffer.from(row.sealed, "base64"))
+}
+
+export const sealStatement = Statement.make({
+  name: "seal the token of a company",
+  params: ["text", "text", "text", "text"],
+  text: `update tributary.company_settings set sealed_token = decode($4, 'base64'), token = null
+          where company = $1 and url = $2 and token = $3`
+})
+
+/** Seals the tokens that other programs inserted. */
+export const sealTokens = (key: Redacted.Redacted, rows: ReadonlyArray<CompanyRow>) =>
+  Effect.forEach(
+    rows,
+    ({ token, ...owner }) =>
+      token === null
+        ? Effect.void
+        : Effect.flatMap(seal(key, owner, Redacted.make(token)), (sealed) =>
+            Statement.run(sealStatement, [owner.company, owner.url, token, sealed])
+          ),
+    { discard: true }
+  )
+
+export interface NewCompany extends TokenOwner {
+  readonly companyId: bigint | null
+  readonly resources: ReadonlyArray<string> | null
+  readonly events: ReadonlyArray<string> | null
+}
+
+export const insertStatement = Statement.make({
+  name: "add a company",
+  params: ["text", "text", "int8?", "text[]?", "text[]?", "text"],
+  columns: { company: "text" },
+  text: `insert into tributary.company_settings (company, url, company_id, resources, webhook_events, sealed_token)
+         values ($1, $2, $3, $4, $5, decode($6, 'base64')) on conflict do nothing returning company`
+})
+
+/** Adds a company. False where one of this name exists. */
+export const add = Effect.fnUntraced(function* (key: Redacted.Redacted, company: NewCompany, token: Redacted.Redacted) {
+  const sealed = yield* seal(key, company, token)
+  const values = [company.company, company.url, company.companyId, company.resources, company.events, sealed] as const
+  return (yield* Statement.run(insertStatement, values)).length > 0
+})
+
+export const pauseStatement = Statement.make({
+  name: "pause a company",
+  params: ["text", "text"],
+  columns: { company: "text" },
+  text: `update tributary.company_settings set paused_at = tributary.now(), paused_by = $2, updated_at = tributary.now()
+          where company = $1 and paused_at is null returning company`
+})
+
+/** False where it was paused before. */
+export const pause = (company: string, by: string) =>
+  Effect.map(Statement.run(pauseStatement, [company, by]), (rows) => rows.length > 0)
+
+export const resumeStatement = Statement.make({
+  name: "resume a company",
+  params: ["text"],
+  columns: { company: "text" },
+  text: `update tributary.company_settings set paused_at = null, paused_by = null, updated_at = tributary.now()
+          where company = $1 and paused_at is not null returning company`
+})
+
+/** False where it was not paused. */
+export const resume = (company: string) =>
+  Effect.map(Statement.run(resumeStatement, [company]), (rows) => rows.length > 0)
+
+export const rotateStatement = Statement.make({
+  name: "replace the token of a company",
+  params: ["text", "text", "text"],
+  columns: { company: "text" },
+  text: `update tributary.company_settings set sealed_token = decode($3, 'base64'), token = null, updated_at = tributary.now()
+          where company = $1 and url = $2 returning company`
+})
+
+/** Replaces the token. False where the row was removed, or has another address meanwhile. */
+export const rotateToken = Effect.fnUntraced(function* (
+  key: Redacted.Redacted,
+  owner: TokenOwner,
+  token: Redacted.Redacted
+) {
+  const values = [owner.company, owner.url, yield* seal(key, owner, token)] as const
+  return (yield* Statement.run(rotateStatement, values)).length > 0
+})
+
+export const deleteStatement = Statement.make({
+  name: "delete the settings of a company",
+  params: ["text"],
+  columns: { company: "text" },
+  text: "delete from tributary.company_settings where company = $1 returning company"
+})
+
+/** False where there is none. */
+export const remove = (company: string) =>
+  Effect.map(Statement.run(deleteStatement, [company]), (rows) => rows.length > 0)

@@ -1,0 +1,123 @@
+/**
+ * The companies of the warehouse beside those of the configuration file.
+ *
+ * Promise: a company that cannot be used (its token cannot be opened, or its settings are invalid) hides no other one. The
+ * key is needed only where the warehouse has a company.
+ */
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import {
+  companiesKeyVariable,
+  type CompanyConfiguration,
+  type CompanyPause,
+  type UnusableCompany
+} from "../configuration/Companies.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
+import { Company } from "../configuration/Settings.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as CompanyStore from "./CompanyStore.ts"
+
+const decodeSettings = Schema.decodeUnknownResult(Company, { errors: "all", onExcessProperty: "error" })
+
+const pauseOf = ({ pausedAt, pausedBy }: CompanyStore.CompanyRow): CompanyPause | null =>
+  pausedAt === null ? null : { at: pausedAt, by: pausedBy ?? "unknown" }
+
+const missingKey = (name: string) =>
+  `company ${name}: its token is sealed in the warehouse, and ${companiesKeyVariable} is not set; set it to the key with ` +
+  "which the company was added"
+
+const wrongKey = (name: string) =>
+  `company ${name}: ${companiesKeyVariable} does not open its token; set the key with which the company was added, or ` +
+  `store the token again: npx tributary company rotate-token ${name} --token-stdin`
+
+const twice = (name: string) =>
+  `company ${name} is in the configuration file and in the warehouse; remove it from the file, or from the warehouse: ` +
+  `npx tributary company remove ${name}`
+
+/** The settings of a row, as those of the file are decoded; or what is wrong with them. */
+export const settingsOf = (
+  row: Pick<CompanyStore.CompanyRow, "company" | "url" | "companyId" | "resources" | "events">
+): Result.Result<Omit<CompanyConfiguration, "token" | "paused">, string> => {
+  const { company, url, companyId, resources, events } = row
+  const decoded = decodeSettings({
+    name: company,
+    url,
+    ...(companyId === null ? {} : { company_id: Number(companyId) }),
+    ...(resources === null ? {} : { resources }),
+    ...(events === null ? {} : { webhook_events: events })
+  })
+  if (decoded._tag === "Success") {
+    const { tokenVariable: _, token: __, secretVariables: ___, ...rest } = decoded.success
+    return Result.succeed({ ...rest, url, webhookSecrets: [] })
+  }
+  const { issues } = SchemaIssue.makeFormatterStandardSchemaV1()(decoded.failure.issue)
+  return Result.fail(issues.map(({ path, message }) => `${(path ?? []).map(String).join(".")}: ${message}`).join("; "))
+}
+
+const companyOf = (
+  key: Redacted.Redacted | null,
+  isInFile: (name: string) => boolean,
+  row: CompanyStore.CompanyRow
+): Result.Result<CompanyConfiguration, UnusableCompany> => {
+  const name = row.company
+  const paused = pauseOf(row)
+  const unusable = (problem: string) => Result.fail({ name, problem, paused })
+  if (isInFile(name)) return unusable(twice(name))
+  const token = CompanyStore.tokenOf(key, row)
+  if (token === null) return unusable(key === null ? missingKey(name) : wrongKey(name))
+  const settings = settingsOf(row)
+  if (settings._tag === "Failure") {
+    return unusable(
+      `company ${name}: its row in tributary.company_settings is invalid: ${settings.failure}; correct it`
+    )
+  }
+  return Result.succeed({ ...settings.success, token, paused })
+}
+
+/** The companies of the warehouse. */
+export interface StoredCompanies {
+  readonly companies: ReadonlyArray<CompanyConfiguration>
+  readonly unusable: ReadonlyArray<UnusableCompany>
+}
+
+/** The settings of the file. */
+type FileSettings = Pick<Configuration, "companies" | "companiesKey">
+
+const decodeRows = (
+  { companies, companiesKey }: FileSettings,
+  rows: ReadonlyArray<CompanyStore.CompanyRow>
+): StoredCompanies => {
+  const names = new Set(companies.map(({ name }) => name))
+  const results = rows.map((row) => companyOf(companiesKey, (name) => names.has(name), row))
+  return {
+    companies: results.flatMap((one) => (one._tag === "Success" ? [one.success] : [])),
+    unusable: results.flatMap((one) => (one._tag === "Failure" ? [one.failure] : []))
+  }
+}
+
+/** Reads the companies of the warehouse, and changes nothing. */
+export const readOnly = (settings: FileSettings): Sql.Query<StoredCompanies> =>
+  Effect.map(CompanyStore.read, (rows) => decodeRows(settings, rows))
+
+/** Reads the companies of the warehouse, and seals the tokens that other programs inserted. */
+export const read = (settings: FileSettings): Sql.Query<StoredCompanies> =>
+  CompanyStore.read.pipe(
+    Effect.tap((rows) =>
+      settings.companiesKey === null ? Effect.void : CompanyStore.sealTokens(settings.companiesKey, rows)
+    ),
+    Effect.map((rows) => decodeRows(settings, rows))
+  )
+
+/** The configuration with the companies of the warehouse after those of the file. */
+export const extend = (
+  settings: Configuration,
+  stored: Sql.Query<StoredCompanies> = read(settings)
+): Sql.Query<Configuration> =>
+  Effect.map(stored, ({ companies, unusable }) => ({
+    ...settings,
+    companies: [...settings.companies, ...companies],
+    unusable
+  }))

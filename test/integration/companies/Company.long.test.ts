@@ -1,0 +1,283 @@
+/**
+ * Companies of the warehouse, with the real commands, a running `serve` and the reference server: each change takes
+ * effect within seconds and disturbs no other company.
+ */
+import { randomUUID } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import { deliveryReader } from "../../../connectors/service-v2/client/Deliveries.ts"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import { DatabaseError } from "../../../src/postgres/DatabaseError.ts"
+import { encrypt } from "../../../src/subscriptions/SecretCipher.ts"
+import { bodyOf, signatureOf } from "../../support/deliveries.ts"
+import type { CommandRun } from "../../support/reference.ts"
+import { until } from "../../support/until.ts"
+import { makeWorld, type World } from "../../support/world.ts"
+
+const key = "a key of the test, with more than thirty-two characters"
+const resource = "customers"
+const signingSecret = "whsec_the-secret-of-a-subscription"
+
+/** An installation whose configuration file names company 1 as `north`, or none. */
+const makeInstallation = Effect.fnUntraced(function* (hasFile: boolean) {
+  const world = yield* makeWorld({ data: ["--data", "demo"], company: 1 })
+  const second = yield* Effect.promise(() => world.reference.token(2))
+  const first = yield* Effect.promise(() => world.reference.token(1))
+  world.configure(`${hasFile ? `companies: [{ name: north, token_env: NORTH, resources: [${resource}] }]\n` : ""}
+webhooks: { listen: "127.0.0.1:0" }
+schedule: { default: { every: 5s, jitter_seconds: 0 } }
+dashboard: { listen: off }
+`)
+  const env = { NORTH: first, SOUTH: second, TRIBUTARY_COMPANIES_KEY: key, SERVICE_API_TOKEN: "" }
+  const commands: Array<CommandRun> = []
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      for (const { child, done } of commands) {
+        child.kill("SIGKILL")
+        await done
+      }
+    })
+  )
+  return {
+    world,
+    second,
+    run: (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
+      world.run(args, { ...env, ...more }),
+    serve: Effect.sync(() => {
+      const command = world.command(["serve", "--json"], env)
+      commands.push(command)
+      let text = ""
+      let errors = ""
+      command.child.stdout!.on("data", (chunk: Buffer) => (text += chunk.toString()))
+      command.child.stderr!.on("data", (chunk: Buffer) => (errors += chunk.toString()))
+      return { ...command, text: () => text, errors: () => errors }
+    })
+  }
+})
+
+const succeed = (result: { readonly code: number | null; readonly stdout: string; readonly stderr: string }) => {
+  assert.strictEqual(result.code, 0, `${result.stdout}\n${result.stderr}`)
+  return result
+}
+
+const countOf = (world: World, from: string) =>
+  Effect.map(world.query<{ n: number }>(`select count(*)::int as n from ${from}`), ([row]) => row!.n)
+
+/** Rows of a table that may not exist yet. */
+const rowsOf = (world: World, company: number) =>
+  Effect.gen(function* () {
+    const [exists] = yield* world.query<{ is: boolean }>(`select to_regclass('erp.${resource}') is not null as is`)
+    return exists?.is === true ? yield* countOf(world, `erp.${resource} where _company_id = ${company}`) : 0
+  })
+
+const newestRun = (world: World, company: number) =>
+  Effect.map(
+    world.query<{ id: string }>(
+      `select coalesce(max(id), 0)::text as id from tributary.runs where company_id = ${company} and status = 'done'`
+    ),
+    ([row]) => Number(row!.id)
+  )
+
+/** A role of `schema grants --company` reads its company, and nothing of another. */
+const confirmReader = Effect.fnUntraced(function* (
+  world: World,
+  run: (args: ReadonlyArray<string>) => ReturnType<World["run"]>
+) {
+  const role = `south_reader_${randomUUID().slice(0, 8)}`
+  const granted = succeed(yield* run(["schema", "grants", "--company", "south", "--reader", role, "--json"]))
+  const { statements } = JSON.parse(granted.stdout) as { statements: ReadonlyArray<string> }
+  yield* Effect.acquireRelease(
+    // Twice: repeated grants are harmless.
+    Effect.forEach([...statements, ...statements, `alter role ${role} password 'not-a-secret'`], (one) =>
+      world.query(one)
+    ),
+    () => Effect.andThen(world.query(`drop owned by ${role}`), world.query(`drop role ${role}`))
+  )
+  const url = new URL(world.databaseUrl)
+  url.username = role
+  url.password = "not-a-secret"
+  yield* Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    for (const dataset of ["erp", "erp_history"]) {
+      const companies = yield* sql.unsafe<{ id: string; rows: number }>(
+        `select _company_id::text as id, count(*)::int as rows from ${dataset}_2.${resource} group by 1`
+      )
+      assert.deepStrictEqual(
+        companies.map(({ id }) => id),
+        ["2"]
+      )
+      assert.isAbove(companies[0]!.rows, 0)
+      for (const statement of [
+        `select * from ${dataset}.${resource}`,
+        `delete from ${dataset}_2.${resource}`,
+        "select * from tributary.company_settings",
+        "select * from tributary.webhook_secrets",
+        "create table public.mine (id bigint)"
+      ]) {
+        const error = yield* Effect.flip(sql.unsafe(statement))
+        assert.include(["42501", "25006", "55000"], DatabaseError.from("try")(error).code, statement)
+      }
+    }
+  }).pipe(Effect.provide(sqlLayer.pipe(Layer.provideMerge(Database.layerUrl(Redacted.make(url.href))))))
+})
+
+const ready = (serve: { readonly text: () => string; readonly errors: () => string }) =>
+  until(
+    "serve is ready",
+    Effect.sync(() => ({ text: serve.text(), errors: serve.errors() })),
+    ({ text }) => text.includes("\n"),
+    60
+  )
+
+describe("a company of the warehouse", () => {
+  it.live(
+    "is added, paused, resumed and removed while serve runs, and another company is not disturbed",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, run, serve } = yield* makeInstallation(true)
+          const running = yield* serve
+          yield* ready(running)
+          yield* until("north is synced", rowsOf(world, 1), (rows) => rows > 0)
+          assert.strictEqual(yield* rowsOf(world, 2), 0)
+
+          const beganAt = performance.now()
+          succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
+          const addedAt = performance.now()
+          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0, 10)
+          assert.isBelow(performance.now() - addedAt, 10_000)
+          yield* Effect.logInfo(
+            `added in ${Math.round(addedAt - beganAt)} ms, first row ${Math.round(performance.now() - addedAt)} ms later`
+          )
+          const [stored] = yield* world.query<{ token: string | null; sealed: string }>(
+            "select token, encode(sealed_token, 'escape') as sealed from tributary.company_settings"
+          )
+          assert.isNull(stored!.token)
+          assert.notInclude(stored!.sealed, "tok")
+
+          succeed(yield* run(["company", "pause", "south"]))
+          const [{ revision }] = (yield* world.query<{ revision: string }>(
+            "select revision::text as revision from tributary.company_revision"
+          )) as [{ revision: string }]
+          const applied = (wanted: string) =>
+            until(
+              `revision ${wanted} is applied`,
+              world.query<{ revision: string }>(
+                "select company_revision::text as revision from tributary.processes_alive"
+              ),
+              (rows) => rows.length === 1 && Number(rows[0]!.revision) >= Number(wanted),
+              5
+            )
+          yield* applied(revision)
+          const paused = yield* newestRun(world, 2)
+          const north = yield* newestRun(world, 1)
+          yield* until("north goes on", newestRun(world, 1), (id) => id > north, 20)
+          assert.strictEqual(yield* newestRun(world, 2), paused)
+
+          const named = yield* run(["sync", "--company", "south"])
+          assert.strictEqual(named.code, 2)
+          assert.include(named.stderr, "company south is paused since")
+          assert.include(named.stderr, "npx tributary company resume south")
+          const all = succeed(yield* run(["sync", "--json"]))
+          assert.deepStrictEqual(
+            (JSON.parse(all.stdout) as { companies: Array<{ name: string }> }).companies.map(({ name }) => name),
+            ["north"]
+          )
+
+          succeed(yield* run(["company", "resume", "south"]))
+          yield* until("south goes on", newestRun(world, 2), (id) => id > paused, 20)
+
+          const unconfirmed = yield* run(["company", "remove", "south", "--erase"])
+          assert.strictEqual(unconfirmed.code, 1, unconfirmed.stderr)
+          assert.include(unconfirmed.stderr, "--yes")
+          const kept = yield* rowsOf(world, 1)
+          const receipt = succeed(yield* run(["company", "remove", "south", "--erase", "--yes", "--json"]))
+          const { rows } = JSON.parse(receipt.stdout) as { rows: Record<string, number> }
+          assert.isAbove(rows[`erp.${resource}`]!, 0)
+          assert.strictEqual(yield* rowsOf(world, 2), 0)
+          assert.strictEqual(yield* rowsOf(world, 1), kept)
+          assert.strictEqual(yield* countOf(world, "tributary.checkpoints where company_id = 2"), 0)
+          assert.strictEqual(yield* countOf(world, "tributary.company_receipts where company = 'south'"), 2)
+          const after = yield* newestRun(world, 1)
+          yield* until("north goes on after the removal", newestRun(world, 1), (id) => id > after, 20)
+          assert.strictEqual(yield* countOf(world, "tributary.runs where company_id = 2"), 0)
+          assert.notInclude(running.errors(), "company north:")
+        })
+      ),
+    { timeout: 180_000 }
+  )
+
+  it.live(
+    "works without a configuration file; a new token is used without a restart, and deliveries are accepted",
+    () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const { world, run, serve, second } = yield* makeInstallation(false)
+          let number = 0
+          const running = yield* serve
+          yield* ready(running)
+          const { listening } = JSON.parse(running.text()) as { listening: string }
+          succeed(yield* run(["company", "add", "south", "--token-env", "SOUTH", "--resource", resource]))
+          yield* until("the first row of south", rowsOf(world, 2), (rows) => rows > 0, 10)
+
+          // A signing secret as tributary webhooks stores it, under the token of the company.
+          const sealed = encrypt("south", Redacted.make(second), Redacted.make(signingSecret), new Uint8Array(28))
+          yield* world.query(
+            `insert into tributary.webhook_secrets (company, subscription_id, sealed, state)
+             values ('south', '1', decode('${Buffer.from(sealed).toString("hex")}', 'hex'), 'current')`
+          )
+          const deliver = Effect.promise(async () => {
+            const body = bodyOf(`event-${(number += 1)}`)
+            const { status } = await fetch(`${listening}/hooks/south`, {
+              method: "POST",
+              body,
+              headers: {
+                [deliveryReader.signatureHeader]: signatureOf(signingSecret, Math.floor(Date.now() / 1000), body)
+              }
+            })
+            return status
+          })
+          yield* until("a delivery is accepted", deliver, (status) => status === 204, 10)
+
+          const other = yield* Effect.promise(() => world.reference.token(2))
+          succeed(yield* run(["company", "rotate-token", "south", "--token-env", "OTHER"], { OTHER: other }))
+          yield* until(
+            "the new token is applied",
+            world.query<{ isApplied: boolean }>(
+              `select company_revision = (select revision from tributary.company_revision) as "isApplied"
+                 from tributary.processes_alive`
+            ),
+            ([row]) => row?.isApplied === true,
+            5
+          )
+          yield* world.control("POST", "/tokens/revoke", { token: second })
+          const before = yield* newestRun(world, 2)
+          yield* until("south is synced with the new token", newestRun(world, 2), (id) => id > before, 20)
+          assert.strictEqual(yield* deliver, 204)
+
+          // Another program inserts a company; its token is sealed by the process.
+          yield* world.query(
+            `insert into tributary.company_settings (company, url, resources, token)
+             select 'inserted', url, array['${resource}'], '${yield* Effect.promise(() => world.reference.token(1))}'
+               from tributary.company_settings`
+          )
+          yield* until("the first row of the inserted company", rowsOf(world, 1), (rows) => rows > 0, 10)
+          assert.strictEqual(yield* countOf(world, "tributary.company_settings where token is not null"), 0)
+
+          yield* confirmReader(world, run)
+
+          const wrong = yield* run(["sync"], { TRIBUTARY_COMPANIES_KEY: `${key} but another` })
+          assert.strictEqual(wrong.code, 2)
+          assert.include(wrong.stderr, "TRIBUTARY_COMPANIES_KEY does not open its token")
+          const missing = yield* run(["sync"], { TRIBUTARY_COMPANIES_KEY: "", SERVICE_API_URL: "" })
+          assert.strictEqual(missing.code, 2)
+          assert.include(missing.stderr, "TRIBUTARY_COMPANIES_KEY is not set")
+          succeed(yield* run(["status"], { TRIBUTARY_COMPANIES_KEY: "", SERVICE_API_URL: "" }))
+        })
+      ),
+    { timeout: 180_000 }
+  )
+})
