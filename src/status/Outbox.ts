@@ -182,6 +182,7 @@ export const targetOf = (push: bigint) => Effect.map(Statement.run(targetStateme
 
 export const insertedStatement = Statement.make({
   name: "read summaries of inserted rows",
+  params: ["text?", "int4"],
   columns: {
     company: "text",
     resource: "text",
@@ -192,13 +193,15 @@ export const insertedStatement = Statement.make({
   },
   text: `select company, resource, min(oldest_at) filter (where state in ('pending', 'in_flight')) as "oldestAt",
          ${sumsOf("records", { ...byState, ...byOutcome })}
-    from tributary.outbox_status where is_inserted group by 1, 2 order by 1, 2`
+    from tributary.outbox_status where is_inserted and ($1::text is null or company = $1) group by 1, 2
+   order by refused desc, waiting desc, company, resource limit $2::int`
 })
 /** Rows of a resource that were inserted by SQL: the open and rejected ones, and the outcomes of the last day. */
 export type InsertedSummary = Statement.RowOf<typeof insertedStatement>
 
-/** {@link InsertedSummary} of every company and resource that has such rows. */
-export const inserted = Statement.run(insertedStatement)
+/** {@link InsertedSummary} of the company, or of all, by resource: those with the most refused and waiting rows first. */
+export const inserted = (company: string | null, rowsMax: number) =>
+  Statement.run(insertedStatement, [company, rowsMax])
 
 export const openRequestsStatement = Statement.make({
   name: "read open push requests",

@@ -17,11 +17,12 @@ export const readPauses = (settings: Configuration) => {
     name,
     fingerprint: fingerprintOf(url, token, settings.budgetScope)
   }))
-  return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) =>
-    companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {
-      const state = states.find((one) => one.fingerprint === fingerprint)
+  return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) => {
+    const byFingerprint = new Map(states.map((state) => [state.fingerprint, state]))
+    return companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {
+      const state = byFingerprint.get(fingerprint)
       const until = state?.pausedUntil ?? null
       return until === null ? [] : [{ company: name, until, by: state?.pausedBy ?? null }]
     })
-  )
+  })
 }
