@@ -30,8 +30,11 @@ export const endedStatement = Statement.make({
    group by 1, 2`
 })
 
-/** Counts runs of these companies from the first read on. */
-export const make = (companies: ReadonlyArray<string>) => {
+/** Counts runs of these companies from the first read on: by company, or together. */
+export const make = (names: ReadonlyArray<string>, isTogether: boolean) => {
+  const all = "all companies"
+  const companies = isTogether ? [all] : names
+  const labelsOf = (company: string) => (isTogether ? {} : { company })
   const runs = new Map<string, number>()
   const records = new Map<string, number>()
   const keyOf = (company: string, of: string) => `${company} ${of}`
@@ -42,14 +45,20 @@ export const make = (companies: ReadonlyArray<string>) => {
       "tributary_runs_ended_total",
       "Runs of all processes that ended since this process began, by status.",
       companies.flatMap((company) =>
-        runStatuses.map((status) => ({ labels: { company, status }, value: runs.get(keyOf(company, status)) ?? 0 }))
+        runStatuses.map((status) => ({
+          labels: { ...labelsOf(company), status },
+          value: runs.get(keyOf(company, status)) ?? 0
+        }))
       )
     ),
     counter(
       "tributary_records_total",
       "Records of those runs, by change.",
       companies.flatMap((company) =>
-        changes.map((change) => ({ labels: { company, change }, value: records.get(keyOf(company, change)) ?? 0 }))
+        changes.map((change) => ({
+          labels: { ...labelsOf(company), change },
+          value: records.get(keyOf(company, change)) ?? 0
+        }))
       )
     )
   ]
@@ -59,8 +68,9 @@ export const make = (companies: ReadonlyArray<string>) => {
     const rows = since === null ? [] : yield* Statement.run(endedStatement, [since, until])
     since = until
     for (const row of rows) {
-      add(runs, keyOf(row.company, row.status), row.runs)
-      for (const change of changes) add(records, keyOf(row.company, change), row[change])
+      const company = isTogether ? all : row.company
+      add(runs, keyOf(company, row.status), row.runs)
+      for (const change of changes) add(records, keyOf(company, change), row[change])
     }
     return metrics()
   })

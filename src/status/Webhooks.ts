@@ -180,5 +180,5 @@ export const read = readOf(null)
 const byCompany = <A extends { readonly company: string }>(rows: ReadonlyArray<A>) => {
   const groups = Map.groupBy(rows, ({ company }) => company)
   return (company: string): ReadonlyArray<Omit<A, "company">> =>
-    (groups.get(company) ?? []).map(({ company: _, ...row }) => row)
+    (groups.get(company) ?? []).flatMap(({ company: name, ...row }) => (name === company ? [row] : []))
 }

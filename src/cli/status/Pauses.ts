@@ -12,11 +12,14 @@ export interface CompanyPause {
   readonly by: PauseReport | null
 }
 
-export const readPauses = (settings: Configuration) => {
-  const companies = settings.companies.map(({ name, token, url }) => ({
-    name,
-    fingerprint: fingerprintOf(url, token, settings.budgetScope)
-  }))
+/** The pauses of these companies, or of all that are configured. */
+export const readPauses = (settings: Configuration, names: ReadonlyArray<string> | null) => {
+  const companies = settings.companies
+    .filter(({ name }) => names === null || names.includes(name))
+    .map(({ name, token, url }) => ({
+      name,
+      fingerprint: fingerprintOf(url, token, settings.budgetScope)
+    }))
   return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) => {
     const byFingerprint = new Map(states.map((state) => [state.fingerprint, state]))
     return companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {
