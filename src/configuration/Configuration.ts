@@ -72,15 +72,20 @@ const requestsPerMinuteOf = ({ budget: { requestsPerMinute, reservePercent } }: 
 const redacted = (value: string | undefined, label: string): Redacted.Redacted | null =>
   value === undefined ? null : Redacted.make(value, { label })
 
+/** Companies that a message names. */
+const namesMax = 20
+
 /** The companies with these names (none: all). A name that is not configured is an error. */
 export const chooseCompanies = (
   { companies }: Configuration,
   names: ReadonlyArray<string>
 ): Effect.Effect<ReadonlyArray<CompanyConfiguration>, ConfigurationError> => {
   const configured = companies.map(({ name }) => name)
+  const further = configured.length - namesMax
+  const listed = configured.slice(0, namesMax).join(", ") + (further > 0 ? ` and ${further} more` : "")
   const problems = names
     .filter((name) => !configured.includes(name))
-    .map((name) => `there is no company "${name}"; configured: ${configured.join(", ")}`)
+    .map((name) => `there is no company "${name}"; configured: ${listed}`)
   return problems.length > 0
     ? Effect.fail(new ConfigurationError({ problems }))
     : Effect.succeed(companies.filter(({ name }) => names.length === 0 || names.includes(name)))

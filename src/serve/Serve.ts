@@ -18,6 +18,7 @@ import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../http/Server.ts"
+import * as CompanyLog from "../log/CompanyLog.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as RunStore from "../sync/RunStore.ts"
 import { Database, type DatabaseShape } from "../postgres/Database.ts"
@@ -44,6 +45,8 @@ export interface BackgroundService {
   /** The name of the service, which begins the log line of a failure. */
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
+  /** The company that it works for, which groups its log lines; absent for the whole process. */
+  readonly company?: string
   /** Whether it starts before the tables of the companies exist; default false. */
   readonly beforeTables?: boolean
 }
@@ -243,8 +246,10 @@ const runServices = Effect.fnUntraced(function* <E>(
   const runAll = (all: ReadonlyArray<BackgroundService>) =>
     Effect.forEach(
       all,
-      ({ what, run, beforeTables = false }) =>
-        Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run)),
+      ({ what, run, beforeTables = false, company = null }) =>
+        CompanyLog.about(company)(
+          Supervisor.runForever(what, beforeTables ? run : Effect.andThen(Deferred.await(tablesReady), run))
+        ),
       { concurrency: "unbounded", discard: true }
     )
   const keeper = makeKeeper(options, arrivals, companies, work)
@@ -273,14 +278,16 @@ const makeKeeper = <E>(
   const byBucket = Map.groupBy(companies, ({ name }) => bucketOf(name))
   return (bucket: number): ReadonlyArray<BackgroundService> => [
     ...(bucket === singletonBucket ? singletons : []),
-    ...(byBucket.get(bucket) ?? []).flatMap((company): ReadonlyArray<BackgroundService> => [
-      {
-        what: `company ${company.name}: processing events`,
-        run: ProcessInbox.run({ company, reader: options.reader, arrived: arrivals.get(company.name)!, pollInterval })
-      },
-      ...reconcileServices(options, company),
-      ...ofCompany(company)
-    ])
+    ...(byBucket.get(bucket) ?? []).flatMap((company): ReadonlyArray<BackgroundService> =>
+      [
+        {
+          what: `company ${company.name}: processing events`,
+          run: ProcessInbox.run({ company, reader: options.reader, arrived: arrivals.get(company.name)!, pollInterval })
+        },
+        ...reconcileServices(options, company),
+        ...ofCompany(company)
+      ].map((service) => ({ ...service, company: company.name }))
+    )
   ]
 }
 

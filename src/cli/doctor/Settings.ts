@@ -6,6 +6,7 @@ import * as Configuration from "../../configuration/Configuration.ts"
 import { readInputs, settingsFileDefault } from "../../configuration/Inputs.ts"
 import type { Settings } from "../../configuration/Settings.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
+import * as Output from "../Output.ts"
 import type { Source } from "../Source.ts"
 import { about, type Checked, type Findings } from "./Finding.ts"
 
@@ -13,6 +14,9 @@ interface LoadedSettings {
   readonly settings: Configuration.Configuration
   readonly catalogue: Catalogue
 }
+
+/** Companies that a finding names; further ones are only counted. */
+const namesMax = 20
 
 const { ok, warning, failed } = about("configuration")
 
@@ -80,6 +84,6 @@ export const loadSettings = Effect.fnUntraced(function* (
   }
   const problems = unknownResources(settings, file, catalogue)
   const place = existsSync(path) ? path : "the environment"
-  const text = `${place}: ${names.length === 1 ? "company" : "companies"} ${names.join(", ")}`
+  const text = `${place}: ${names.length === 1 ? "company" : "companies"} ${Output.firstOf(names, namesMax)}`
   return { findings: problems.length > 0 ? problems : [ok(text)], value: result.success }
 })
