@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
 import * as CompanyLog from "../../src/log/CompanyLog.ts"
 import * as Supervisor from "../../src/processes/Supervisor.ts"
+
+class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 /** The lines that the effect logs, and those that the end of its scope adds. */
 const linesOf = (effect: Effect.Effect<unknown>) =>
@@ -80,10 +83,10 @@ describe("the log of companies", () => {
           yield* Effect.forEach(
             ["c1", "c2", "c3"],
             (name) =>
-              Supervisor.runForever(`company ${name}: processing events`, Effect.fail(new Error("no connection"))).pipe(
-                CompanyLog.about(name),
-                Effect.forkScoped({ startImmediately: true })
-              ),
+              Supervisor.runForever(
+                `company ${name}: processing events`,
+                Effect.fail(new Failed({ message: "no connection" }))
+              ).pipe(CompanyLog.about(name), Effect.forkScoped({ startImmediately: true })),
             { discard: true }
           )
           yield* TestClock.adjust("5 seconds")
