@@ -14,7 +14,7 @@ import * as Metrics from "./Metrics.ts"
 /** More companies than this do not all have metrics of their own. */
 export const labelledMax = 100
 /** The companies with metrics of their own where there are more. */
-export const worstMax = 50
+export const worstMax = 20
 
 export const isBounded = (companies: number): boolean => companies > labelledMax
 
