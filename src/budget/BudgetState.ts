@@ -1,4 +1,5 @@
 /** The state of the rate budgets, as the warehouse stores it. Reading it sends no request to the source. */
+import * as Effect from "effect/Effect"
 import type { PauseReport } from "./PermitPolicy.ts"
 import { spanMsDefault } from "./PermitStore.ts"
 import type * as Sql from "../postgres/Sql.ts"
@@ -49,6 +50,20 @@ export const readStatement = Statement.make({
             where o.fingerprint = b.fingerprint and o.counted_until > n.now) l
         where b.fingerprint in (select jsonb_array_elements_text($1::text::jsonb))`
 })
+
+export const worstStatement = Statement.make({
+  name: "find budgets that slow requests down",
+  params: ["int4"],
+  columns: { fingerprint: "text" },
+  text: `select b.fingerprint from tributary.budgets b cross join (select tributary.now() as now) n
+        where b.retry_after_at > n.now or b.shortened_pauses > 0 or b.last_429_at > n.now - interval '1 hour'
+               or b.urgent_waiter_until > n.now or b.live_waiter_until > n.now
+        order by b.retry_after_at > n.now desc nulls last, b.last_429_at desc nulls last, b.fingerprint limit $1::int`
+})
+
+/** The budgets that are paused, were refused within an hour, or that requests wait for; paused ones first. */
+export const worstBudgets = (budgetsMax: number): Sql.Query<ReadonlyArray<string>> =>
+  Effect.map(Statement.run(worstStatement, [budgetsMax]), (rows) => rows.map(({ fingerprint }) => fingerprint))
 
 /** The state of one token's budget. */
 export type BudgetState = Statement.RowOf<typeof readStatement>

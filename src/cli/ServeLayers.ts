@@ -12,6 +12,7 @@ import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
 import * as Retention from "../retention/Retention.ts"
+import * as CountCompanies from "../tasks/CountCompanies.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
@@ -63,6 +64,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
       return {
         services: [{ what: "syncing by schedule", run: tasks.run }, ...page],
         singletons: [
+          { what: "counting the states of companies", run: CountCompanies.countForever },
           { what: "counting rows", run: CountRows.countRows(datasets) },
           {
             what: "sampling the budgets",

@@ -10,6 +10,7 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Command from "effect/cli/Command"
 import type { Resource } from "../catalogue/Resource.ts"
+import * as CompanyLog from "../log/CompanyLog.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import * as ProcessMetrics from "../status/ProcessMetrics.ts"
 import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
@@ -39,6 +40,9 @@ const subscriptionLine = (name: string, seen: ReadonlyArray<SubscriptionStore.Su
   const delivers = `company ${name}: subscription ${id} delivers ${events.join(", ")} to ${url}`
   return SubscriptionStore.isHealthy(one) ? delivers : `${delivers}; it lacks ${missingEvents.join(", ")}: ${remedy}`
 }
+
+/** Companies that are named; further ones are only counted. */
+const namesMax = 20
 
 /** The number of scheduled resources, for people. */
 const scheduleLine = (
@@ -135,9 +139,8 @@ export const command = Command.make(
           Effect.fail(new CommandFailed({ code: exitCode.configuration, message: error.message }))
         )
       )
-      yield* Effect.logInfo(
-        `listening at ${service.url} for ${names.length === 0 ? "the companies of the warehouse" : names.join(", ")}`
-      )
+      const served = names.length === 0 ? "the companies of the warehouse" : Output.firstOf(names, namesMax)
+      yield* Effect.logInfo(`listening at ${service.url} for ${served}`)
 
       const announce = Effect.gen(function* () {
         const context = yield* service.ready
@@ -151,12 +154,19 @@ export const command = Command.make(
             })
           )
         if (page !== null) yield* say(`The dashboard is at ${page.link ?? page.url}`)
-        for (const { name, resources } of targets) yield* say(scheduleLine(settings, name, resources))
+        const shown = targets.slice(0, namesMax)
+        for (const { name, resources } of shown) yield* say(scheduleLine(settings, name, resources))
+        if (targets.length > shown.length) {
+          yield* say(
+            `and ${Output.count(targets.length - shown.length)} more companies; see them with npx tributary status`
+          )
+        }
         const stored = yield* Effect.provideContext(storedLines(settings, flags.company), context)
         for (const line of stored) yield* say(line)
         if (settings.monitoring.listen !== null) yield* say(`Health and metrics are at ${service.monitoringUrl}`)
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
-        for (const one of settings.companies.filter(({ name }) => names.includes(name))) {
+        const shownNames = shown.map(({ name }) => name)
+        for (const one of settings.companies.filter(({ name }) => shownNames.includes(name))) {
           const events = ServedCompanies.eventsOf(one, settings, reader)
           const line = yield* SubscriptionStore.read(one.name, events).pipe(
             Effect.map((seen) => subscriptionLine(one.name, seen)),
@@ -173,7 +183,9 @@ export const command = Command.make(
 
     // The scope is closed by hand, so that a service that does not stop cannot delay the exit.
     const scope = yield* Scope.make()
-    const running = yield* Effect.forkDetach(Effect.provideService(served, Scope.Scope, scope))
+    const running = yield* Effect.forkDetach(
+      Effect.provideService(served.pipe(Effect.provide(CompanyLog.layer)), Scope.Scope, scope)
+    )
     const stop = Effect.gen(function* () {
       const stopped = yield* Deferred.make<void>()
       yield* Scope.close(scope, Exit.void).pipe(

@@ -1,35 +1,89 @@
-/** The command `status`: the content of the warehouse, its freshness, and its last errors. */
+/**
+ * The command `status`: the content of the warehouse, its freshness, and its last errors. Where there are many companies
+ * it shows totals and the worst of them; `--company`, `--state` and `--all` show more.
+ */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import * as PushPause from "../outbox/PushPause.ts"
+import { detailedMax } from "../status/CompanyStates.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Schedule from "../status/Schedule.ts"
 import * as Webhooks from "../status/Webhooks.ts"
-import { config, demoWarehouse, json, onWarehouse, withExamples } from "./Command.ts"
+import { companyStates } from "../tasks/CountCompanies.ts"
+import * as TaskQueue from "../tasks/TaskQueue.ts"
+import { company, config, demoWarehouse, json, onWarehouse, switchFlag, withExamples } from "./Command.ts"
 import * as Output from "./Output.ts"
-import { reportLines, type StatusReport } from "./status/Format.ts"
+import { fleetLines, readFleet } from "./status/Fleet.ts"
+import { reportLines } from "./status/Format.ts"
 import { readPauses } from "./status/Pauses.ts"
 import { readResources } from "./status/Resources.ts"
 
+/** Companies of one report of `--all`, so that the memory does not grow with their number. */
+const reportMax = 50
+
+/** Everything about these companies; null is all. */
+const readReport = (settings: Configuration, names: ReadonlyArray<string> | null, ids: ReadonlyArray<bigint> | null) =>
+  Effect.all({
+    resources: readResources(settings.datasets, ids),
+    paused: readPauses(settings, names),
+    schedule: Schedule.readOf(names),
+    webhooks: Webhooks.readOf(names),
+    outbox: Outbox.openOf(names),
+    pushPause: PushPause.read
+  })
+
 export const command = Command.make(
   "status",
-  { config, demo: demoWarehouse, json },
+  {
+    company,
+    all: switchFlag(
+      "all",
+      `Every resource, also of more than ${detailedMax} companies; --json prints a line for each ${reportMax}`
+    ),
+    state: Flag.Literals("state", companyStates).pipe(
+      Flag.withDescription("The worst companies in this state, as tributary serve counts them"),
+      Flag.optional
+    ),
+    config,
+    demo: demoWarehouse,
+    json
+  },
   Effect.fn(function* (flags) {
-    const report: StatusReport = yield* onWarehouse(flags, (settings) =>
-      Effect.all({
-        resources: readResources(settings.datasets),
-        paused: readPauses(settings),
-        schedule: Schedule.read,
-        webhooks: Webhooks.read,
-        outbox: Outbox.open,
-        pushPause: PushPause.read
+    yield* onWarehouse(
+      flags,
+      Effect.fnUntraced(function* (settings) {
+        const report = (names: ReadonlyArray<string> | null, ids: ReadonlyArray<bigint> | null) =>
+          Effect.flatMap(readReport(settings, names, ids), (read) => Output.printResult(flags.json, read, reportLines))
+        const known = yield* TaskQueue.companyIds
+        const idsOf = (names: ReadonlyArray<string>) => names.flatMap((name) => known.get(name) ?? [])
+        if (flags.company.length > 0) {
+          yield* chooseCompanies(
+            settings,
+            flags.company.filter((name) => !known.has(name))
+          )
+          return yield* report(flags.company, idsOf(flags.company))
+        }
+        const state = Option.getOrNull(flags.state)
+        if (state === null && known.size <= detailedMax) return yield* report(null, null)
+        const names = [...known.keys()].sort()
+        if (!flags.all || state !== null) {
+          return yield* Output.printResult(flags.json, yield* readFleet(names, state), fleetLines)
+        }
+        for (let from = 0; from < names.length; from += reportMax) {
+          const some = names.slice(from, from + reportMax)
+          yield* report(some, idsOf(some))
+        }
       })
     )
-    yield* Output.printResult(flags.json, report, reportLines)
   })
 ).pipe(
   withExamples({
-    "tributary status": "A table of every resource",
+    "tributary status": "A table of every resource, or of the worst companies",
+    "tributary status --state late": "The companies that are late, the worst first",
+    "tributary status --company north": "Every resource of a company",
     "tributary status --demo --json": "The demo's warehouse, for a machine"
   })
 )

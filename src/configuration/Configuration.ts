@@ -80,6 +80,9 @@ const redacted = (value: string | undefined, label: string): Redacted.Redacted |
 export const namesOf = ({ companies, unusable }: Configuration): ReadonlyArray<string> =>
   [...companies, ...unusable].map(({ name }) => name)
 
+/** Companies that a message names. */
+const namesMax = 20
+
 /** The usable companies with these names (none: all). A name that is not configured is an error. */
 export const chooseCompanies = (
   settings: Configuration,
@@ -87,9 +90,11 @@ export const chooseCompanies = (
 ): Effect.Effect<ReadonlyArray<CompanyConfiguration>, ConfigurationError> => {
   const { companies } = settings
   const configured = namesOf(settings)
+  const further = configured.length - namesMax
+  const listed = configured.slice(0, namesMax).join(", ") + (further > 0 ? ` and ${further} more` : "")
   const problems = names
     .filter((name) => !configured.includes(name))
-    .map((name) => `there is no company "${name}"; configured: ${configured.join(", ")}`)
+    .map((name) => `there is no company "${name}"; configured: ${listed}`)
   return problems.length > 0
     ? Effect.fail(new ConfigurationError({ problems }))
     : Effect.succeed(companies.filter(({ name }) => names.length === 0 || names.includes(name)))

@@ -79,7 +79,10 @@ export const section = (id: string, heading: Html | string, body: Html): Html =>
 /** A value that is absent. */
 export const none = (text: string): Html => html`<span class="none">${text}</span>`
 
-/** A choice of a form; an empty value is `any`. */
+/** More values than this are no list to choose from. */
+const choicesMax = 100
+
+/** A choice of a form; an empty value is `any`. Where there are many values, it is a field for one of them. */
 export const select = (
   name: string,
   label: string,
@@ -87,15 +90,21 @@ export const select = (
   values: ReadonlyArray<string>,
   chosen: string | null
 ): Html =>
-  html`<p>
-    <label for="${name}">${label}</label>
-    <select id="${name}" name="${name}">
-      <option value="">${any}</option>
-      ${values.map(
-        (value) => html`<option value="${value}" ${value === chosen ? html` selected` : ""}>${visible(value)}</option>`
-      )}
-    </select>
-  </p>`
+  values.length > choicesMax
+    ? html`<p>
+        <label for="${name}">${label}</label>
+        <input type="search" id="${name}" name="${name}" value="${chosen ?? ""}" placeholder="${any}" maxlength="200" />
+      </p>`
+    : html`<p>
+        <label for="${name}">${label}</label>
+        <select id="${name}" name="${name}">
+          <option value="">${any}</option>
+          ${values.map(
+            (value) =>
+              html`<option value="${value}" ${value === chosen ? html` selected` : ""}>${visible(value)}</option>`
+          )}
+        </select>
+      </p>`
 
 /** A choice of what a page shows; each is a link. */
 export const filterLinks = (
@@ -113,11 +122,11 @@ export const partOf = <Row extends { readonly id: bigint }>(rows: ReadonlyArray<
 }
 
 /** Links to the beginning of a list, and to the part that follows the shown one. */
-export const pager = (
+export const pager = <Place>(
   label: string,
   [first, further]: readonly [first: string, further: string],
-  { after, next }: { readonly after: bigint | null; readonly next: bigint | null },
-  addressAfter: (id: bigint | null) => string
+  { after, next }: { readonly after: Place | null; readonly next: Place | null },
+  addressAfter: (place: Place | null) => string
 ): Html =>
   html`<nav class="pages" aria-label="${label}">
     ${after === null ? "" : html`<a href="${addressAfter(null)}">${first}</a>`}

@@ -36,7 +36,9 @@ export const address = (path: string, query: Readonly<Record<string, string | nu
 export const recordAddress = (company: string, resource: string, id: string): string =>
   address("/records", { company, resource, id })
 
+export const companyAddress = (company: string): string => `/companies/${encodeURIComponent(company)}`
+
 export const resourceAddress = (company: string, resource: string): string =>
-  `/companies/${encodeURIComponent(company)}/${encodeURIComponent(resource)}`
+  `${companyAddress(company)}/${encodeURIComponent(resource)}`
 
 export const runAddress = (id: bigint): string => `/runs/${id}`

@@ -39,6 +39,9 @@ export const choiceOf = <A extends string>(
     : Effect.fail(new PageError({ status: 400, message: `There is no such ${name}.` }))
 }
 
+/** Companies that a message names. */
+const namesMax = 20
+
 /** The configured company of this name. */
 export const companyNamed = (
   { companies }: PageRequest,
@@ -47,7 +50,9 @@ export const companyNamed = (
   const found = companies.find((one) => one.name === name)
   if (found !== undefined) return Effect.succeed(found)
   const named = name === null ? "No company was named" : `No company ${visible(name)} is configured here`
-  const there = companies.map((one) => visible(one.name)).join(", ")
+  const shown = companies.slice(0, namesMax).map((one) => visible(one.name))
+  const further = companies.length - shown.length
+  const there = shown.join(", ") + (further > 0 ? ` and ${further.toLocaleString("en-US")} more` : "")
   return Effect.fail(new PageError({ status: 404, message: `${named}; there is ${there === "" ? "none" : there}.` }))
 }
 

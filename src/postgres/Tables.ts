@@ -110,6 +110,29 @@ export interface ControlTables {
     readonly created_at: Generated<Date>
     readonly updated_at: Generated<Date>
   }
+  readonly "tributary.company_states": {
+    readonly company: string
+    readonly counted_at: Generated<Date>
+    readonly late_at: Date | null
+    readonly state: "failing" | "late" | "attention" | "blocked" | "paused" | "fresh"
+    readonly severity: number
+    readonly resources: number
+    readonly failing: number
+    readonly late: number
+    readonly never_synced: number
+    readonly blocked: number
+    readonly paused: number
+    readonly fresh: number
+    readonly lateness: number
+    readonly quarantined: bigint
+    readonly dead_letters: bigint
+    readonly gaps: bigint
+    readonly rejected: bigint
+    readonly subscriptions_down: bigint
+    readonly worst_resource: string | null
+    readonly error: string | null
+    readonly remedy: string | null
+  }
   readonly "tributary.dashboard_key": {
     readonly single: Generated<boolean>
     readonly key: Uint8Array

@@ -18,6 +18,7 @@ import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../http/Server.ts"
+import * as CompanyLog from "../log/CompanyLog.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as RunStore from "../sync/RunStore.ts"
 import { Database, type DatabaseShape } from "../postgres/Database.ts"
@@ -47,6 +48,8 @@ export interface BackgroundService {
   /** The name of the service, which begins the log line of a failure. */
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
+  /** The company that it works for, which groups its log lines; absent for the whole process. */
+  readonly company?: string
   /** Whether it starts before the tables of the companies exist; default false. */
   readonly beforeTables?: boolean
 }
@@ -320,14 +323,16 @@ const makeCompanyWork =
         const { name } = company
         const arrived = yield* latchIn(waking.events, name)
         const hasRows = yield* latchIn(waking.outbox, name)
-        return yield* runAll([
-          {
-            what: `company ${name}: processing events`,
-            run: ProcessInbox.run({ company, reader: options.reader, arrived })
-          },
-          ...reconcileServices(options, company),
-          ...ofCompany(company, hasRows)
-        ])
+        return yield* CompanyLog.about(name)(
+          runAll([
+            {
+              what: `company ${name}: processing events`,
+              run: ProcessInbox.run({ company, reader: options.reader, arrived })
+            },
+            ...reconcileServices(options, company),
+            ...ofCompany(company, hasRows)
+          ])
+        )
       })
     )
 

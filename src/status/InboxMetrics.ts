@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
+import * as FleetMetrics from "./FleetMetrics.ts"
 import * as Metrics from "./Metrics.ts"
 
 const gauges = {
@@ -36,11 +37,11 @@ export const readStatement = Statement.make({
                from tributary.inbox_status s where s.company = c.company and s.state = 'pending') p`
 })
 
-/** The metrics of the companies at the time of a read. */
+/** The metrics of the companies at the time of a read, or of the worst of many. */
 export const make = (companies: () => ReadonlyArray<string>) =>
   Metrics.cached(
-    Effect.map(
-      Effect.suspend(() => Statement.run(readStatement, [JSON.stringify(companies())])),
-      (rows) => Metrics.ofColumns(Metrics.gauge, gauges, ["company"], rows)
+    Effect.suspend(() => FleetMetrics.labelled(companies())).pipe(
+      Effect.flatMap((names) => Statement.run(readStatement, [JSON.stringify(names)])),
+      Effect.map((rows) => Metrics.ofColumns(Metrics.gauge, gauges, ["company"], rows))
     )
   )

@@ -182,6 +182,7 @@ export const targetOf = (push: bigint) => Effect.map(Statement.run(targetStateme
 
 export const insertedStatement = Statement.make({
   name: "read summaries of inserted rows",
+  params: ["text?", "int4"],
   columns: {
     company: "text",
     resource: "text",
@@ -192,13 +193,15 @@ export const insertedStatement = Statement.make({
   },
   text: `select company, resource, min(oldest_at) filter (where state in ('pending', 'in_flight')) as "oldestAt",
          ${sumsOf("records", { ...byState, ...byOutcome })}
-    from tributary.outbox_status where is_inserted group by 1, 2 order by 1, 2`
+    from tributary.outbox_status where is_inserted and ($1::text is null or company = $1) group by 1, 2
+   order by refused desc, waiting desc, company, resource limit $2::int`
 })
 /** Rows of a resource that were inserted by SQL: the open and rejected ones, and the outcomes of the last day. */
 export type InsertedSummary = Statement.RowOf<typeof insertedStatement>
 
-/** {@link InsertedSummary} of every company and resource that has such rows. */
-export const inserted = Statement.run(insertedStatement)
+/** {@link InsertedSummary} of the company, or of all, by resource: those with the most refused and waiting rows first. */
+export const inserted = (company: string | null, rowsMax: number) =>
+  Statement.run(insertedStatement, [company, rowsMax])
 
 export const openRequestsStatement = Statement.make({
   name: "read open push requests",
@@ -318,15 +321,30 @@ export const differingRows = (rows: Rows, limit: number) =>
     ? Statement.run(differingOfPush, [limit, rows.push])
     : Statement.run(differingInserted, [limit, rows.company, rows.resource])
 
+export const totalStatement = Statement.make({
+  name: "count the open and rejected rows of all companies",
+  columns: Statement.columns("float8", "waiting", "refused"),
+  text: `select (select count(*) from tributary.outbox where state in ('pending', 'in_flight'))::float8 as waiting,
+         (select count(*) from tributary.outbox where state = 'rejected')::float8 as refused`
+})
+
+/** The open and the rejected rows of all companies. */
+export const total = Effect.map(Statement.run(totalStatement), ([row]) => row!)
+
 export const openStatement = Statement.make({
   name: "count open and rejected rows",
+  params: ["text[]?"],
   columns: { company: "text", ...stateColumns, oldestMs: "float8?" },
   text: `select company, ${sumsOf("records", byState)},
          ${ms("min(oldest_at) filter (where state <> 'rejected')")} as "oldestMs"
-    from tributary.outbox_status where state <> 'done' group by 1 order by 1`
+    from tributary.outbox_status
+   where state <> 'done' and ($1::text[] is null or company = any($1)) group by 1 order by 1`
 })
 /** The open and rejected rows of a company. */
 export type OutboxStatus = Statement.RowOf<typeof openStatement>
 
+/** {@link OutboxStatus} of those of these companies that have open or rejected rows. */
+export const openOf = (companies: ReadonlyArray<string> | null) => Statement.run(openStatement, [companies])
+
 /** {@link OutboxStatus} of every company that has open or rejected rows. */
-export const open = Statement.run(openStatement)
+export const open = openOf(null)

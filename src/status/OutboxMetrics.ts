@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import { outcomes } from "../outbox/Push.ts"
 import * as Statement from "../postgres/Statement.ts"
+import * as FleetMetrics from "./FleetMetrics.ts"
 import * as Metrics from "./Metrics.ts"
 
 const gauges = {
@@ -56,11 +57,11 @@ const metricsOf = (rows: ReadonlyArray<Statement.RowOf<typeof metricsStatement>>
   )
 ]
 
-/** The metrics of the companies at the time of a read. */
+/** The metrics of the companies at the time of a read, or of the worst of many. */
 export const make = (companies: () => ReadonlyArray<string>) =>
   Metrics.cached(
-    Effect.map(
-      Effect.suspend(() => Statement.run(metricsStatement, [JSON.stringify(companies())])),
-      metricsOf
+    Effect.suspend(() => FleetMetrics.labelled(companies())).pipe(
+      Effect.flatMap((names) => Statement.run(metricsStatement, [JSON.stringify(names)])),
+      Effect.map(metricsOf)
     )
   )

@@ -52,13 +52,14 @@ export const list = (
 
 export const openStatement = Statement.make({
   name: "count open quarantine entries",
+  params: ["int4"],
   columns: { companyId: "int8", resource: "text", open: "float8" },
   text: `select company_id as "companyId", resource, count(*)::float8 as open from tributary.quarantine
-    where resolved_at is null group by 1, 2 order by 1, 2`
+    where resolved_at is null group by 1, 2 order by 3 desc, 1, 2 limit $1::int`
 })
 
-/** The numbers of open entries, by company and resource. */
-export const open = Statement.run(openStatement)
+/** The numbers of open entries by company and resource, the most first. */
+export const open = (rowsMax: number) => Statement.run(openStatement, [rowsMax])
 
 export const oneStatement = Statement.make({
   name: "read a quarantine entry",

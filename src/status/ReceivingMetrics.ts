@@ -1,6 +1,7 @@
 /** Metrics of the receiver and the inbox of this process. */
 import type { InboxStats } from "../inbox/InboxWriter.ts"
 import type { IngestStats } from "../ingest/Ingest.ts"
+import { isBounded } from "./FleetMetrics.ts"
 import { counter, gauge, type Metric } from "./Metrics.ts"
 
 const inboxUp = (isUp: boolean): Metric =>
@@ -17,8 +18,10 @@ export const make = (receiver: IngestStats, inbox: InboxStats): ReadonlyArray<Me
   ),
   gauge(
     "tributary_webhook_last_accepted_timestamp_seconds",
-    "When the last event of a company was stored.",
-    [...receiver.acceptedAt].map(([company, at]) => ({ labels: { company }, value: at / 1000 }))
+    "When the last event of a company was stored; of many companies together, the last of any.",
+    isBounded(receiver.acceptedAt.size)
+      ? [{ value: [...receiver.acceptedAt.values()].reduce((last, at) => Math.max(last, at), 0) / 1000 }]
+      : [...receiver.acceptedAt].map(([company, at]) => ({ labels: { company }, value: at / 1000 }))
   ),
   gauge(
     "tributary_webhook_stale_age_seconds",

@@ -155,9 +155,11 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
   const names = companies.map(({ name }) => name)
   const rows = yield* Statement.run(resourcesStatement, [JSON.stringify(names), resource])
   const tasks = new Map(
-    (yield* TaskQueue.readTasks).map((task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const)
+    (yield* TaskQueue.readTasksOf(names, resource)).map(
+      (task) => [`${task.kind} ${task.company} ${task.resource}`, task] as const
+    )
   )
-  const counts = yield* CountRows.read
+  const counts = yield* CountRows.readOf([...new Set(rows.flatMap(({ companyId }) => companyId ?? []))])
   return rows.map((row): ResourceState => {
     const state = {
       company: row.company,

@@ -4,6 +4,7 @@
  * Promise: a counter counts the runs that ended since this process began. It never falls, whatever retention removes.
  */
 import * as Effect from "effect/Effect"
+import * as FleetMetrics from "./FleetMetrics.ts"
 import { counter } from "./Metrics.ts"
 import * as Statement from "../postgres/Statement.ts"
 
@@ -30,26 +31,34 @@ export const endedStatement = Statement.make({
    group by 1, 2`
 })
 
-/** Counts runs from the first read on; shows those of the companies at the time of a read. */
+const allCompanies = "all companies"
+
+/** Counts runs from the first read on; shows those of the companies at the time of a read, or of many together. */
 export const make = (current: () => ReadonlyArray<string>) => {
   const runs = new Map<string, number>()
   const records = new Map<string, number>()
   const keyOf = (company: string, of: string) => `${company} ${of}`
   const add = (to: Map<string, number>, key: string, value: number) => to.set(key, (to.get(key) ?? 0) + value)
   let since: string | null = null
-  const metrics = (companies: ReadonlyArray<string>) => [
+  const metrics = (companies: ReadonlyArray<string>, labelsOf: (company: string) => { readonly company?: string }) => [
     counter(
       "tributary_runs_ended_total",
       "Runs of all processes that ended since this process began, by status.",
       companies.flatMap((company) =>
-        runStatuses.map((status) => ({ labels: { company, status }, value: runs.get(keyOf(company, status)) ?? 0 }))
+        runStatuses.map((status) => ({
+          labels: { ...labelsOf(company), status },
+          value: runs.get(keyOf(company, status)) ?? 0
+        }))
       )
     ),
     counter(
       "tributary_records_total",
       "Records of those runs, by change.",
       companies.flatMap((company) =>
-        changes.map((change) => ({ labels: { company, change }, value: records.get(keyOf(company, change)) ?? 0 }))
+        changes.map((change) => ({
+          labels: { ...labelsOf(company), change },
+          value: records.get(keyOf(company, change)) ?? 0
+        }))
       )
     )
   ]
@@ -59,9 +68,14 @@ export const make = (current: () => ReadonlyArray<string>) => {
     const rows = since === null ? [] : yield* Statement.run(endedStatement, [since, until])
     since = until
     for (const row of rows) {
-      add(runs, keyOf(row.company, row.status), row.runs)
-      for (const change of changes) add(records, keyOf(row.company, change), row[change])
+      for (const company of [row.company, allCompanies]) {
+        add(runs, keyOf(company, row.status), row.runs)
+        for (const change of changes) add(records, keyOf(company, change), row[change])
+      }
     }
-    return metrics(current())
+    const companies = current()
+    return FleetMetrics.isBounded(companies.length)
+      ? metrics([allCompanies], () => ({}))
+      : metrics(companies, (company) => ({ company }))
   })
 }

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { readTasks, type Task } from "../tasks/TaskQueue.ts"
+import { readTasksOf, type Task } from "../tasks/TaskQueue.ts"
 
 export interface ScheduleStatus {
   /** Processes of `tributary serve` that are alive. */
@@ -22,14 +22,19 @@ export const processesStatement = Statement.make({
            (select count(*) from tributary.processes_alive)::int as processes`
 })
 
-export const read: Sql.Query<ScheduleStatus> = Effect.gen(function* () {
-  const tasks = yield* readTasks
-  const [now] = yield* Statement.run(processesStatement)
-  return {
-    processes: now!.processes,
-    tasks: tasks.map((task) => ({
-      ...task,
-      nextInMs: task.nextAt === null ? null : task.nextAt.getTime() - now!.ms
-    }))
-  }
-})
+/** The tasks of these companies. */
+export const readOf = (companies: ReadonlyArray<string> | null): Sql.Query<ScheduleStatus> =>
+  Effect.gen(function* () {
+    const tasks = yield* readTasksOf(companies)
+    const [now] = yield* Statement.run(processesStatement)
+    return {
+      processes: now!.processes,
+      tasks: tasks.map((task) => ({
+        ...task,
+        nextInMs: task.nextAt === null ? null : task.nextAt.getTime() - now!.ms
+      }))
+    }
+  })
+
+/** The tasks of all companies. */
+export const read = readOf(null)

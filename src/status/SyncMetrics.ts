@@ -6,10 +6,12 @@
  * resources, and fixed words of these files.
  */
 import * as Effect from "effect/Effect"
+import * as Record from "effect/Record"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { ConnectorUsage } from "../connector/Connector.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { type BudgetOwner, readBudgetMetrics } from "./BudgetMetrics.ts"
+import * as FleetMetrics from "./FleetMetrics.ts"
 import * as Metrics from "./Metrics.ts"
 import { readResourceMetrics } from "./ResourceMetrics.ts"
 import * as RunCounters from "./RunCounters.ts"
@@ -41,7 +43,8 @@ export const tasksStatement = Statement.make({
              when paused_at is not null then 'paused'
              when next_run_at <= now.at then 'due'
              else 'waiting' end as state, now.at
-      from tributary.tasks, (select tributary.now() as at) now)
+      from tributary.tasks, (select tributary.now() as at) now
+     where company in (select jsonb_array_elements_text($1::text::jsonb)))
   select c.company,
          coalesce((select json_object_agg(state, tasks) from (
            select state, count(*)::float8 as tasks from task t where t.company = c.company group by state) g), '{}') as states,
@@ -83,22 +86,36 @@ const readUsageMetrics = (companies: ReadonlyArray<MetricsCompany>) =>
         tributary_source_received_bytes_total: bytes
       }))
     ),
-    (rows) => Metrics.ofColumns(Metrics.counter, usageCounters, ["company"], rows)
+    (rows) =>
+      FleetMetrics.isBounded(companies.length)
+        ? Metrics.ofColumns(
+            Metrics.counter,
+            usageCounters,
+            [],
+            [Record.map(usageCounters, (_, name) => rows.reduce((sum, row) => sum + row[name], 0))]
+          )
+        : Metrics.ofColumns(Metrics.counter, usageCounters, ["company"], rows)
   )
 
-/** Metrics of the companies at the time of a read. Runs are counted from now on. */
+/** Metrics of the companies at the time of a read, or of the worst of many and of all together. Runs are counted from now on. */
 export const make = Effect.fnUntraced(function* (
   companies: () => ReadonlyArray<MetricsCompany>
 ): Effect.fn.Return<Effect.Effect<ReadonlyArray<Metrics.Metric>>, never, SqlClient.SqlClient> {
-  const names = () => companies().map(({ name }) => name)
-  const counters = RunCounters.make(names)
+  const runCounters = RunCounters.make(() => companies().map(({ name }) => name))
   const inWarehouse = yield* Metrics.cached(
-    Effect.map(
-      Effect.suspend(() =>
-        Effect.all([readResourceMetrics(names()), readTaskMetrics(names()), readBudgetMetrics(companies()), counters])
-      ),
-      (metrics) => metrics.flat()
-    )
+    Effect.gen(function* () {
+      const current = companies()
+      const names = current.map(({ name }) => name)
+      const labelled = new Set(yield* FleetMetrics.labelled(names))
+      const metrics = yield* Effect.all([
+        readResourceMetrics([...labelled]),
+        readTaskMetrics([...labelled]),
+        readBudgetMetrics(current.filter(({ name }) => labelled.has(name))),
+        runCounters,
+        FleetMetrics.readFleetMetrics(names)
+      ])
+      return metrics.flat()
+    })
   )
   // The first read begins the count of runs.
   yield* inWarehouse

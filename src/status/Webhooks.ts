@@ -12,10 +12,14 @@ import type { SubscriptionState } from "../subscriptions/SubscriptionStore.ts"
 
 const deadReasonsMax = 3
 
+/** The rows of these companies; of all where $1 is null. */
+const isOf = (column: string) => `($1::text[] is null or ${column} = any($1))`
+
 const ms = (column: string) => `(extract(epoch from tributary.now() - ${column}) * 1000)::float8`
 
 export const subscriptionsStatement = Statement.make({
   name: "read the status of subscriptions",
+  params: ["text[]?"],
   columns: {
     company: "text",
     id: "text",
@@ -40,14 +44,15 @@ export const subscriptionsStatement = Statement.make({
                 to_json(last_delivery_at) #>> '{}' as "lastDeliveryAt", to_json(disabled_at) #>> '{}' as "disabledAt",
                 ${ms("checked_at")} as "checkedMs", ${ms("log_read_at")} as "logReadMs"
            from tributary.subscriptions s
-          where state <> 'deleted' or (
+          where ${isOf("company")} and (state <> 'deleted' or (
             not exists (select 1 from tributary.subscriptions o where o.company = s.company and o.state <> 'deleted')
-            and checked_at = (select max(checked_at) from tributary.subscriptions o where o.company = s.company))
+            and checked_at = (select max(checked_at) from tributary.subscriptions o where o.company = s.company)))
           order by company, first_seen_at, subscription_id`
 })
 
 export const inboxStatement = Statement.make({
   name: "read the status of the inbox",
+  params: ["text[]?"],
   columns: {
     company: "text",
     waiting: "int4",
@@ -68,11 +73,12 @@ export const inboxStatement = Statement.make({
                        where d.company = i.company and d.state = 'dead_letter' and d.last_error is not null
                        group by last_error order by max(id) desc limit ${deadReasonsMax}) as "deadReasons"
            from tributary.inbox_status i
-          group by company`
+          where ${isOf("company")} group by company`
 })
 
 export const gapsStatement = Statement.make({
   name: "read the open delivery gaps",
+  params: ["text[]?"],
   columns: {
     company: "text",
     resource: "text",
@@ -87,11 +93,12 @@ export const gapsStatement = Statement.make({
   },
   text: `select company, resource, cause, detail, to_json(began_at) #>> '{}' as "beganAt",
                 to_json(ended_at) #>> '{}' as "endedAt", ${ms("detected_at")} as "foundMs", last_error as reason
-           from tributary.delivery_gaps where closed_at is null order by company, resource, id`
+           from tributary.delivery_gaps where ${isOf("company")} and closed_at is null order by company, resource, id`
 })
 
 export const closedGapsStatement = Statement.make({
   name: "read the closed delivery gaps",
+  params: ["text[]?"],
   columns: {
     company: "text",
     resource: "text",
@@ -100,15 +107,16 @@ export const closedGapsStatement = Statement.make({
     closedMs: "float8"
   },
   text: `select company, resource, cause, closed_by as "closedBy", ${ms("closed_at")} as "closedMs"
-           from tributary.delivery_gaps where closed_at > tributary.now() - interval '1 day' order by company, closed_at, id`
+           from tributary.delivery_gaps where ${isOf("company")} and closed_at > tributary.now() - interval '1 day' order by company, closed_at, id`
 })
 
 export const receiversStatement = Statement.make({
   name: "read the processes that receive deliveries",
+  params: ["text[]?"],
   columns: { company: "text", receiverSeenMs: "float8", receivers: "int4" },
   text: `select company, min(${ms("heartbeat_at")}) as "receiverSeenMs",
                 (select count(*)::int from tributary.processes_alive a where company = any(a.companies)) as receivers
-           from tributary.processes, unnest(companies) as company group by company`
+           from tributary.processes, unnest(companies) as company where ${isOf("company")} group by company`
 })
 
 type Of<S> = Omit<Statement.RowOf<S>, "company">
@@ -142,24 +150,35 @@ export const emptyStatus = (company: string): CompanyStatus => ({
   receiverSeenMs: null
 })
 
-/** The companies with any webhook data, by name. */
-export const read: Sql.Query<ReadonlyArray<CompanyStatus>> = Effect.gen(function* () {
-  const subscriptions = yield* Statement.run(subscriptionsStatement)
-  const inboxes = yield* Statement.run(inboxStatement)
-  const gaps = yield* Statement.run(gapsStatement)
-  const closed = yield* Statement.run(closedGapsStatement)
-  const receivers = yield* Statement.run(receiversStatement)
-  const names = [...subscriptions, ...inboxes, ...gaps, ...closed, ...receivers].map(({ company }) => company)
-  return [...new Set(names)].sort().map((company): CompanyStatus => {
-    const of = <A extends { readonly company: string }>(rows: ReadonlyArray<A>) =>
-      rows.flatMap(({ company: name, ...row }) => (name === company ? [row] : []))
-    return {
+/** Those of these companies that have any webhook data, by name. */
+export const readOf = (companies: ReadonlyArray<string> | null): Sql.Query<ReadonlyArray<CompanyStatus>> =>
+  Effect.gen(function* () {
+    const subscriptions = yield* Statement.run(subscriptionsStatement, [companies])
+    const inboxes = yield* Statement.run(inboxStatement, [companies])
+    const gaps = yield* Statement.run(gapsStatement, [companies])
+    const closed = yield* Statement.run(closedGapsStatement, [companies])
+    const receivers = yield* Statement.run(receiversStatement, [companies])
+    const names = [...subscriptions, ...inboxes, ...gaps, ...closed, ...receivers].map(({ company }) => company)
+    const subscriptionsOf = byCompany(subscriptions)
+    const inboxOf = byCompany(inboxes)
+    const gapsOf = byCompany(gaps)
+    const closedOf = byCompany(closed)
+    const receiversOf = byCompany(receivers)
+    return [...new Set(names)].sort().map((company): CompanyStatus => ({
       company,
-      subscriptions: of(subscriptions),
-      inbox: of(inboxes)[0] ?? emptyInbox,
-      gaps: of(gaps),
-      closed: of(closed),
-      ...(of(receivers)[0] ?? { receivers: 0, receiverSeenMs: null })
-    }
+      subscriptions: subscriptionsOf(company),
+      inbox: inboxOf(company)[0] ?? emptyInbox,
+      gaps: gapsOf(company),
+      closed: closedOf(company),
+      ...(receiversOf(company)[0] ?? { receivers: 0, receiverSeenMs: null })
+    }))
   })
-})
+
+/** All companies with any webhook data, by name. */
+export const read = readOf(null)
+
+const byCompany = <A extends { readonly company: string }>(rows: ReadonlyArray<A>) => {
+  const groups = Map.groupBy(rows, ({ company }) => company)
+  return (company: string): ReadonlyArray<Omit<A, "company">> =>
+    (groups.get(company) ?? []).flatMap(({ company: name, ...row }) => (name === company ? [row] : []))
+}

@@ -20,6 +20,7 @@ import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export const readStatement = Statement.make({
   name: "read row counts",
+  params: ["int8[]?"],
   columns: {
     key: "text",
     /** Tombstones not included. */
@@ -32,16 +33,20 @@ export const readStatement = Statement.make({
   },
   text: `select company_id || ' ' || resource as key, rows::float8 as rows, deleted::float8 as deleted,
            is_exact as "isExact", counted_at as "countedAt"
-      from tributary.row_counts`
+      from tributary.row_counts where $1::bigint[] is null or company_id = any($1)`
 })
 
 export type RowCount = Omit<Statement.RowOf<typeof readStatement>, "key">
 
-/** The counts by `<company id> <resource>`. */
-export const read: Sql.Query<ReadonlyMap<string, RowCount>> = Effect.map(
-  Statement.run(readStatement),
-  (rows) => new Map(rows.map(({ key, ...count }) => [key, count]))
-)
+/** The counts of these companies by `<company id> <resource>`. */
+export const readOf = (companyIds: ReadonlyArray<bigint> | null): Sql.Query<ReadonlyMap<string, RowCount>> =>
+  Effect.map(
+    Statement.run(readStatement, [companyIds]),
+    (rows) => new Map(rows.map(({ key, ...count }) => [key, count]))
+  )
+
+/** The counts of all companies. */
+export const read = readOf(null)
 
 const lookEveryMs = 5_000
 const countTimeoutDefault = Duration.seconds(3)

@@ -1,5 +1,6 @@
 /** Identification of a company by its token; until the source accepts the token, no task of the company runs. */
 import * as Effect from "effect/Effect"
+import * as CompanyLog from "../log/CompanyLog.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import { retryForever } from "./RetryForever.ts"
 import * as TaskClaims from "./TaskClaims.ts"
@@ -19,7 +20,7 @@ export const blockCompany = Effect.fnUntraced(function* (
     state.loggedError = message
     yield* Effect.logWarning(
       `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; next attempt in ${delayMs / 1000} s, then less often`
-    )
+    ).pipe(CompanyLog.about(state.company.name))
   }
   yield* Effect.ignore(TaskClaims.blockCompany(state.company.name, message, remedy))
 })

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as CompanyLog from "../log/CompanyLog.ts"
 import { Priority } from "../budget/Budget.ts"
 import type { Identity } from "../connector/Connector.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -131,7 +132,7 @@ const syncTask = Effect.fnUntraced(function* (
 const logResult = (task: TaskClaims.ClaimedTask, result: TaskClaims.TaskResult) => {
   const subject = `${task.company}: ${task.kind === "backfill" ? "backfill of " : ""}${task.resource}`
   if (result.status === "failed" && result.failures === 1) {
-    return Effect.logWarning(`${subject}: ${result.error}; ${result.remedy}`)
+    return CompanyLog.about(task.company)(Effect.logWarning(`${subject}: ${result.error}; ${result.remedy}`))
   }
   return task.failures > 0 && (result.status === "done" || result.status === "quarantined")
     ? Effect.logInfo(`${subject}: succeeds again`)

@@ -13,6 +13,7 @@ export type TaskStatus = "done" | "quarantined" | "failed" | "skipped" | "interr
 
 export const readStatement = Statement.make({
   name: "read tasks",
+  params: ["text[]?", "text?"],
   columns: {
     ...Statement.columns("text", "company", "resource"),
     kind: Statement.as<TaskKind>("text"),
@@ -38,14 +39,22 @@ export const readStatement = Statement.make({
               paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
               coalesce(process_id in (select process_id from tributary.processes_alive), false) as "isRunning", started_at as "beganAt",
               finished_at as "endedAt", status, run_id as "runId", failures, error, remedy
-         from tributary.tasks order by company, resource, kind`
+         from tributary.tasks
+        where ($1::text[] is null or company = any($1)) and ($2::text is null or resource = $2)
+        order by company, resource, kind`
 })
 
 /** A task and its state. */
 export type Task = Statement.RowOf<typeof readStatement>
 
-/** All tasks, ordered by company, resource, kind. */
-export const readTasks: Sql.Query<ReadonlyArray<Task>> = Statement.run(readStatement)
+/** The tasks of these companies, or of one resource of theirs, ordered by company, resource, kind. */
+export const readTasksOf = (
+  companies: ReadonlyArray<string> | null,
+  resource: string | null = null
+): Sql.Query<ReadonlyArray<Task>> => Statement.run(readStatement, [companies, resource])
+
+/** The tasks of all companies. */
+export const readTasks = readTasksOf(null)
 
 export const requestSyncStatement = Statement.make({
   name: "request a sync",
@@ -141,12 +150,26 @@ export const resumeTasks = ({ company, resource }: PauseRequest): Sql.Query<numb
 
 export const companyIdsStatement = Statement.make({
   name: "read company ids",
+  params: ["text[]?", "int8[]?"],
   columns: { company: "text", id: "int8" },
-  text: "select company, company_id as id from tributary.companies"
+  text: `select company, company_id as id from tributary.companies
+          where ($1::text[] is null or company = any($1)) and ($2::bigint[] is null or company_id = any($2))
+          order by company desc`
 })
 
 /** The company ids of the source by name, as far as they are stored. */
 export const companyIds: Sql.Query<ReadonlyMap<string, bigint>> = Effect.map(
-  Statement.run(companyIdsStatement),
+  Statement.run(companyIdsStatement, [null, null]),
   (rows) => new Map(rows.map(({ company, id }) => [company, id]))
 )
+
+/** The company id of this name; null where none is stored. */
+export const companyIdOf = (company: string): Sql.Query<bigint | null> =>
+  Effect.map(Statement.run(companyIdsStatement, [[company], null]), ([row]) => row?.id ?? null)
+
+/** The name of each of these company ids, as far as one is stored; of several the first. */
+export const companyNames = (ids: Iterable<bigint>): Sql.Query<ReadonlyMap<bigint, string>> =>
+  Effect.map(
+    Statement.run(companyIdsStatement, [null, [...new Set(ids)]]),
+    (rows) => new Map(rows.map(({ company, id }) => [id, company]))
+  )

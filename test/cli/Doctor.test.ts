@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
-import { about, check, codeOf, lines } from "../../src/cli/doctor/Finding.ts"
+import { about, check, codeOf, groupAlike, lines } from "../../src/cli/doctor/Finding.ts"
 
 describe("the findings of tributary doctor", () => {
   it("set the exit code of the most urgent failure", () => {
@@ -25,6 +25,27 @@ describe("the findings of tributary doctor", () => {
     assert.strictEqual(first, "WARNING  token           north: is odd")
     assert.strictEqual(second, "                         -> look at it")
     assert.strictEqual(sum, "")
+  })
+
+  it("are one finding where those of many companies differ only in names and numbers", () => {
+    const budget = about("budget")
+    const refused = Array.from({ length: 400 }, (_, index) =>
+      about("token", `c${index}`).failed("refused", `the token of c${index} was refused (${index} ms)`, "renew it")
+    )
+    const [first, second, third, ...others] = groupAlike([
+      about("token", "north").ok("accepted, company 7"),
+      ...refused,
+      budget.ok("no pause"),
+      about("token", "west").ok("accepted, company 9")
+    ])
+    assert.strictEqual(first?.subject, "north")
+    assert.deepInclude(second, {
+      subject: "400 companies (c0, c1, c2, c3, c4 and 395 more)",
+      message: "the token of c0 was refused (0 ms)",
+      kind: "refused",
+      remedy: "renew it"
+    })
+    assert.deepStrictEqual([third, others.map(({ subject }) => subject)], [budget.ok("no pause"), ["west"]])
   })
 
   it.effect("report a check as failed when it exceeds 10 s or throws", () =>

@@ -12,14 +12,16 @@ import { Priority } from "../../budget/Budget.ts"
 import { layerPostgres } from "../../budget/Budgets.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import * as StoredCompanies from "../../companies/StoredCompanies.ts"
+import type { CompanyConfiguration } from "../../configuration/Companies.ts"
 import * as Configuration from "../../configuration/Configuration.ts"
+import * as CompanyStates from "../../status/CompanyStates.ts"
+import * as Output from "../Output.ts"
 import { checkAddresses, checkClocks } from "./Address.ts"
 import * as Certificate from "./Certificate.ts"
 import * as CompanyChecks from "./CompanyChecks.ts"
 import { checkCompany } from "./Company.ts"
-import { about, all, check, checkTables, type Findings, Tables } from "./Finding.ts"
+import { about, all, check, checkTables, type Findings, groupAlike, Tables } from "./Finding.ts"
 import { leftovers } from "./Leftovers.ts"
-import * as Output from "../Output.ts"
 import * as Machine from "./Machine.ts"
 import { loadSettings, type LoadedSettings } from "./Settings.ts"
 import { checkWarehouse } from "./Warehouse.ts"
@@ -54,7 +56,7 @@ const checkCompanies = Effect.fnUntraced(function* (
         name: company.name,
         ...result
       })),
-    { concurrency: "unbounded" }
+    { concurrency: companiesAtOnce }
   ).pipe(
     Effect.provideContext(budgets),
     // A person waits for the result; a backfill may be using the whole budget.
@@ -63,7 +65,41 @@ const checkCompanies = Effect.fnUntraced(function* (
   const identified = checked.flatMap(({ name, value }) =>
     value === null ? [] : [{ name, companyId: value.companyId }]
   )
-  return [...checked.flatMap(({ findings }) => findings), ...CompanyChecks.duplicateCompanies(identified)]
+  return groupAlike([...checked.flatMap(({ findings }) => findings), ...CompanyChecks.duplicateCompanies(identified)])
+})
+
+/** Companies that are checked together: each check sends requests to the source. */
+const companiesAtOnce = 20
+/** Companies that are checked where none is named. */
+const companiesMax = 50
+
+/** The companies to check at the source: those that are named, else the worst of many. */
+const companiesToCheck = Effect.fnUntraced(function* (
+  companies: ReadonlyArray<CompanyConfiguration>,
+  isNamed: boolean
+) {
+  const { context } = yield* Tables
+  if (isNamed || companies.length <= companiesMax) return { companies, findings: [] }
+  const names = companies.map(({ name }) => name)
+  const worst =
+    context === null
+      ? []
+      : yield* CompanyStates.list(names, CompanyStates.anyCompany, null, companiesMax).pipe(
+          Effect.provideContext(context),
+          Effect.orElseSucceed(() => [])
+        )
+  const rankOf = new Map(worst.map(({ company }, index) => [company, index]))
+  const ordered = companies.toSorted(
+    (one, other) => (rankOf.get(one.name) ?? companiesMax) - (rankOf.get(other.name) ?? companiesMax)
+  )
+  return {
+    companies: ordered.slice(0, companiesMax),
+    findings: [
+      about("companies").skipped(
+        `only the worst ${companiesMax} of ${Output.count(companies.length)} companies are checked at the source; --company NAME checks others`
+      )
+    ]
+  }
 })
 
 /** The companies of file and warehouse with these names (none: all). A mistake in one hides no other. */
@@ -142,8 +178,13 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
     const stored = yield* checkStored(loaded, options.companies).pipe(Effect.provideService(Tables, warehouse.tables))
     const settings = stored.value
     const addresses = yield* checkAddresses(settings)
-    const [companyFindings, serveFindings] = yield* Effect.all([
-      checkCompanies(settings, loaded.catalogue, options.sendTest),
+    const [{ findings: choice, found: companyFindings }, serveFindings] = yield* Effect.all([
+      Effect.flatMap(companiesToCheck(settings.companies, options.companies.length > 0), (chosen) =>
+        Effect.map(
+          checkCompanies({ ...settings, companies: chosen.companies }, loaded.catalogue, options.sendTest),
+          (found) => ({ findings: chosen.findings, found })
+        )
+      ),
       checkServe(settings)
     ]).pipe(Effect.provideService(Tables, warehouse.tables))
     return [
@@ -153,6 +194,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (options: DoctorOpt
       ...stored.findings,
       ...addresses.flatMap(({ findings }) => findings),
       ...checkClocks(settings, addresses, warehouse.clock),
+      ...choice,
       ...companyFindings,
       ...serveFindings
     ] satisfies Findings

@@ -140,6 +140,30 @@ export const codeOf = (findings: Findings): ExitCode => {
   return first === undefined ? exitCode.ok : exitCodeOfKind[first]
 }
 
+/** Findings of more companies than this that differ only in the company become one. */
+const alikeMax = 3
+const namesMax = 5
+
+/**
+ * Findings of many companies with the same check, state, message and remedy as one finding, where the first of them
+ * stood. Numbers and names of companies may differ; the message is that of the first company.
+ */
+export const groupAlike = (findings: Findings): Findings => {
+  const keyOf = ({ check, subject, status, message }: Finding) =>
+    subject === null
+      ? `${check} ${status} ${message}`
+      : `${check} ${status} of ${message.replaceAll(subject, "*").replaceAll(/\d+/g, "#")}`
+  const groups = Map.groupBy(findings, keyOf)
+  return findings.flatMap((finding) => {
+    const alike = groups.get(keyOf(finding)) ?? []
+    const names = [...new Set(alike.flatMap(({ subject }) => subject ?? []))]
+    if (names.length <= alikeMax) return [finding]
+    return finding === alike[0]
+      ? [{ ...finding, subject: `${Output.count(names.length)} companies (${Output.firstOf(names, namesMax)})` }]
+      : []
+  })
+}
+
 const marks = { ok: "ok", warning: "WARNING", failed: "FAILED", skipped: "skipped" } as const
 
 /** A line for each finding and one for each remedy, then the counts. */

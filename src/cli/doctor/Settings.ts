@@ -6,6 +6,7 @@ import * as Configuration from "../../configuration/Configuration.ts"
 import { readInputs, settingsFileDefault } from "../../configuration/Inputs.ts"
 import type { Settings } from "../../configuration/Settings.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
+import * as Output from "../Output.ts"
 import type { Source } from "../Source.ts"
 import { about, type Checked, type Finding, type Findings } from "./Finding.ts"
 
@@ -15,6 +16,9 @@ export interface LoadedSettings {
   /** For the case that the warehouse has no company either. */
   readonly noCompany: Finding
 }
+
+/** Companies that a finding names; further ones are only counted. */
+const namesMax = 20
 
 const { ok, warning, failed } = about("configuration")
 
@@ -82,6 +86,6 @@ export const loadSettings = Effect.fnUntraced(function* (
   if (names.length === 0) return { findings: [], value }
   const problems = unknownResources(settings, file, catalogue)
   const place = existsSync(path) ? path : "the environment"
-  const text = `${place}: ${names.length === 1 ? "company" : "companies"} ${names.join(", ")}`
+  const text = `${place}: ${names.length === 1 ? "company" : "companies"} ${Output.firstOf(names, namesMax)}`
   return { findings: problems.length > 0 ? problems : [ok(text)], value }
 })

@@ -193,54 +193,70 @@ export const gaps = Effect.fnUntraced(function* ({ warning }: About, company: st
   ]
 })
 
+/** Companies that a finding names; further ones are only counted. */
+const namesMax = 20
+
 export const seenStatement = Statement.make({
   name: "look for processes of the companies",
   columns: { company: "text", alive: "bool", agoms: "float8" },
-  text: `select company, exists (select from tributary.processes_alive a where company = any(a.companies)) as alive,
+  text: `select company, bool_or(process_id in (select process_id from tributary.processes_alive)) as alive,
                 (extract(epoch from tributary.now() - max(heartbeat_at)) * 1000)::float8 as agoms
            from tributary.processes, unnest(companies) as company group by company`
 })
+const tasksNamed = 5
+
 export const troubledStatement = Statement.make({
   name: "look for paused and failing tasks",
-  params: ["text[]"],
-  columns: { company: "text", resource: "text", paused: "bool", failures: "int4", error: "text?", remedy: "text?" },
-  text: `select company, resource, paused_at is not null as paused, failures, error, remedy
-           from tributary.tasks where company = any($1) and (paused_at is not null or failures > 0)
-          order by company, resource, kind`
+  params: ["text[]", "bool"],
+  columns: {
+    ...Statement.columns("text", "company", "resource"),
+    failures: "int4",
+    ...Statement.columns("text?", "error", "remedy"),
+    /** All such tasks; those with the most failures are read. */
+    total: "int4"
+  },
+  text: `select company, resource, failures, error, remedy, (count(*) over ())::int as total
+           from tributary.tasks
+          where company in (select unnest($1::text[])) and case when $2::bool then paused_at is not null else failures > 0 end
+          order by failures desc, company, resource, kind limit ${tasksNamed + 1}`
 })
 
 /** Which `serve` processes are alive, and which of their tasks are paused or failing. */
 export const serve = Effect.fnUntraced(function* ({ ok, warning }: About, companies: ReadonlyArray<string>) {
   const rows = yield* Statement.run(seenStatement)
-  const alive = companies.filter((name) => rows.some((row) => row.company === name && row.alive))
-  const silent = companies.filter((name) => !alive.includes(name))
-  const lastMs = rows.filter(({ company }) => silent.includes(company)).map(({ agoms }) => agoms)
+  const seen = new Map(rows.map((row) => [row.company, row]))
+  const alive = companies.filter((name) => seen.get(name)?.alive === true)
+  const silent = companies.filter((name) => seen.get(name)?.alive !== true)
+  const lastMs = silent.flatMap((name) => seen.get(name)?.agoms ?? [])
   const schedule = about("schedule")
   const findings = [
     silent.length === 0
-      ? ok(`runs for ${alive.join(", ")}`)
+      ? ok(`runs for ${Output.firstOf(alive, namesMax)}`)
       : warning(
-          `no tributary serve runs for ${silent.join(", ")}` +
-            (lastMs.length === 0 ? "" : ` (the last was seen ${Output.elapsed(Math.min(...lastMs))} ago)`),
+          `no tributary serve runs for ${Output.firstOf(silent, namesMax)}` +
+            (lastMs.length === 0
+              ? ""
+              : ` (the last was seen ${Output.elapsed(lastMs.reduce((least, ms) => Math.min(least, ms)))} ago)`),
           "npx tributary serve; or run npx tributary sync by cron or systemd"
         )
   ]
-  const tasks = yield* Statement.run(troubledStatement, [companies])
-  const paused = tasks.filter((task) => task.paused).map(({ company, resource }) => `${company} ${resource}`)
-  if (paused.length > 0) {
+  const paused = yield* Statement.run(troubledStatement, [companies, true])
+  const total = paused[0]?.total ?? 0
+  if (total > 0) {
+    const named = paused.slice(0, tasksNamed).map(({ company, resource }) => `${company} ${resource}`)
+    const further = total - named.length
     findings.push(
       schedule.warning(
-        `${counted(paused.length, "task is", "tasks are")} paused: ${Output.firstOf(paused, 5)}`,
+        `${counted(total, "task is", "tasks are")} paused: ${named.join(", ")}${further > 0 ? ` and ${Output.count(further)} more` : ""}`,
         "resume them on the dashboard of tributary serve"
       )
     )
   }
-  const failing = tasks.filter((task) => task.failures > 0)
-  const [first] = failing
+  const [first] = yield* Statement.run(troubledStatement, [companies, false])
   if (first !== undefined) {
     findings.push(
       schedule.warning(
-        `${counted(failing.length, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "the reason is unknown"}`,
+        `${counted(first.total, "task", "tasks")} failed, ${first.company} ${first.resource} ${first.failures} times in a row: ${first.error ?? "the reason is unknown"}`,
         first.remedy ?? "npx tributary status shows why"
       )
     )

@@ -12,16 +12,20 @@ export interface CompanyPause {
   readonly by: PauseReport | null
 }
 
-export const readPauses = (settings: Configuration) => {
-  const companies = settings.companies.map(({ name, token, url }) => ({
-    name,
-    fingerprint: fingerprintOf(url, token, settings.budgetScope)
-  }))
-  return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) =>
-    companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {
-      const state = states.find((one) => one.fingerprint === fingerprint)
+/** The pauses of these companies, or of all that are configured. */
+export const readPauses = (settings: Configuration, names: ReadonlyArray<string> | null) => {
+  const companies = settings.companies
+    .filter(({ name }) => names === null || names.includes(name))
+    .map(({ name, token, url }) => ({
+      name,
+      fingerprint: fingerprintOf(url, token, settings.budgetScope)
+    }))
+  return Effect.map(BudgetState.readBudgets(companies.map(({ fingerprint }) => fingerprint)), (states) => {
+    const byFingerprint = new Map(states.map((state) => [state.fingerprint, state]))
+    return companies.flatMap(({ fingerprint, name }): ReadonlyArray<CompanyPause> => {
+      const state = byFingerprint.get(fingerprint)
       const until = state?.pausedUntil ?? null
       return until === null ? [] : [{ company: name, until, by: state?.pausedBy ?? null }]
     })
-  )
+  })
 }

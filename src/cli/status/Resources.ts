@@ -6,8 +6,6 @@ import { identifier } from "../../warehouse/Identifier.ts"
 import { learnedOverlap } from "../../warehouse/Overlap.ts"
 import type { Datasets } from "../../warehouse/Table.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
-import { control } from "../../postgres/Tables.ts"
-import * as Query from "../../postgres/Query.ts"
 import * as Sql from "../../postgres/Sql.ts"
 import * as Statement from "../../postgres/Statement.ts"
 
@@ -36,60 +34,36 @@ export interface ResourceStatus {
   readonly findings: ReadonlyArray<FieldFinding.FieldFinding>
 }
 
-/** The live checkpoints, each with its last run, its last successful run and its quarantine. */
-const checkpoints = Query.run(
-  control
-    .selectFrom("tributary.checkpoints as c")
-    .leftJoin(
-      (eb) =>
-        eb
-          .selectFrom("tributary.runs")
-          .distinctOn(["company_id", "resource"])
-          .selectAll()
-          .where("lane", "=", "live")
-          .orderBy("company_id")
-          .orderBy("resource")
-          .orderBy("id", "desc")
-          .as("r"),
-      (join) => join.onRef("r.company_id", "=", "c.company_id").onRef("r.resource", "=", "c.resource")
-    )
-    .leftJoin(
-      (eb) =>
-        eb
-          .selectFrom("tributary.freshness")
-          // Two names may have the same company number.
-          .select((e) => ["company_id", "resource", e.fn.max("fresh_at").as("at")])
-          .groupBy(["company_id", "resource"])
-          .as("ok"),
-      (join) => join.onRef("ok.company_id", "=", "c.company_id").onRef("ok.resource", "=", "c.resource")
-    )
-    .leftJoin(
-      (eb) =>
-        eb
-          .selectFrom("tributary.quarantine")
-          .select((e) => ["company_id", "resource", e.fn.countAll().as("records")])
-          .where("resolved_at", "is", null)
-          .groupBy(["company_id", "resource"])
-          .as("q"),
-      (join) => join.onRef("q.company_id", "=", "c.company_id").onRef("q.resource", "=", "c.resource")
-    )
-    .select([
-      "c.company_id",
-      "c.resource",
-      "c.cursor",
-      "r.status",
-      "r.started_at",
-      "r.error",
-      "r.note",
-      "c.full_scan_reason",
-      "r.remedy",
-      "ok.at as fresh_at",
-      "q.records as quarantined"
-    ])
-    .where("c.lane", "=", "live")
-    .orderBy("c.company_id")
-    .orderBy("c.resource")
-)
+export const checkpointsStatement = Statement.make({
+  name: "read the state of checkpoints",
+  params: ["int8[]?"],
+  columns: {
+    companyId: "int8",
+    resource: "text",
+    cursor: "text?",
+    status: "text?",
+    startedAt: "timestamptz?",
+    ...Statement.columns("text?", "error", "remedy", "note", "fullWanted"),
+    freshAt: "timestamptz?",
+    quarantined: "float8"
+  },
+  // Two names may have the same company number.
+  text: `select c.company_id as "companyId", c.resource, c.cursor, r.status, r.started_at as "startedAt", r.error, r.remedy, r.note,
+         c.full_scan_reason as "fullWanted", f.fresh_at as "freshAt", coalesce(q.records, 0)::float8 as quarantined
+    from tributary.checkpoints c
+    left join lateral (
+      select status, started_at, error, remedy, note from tributary.runs
+       where company_id = c.company_id and resource = c.resource and lane = 'live' order by id desc limit 1) r on true
+    left join (
+      select company_id, resource, max(fresh_at) as fresh_at from tributary.freshness
+       where $1::bigint[] is null or company_id = any($1) group by 1, 2) f
+      on f.company_id = c.company_id and f.resource = c.resource
+    left join (
+      select company_id, resource, count(*) as records from tributary.quarantine
+       where resolved_at is null and ($1::bigint[] is null or company_id = any($1)) group by 1, 2) q
+      on q.company_id = c.company_id and q.resource = c.resource
+   where c.lane = 'live' and ($1::bigint[] is null or c.company_id = any($1)) order by 1, 2`
+})
 
 const keyOf = (companyId: bigint, resource: string): string => `${companyId} ${resource}`
 
@@ -109,7 +83,11 @@ export const tablesStatement = Statement.make({
 })
 
 /** The rows and soft-deleted rows of these resources, by company and resource. */
-const countRows = Effect.fnUntraced(function* (datasets: Datasets, resources: ReadonlySet<string>) {
+const countRows = Effect.fnUntraced(function* (
+  datasets: Datasets,
+  resources: ReadonlySet<string>,
+  companyIds: ReadonlyArray<bigint> | null
+) {
   const tableNames = yield* TablePlan.readNames("")
   const existing = new Set((yield* Statement.run(tablesStatement, [datasets.current])).map(({ name }) => name))
   const counts = new Map<string, { readonly rows: number; readonly deleted: number }>()
@@ -119,38 +97,45 @@ const countRows = Effect.fnUntraced(function* (datasets: Datasets, resources: Re
     const rows = yield* Sql.rows<{ company: bigint; rows: number; deleted: number }>(
       `select "_company_id" as company, (count(*) filter (where "_deleted_at" is null))::int as rows,
               (count(*) filter (where "_deleted_at" is not null))::int as deleted
-         from ${identifier(datasets.current)}.${identifier(table)} group by 1`
+         from ${identifier(datasets.current)}.${identifier(table)}
+        where $1::bigint[] is null or "_company_id" = any($1) group by 1`,
+      [companyIds]
     )
     for (const { company, ...count } of rows) counts.set(keyOf(company, resource), count)
   }
   return counts
 })
 
-/** The state of every resource with a live checkpoint. */
-export const readResources = Effect.fn("status.read")(function* (datasets: Datasets) {
+/** The state of every resource with a live checkpoint, of these companies or of all. */
+export const readResources = Effect.fn("status.read")(function* (
+  datasets: Datasets,
+  companyIds: ReadonlyArray<bigint> | null = null
+) {
   const now = yield* Clock.currentTimeMillis
-  const rows = yield* checkpoints
+  const rows = yield* Statement.run(checkpointsStatement, [companyIds])
   const learned = yield* Statement.run(learnedOverlapsStatement)
   const overlaps = new Map(learned.map(({ company, resource, ms }) => [keyOf(company, resource), ms]))
   const findings = yield* FieldFinding.read
-  const counts = yield* countRows(datasets, new Set(rows.map(({ resource }) => resource)))
+  const counts = yield* countRows(datasets, new Set(rows.map(({ resource }) => resource)), companyIds)
   return rows.map((row): ResourceStatus => {
-    const key = keyOf(row.company_id, row.resource)
+    const { companyId, resource, cursor, status, startedAt, freshAt, quarantined, error, remedy, note, fullWanted } =
+      row
+    const key = keyOf(companyId, resource)
     return {
-      companyId: row.company_id,
-      resource: row.resource,
+      companyId,
+      resource,
       rows: counts.get(key)?.rows ?? 0,
       deleted: counts.get(key)?.deleted ?? 0,
-      cursor: row.cursor,
-      lastRun: row.status,
-      lastRunAt: row.started_at?.toISOString() ?? null,
-      freshAt: row.fresh_at?.toISOString() ?? null,
-      ageMs: row.fresh_at === null ? null : now - row.fresh_at.getTime(),
-      quarantined: Number(row.quarantined ?? 0),
-      error: row.error,
-      remedy: row.remedy,
-      note: row.note,
-      fullWanted: row.full_scan_reason,
+      cursor,
+      lastRun: status,
+      lastRunAt: startedAt?.toISOString() ?? null,
+      freshAt: freshAt?.toISOString() ?? null,
+      ageMs: freshAt === null ? null : now - freshAt.getTime(),
+      quarantined,
+      error,
+      remedy,
+      note,
+      fullWanted,
       overlapMs: overlaps.get(key) ?? 0,
       findings: findings
         .filter((one) => keyOf(one.companyId, one.resource) === key)

@@ -1,13 +1,16 @@
 /** `/budget`: the rate budget of each token, its use, and the work that waits. */
 import * as Effect from "effect/Effect"
 import { describePause } from "../../budget/Pause.ts"
-import { type BudgetState, readBudgets } from "../../budget/BudgetState.ts"
+import { type BudgetState, readBudgets, worstBudgets } from "../../budget/BudgetState.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
 import { budgetChart, clock, refusalsOf } from "../Chart.ts"
-import { html, type Html, page, type Route } from "../Page.ts"
-import { ago, badge, count, duration, table } from "../Components.ts"
+import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import { ago, badge, count, duration, none, table } from "../Components.ts"
 import { facts } from "../Format.ts"
-import { plural, visible } from "../Escape.ts"
+import { address, plural, visible } from "../Escape.ts"
+import { ofQuery } from "../Params.ts"
+import { detailedMax } from "../../status/CompanyStates.ts"
+import { companySearch, textOf } from "./Companies.ts"
 
 const hourMs = 60 * 60_000
 /** Samples are 15 s apart; one may be missing. */
@@ -150,18 +153,75 @@ const section = (
   </section>`
 }
 
+const sharedOf = (companies: ReadonlyArray<ShownCompany>): ReadonlyArray<Shared> =>
+  [...Map.groupBy(companies, ({ fingerprint }) => fingerprint)].map(([fingerprint, own]) => ({
+    fingerprint,
+    companies: own.map(({ name }) => name),
+    limit: own.flatMap(({ requestsPerMinute }) => requestsPerMinute ?? [])[0] ?? null
+  }))
+
+const listedMax = 50
+/** Budgets among which those of this process are looked for. */
+const worstMax = 500
+const namesMax = 3
+
+/** Budgets as a table: those of the companies that a person searches for, else those that slow requests down. */
+const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: ReadonlyArray<Shared>) {
+  const { now } = request
+  const text = textOf(request)
+  const byFingerprint = new Map(all.map((one) => [one.fingerprint, one]))
+  const isNamed = ({ companies }: Shared) => companies.some((name) => name.toLowerCase().includes(text!.toLowerCase()))
+  const found =
+    text === null
+      ? (yield* worstBudgets(worstMax)).filter((fingerprint) => byFingerprint.has(fingerprint))
+      : all.filter(isNamed).map(({ fingerprint }) => fingerprint)
+  const shown = found.slice(0, listedMax)
+  const budgets = new Map((yield* readBudgets(shown)).map((budget) => [budget.fingerprint, budget]))
+  return page({
+    title: "Budget",
+    section: "budget",
+    body: html`<h1>Request budget</h1>
+      <p>
+        ${plural(all.length, "budget")} of ${plural(request.companies.length, "company", "companies")}.
+        ${text === null ? "Those that are paused or slowed, or that requests wait for:" : ""}
+      </p>
+      <div class="controls">${companySearch("/budget", text)}</div>
+      ${
+        shown.length === 0
+          ? html`<p>${text === null ? "None: all are free." : "No company matches."}</p>`
+          : table(
+              found.length > listedMax ? `Budgets, the first ${listedMax}` : "Budgets",
+              "Company, State, #Used, #Allowed, #Refused (429), Waiting",
+              shown.map((fingerprint) => {
+                const companies = byFingerprint.get(fingerprint)?.companies ?? []
+                const budget = budgets.get(fingerprint)
+                const further = companies.length - namesMax
+                return [
+                  html`<a href="${address("/budget", { company: companies[0] ?? null })}"
+                      >${companies.slice(0, namesMax).map(visible).join(", ")}</a
+                    >${further > 0 ? ` and ${count(further)} more` : ""}`,
+                  budget === undefined ? none("no request yet") : state(budget, now),
+                  budget === undefined ? "" : count(budget.used),
+                  budget === undefined || budget.allowed === null ? "" : count(budget.allowed),
+                  budget === undefined ? "" : count(budget.refusals),
+                  budget === undefined ? "" : waiting(budget)
+                ]
+              })
+            )
+      }`
+  })
+})
+
 export const routes: ReadonlyArray<Route> = [
   {
     method: "GET",
     path: "/budget",
-    handle: Effect.fn("page.budget")(function* ({ companies, now }) {
-      const shared = [...Map.groupBy(companies, ({ fingerprint }) => fingerprint)].map(
-        ([fingerprint, own]): Shared => ({
-          fingerprint,
-          companies: own.map(({ name }) => name),
-          limit: own.flatMap(({ requestsPerMinute }) => requestsPerMinute ?? [])[0] ?? null
-        })
-      )
+    handle: Effect.fn("page.budget")(function* (request) {
+      const { companies, now } = request
+      const all = sharedOf(companies)
+      const chosen = ofQuery(request, "company")
+      if (all.length > detailedMax && chosen === null) return yield* manyBudgets(request, all)
+      const shared = all.filter((one) => chosen === null || one.companies.includes(chosen))
       const budgets = yield* readBudgets(shared.map(({ fingerprint }) => fingerprint))
       const sections = yield* Effect.forEach(shared, (one, index) =>
         Effect.map(SampleBudget.read(one.fingerprint, hourMs), (samples) =>
@@ -182,7 +242,8 @@ export const routes: ReadonlyArray<Route> = [
             The requests per minute that each token may send to its source, for all processes of this warehouse
             together.
           </p>
-          ${sections.length === 0 ? html`<p>No company is configured.</p>` : sections}`
+          ${all.length > detailedMax ? html`<p><a href="/budget">All budgets</a></p>` : ""}
+          ${sections.length === 0 ? html`<p>No such company is configured.</p>` : sections}`
       })
     })
   }

@@ -2,16 +2,18 @@
 import * as Effect from "effect/Effect"
 import { outcomes } from "../../outbox/Push.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
+import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Outbox from "../../status/Outbox.ts"
-import { numberOf, ofPath } from "../Params.ts"
+import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, section, table } from "../Components.ts"
+import { ago, badge, count, duration, section, select, table } from "../Components.ts"
 import { actionLink, facts } from "../Format.ts"
 import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
 import * as RejectedRows from "./RejectedRows.ts"
 
 const pushesShown = 50
 const requestsShown = 50
+const insertedShown = 50
 /** Characters of foreign text, in a table. */
 const textMax = 240
 
@@ -45,22 +47,24 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
         rows that are inserted into <code>tributary.outbox</code>.
       </p>`
     : table(
-        "Rows that were inserted by SQL, by company and resource",
+        `Rows that were inserted by SQL, by company and resource${rows.length > insertedShown ? `, the ${insertedShown} with the most refused and waiting ones` : ""}`,
         "Resource, Company, #Waiting, #Being sent, Oldest, Done within a day, Refused, Action",
-        rows.map((one) => [
-          html`<a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
-          visible(one.company),
-          empty(one.waiting),
-          empty(one.sending),
-          ago(one.oldestAt, now, ""),
-          outcomesOf(one),
-          RejectedRows.rejectedLink(
-            one.refused,
-            { company: one.company, resource: one.resource },
-            `of ${visible(one.resource)}`
-          ),
-          retryLink(one)
-        ])
+        rows
+          .slice(0, insertedShown)
+          .map((one) => [
+            html`<a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
+            visible(one.company),
+            empty(one.waiting),
+            empty(one.sending),
+            ago(one.oldestAt, now, ""),
+            outcomesOf(one),
+            RejectedRows.rejectedLink(
+              one.refused,
+              { company: one.company, resource: one.resource },
+              `of ${visible(one.resource)}`
+            ),
+            retryLink(one)
+          ])
       )
 
 const pushState = ({ finishedAt, waiting, sending }: Outbox.PushSummary, now: Date): Html =>
@@ -106,8 +110,10 @@ const requestTable = (requests: ReadonlyArray<Outbox.OpenRequest>, now: Date): H
           ])
         )}`
 
-const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
-  const rows = yield* Outbox.inserted
+const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
+  const { companies, now } = request
+  const company = ofQuery(request, "company")
+  const rows = yield* Outbox.inserted(company, insertedShown + 1)
   const all = yield* Outbox.summaries(pushesShown)
   const requests = yield* Outbox.openRequests(requestsShown)
   const pause = yield* PushPause.read
@@ -125,7 +131,25 @@ const overview = Effect.fn("page.outbox")(function* ({ now }: PageRequest) {
             </p>`
       }
       ${section("calls", "Requests without a known outcome", requestTable(requests, now))}
-      ${section("inserted", "Inserted by SQL", insertedTable(rows, now))}
+      ${section(
+        "inserted",
+        "Inserted by SQL",
+        html`${
+          companies.length <= detailedMax
+            ? ""
+            : html`<form method="get" action="/outbox" class="controls" role="search">
+                ${select(
+                  "company",
+                  "Company",
+                  "any",
+                  companies.map(({ name }) => name),
+                  company
+                )}
+                <p><button type="submit">Show</button></p>
+              </form>`
+        }
+        ${insertedTable(rows, now)}`
+      )}
       ${section("pushes", "Pushes", pushTable(all, now))}`
   })
 })

@@ -1,11 +1,16 @@
-/** The first page: a summary, and the state of every resource of every company. */
+/**
+ * The first page: a summary, and the state of every resource of every company. Where there are many companies, it lists
+ * them by their counted states (`Companies.ts`), and each has this page of its own.
+ */
 import * as Effect from "effect/Effect"
-import { html, page, type PageError, type Html, type PageRequest, type Route } from "../Page.ts"
+import { html, page, type PageError, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { badge, count, filterLinks, none, table } from "../Components.ts"
 import * as Resources from "../../status/Resources.ts"
 import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
-import { choiceOf, ofQuery } from "../Params.ts"
-import { address, truncated, plural, resourceAddress, visible } from "../Escape.ts"
+import { choiceOf, companyNamed, ofPath, ofQuery } from "../Params.ts"
+import { address, companyAddress, truncated, plural, resourceAddress, visible } from "../Escape.ts"
+import { detailedMax } from "../../status/CompanyStates.ts"
+import { companiesPage } from "./Companies.ts"
 
 const filters = ["all", "late", "failing", "paused", "quarantine", "never-synced", "blocked"] as const
 type Filter = (typeof filters)[number]
@@ -33,13 +38,16 @@ const matches: Readonly<Record<Filter, (state: Resources.ResourceState) => boole
 const orders = ["worst", "name"] as const
 
 interface View {
+  /** The path of the page. */
+  readonly path: string
   readonly filter: Filter
   readonly text: string
   readonly order: (typeof orders)[number]
 }
 
-const viewOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Return<View, PageError> {
+const viewOf = Effect.fnUntraced(function* (request: PageRequest, path: string): Effect.fn.Return<View, PageError> {
   return {
+    path,
     filter: (yield* choiceOf(request, "state", filters)) ?? "all",
     text: (ofQuery(request, "text") ?? "").slice(0, 100),
     order: (yield* choiceOf(request, "order", orders)) ?? "worst"
@@ -47,8 +55,8 @@ const viewOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Ret
 })
 
 const here = (view: View, change: Partial<View>): string => {
-  const { filter, text, order } = { ...view, ...change }
-  return address("/", {
+  const { path, filter, text, order } = { ...view, ...change }
+  return address(path, {
     state: filter === "all" ? null : filter,
     text: text === "" ? null : text,
     order: order === "worst" ? null : order
@@ -66,6 +74,7 @@ const worse = (one: Resources.ResourceState, other: Resources.ResourceState): nu
 
 /** The summary in a sentence; each problem is a link. */
 const summary = (
+  path: string,
   all: ReadonlyArray<Resources.ResourceState>,
   beside: ReadonlyArray<Resources.CompanyAlerts>,
   companies: number
@@ -78,7 +87,7 @@ const summary = (
       .filter(([number]) => number > 0)
       .map(([, text, to], index) => html`${index === 0 ? "" : ", "}<a href="${to}">${text}</a>`)
   const inState = (filter: Filter, word: string) =>
-    [of(filter), `${count(of(filter))} ${word}`, `/?state=${filter}`] as const
+    [of(filter), `${count(of(filter))} ${word}`, `${path}?state=${filter}`] as const
   const counted = (number: number, one: string, several: string, to: string) =>
     [number, plural(number, one, several), to] as const
   const wrong = links(
@@ -190,7 +199,7 @@ const controls = (view: View, all: ReadonlyArray<Resources.ResourceState>): Html
           isCurrent
         }))
     )}
-    <form method="get" action="/" role="search">
+    <form method="get" action="${view.path}" role="search">
       <label for="text">Resource</label>
       <input type="search" id="text" name="text" value="${view.text}" maxlength="100" />${
         view.filter === "all" ? "" : html`<input type="hidden" name="state" value="${view.filter}" />`
@@ -206,34 +215,55 @@ const controls = (view: View, all: ReadonlyArray<Resources.ResourceState>): Html
     </p>
   </div>`
 
+/** Every resource of these companies. */
+const detailedPage = Effect.fnUntraced(function* (
+  request: PageRequest,
+  path: string,
+  title: string,
+  companies: ReadonlyArray<ShownCompany>
+) {
+  const { now } = request
+  const view = yield* viewOf(request, path)
+  const all = yield* Resources.read(companies, now)
+  const beside = yield* Resources.readAlerts(companies)
+  const wanted = view.text.toLowerCase()
+  const shown = all.filter(
+    (state) => matches[view.filter](state) && (wanted === "" || state.resource.toLowerCase().includes(wanted))
+  )
+  const ordered = view.order === "name" ? shown : shown.toSorted(worse)
+  return page({
+    title,
+    section: "overview",
+    body: html`<h1>${title}</h1>
+      ${summary(path, all, beside, companies.length)} ${controls(view, all)}
+      ${companies.map(({ name }) =>
+        companyPart(
+          name,
+          all.filter(({ company }) => company === name),
+          ordered.filter(({ company }) => company === name),
+          now
+        )
+      )}`
+  })
+})
+
 export const routes: ReadonlyArray<Route> = [
   {
     method: "GET",
     path: "/",
     handle: Effect.fn("page.overview")(function* (request) {
-      const { companies, now } = request
-      const view = yield* viewOf(request)
-      const all = yield* Resources.read(companies, now)
-      const beside = yield* Resources.readAlerts(companies)
-      const wanted = view.text.toLowerCase()
-      const shown = all.filter(
-        (state) => matches[view.filter](state) && (wanted === "" || state.resource.toLowerCase().includes(wanted))
-      )
-      const ordered = view.order === "name" ? shown : shown.toSorted(worse)
-      return page({
-        title: "Overview",
-        section: "overview",
-        body: html`<h1>Overview</h1>
-          ${summary(all, beside, companies.length)} ${controls(view, all)}
-          ${companies.map(({ name }) =>
-            companyPart(
-              name,
-              all.filter(({ company }) => company === name),
-              ordered.filter(({ company }) => company === name),
-              now
-            )
-          )}`
-      })
+      const { companies } = request
+      return companies.length > detailedMax
+        ? yield* companiesPage(request)
+        : yield* detailedPage(request, "/", "Overview", companies)
+    })
+  },
+  {
+    method: "GET",
+    path: "/companies/:company",
+    handle: Effect.fn("page.company")(function* (request) {
+      const company = yield* companyNamed(request, ofPath(request, "company"))
+      return yield* detailedPage(request, companyAddress(company.name), `Company ${visible(company.name)}`, [company])
     })
   }
 ]

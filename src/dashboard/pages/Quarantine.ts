@@ -37,10 +37,13 @@ const entryAddress = (id: bigint): string => `${path}/${id}`
 /** The configured name of a company by its number, where it is known; else the number. */
 type NameOf = (companyId: bigint) => string
 
-const named = Effect.map(TaskQueue.companyIds, (ids): NameOf => {
-  const names = new Map([...ids].map(([name, id]) => [id, name]))
-  return (companyId) => names.get(companyId) ?? String(companyId)
-})
+const namesOf = (ids: Iterable<bigint>) =>
+  Effect.map(
+    TaskQueue.companyNames(ids),
+    (names): NameOf =>
+      (companyId) =>
+        names.get(companyId) ?? String(companyId)
+  )
 
 // ------------------------------------------------------------------------------------------------------------ the list
 
@@ -67,8 +70,8 @@ const listAddress = ({ company, resource, state }: ListFilter, before: bigint | 
 /** A company of the filter: by its name, or by its number where no name is known. */
 const companyIdOf = Effect.fnUntraced(function* (request: PageRequest, company: string | null) {
   if (company === null) return null
-  const known = (yield* TaskQueue.companyIds).get(company)
-  if (known !== undefined) return known
+  const known = yield* TaskQueue.companyIdOf(company)
+  if (known !== null) return known
   if (/^\d{1,18}$/.test(company)) return BigInt(company)
   yield* companyNamed(request, company)
   return yield* new PageError({
@@ -86,9 +89,9 @@ const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, 
   open.length === 0
     ? html`<p>${badge("good", "empty")} Every record that was read has been landed.</p>`
     : table(
-        "Open entries by company and resource",
+        `Open entries by company and resource${open.length > shownMost ? `, the ${shownMost} with the most` : ""}`,
         "Resource, Company, #Open",
-        open.map((one) => {
+        open.slice(0, shownMost).map((one) => {
           const company = nameOf(one.companyId)
           return [
             html`<a href="${listAddress({ company, resource: one.resource, state: "open" })}"
@@ -110,9 +113,9 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
   }
   const companyId = yield* companyIdOf(request, filter.company)
   const before = yield* positionOf(request, "before", "an entry")
-  const nameOf = yield* named
-  const open = yield* Quarantine.open
+  const open = yield* Quarantine.open(shownMost + 1)
   const { shown, next } = partOf(yield* Quarantine.list({ ...filter, companyId }, before, shownMost + 1), shownMost)
+  const nameOf = yield* namesOf([...open, ...shown].map((one) => one.companyId))
   const isFiltered = filter.company !== null || filter.resource !== null
   return page({
     title: "Quarantine",
@@ -195,7 +198,7 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
   const isWhole = ofQuery(request, "whole") !== null
   const entry = yield* Quarantine.one(id, isWhole ? bytesMost : bytesShown)
   if (entry === null) return yield* noEntry(id)
-  const company = (yield* named)(entry.companyId)
+  const company = (yield* namesOf([entry.companyId]))(entry.companyId)
   const { recordId, resource, field } = entry
   const value = field === null || entry.isCut ? null : memberOf(entry.bytes, field)
   return page({

@@ -211,8 +211,10 @@ const look = Effect.fnUntraced(function* (
   if (resource === null) return problem("Choose a resource that has a history in the warehouse.")
   if (id === null) return problem("Enter the number of the record.")
   if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is not the number of a record: digits are expected.`)
-  const ids = yield* TaskQueue.companyIds
-  const companyId = company === null ? null : (ids.get(company) ?? (isNumber(company) ? BigInt(company) : undefined))
+  const companyId =
+    company === null
+      ? null
+      : ((yield* TaskQueue.companyIdOf(company)) ?? (isNumber(company) ? BigInt(company) : undefined))
   if (companyId === undefined) {
     return problem(
       request.companies.some(({ name }) => name === company)
@@ -234,7 +236,7 @@ const look = Effect.fnUntraced(function* (
         "it was never landed, in quarantine, or requested."
     )
   }
-  const names = new Map([...ids].map(([name, number]) => [number, name]))
+  const names = yield* TaskQueue.companyNames(found.map((one) => one.companyId))
   return html`${found.map((one, index) =>
     history(one, names.get(one.companyId) ?? String(one.companyId), index, request.now)
   )}`

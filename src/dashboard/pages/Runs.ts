@@ -68,7 +68,7 @@ interface Filter extends Runs.RunFilter {
 
 const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
   const company = ofQuery(request, "company")
-  const companyId = company === null ? null : ((yield* TaskQueue.companyIds).get(company) ?? null)
+  const companyId = company === null ? null : yield* TaskQueue.companyIdOf(company)
   if (company !== null && companyId === null) {
     return yield* new PageError({ status: 404, message: `No runs of a company ${visible(company)} are known.` })
   }

@@ -3,12 +3,14 @@ import * as Effect from "effect/Effect"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import * as WebhookDetails from "../../status/WebhookDetails.ts"
+import * as CompanyStates from "../../status/CompanyStates.ts"
 import * as Webhooks from "../../status/Webhooks.ts"
 import { companyNamed, ofQuery } from "../Params.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { ago, badge, count, duration, filterLinks, section } from "../Components.ts"
 import { actionLink, facts } from "../Format.ts"
 import { address, plural, visible } from "../Escape.ts"
+import { companyList, companySearch, textOf } from "./Companies.ts"
 import * as SubscriptionActions from "./SubscriptionActions.ts"
 import * as WebhookEvents from "./WebhookEvents.ts"
 import { gapTables } from "./WebhookGaps.ts"
@@ -71,12 +73,36 @@ const companySection = (
   )
 }
 
+/** A search for a company, and unless one is chosen, the companies whose events may be missing. */
+const manyCompanies = Effect.fnUntraced(function* (request: PageRequest, only: string | null) {
+  if (only !== null) return html`<p><a href="/webhooks">All companies</a></p>`
+  const text = textOf(request)
+  const { amounts } = yield* CompanyStates.readSummary(request.companies.map(({ name }) => name))
+  return html`${facts([
+      ["Dead letters", count(amounts.dead_letters)],
+      ["Gaps", count(amounts.gaps)],
+      ["Subscriptions not active", count(amounts.subscriptions_down)]
+    ])}
+    <div class="controls">${companySearch("/webhooks", text)}</div>
+    <p>
+      ${text === null ? "Companies whose events may be missing; search for any other." : "Companies with this name."}
+    </p>
+    ${yield* companyList(
+      request,
+      "/webhooks",
+      { state: null, text, isUndelivered: text === null },
+      { text },
+      (company) => address("/webhooks", { company })
+    )}`
+})
+
 const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   const { companies, now } = request
   const only = ofQuery(request, "company")
-  if (only !== null) yield* companyNamed(request, only)
-  const shown = companies.filter(({ name }) => only === null || name === only)
-  const statuses = yield* Webhooks.read
+  const isMany = companies.length > CompanyStates.detailedMax
+  const chosen = only === null ? null : yield* companyNamed(request, only)
+  const shown = chosen !== null ? [chosen] : isMany ? [] : companies
+  const statuses = shown.length === 0 ? [] : yield* Webhooks.readOf(shown.map(({ name }) => name))
   const sections = yield* Effect.forEach(shown, (company, index) =>
     Effect.gen(function* () {
       const status = statuses.find((one) => one.company === company.name) ?? Webhooks.emptyStatus(company.name)
@@ -92,18 +118,20 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
     section: "webhooks",
     body: html`<h1>Webhooks</h1>
       ${
-        companies.length < 2
-          ? ""
-          : filterLinks("Company", [
-              { to: "/webhooks", text: "All companies", isCurrent: only === null },
-              ...companies.map(({ name }) => ({
-                to: address("/webhooks", { company: name }),
-                text: visible(name),
-                isCurrent: only === name
-              }))
-            ])
+        isMany
+          ? yield* manyCompanies(request, only)
+          : companies.length < 2
+            ? ""
+            : filterLinks("Company", [
+                { to: "/webhooks", text: "All companies", isCurrent: only === null },
+                ...companies.map(({ name }) => ({
+                  to: address("/webhooks", { company: name }),
+                  text: visible(name),
+                  isCurrent: only === name
+                }))
+              ])
       }
-      ${sections.length === 0 ? html`<p>No company is configured.</p>` : sections}
+      ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}
       ${section("events", "Events received", WebhookEvents.eventTable(events, only, now))}`
   })
 })

@@ -1,0 +1,99 @@
+/** The output of `tributary status` where there are many companies: totals, and the companies by severity. */
+import * as Effect from "effect/Effect"
+import * as CompanyStates from "../../status/CompanyStates.ts"
+import * as Outbox from "../../status/Outbox.ts"
+import * as PushPause from "../../outbox/PushPause.ts"
+import * as Schedule from "../../status/Schedule.ts"
+import * as Statement from "../../postgres/Statement.ts"
+import { companyStates, type State } from "../../tasks/CountCompanies.ts"
+import * as Output from "../Output.ts"
+
+/** Companies that are listed for people. */
+const listedMax = 20
+/** Companies that are listed as JSON. */
+const listedJsonMax = 100
+const errorMax = 100
+
+/** The state of all companies, and the worst of them, or the worst in a state. */
+export const readFleet = Effect.fn("status.readFleet")(function* (names: ReadonlyArray<string>, state: State | null) {
+  const summary = yield* CompanyStates.readSummary(names)
+  const [schedule] = yield* Statement.run(Schedule.processesStatement)
+  return {
+    ...summary,
+    processes: schedule!.processes,
+    pushPause: yield* PushPause.read,
+    outbox: yield* Outbox.total,
+    state,
+    worst: yield* CompanyStates.list(names, { ...CompanyStates.anyCompany, state }, null, listedJsonMax)
+  }
+})
+export type FleetReport = Effect.Success<ReturnType<typeof readFleet>>
+
+const words: Readonly<Record<CompanyStates.Amount, readonly [one: string, many: string]>> = {
+  resources: ["resource", "resources"],
+  failing: ["failing", "failing"],
+  late: ["late", "late"],
+  never_synced: ["never synced", "never synced"],
+  blocked: ["blocked", "blocked"],
+  paused: ["paused", "paused"],
+  fresh: ["fresh", "fresh"],
+  quarantined: ["record in quarantine", "records in quarantine"],
+  dead_letters: ["dead event", "dead events"],
+  gaps: ["open gap", "open gaps"],
+  rejected: ["refused record", "refused records"],
+  subscriptions_down: ["subscription not active", "subscriptions not active"]
+}
+const resourceAmounts = ["failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
+const signAmounts = ["quarantined", "dead_letters", "gaps", "rejected", "subscriptions_down"] as const
+
+const amountsOf = (
+  of: Readonly<Record<CompanyStates.Amount, number>>,
+  names: ReadonlyArray<CompanyStates.Amount>
+): string => Output.list(names.map((name) => (of[name] === 0 ? "" : Output.plural(of[name], ...words[name]))))
+
+const companyTable = (companies: ReadonlyArray<CompanyStates.CompanyState>): string =>
+  Output.table(
+    ["company", "state", "failing", "late", "fresh", "counted", "worst resource, and other signs"],
+    companies.map((one) => [
+      one.company,
+      one.state,
+      Output.count(one.failing),
+      Output.count(one.late),
+      `${Output.count(one.fresh)}/${Output.count(one.resources)}`,
+      `${Output.elapsed(one.countedMs)} ago`,
+      Output.list([
+        one.worstResource === null
+          ? ""
+          : `${one.worstResource}${one.error === null ? "" : `: ${one.error.slice(0, errorMax)}`}`,
+        amountsOf(one, signAmounts)
+      ])
+    ]),
+    ["left", "left", "right", "right", "right", "right"]
+  )
+
+export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
+  const { companies, uncounted, byState, amounts, outdatedMs, processes, pushPause, outbox, state, worst } = report
+  const shown = worst.slice(0, listedMax)
+  const inStates = companyStates.map((one) => Output.counted(byState[one], one))
+  const signs = amountsOf(amounts, signAmounts)
+  const matching = state === null ? companies - uncounted : byState[state]
+  return [
+    `  ${Output.plural(companies, "company", "companies")}: ${Output.list([...inStates, Output.counted(uncounted, "not counted yet")])}`,
+    `  ${Output.plural(amounts.resources, "resource")}: ${amountsOf(amounts, resourceAmounts)}`,
+    ...(signs === "" ? [] : [`  ${signs}`]),
+    processes > 0
+      ? `  processes of serve: ${Output.count(processes)} alive`
+      : "  processes of serve: none alive: nothing runs by schedule and nothing is counted; start one with: npx tributary serve",
+    ...(outdatedMs === null ? [] : [`  counts are up to ${Output.elapsed(outdatedMs)} old`]),
+    ...(outbox.waiting + outbox.refused === 0
+      ? []
+      : [
+          `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.refused)} refused; see them with npx tributary push status`
+        ]),
+    ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
+    "",
+    ...(shown.length === 0 ? [] : [companyTable(shown), ""]),
+    `  ${Output.count(shown.length)} of ${Output.plural(matching, "company", "companies")}${state === null ? "" : ` ${state}`}, the worst first; ` +
+      "--company NAME shows one, --state STATE others, --all every resource"
+  ]
+}

@@ -1,0 +1,118 @@
+/**
+ * The counted states of companies (`src/tasks/CountCompanies.ts`), for interfaces.
+ *
+ * Promise: a reader needs time for the companies, not for their resources.
+ */
+import * as Effect from "effect/Effect"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { companyStates, type State } from "../tasks/CountCompanies.ts"
+
+/** More companies than this are shown by their counted states, the worst first. */
+export const detailedMax = 20
+
+/** The companies to list. */
+export interface Filter {
+  /** Null is any. */
+  readonly state: State | null
+  /** A part of the name; null is any. */
+  readonly text: string | null
+  /** Only companies with dead letters, open gaps or a subscription that is not active. */
+  readonly isUndelivered: boolean
+}
+export const anyCompany: Filter = { state: null, text: null, isUndelivered: false }
+
+const isOf = "company in (select unnest($1::text[]))"
+const counts = ["resources", "failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
+const signs = ["quarantined", "dead_letters", "gaps", "rejected", "subscriptions_down"] as const
+
+export const totalsStatement = Statement.make({
+  name: "count companies by state",
+  params: ["text[]"],
+  columns: {
+    state: Statement.as<State>("text"),
+    companies: "float8",
+    ...Statement.columns("float8", ...counts, ...signs),
+    /** Time since the oldest count that is out of date: a resource may have become late a minute ago. */
+    outdatedMs: "float8?"
+  },
+  text: `select state, count(*)::float8 as companies,
+         ${[...counts, ...signs].map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`).join(", ")},
+         (extract(epoch from max(tributary.now() - counted_at) filter (where late_at < now.at - interval '1 minute')) * 1000)::float8 as "outdatedMs"
+    from tributary.company_states, (select tributary.now() as at) now where ${isOf} group by state`
+})
+type Totals = Statement.RowOf<typeof totalsStatement>
+export type Amount = (typeof counts)[number] | (typeof signs)[number]
+
+/** All companies of an installation. */
+export interface Summary {
+  readonly companies: number
+  /** Companies whose state was not counted yet. */
+  readonly uncounted: number
+  readonly byState: Readonly<Record<State, number>>
+  readonly amounts: Readonly<Record<Amount, number>>
+  /** Time since the oldest count that is out of date; null when none is. */
+  readonly outdatedMs: number | null
+}
+
+/** The totals of these companies. */
+export const readSummary = (names: ReadonlyArray<string>): Sql.Query<Summary> =>
+  Effect.map(Statement.run(totalsStatement, [names]), (rows) => {
+    const sum = (of: (row: Totals) => number) => rows.reduce((total, row) => total + of(row), 0)
+    const inState = (state: State) => rows.find((row) => row.state === state)?.companies ?? 0
+    const byState = Object.fromEntries(companyStates.map((state) => [state, inState(state)]))
+    const amounts = Object.fromEntries([...counts, ...signs].map((name) => [name, sum((row) => row[name])]))
+    const outdated = rows.flatMap(({ outdatedMs }) => outdatedMs ?? [])
+    return {
+      companies: names.length,
+      uncounted: names.length - sum(({ companies }) => companies),
+      byState: byState as Summary["byState"],
+      amounts: amounts as Summary["amounts"],
+      outdatedMs: outdated.length === 0 ? null : Math.max(...outdated)
+    }
+  })
+
+export const listStatement = Statement.make({
+  name: "list companies by severity",
+  params: ["text[]", "text?", "text?", "float8?", "text?", "int4", "bool"],
+  columns: {
+    company: "text",
+    state: Statement.as<State>("text"),
+    severity: "float8",
+    ...Statement.columns("int4", ...counts),
+    ...Statement.columns("float8", "lateness", ...signs),
+    ...Statement.columns("text?", "worstResource", "error", "remedy"),
+    countedAt: "timestamptz",
+    countedMs: "float8"
+  },
+  text: `select company, state, severity, ${counts.join(", ")}, lateness, ${signs.map((name) => `${name}::float8 as ${name}`).join(", ")},
+         worst_resource as "worstResource", error, remedy, counted_at as "countedAt",
+         (extract(epoch from tributary.now() - counted_at) * 1000)::float8 as "countedMs"
+    from tributary.company_states
+   where ($2::text is null or state = $2) and ($3::text is null or strpos(lower(company), lower($3)) > 0)
+     and ($4::float8 is null or severity < $4 or (severity = $4 and company > $5))
+     and (not $7::bool or dead_letters + gaps + subscriptions_down > 0)
+     and ${isOf}
+   order by severity desc, company limit $6::int`
+})
+export type CompanyState = Statement.RowOf<typeof listStatement>
+
+/** The place in the list after which it continues. */
+export type Place = Pick<CompanyState, "severity" | "company">
+
+/** The companies of these names that match, the worst first, after a place. */
+export const list = (
+  names: ReadonlyArray<string>,
+  { state, text, isUndelivered }: Filter,
+  after: Place | null,
+  companiesMax: number
+): Sql.Query<ReadonlyArray<CompanyState>> =>
+  Statement.run(listStatement, [
+    names,
+    state,
+    text,
+    after?.severity ?? null,
+    after?.company ?? null,
+    companiesMax,
+    isUndelivered
+  ])

@@ -1,0 +1,52 @@
+/**
+ * The bound on labels of `/metrics`, and the metrics of all companies together.
+ *
+ * Promise: the number of series does not grow with the companies. Up to {@link labelledMax} companies have metrics of
+ * their own. Of more, the worst {@link worstMax} have, by the order of their counted states; `config/metrics.md` has the
+ * rule.
+ */
+import * as Effect from "effect/Effect"
+import type * as Sql from "../postgres/Sql.ts"
+import { companyStates } from "../tasks/CountCompanies.ts"
+import * as CompanyStates from "./CompanyStates.ts"
+import * as Metrics from "./Metrics.ts"
+
+/** More companies than this do not all have metrics of their own. */
+export const labelledMax = 100
+/** The companies with metrics of their own where there are more. */
+export const worstMax = 20
+
+export const isBounded = (companies: number): boolean => companies > labelledMax
+
+/** The companies with metrics of their own. */
+export const labelled = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyArray<string>> =>
+  isBounded(companies.length)
+    ? Effect.map(CompanyStates.list(companies, CompanyStates.anyCompany, null, worstMax), (worst) =>
+        worst.map(({ company }) => company)
+      )
+    : Effect.succeed(companies)
+
+const resourceStates = ["failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
+const signs = ["quarantined", "dead_letters", "gaps", "rejected", "subscriptions_down"] as const
+
+/** The metrics of all these companies together. */
+export const readFleetMetrics = (companies: ReadonlyArray<string>): Sql.Query<ReadonlyArray<Metrics.Metric>> =>
+  Effect.map(CompanyStates.readSummary(companies), ({ amounts, byState, outdatedMs, uncounted }) => [
+    Metrics.gauge("tributary_companies", "Companies by state, as last counted; uncounted: not counted yet.", [
+      ...companyStates.map((state) => ({ labels: { state }, value: byState[state] })),
+      { labels: { state: "uncounted" }, value: uncounted }
+    ]),
+    Metrics.gauge(
+      "tributary_resources",
+      "Resources of all companies by state, as last counted.",
+      resourceStates.map((name) => ({ labels: { state: name.replace("_", "-") }, value: amounts[name] }))
+    ),
+    Metrics.gauge(
+      "tributary_problems_open",
+      "Problems of all companies that a person may have to resolve, by kind, as last counted.",
+      signs.map((kind) => ({ labels: { kind }, value: amounts[kind] }))
+    ),
+    Metrics.gauge("tributary_companies_outdated_seconds", "The age of the oldest count that is out of date; else 0.", [
+      { value: (outdatedMs ?? 0) / 1000 }
+    ])
+  ])

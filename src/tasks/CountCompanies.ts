@@ -1,0 +1,154 @@
+/**
+ * The counts of each company's resources by state: `tributary.company_states`.
+ *
+ * Promise: a company is counted within seconds after a failure, a pause, a dead letter, a gap, a rejected row or a
+ * quarantine entry, and when one of its resources may have become late. Counting takes a small share of one core. A
+ * process that is killed leaves the last counts with their time.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+
+/** Worst first. */
+export const companyStates = ["failing", "late", "attention", "never-synced", "blocked", "paused", "fresh"] as const
+export type State = (typeof companyStates)[number]
+
+/** Signs of trouble beside the resources, by company; a company without any has no row. */
+const alerts = `
+  select company, sum(dead)::bigint as dead_letters, sum(gaps)::bigint as gaps, sum(rejected)::bigint as rejected,
+         sum(down)::bigint as subscriptions_down, sum(quarantined)::bigint as quarantined
+    from (
+      select company, count(*) as dead, 0 as gaps, 0 as rejected, 0 as down, 0 as quarantined
+        from tributary.inbox where state = 'dead_letter' group by 1
+      union all
+      select company, 0, count(*), 0, 0, 0 from tributary.delivery_gaps where closed_at is null group by 1
+      union all
+      select company, 0, 0, count(*), 0, 0 from tributary.outbox where state = 'rejected' group by 1
+      union all
+      select company, 0, 0, 0, count(*), 0 from tributary.subscriptions s
+       where state in ('paused', 'disabled') or state = 'deleted' and not exists (
+         select from tributary.subscriptions o where o.company = s.company and o.state <> 'deleted') group by 1
+      union all
+      select k.company, 0, 0, 0, 0, q.records
+        from (select company_id, count(*) as records from tributary.quarantine where resolved_at is null group by 1) q
+        join tributary.companies k using (company_id)) every
+   group by company`
+
+/** A company in trouble is counted again after this time, also without a sign of a change. */
+const againSeconds = 15
+
+export const dueStatement = Statement.make({
+  name: "find companies to count",
+  params: ["int4"],
+  columns: { company: "text", isNew: "bool" },
+  text: `select c.company, s.company is null as "isNew"
+    from tributary.companies c
+    left join tributary.company_states s using (company)
+    left join (${alerts}) a using (company)
+    left join (select company, max(updated_at) as at from tributary.tasks
+                where failures > 0 or paused_at is not null group by 1) t using (company)
+    cross join (select tributary.now() as at) now
+   where s.company is null or s.late_at <= now.at or t.at > s.counted_at
+      or (s.state in ('failing', 'late', 'never-synced', 'paused') and s.counted_at < now.at - interval '${againSeconds} seconds')
+      or (coalesce(a.dead_letters, 0), coalesce(a.gaps, 0), coalesce(a.rejected, 0), coalesce(a.subscriptions_down, 0), coalesce(a.quarantined, 0))
+         <> (s.dead_letters, s.gaps, s.rejected, s.subscriptions_down, s.quarantined)
+   order by s.counted_at nulls first, c.company limit $1::int`
+})
+
+/**
+ * The states of resources are those of `healthOf` (`src/status/Resources.ts`). A resource whose target has passed
+ * although it is not late, because a proof of another kind makes it fresh, is looked at again after a minute.
+ */
+export const countStatement = Statement.make({
+  name: "count the states of companies",
+  params: ["text[]"],
+  text: `with resource as (
+    select f.company, f.resource, now.at, f.fresh_at + f.target as late_at, r.error, r.remedy, t.error as task_error, t.remedy as task_remedy,
+           coalesce(extract(epoch from f.age) / nullif(extract(epoch from f.target), 0), 0)::float8 as share,
+           f.fresh_at is null as is_never, t.paused_at is not null as is_paused, coalesce(t.status = 'skipped', false) as is_blocked,
+           t.status is distinct from 'skipped' and (coalesce(r.status = 'failed', false)
+             or coalesce(t.status = 'failed' and (f.fresh_at is null or t.finished_at > f.fresh_at), false)) as is_failing,
+           f.is_late and t.paused_at is null and not (f.fresh_at is null and coalesce(r.status = 'running'
+             or t.process_id in (select process_id from tributary.processes_alive), false)) as is_late
+      from tributary.freshness f
+      left join tributary.tasks t on t.company = f.company and t.resource = f.resource and t.kind = 'sync'
+      left join lateral (
+        select status, error, remedy from tributary.runs
+         where company_id = f.company_id and resource = f.resource and lane = 'live' order by id desc limit 1) r on true
+      cross join (select tributary.now() as at) now
+     where f.company = any($1::text[])),
+  stated as (
+    select *, case when is_failing then 'failing' when is_late then 'late' when is_blocked then 'blocked'
+                   when is_paused then 'paused' when is_never then 'never-synced' else 'fresh' end as state
+      from resource),
+  counted as (
+    select company, count(*) as resources, min(at) as at,
+           min(greatest(late_at, at + interval '1 minute')) filter (where state = 'fresh') as late_at,
+           count(*) filter (where state = 'failing') as failing, count(*) filter (where state = 'late') as late,
+           count(*) filter (where state = 'never-synced') as never_synced, count(*) filter (where state = 'blocked') as blocked,
+           count(*) filter (where state = 'paused') as paused, count(*) filter (where state = 'fresh') as fresh,
+           coalesce(max(share) filter (where state in ('failing', 'late')), 0) as lateness
+      from stated group by company),
+  worst as (
+    select distinct on (company) company, resource, coalesce(error, task_error) as error,
+           case when error is null then task_remedy else remedy end as remedy
+      from stated where state in ('failing', 'late')
+     order by company, is_failing desc, share desc, resource),
+  whole as (
+    select w.company, c.at, c.late_at, c.resources, c.failing, c.late, c.never_synced, c.blocked, c.paused, c.fresh, c.lateness,
+           worst.resource as worst_resource, worst.error, worst.remedy, coalesce(a.quarantined, 0) as quarantined,
+           coalesce(a.dead_letters, 0) as dead_letters, coalesce(a.gaps, 0) as gaps, coalesce(a.rejected, 0) as rejected,
+           coalesce(a.subscriptions_down, 0) as subscriptions_down,
+           case when c.failing > 0 then 'failing' when c.late > 0 then 'late' when a.company is not null then 'attention'
+                when c.never_synced > 0 or c.resources is null then 'never-synced'
+                when c.blocked > 0 then 'blocked' when c.paused > 0 then 'paused' else 'fresh' end as state
+      from unnest($1::text[]) as w(company)
+      left join counted c using (company) left join worst using (company)
+      left join (${alerts}) a using (company))
+  insert into tributary.company_states as s (company, counted_at, late_at, state, severity, resources, failing, late, never_synced,
+         blocked, paused, fresh, lateness, quarantined, dead_letters, gaps, rejected, subscriptions_down, worst_resource, error, remedy)
+  select company, coalesce(at, tributary.now()), late_at, state,
+         1000000 * (7 - array_position(array['${companyStates.join("','")}'], state)) + least(999999, 1000 * coalesce(lateness, 0)),
+         coalesce(resources, 0), coalesce(failing, 0), coalesce(late, 0), coalesce(never_synced, 0), coalesce(blocked, 0),
+         coalesce(paused, 0), coalesce(fresh, 0), coalesce(lateness, 0), quarantined, dead_letters, gaps, rejected,
+         subscriptions_down, worst_resource, error, remedy
+    from whole order by company
+  on conflict (company) do update
+     set (counted_at, late_at, state, severity, resources, failing, late, never_synced, blocked, paused, fresh, lateness,
+          quarantined, dead_letters, gaps, rejected, subscriptions_down, worst_resource, error, remedy)
+       = (excluded.counted_at, excluded.late_at, excluded.state, excluded.severity, excluded.resources, excluded.failing,
+          excluded.late, excluded.never_synced, excluded.blocked, excluded.paused, excluded.fresh, excluded.lateness,
+          excluded.quarantined, excluded.dead_letters, excluded.gaps, excluded.rejected, excluded.subscriptions_down,
+          excluded.worst_resource, excluded.error, excluded.remedy)`
+})
+
+export const forgetStatement = Statement.make({
+  name: "forget the states of removed companies",
+  text: "delete from tributary.company_states s where not exists (select from tributary.companies c where c.company = s.company)"
+})
+
+/** The maximum number of companies that one statement counts. */
+const batchMax = 200
+const lookEveryMs = 5_000
+/** The rest after a count, as a multiple of its time; shorter while companies were never counted. */
+const restShare = 20
+const restShareNew = 2
+
+/** Counts the companies that are due, at most so many; answers them. */
+export const countDue = Effect.fnUntraced(function* (companiesMax: number = batchMax) {
+  const due = yield* Statement.run(dueStatement, [companiesMax])
+  if (due.length > 0) yield* Statement.run(countStatement, [due.map(({ company }) => company)])
+  return due
+})
+
+/** Counts the states of all companies until it is interrupted. */
+export const countForever: Sql.Query<never> = Effect.gen(function* () {
+  yield* Statement.run(forgetStatement)
+  for (;;) {
+    const [took, due] = yield* Effect.timed(countDue())
+    const isFirst = due.length === batchMax && due.some(({ isNew }) => isNew)
+    const restMs = Duration.toMillis(took) * (isFirst ? restShareNew : restShare)
+    yield* Effect.sleep(Duration.millis(isFirst ? restMs : Math.max(lookEveryMs, restMs)))
+  }
+})

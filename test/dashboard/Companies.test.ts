@@ -1,0 +1,80 @@
+/** The pages of an installation with many companies: totals, search and parts instead of every resource. */
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import * as CountCompanies from "../../src/tasks/CountCompanies.ts"
+import { companyName, fillFleet, fingerprintOf } from "../support/fleet.ts"
+import { ask, shownCompany, showing } from "../support/pages.ts"
+import { layerWarehouse } from "../support/postgres.ts"
+
+const many = 120
+const companies = Array.from({ length: many }, (_, index) => ({
+  ...shownCompany(companyName(index + 1), BigInt(index + 1)),
+  fingerprint: fingerprintOf(index + 1)
+}))
+
+/** The companies of the table of a page, in its order. */
+const namesIn = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/<th scope="row"[^>]*> ?<a href="[^"]*" ?>(c\d{5})<\/a/g)].map(([, name]) => name!)
+
+layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", (it) => {
+  it.effect("show totals and the worst companies first, and find the others by name and part by part", () =>
+    Effect.gen(function* () {
+      yield* fillFleet(many, 6)
+      const url = yield* showing(companies)
+      const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
+
+      assert.include(yield* page("/"), "120 companies were not counted yet")
+      yield* CountCompanies.countDue()
+      const first = yield* page("/")
+      assert.match(first, /720 resources of 120 companies: 1 failing, 1 late, 717 fresh, 1 paused/)
+      assert.deepStrictEqual(namesIn(first).slice(0, 2), ["c00100", "c00050"])
+      assert.include(first, "the service failed (500)")
+      const next = /href="([^"]+)" rel="next"/.exec(first)![1]!.replaceAll("&amp;", "&")
+      const second = namesIn(yield* page(next))
+      assert.lengthOf(new Set([...namesIn(first), ...second]), 100)
+      assert.deepStrictEqual(namesIn(yield* page("/?state=late")), ["c00050"])
+      assert.deepStrictEqual(namesIn(yield* page("/?text=C0011")), [
+        "c00110",
+        "c00111",
+        "c00112",
+        "c00113",
+        "c00114",
+        "c00115",
+        "c00116",
+        "c00117",
+        "c00118",
+        "c00119"
+      ])
+      assert.include(yield* page("/?after=nothing"), "not a place in the list")
+
+      const one = yield* page("/companies/c00100")
+      assert.include(one, "Not all is well")
+      assert.include(one, '<form method="get" action="/companies/c00100"')
+      assert.notInclude(one, "c00101")
+      assert.include(yield* page("/companies/none"), "and 100 more")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("list only the companies whose events or budgets need a look, and each of them alone", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
+
+      assert.deepStrictEqual(namesIn(yield* page("/webhooks")), ["c00001", "c00002"])
+      assert.deepStrictEqual(namesIn(yield* page("/webhooks?text=c00003")), ["c00003"])
+      assert.include(yield* page("/webhooks?company=c00001"), "Company c00001")
+      const budgets = yield* page("/budget")
+      assert.deepStrictEqual(namesIn(budgets), ["c00006"])
+      assert.include(budgets, "120 budgets of 120 companies")
+      assert.deepStrictEqual(
+        namesIn(yield* page("/budget?text=c0000")),
+        companies.slice(0, 9).map(({ name }) => name)
+      )
+      assert.include(yield* page("/budget?company=c00006"), "paused for")
+      const outbox = yield* page("/outbox")
+      assert.include(outbox, "the 50 with the most refused and waiting ones")
+      assert.strictEqual(outbox.match(/push-retry/g)?.length, 1)
+      assert.notInclude(yield* page("/runs"), '<option value="c00001">', "a choice of many is a field")
+    }).pipe(Effect.scoped)
+  )
+})
