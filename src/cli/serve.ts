@@ -19,6 +19,7 @@ import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import { company, config, json, reported, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
+import type { DeliveryReader } from "../connector/Delivery.ts"
 import * as ServeLayers from "./ServeLayers.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import { Source } from "./Source.ts"
@@ -70,6 +71,29 @@ const storedLines = Effect.fnUntraced(function* (settings: Configuration.Configu
     ...unusable.filter(isServed).map(({ problem }) => `not synced: ${problem}`)
   ]
 })
+
+/** Companies of the file, with their resources. */
+type Chosen = Effect.Success<ReturnType<typeof Targets.check>>
+
+/** The schedules of the companies of the file, for people. */
+const companyLines = (settings: Configuration.Configuration, targets: Chosen) => [
+  ...targets.slice(0, namesMax).map(({ name, resources }) => scheduleLine(settings, name, resources)),
+  ...(targets.length > namesMax
+    ? [`and ${Output.count(targets.length - namesMax)} more companies; see them with npx tributary status`]
+    : [])
+]
+
+/** The subscriptions of companies of the file, for people. */
+const subscriptionLines = (settings: Configuration.Configuration, shown: Chosen, reader: DeliveryReader) =>
+  Effect.forEach(
+    settings.companies.filter(({ name }) => shown.some((one) => one.name === name)),
+    (one) =>
+      SubscriptionStore.read(one.name, ServedCompanies.eventsOf(one, settings, reader)).pipe(
+        Effect.map((seen) => subscriptionLine(one.name, seen)),
+        // Deliveries are received without this line.
+        Effect.catch(() => Effect.succeed(`company ${one.name}: its subscriptions cannot be read now`))
+      )
+  )
 
 /** How deliveries reach the listener, for people. */
 const frontLines = ({ webhooks }: Configuration.Configuration, url: string): ReadonlyArray<string> => {
@@ -154,28 +178,14 @@ export const command = Command.make(
             })
           )
         if (page !== null) yield* say(`The dashboard is at ${page.link ?? page.url}`)
-        const shown = targets.slice(0, namesMax)
-        for (const { name, resources } of shown) yield* say(scheduleLine(settings, name, resources))
-        if (targets.length > shown.length) {
-          yield* say(
-            `and ${Output.count(targets.length - shown.length)} more companies; see them with npx tributary status`
-          )
-        }
+        for (const line of companyLines(settings, targets)) yield* say(line)
         const stored = yield* Effect.provideContext(storedLines(settings, flags.company), context)
         for (const line of stored) yield* say(line)
         if (settings.monitoring.listen !== null) yield* say(`Health and metrics are at ${service.monitoringUrl}`)
         yield* say(`Receiving events at ${service.url}/hooks/<company>`)
-        const shownNames = shown.map(({ name }) => name)
-        for (const one of settings.companies.filter(({ name }) => shownNames.includes(name))) {
-          const events = ServedCompanies.eventsOf(one, settings, reader)
-          const line = yield* SubscriptionStore.read(one.name, events).pipe(
-            Effect.map((seen) => subscriptionLine(one.name, seen)),
-            // Deliveries are received without this line.
-            Effect.catch(() => Effect.succeed(`company ${one.name}: its subscriptions cannot be read now`)),
-            Effect.provideContext(context)
-          )
-          yield* say(`  ${line}`)
-        }
+        const shown = targets.slice(0, namesMax)
+        const lines = yield* Effect.provideContext(subscriptionLines(settings, shown, reader), context)
+        for (const line of lines) yield* say(`  ${line}`)
         for (const line of frontLines(settings, service.url)) yield* say(`  ${line}`)
       })
       return yield* Effect.raceFirst(service.ended, Effect.andThen(announce, Effect.never))
