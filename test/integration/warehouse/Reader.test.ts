@@ -210,8 +210,12 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
          where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')
            and not has_table_privilege('tributary_reader', c.oid, 'select')
            and has_column_privilege('tributary_reader', c.oid, attnum, 'select')
-         group by 1`
+         group by 1 order by 1`
       assert.deepStrictEqual(shown, [
+        {
+          name: "company_settings",
+          columns: "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at"
+        },
         {
           name: "push_requests",
           columns: "id,company,resource,operation,record_count,state,created_at,failed_attempts,status,reason"
