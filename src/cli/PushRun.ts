@@ -38,10 +38,17 @@ export const companyNameOf = Effect.fnUntraced(function* (settings: Configuratio
   return yield* usageError(`name one company with --company: ${names.join(", ")}`)
 })
 
-/** The configuration and the name of the company for a push. The warehouse is read where the file does not decide. */
-export const targetOf = Effect.fnUntraced(function* (file: Configuration, given: Option.Option<string>) {
+/**
+ * The configuration and the name of the company for a push. The warehouse is read where the file does not decide; without
+ * it, the only company of the file is meant where none is given.
+ */
+export const targetOf = Effect.fnUntraced(function* (
+  file: Configuration,
+  given: Option.Option<string>,
+  needsWarehouse: boolean
+) {
   const names = file.companies.map(({ name }) => name)
-  const isKnown = Option.isSome(given) ? names.includes(given.value) : false
+  const isKnown = Option.isSome(given) ? names.includes(given.value) : !needsWarehouse && names.length === 1
   const settings =
     isKnown || !Targets.mayHaveCompanies(file) ? file : yield* Warehouse.provide(StoredCompanies.extend(file), file)
   return { settings, name: yield* companyNameOf(settings, given) }

@@ -112,7 +112,7 @@ export const command = Command.make(
         const operation: Operation = flags.update ? "update" : flags.cancel ? "cancel" : "create"
         const file = yield* configuration(flags.config)
         const resource = yield* resourceOf(file, flags.resource)
-        const { settings, name } = yield* PushRun.targetOf(file, flags.company)
+        const { settings, name } = yield* PushRun.targetOf(file, flags.company, !flags.dryRun)
         const input = yield* readInput(() => inputOf(flags.from, flags.format), flags.json)
         const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 
