@@ -48,9 +48,11 @@ export const targetOf = Effect.fnUntraced(function* (
   needsWarehouse: boolean
 ) {
   const names = file.companies.map(({ name }) => name)
-  const isKnown = Option.isSome(given) ? names.includes(given.value) : !needsWarehouse && names.length === 1
+  const isDecided = Option.isSome(given)
+    ? names.includes(given.value)
+    : names.length > 1 || (names.length === 1 && !needsWarehouse)
   const settings =
-    isKnown || !Targets.mayHaveCompanies(file) ? file : yield* Warehouse.provide(StoredCompanies.extend(file), file)
+    isDecided || !Targets.mayHaveCompanies(file) ? file : yield* Warehouse.provide(StoredCompanies.extend(file), file)
   return { settings, name: yield* companyNameOf(settings, given) }
 })
 

@@ -56,6 +56,15 @@ const refused = (externalid: string, line: string) => (stage: Stage) =>
     return line.replace("N", String((JSON.parse(stdout) as { readonly push: number }).push))
   })
 
+const key = "TRIBUTARY_COMPANIES_KEY=0123456789abcdef0123456789abcdef"
+
+/** A line about a company of the warehouse, with the key, and with a token of company 2 where it begins with `$TOKEN`. */
+const stored = (line: string) => (stage: Stage) =>
+  Effect.map(
+    Effect.promise(() => stage.world.reference.token(2)),
+    (token) => `export ${key}; ${line.replaceAll("$TOKEN", token)}`
+  )
+
 /** The preparations by example, as the help shows it, in the order in which they run. */
 const prepared: Readonly<Record<string, Prepared>> = {
   "tributary demo": { says: /are equal/ },
@@ -96,6 +105,8 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary backfill": { says: /resources in/ },
   "tributary backfill --since 2026-01-01 --until 2026-01-31": { says: /resources in/ },
   "tributary status": { says: /customers/ },
+  "tributary status --state late": { says: /./ },
+  "tributary status --company north": { as: "tributary status --company main", says: /customers/ },
   "tributary verify": { says: /equal/ },
   "tributary verify --sample 200": { says: /equal/ },
   "tributary verify --resource RESOURCE --repair": {
@@ -234,6 +245,34 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary webhooks delete 7": {
     as: (stage) => Effect.map(subscriptionOf(stage, elsewhere), (id) => `tributary webhooks delete ${id}`),
     says: /subscription/
+  },
+
+  "tributary company add north --token-env NORTH_TOKEN": {
+    as: stored("NORTH_TOKEN=$TOKEN tributary company add north --token-env NORTH_TOKEN"),
+    says: /Added company north: number 2/
+  },
+  "tributary company list --json": { as: stored("tributary company list --json"), says: /"company":"north"/ },
+  "tributary company pause north": { as: stored("tributary company pause north"), says: /north/ },
+  "tributary company resume north": { as: stored("tributary company resume north"), says: /north/ },
+  "tributary company rotate-token north --token-env NORTH_TOKEN": {
+    as: stored("NORTH_TOKEN=$TOKEN tributary company rotate-token north --token-env NORTH_TOKEN"),
+    says: /north/
+  },
+  "tributary schema grants --company north | psql": {
+    as: stored("tributary schema grants --company north | psql"),
+    says: /./
+  },
+  "tributary company remove north": {
+    as: stored("tributary company remove north"),
+    says: /Removed company north: its rows stay/
+  },
+  "tributary company add north --token-stdin --resource RESOURCE < token.txt": {
+    as: stored("echo $TOKEN > token.txt; tributary company add north --token-stdin --resource customers < token.txt"),
+    says: /Added company north: number 2/
+  },
+  "tributary company remove north --erase --yes": {
+    as: stored("tributary company remove north --erase --yes"),
+    says: /Removed company north: .*deleted/
   },
 
   "tributary completions bash > ~/.local/share/bash-completion/completions/tributary": {
