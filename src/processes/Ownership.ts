@@ -37,8 +37,12 @@ export interface Ownership<E> {
   readonly layer: <R>(keeper: Keeper<R>) => Layer.Layer<never, E, Exclude<R, Scope.Scope>>
 }
 
-/** The longest wait for a keeper that was interrupted. It goes on ending, without effect on its bucket. */
+/** The longest wait for work that was interrupted. It goes on ending; the fence of the checkpoint protects its rows. */
 const stopMaxMs = 3_000
+
+/** Interrupts work, and waits for its end within {@link stopMaxMs}. */
+export const stop = (fiber: Fiber.Fiber<unknown>) =>
+  Fiber.interrupt(fiber).pipe(Effect.interruptible, Effect.timeoutOption(stopMaxMs))
 
 /** A keeper in a scope of its own, which starts again when it fails or ends. */
 export const runKeeper = <R>(
@@ -48,9 +52,7 @@ export const runKeeper = <R>(
   const kept = Supervisor.runForever(`bucket ${bucket}`, Effect.scoped(Effect.suspend(() => keeper(bucket))))
   return Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkDetach(Effect.interruptible(kept)), (fiber) =>
-      Effect.onInterrupt(restore(Fiber.join(fiber)), () =>
-        Fiber.interrupt(fiber).pipe(Effect.interruptible, Effect.timeoutOption(stopMaxMs))
-      )
+      Effect.onInterrupt(restore(Fiber.join(fiber)), () => stop(fiber))
     )
   )
 }

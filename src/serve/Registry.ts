@@ -6,13 +6,13 @@
  * its work has ended. While the companies cannot be read, those that were read before stay.
  */
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
+import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { Database } from "../postgres/Database.ts"
-import { bucketOf, parallelScope } from "../processes/Ownership.ts"
+import { bucketOf, parallelScope, stop } from "../processes/Ownership.ts"
 import type { SecretsCompany } from "../subscriptions/SecretCache.ts"
 import type { Company } from "../sync/Company.ts"
 
@@ -64,8 +64,6 @@ export interface Registry<E> {
 }
 
 const refreshEveryMs = 2_000
-/** The longest wait for work that was interrupted. It goes on ending; the fence of the checkpoint protects its rows. */
-const stopMaxMs = 3_000
 
 interface State {
   served: ServedCompanies
@@ -127,10 +125,9 @@ const runWork = Effect.fnUntraced(function* <R>(
       yield* Effect.forEach(
         ended,
         ([name, { fiber }]) =>
-          Fiber.interrupt(fiber).pipe(
-            Effect.interruptible,
-            Effect.timeoutOption(stopMaxMs),
-            Effect.andThen(Effect.sync(() => running.delete(name)))
+          Effect.andThen(
+            stop(fiber),
+            Effect.sync(() => running.delete(name))
           ),
         { concurrency: "unbounded", discard: true }
       )

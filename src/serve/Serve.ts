@@ -48,8 +48,6 @@ export interface BackgroundService {
   /** The name of the service, which begins the log line of a failure. */
   readonly what: string
   readonly run: Effect.Effect<unknown, unknown, Database | SqlClient.SqlClient>
-  /** The company that it works for, which groups its log lines; absent for the whole process. */
-  readonly company?: string
   /** Whether it starts before the tables of the companies exist; default false. */
   readonly beforeTables?: boolean
 }

@@ -1,6 +1,6 @@
 /** Bugs of landing: transactions, fences, merging, deleting, quarantine. */
 import { noneLater } from "../Plan.ts"
-import type { Mutant } from "./Mutant.ts"
+import type { Change, Mutant } from "./Mutant.ts"
 
 const identity = "src/land/CheckpointIdentity.ts"
 const checkpoints = "src/land/CheckpointStore.ts"
@@ -11,6 +11,20 @@ const merge = "src/land/MergeSql.ts"
 const quarantine = "src/land/Quarantine.ts"
 const session = "src/land/WriteSession.ts"
 const softDelete = "src/land/SoftDelete.ts"
+
+/** No landing compares its fence. */
+export const fenceUnchecked: ReadonlyArray<Change> = [
+  {
+    file: lock,
+    find: "affected === 1 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))",
+    replace: "affected >= 0 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))"
+  },
+  {
+    file: checkpoints,
+    find: "and lane = $3 and fence = $4\n",
+    replace: "and lane = $3 and $4::bigint is not null\n"
+  }
+]
 
 export const land: ReadonlyArray<Mutant> = [
   {
@@ -136,18 +150,7 @@ export const land: ReadonlyArray<Mutant> = [
     name: "fence-not-checked",
     origin: "fence not checked",
     story: "no process acquires the lane without the lock",
-    changes: [
-      {
-        file: lock,
-        find: "affected === 1 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))",
-        replace: "affected >= 0 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))"
-      },
-      {
-        file: checkpoints,
-        find: "and lane = $3 and fence = $4\n",
-        replace: "and lane = $3 and $4::bigint is not null\n"
-      }
-    ],
+    changes: fenceUnchecked,
     options: { on: ["C3", "D8", "C4"] }
   },
   {

@@ -1,13 +1,13 @@
 /** Bugs of code that rests on ownership: it would be correct if a company always had exactly one owner. */
 import type { FaultClass, Plan } from "../Plan.ts"
+import { fenceUnchecked } from "./land.ts"
 import type { Mutant } from "./Mutant.ts"
+import { pushWithoutFence } from "./push.ts"
 
 const lock = "src/land/ResourceLock.ts"
-const checkpoints = "src/land/CheckpointStore.ts"
 const fetcher = "src/inbox/RecordFetcher.ts"
 const slice = "src/inbox/ProcessEvents.ts"
 const sending = "src/outbox/Send.ts"
-const resolutions = "src/outbox/RowResolution.ts"
 
 /** Ownership that errs, and no other fault but these. */
 const erring = (overrides: Partial<Plan>, more: ReadonlyArray<FaultClass> = []) => {
@@ -58,16 +58,7 @@ export const owner: ReadonlyArray<Mutant> = [
     story: "the engine gives a company one owner",
     changes: [
       { file: lock, find: "      (isLocked) => isLocked,\n", replace: "      () => true,\n" },
-      {
-        file: lock,
-        find: "affected === 1 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))",
-        replace: "affected >= 0 ? Effect.void : Effect.fail(new FenceLost({ resource, fence }))"
-      },
-      {
-        file: checkpoints,
-        find: "and lane = $3 and fence = $4\n",
-        replace: "and lane = $3 and $4::bigint is not null\n"
-      }
+      ...fenceUnchecked
     ],
     options: erring({ ...byEvents, hooks: "beside" }, ["C4", "N5"])
   },
@@ -90,19 +81,7 @@ export const owner: ReadonlyArray<Mutant> = [
     story: "the owner is the only process that pushes",
     changes: [
       { file: lock, find: "      (isLocked) => isLocked,\n", replace: "      () => true,\n" },
-      {
-        file: lock,
-        find: "yield* checkFence(locked?.fence === fence ? 1 : 0)",
-        replace: 'if (lane !== "push") yield* checkFence(locked?.fence === fence ? 1 : 0)'
-      },
-      {
-        file: resolutions,
-        find:
-          "where o.id = v.id and o.request_id is not distinct from v.request_id\n" +
-          "     and ${stateIs(\"case when v.request_id is null then 'pending' else 'in_flight' end\")}\n" +
-          "     and (v.text is null or v.text = o.record::text)",
-        replace: "where o.id = v.id"
-      }
+      ...pushWithoutFence
     ],
     options: erring({ pushes: "only" }, ["U21", "U3"])
   }

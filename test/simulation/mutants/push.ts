@@ -1,6 +1,6 @@
 /** Bugs of pushing: keys, outcomes, lookups, merging, resolving. */
 import type { FaultClass, Plan, Pushes } from "../Plan.ts"
-import type { Mutant } from "./Mutant.ts"
+import type { Change, Mutant } from "./Mutant.ts"
 
 const requests = "src/outbox/RequestStore.ts"
 const assumed = "src/outbox/AssumedNew.ts"
@@ -19,6 +19,23 @@ const pushOptions = (on: ReadonlyArray<FaultClass>, off: ReadonlyArray<FaultClas
   const overrides: Partial<Plan> = { pushes }
   return { on, off, overrides }
 }
+
+/** Any process with an answer resolves. */
+export const pushWithoutFence: ReadonlyArray<Change> = [
+  {
+    file: lock,
+    find: "yield* checkFence(locked?.fence === fence ? 1 : 0)",
+    replace: 'if (lane !== "push") yield* checkFence(locked?.fence === fence ? 1 : 0)'
+  },
+  {
+    file: resolutions,
+    find:
+      "where o.id = v.id and o.request_id is not distinct from v.request_id\n" +
+      "     and ${stateIs(\"case when v.request_id is null then 'pending' else 'in_flight' end\")}\n" +
+      "     and (v.text is null or v.text = o.record::text)",
+    replace: "where o.id = v.id"
+  }
+]
 
 export const push: ReadonlyArray<Mutant> = [
   {
@@ -171,21 +188,7 @@ export const push: ReadonlyArray<Mutant> = [
     name: "push-no-fence",
     origin: "any process with an answer resolves",
     story: "there is a lock",
-    changes: [
-      {
-        file: lock,
-        find: "yield* checkFence(locked?.fence === fence ? 1 : 0)",
-        replace: 'if (lane !== "push") yield* checkFence(locked?.fence === fence ? 1 : 0)'
-      },
-      {
-        file: resolutions,
-        find:
-          "where o.id = v.id and o.request_id is not distinct from v.request_id\n" +
-          "     and ${stateIs(\"case when v.request_id is null then 'pending' else 'in_flight' end\")}\n" +
-          "     and (v.text is null or v.text = o.record::text)",
-        replace: "where o.id = v.id"
-      }
-    ],
+    changes: pushWithoutFence,
     options: pushOptions(["U22", "D8", "C3"])
   },
   {
