@@ -12,7 +12,7 @@ import type { OpenScan } from "./Checkpoint.ts"
 import { tableIdentitySql } from "./CheckpointIdentity.ts"
 import { type FenceLost, type LandingError, TableReplaced } from "./LandingError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
-import type { SessionContext } from "./SessionContext.ts"
+import type { SessionContext, SessionState } from "./SessionContext.ts"
 import { instantText } from "./WarehouseClock.ts"
 
 /** Whether the lateness of these rows requires an overlap at least as long as the rest of the learned one. */
@@ -50,8 +50,15 @@ export const saveStatement = Statement.make({
      returning $22 = ${tableIdentitySql("$21")} as same_table`
 })
 
+/** The parts of a session that a checkpoint is saved from. */
+export interface CheckpointSource extends Pick<SessionContext, "lock" | "refetchGeneration"> {
+  /** The run of the scan in progress; null where there is no such scan. */
+  readonly runId: bigint | null
+  readonly state: Pick<SessionState, "knownFullScanReason">
+}
+
 export const saveCheckpoint = Effect.fnUntraced(function* (
-  { lock, runId, state, refetchGeneration }: SessionContext,
+  { lock, runId, state, refetchGeneration }: CheckpointSource,
   { scan, completed, lateMs, fullScanReason }: CheckpointChange
 ): Effect.fn.Return<void, DatabaseError | FenceLost | TableReplaced> {
   const { companyId, resource, lane } = lock

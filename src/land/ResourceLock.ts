@@ -56,6 +56,8 @@ export interface ResourceLock extends Pick<
   readonly tableIdentity: string
   /** The newest refetch request, of any resource, when the resource was acquired. */
   readonly refetchGeneration: bigint
+  /** The warehouse's time when the resource was acquired, in milliseconds since 1970. */
+  readonly acquiredAt: number
   /** The warehouse's time, in milliseconds since 1970, of an instant on the process' monotonic clock. */
   readonly timeOf: WarehouseClock.WarehouseClock["timeOf"]
   /** The warehouse's time now. */
@@ -280,6 +282,7 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     live: fromRow(rows?.find((row) => row.lane === "live") ?? live),
     tableIdentity: own.current,
     refetchGeneration: own.refetch_generation,
+    acquiredAt: own.now_ms,
     timeOf: clock.timeOf,
     now: clock.now,
     transaction,

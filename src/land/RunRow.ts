@@ -6,6 +6,7 @@ import type { OpenScan } from "./Checkpoint.ts"
 import type { Landing, LandingResult } from "./Landing.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import type { NewRun, SessionContext } from "./SessionContext.ts"
+import { instantText } from "./WarehouseClock.ts"
 
 /** An inserted run, and the state of the resource in the warehouse. */
 export interface InsertedRun {
@@ -18,8 +19,14 @@ export interface InsertedRun {
   readonly version: number
 }
 
-/** Begins a run. Open runs of the lane with an older fence are marked abandoned: their process has lost the lock. */
-export const insertRun = ({ run, table, companyId, resource, lane, checkpoint }: ResourceLock, begun: NewRun) =>
+/**
+ * Begins a run, as of the time at which the resource was acquired. Open runs of the lane with an older fence are marked
+ * abandoned: their process has lost the lock.
+ */
+export const insertRun = (
+  { run, table, companyId, resource, lane, checkpoint, acquiredAt }: ResourceLock,
+  begun: NewRun
+) =>
   Effect.map(
     run<InsertedRun & { readonly [column: string]: unknown }>(
       "open a run of",
@@ -28,13 +35,22 @@ export const insertRun = ({ run, table, companyId, resource, lane, checkpoint }:
           where company_id = $1 and resource = $2 and lane = $3 and status = 'running' and fence < $5
        )
        insert into tributary.runs (company_id, resource, lane, kind, fence, resumed, started_at, cursor_from)
-       values ($1, $2, $3, $4, $5, $6, tributary.now(), $7)
+       values ($1, $2, $3, $4, $5, $6, $8, $7)
        returning id,
          exists (select 1 from tributary.quarantine where company_id = $1 and resource = $2 and resolved_at is null) as quarantined,
          exists (select 1 from ${table.current} where "_company_id" = $1) as has_rows,
          exists (select 1 from ${table.superseded} where "_company_id" = $1) as has_history,
          current_setting('server_version_num')::int as version`,
-      [companyId, resource, lane, begun.kind, checkpoint.fence, begun.resumed ?? false, begun.cursorFrom ?? null]
+      [
+        companyId,
+        resource,
+        lane,
+        begun.kind,
+        checkpoint.fence,
+        begun.resumed ?? false,
+        begun.cursorFrom ?? null,
+        instantText(acquiredAt)
+      ]
     ),
     ({ rows }): InsertedRun => rows[0]!
   )
@@ -78,6 +94,26 @@ export const addRunCounts = (
     landed.staleVersions
   ])
 }
+
+/** Counts a run that found nothing: in the newest row of the lane if that counts such runs, otherwise in a new one. */
+export const quietStatement = Statement.make({
+  name: "count a run that found nothing of",
+  params: ["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8"],
+  columns: { id: "int8" },
+  text: `with earlier as (
+       update tributary.runs r set quiet_runs = quiet_runs + 1, fence = $3, started_at = $4, finished_at = tributary.now(),
+              cursor_from = $5, cursor_to = coalesce($6, cursor_to), pages = pages + $7, bytes = bytes + $8,
+              requests = requests + $9, retries = retries + $9 - $7
+        where quiet_runs > 0 and id = (select id from tributary.runs
+                                        where company_id = $1 and resource = $2 and lane = 'live' order by id desc limit 1)
+       returning id), first as (
+       insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at, cursor_from, cursor_to,
+                                   pages, bytes, requests, retries, quiet_runs, quiet_since)
+       select $1, $2, 'incremental', 'done', $3, $4, tributary.now(), $5, $6, $7, $8, $9, $9 - $7, 1, $4
+        where not exists (select from earlier)
+       returning id)
+     select id from earlier union all select id from first`
+})
 
 /** The error kind of a run whose process is gone. The process may still close the run itself later. */
 const processLost = "ProcessLost"

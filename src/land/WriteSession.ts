@@ -27,7 +27,6 @@ import { instantText } from "./WarehouseClock.ts"
 export interface WriteSession {
   /** The checkpoint as it was when the resource was acquired; it has this run's fence. */
   readonly checkpoint: Checkpoint
-  readonly runId: bigint
   /** The warehouse's time of an instant on the process' monotonic clock, both in milliseconds. */
   readonly timeOf: (monotonicMs: number) => number
   readonly land: (landing: Landing) => Effect.Effect<LandingResult, LandingError>
@@ -37,6 +36,11 @@ export interface WriteSession {
   ) => Effect.Effect<A, E | LandingError>
   /** Forgets the scan in progress. With a reason, the next scan reads everything. */
   readonly restart: (fullScanReason?: string) => Effect.Effect<void, LandingError>
+}
+
+/** A session whose run has a row. */
+export interface OpenSession extends WriteSession {
+  readonly runId: bigint
 }
 
 /** A session, and its parts that have a memory between landings. */
@@ -179,7 +183,7 @@ const restart = (session: Session, fullScanReason?: string) =>
 export const open = Effect.fn("WriteSession.open")(function* (
   lock: ResourceLock,
   options: OpenOptions
-): Effect.fn.Return<WriteSession, DatabaseError> {
+): Effect.fn.Return<OpenSession, DatabaseError> {
   const { table, companyId, checkpoint, live, run, runStatement } = lock
   // A person accepted a new source: until a full scan completes, it overwrites and deletes the rows of the earlier one.
   const { adoptsSource } = live

@@ -393,6 +393,8 @@ export interface ControlTables {
     readonly max_lateness_ms: Generated<bigint>
     readonly stale_records: Generated<bigint>
     readonly note: string | null
+    readonly quiet_runs: Generated<number>
+    readonly quiet_since: Date | null
   }
   readonly "tributary.scan_ids": {
     readonly company_id: bigint

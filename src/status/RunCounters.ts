@@ -1,7 +1,8 @@
 /**
  * Counters of runs that ended, and of their records.
  *
- * Promise: a counter counts the runs that ended since this process began. It never falls, whatever retention removes.
+ * Promise: a counter counts the rows of runs that ended since this process began. It never falls, whatever retention
+ * removes. Quiet runs share a row, which is counted once between two reads.
  */
 import * as Effect from "effect/Effect"
 import * as FleetMetrics from "./FleetMetrics.ts"
@@ -43,7 +44,7 @@ export const make = (current: () => ReadonlyArray<string>) => {
   const metrics = (companies: ReadonlyArray<string>, labelsOf: (company: string) => { readonly company?: string }) => [
     counter(
       "tributary_runs_ended_total",
-      "Runs of all processes that ended since this process began, by status.",
+      "Runs of all processes that ended since this process began, by status; runs in a row that found nothing count once.",
       companies.flatMap((company) =>
         runStatuses.map((status) => ({
           labels: { ...labelsOf(company), status },

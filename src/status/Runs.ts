@@ -27,7 +27,7 @@ const columns = `
   r.retries::float8 as retries, r.bytes::float8 as bytes, r.records::float8 as records, r.inserted::float8 as inserted,
   r.updated::float8 as updated, r.unchanged::float8 as unchanged, r.deleted::float8 as deleted,
   r.quarantined::float8 as quarantined, r.late_rows::float8 as late, r.max_lateness_ms::float8 as "lateMs",
-  r.stale_records::float8 as "staleVersions", r.note, r.error_kind as "errorKind", r.error, r.remedy`
+  r.stale_records::float8 as "staleVersions", r.quiet_runs::float8 as "quietRuns", r.quiet_since as "quietSince", r.note, r.error_kind as "errorKind", r.error, r.remedy`
 
 export const oneStatement = Statement.make({
   name: "read a run",
@@ -46,6 +46,9 @@ export const oneStatement = Statement.make({
     ...Statement.columns("text?", "cursorFrom", "cursorTo"),
     ...Statement.columns("float8", "pages", "requests", "retries", "bytes", "records", "inserted", "updated"),
     ...Statement.columns("float8", "unchanged", "deleted", "quarantined", "late", "lateMs", "staleVersions"),
+    /** How many runs in a row found nothing, when the row stands for them; 0 for the row of a single run. */
+    quietRuns: "float8",
+    quietSince: "timestamptz?",
     ...Statement.columns("text?", "note", "errorKind", "error", "remedy")
   },
   text: `select ${columns} from tributary.runs r where r.id = $1`

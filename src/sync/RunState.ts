@@ -14,6 +14,8 @@ const databaseAttemptsMax = 6
 /** The state that the attempts of one run share. */
 export interface RunState {
   runId: bigint | null
+  /** Whether the run found nothing: its row is complete, and counts other such runs too. */
+  isQuiet: boolean
   began: RunBegan | null
   totals: RunTotals
   cursor: string | null
@@ -23,6 +25,7 @@ export interface RunState {
 
 export const newState = (): RunState => ({
   runId: null,
+  isQuiet: false,
   began: null,
   totals: noTotals,
   cursor: null,

@@ -17,8 +17,9 @@ import { resetOverlapStatement } from "../land/CheckpointStore.ts"
 import { countLive } from "../land/SoftDelete.ts"
 import * as Refetch from "../land/Refetch.ts"
 import * as ResourceLock from "../land/ResourceLock.ts"
+import * as QuietRun from "../land/QuietRun.ts"
 import * as WriteSession from "../land/WriteSession.ts"
-import type { LateArrival, NewRun } from "../land/SessionContext.ts"
+import type { LateArrival, NewRun, OpenOptions } from "../land/SessionContext.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import { attributesOf, type Outcome } from "./Outcome.ts"
@@ -148,6 +149,25 @@ const runScan = Effect.fnUntraced(function* (attempt: Attempt, planned: Scan.Sca
   }
 })
 
+/** Begins the run: at once, or with its first landing of something where it may find nothing. */
+const openSession = Effect.fnUntraced(function* (
+  lock: ResourceLock.ResourceLock,
+  plan: Scan.ScanPlan | Scan.ChildrenPlan,
+  options: OpenOptions,
+  state: RunState
+) {
+  const entered = ({ runId, isQuiet }: QuietRun.RunEntry) => {
+    state.runId = runId
+    state.isQuiet = isQuiet
+  }
+  const mayFindNothing =
+    lock.lane === "live" && plan.kind === "incremental" && lock.checkpoint.scan === null && state.runId === null
+  if (mayFindNothing) return yield* QuietRun.open(lock, options, entered)
+  const session = yield* WriteSession.open(lock, options)
+  entered({ runId: session.runId, isQuiet: false })
+  return { ...session, open: Effect.void }
+})
+
 /** One attempt: acquires the resource, and reads from its checkpoint. */
 const attemptRun = Effect.fnUntraced(function* (target: SyncTarget, options: SyncResourceOptions, state: RunState) {
   const { table, connector, companyId, children = [] } = target
@@ -163,15 +183,19 @@ const attemptRun = Effect.fnUntraced(function* (target: SyncTarget, options: Syn
     waitForHolder: options.waitForHolder ?? true
   })
   const plan = yield* planRun(lock, mode, engine)
-  const session = yield* WriteSession.open(lock, {
-    run: newRunOf(plan, lock.checkpoint),
-    origin: "scan",
-    authority: mode.acceptRestored === true ? "source" : "newer",
-    acceptDeletions: mode.acceptDeletions ?? false,
-    deletionsShareMax: engine.deletionsShareMax,
-    children
-  })
-  state.runId = session.runId
+  const session = yield* openSession(
+    lock,
+    plan,
+    {
+      run: newRunOf(plan, lock.checkpoint),
+      origin: "scan",
+      authority: mode.acceptRestored === true ? "source" : "newer",
+      acceptDeletions: mode.acceptDeletions ?? false,
+      deletionsShareMax: engine.deletionsShareMax,
+      children
+    },
+    state
+  )
   state.cursor = session.checkpoint.cursor
   if (mode.resetOverlap === true)
     yield* session.transaction(() => lock.runStatement(resetOverlapStatement, [companyId, lock.resource]))
@@ -187,7 +211,8 @@ const attemptRun = Effect.fnUntraced(function* (target: SyncTarget, options: Syn
   if (session.checkpoint.scan !== null && plan.resume === null) yield* session.restart()
   if (plan.reason !== null && plan.resume === null) state.notes.add(`read in full: ${plan.reason}`)
   yield* begin(plan.kind, plan.resume !== null)
-  yield* runScan(attempt, plan)
+  // A run that fails has a row, so that its error is shown.
+  yield* Effect.tapError(runScan(attempt, plan), () => Effect.ignore(session.open))
 }, Effect.scoped)
 
 /** Syncs one resource of one company. Never fails: the outcome has the failure. */
@@ -217,7 +242,8 @@ export const syncResource = Effect.fn("syncResource")(function* (
       resumed,
       Math.floor(MonotonicClock.nowMs(clock) - beganAt)
     )
-  const close = (ended: Outcome) => (state.runId === null ? Effect.void : RunStore.close(state.runId, ended))
+  const close = (ended: Outcome) =>
+    state.runId === null || state.isQuiet ? Effect.void : RunStore.close(state.runId, ended)
 
   const runToCompletion = Effect.gen(function* () {
     let result = yield* run(mode)
@@ -233,7 +259,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
   })
   const ended = yield* Effect.onInterrupt(runToCompletion, () =>
     Effect.suspend(() =>
-      state.runId === null
+      state.runId === null || state.isQuiet
         ? Effect.void
         : RunStore.abandon(state.runId, { companyId, resource: resource.path, lane: scope.lane })
     )

@@ -22,7 +22,8 @@ const took = ({ beganAt, endedAt, status }: Runs.Run, now: Date): Html =>
       : none("not known")
 
 /** `3 new, 1 changed`. */
-const changes = ({ inserted, updated, deleted }: Runs.Run): Html => {
+const changes = ({ inserted, updated, deleted, quietRuns }: Runs.Run): Html => {
+  if (quietRuns > 1) return none(`no change in ${count(quietRuns)} runs`)
   const some = Object.entries({ new: inserted, changed: updated, deleted })
     .filter(([, number]) => number > 0)
     .map(([word, number]) => `${count(number)} ${word}`)
@@ -202,6 +203,15 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
             : html`${ago(run.endedAt, now)}<span class="detail">${run.endedAt.toISOString()}</span>`
         ],
         ["Took", took(run, now)],
+        ...(run.quietSince === null || run.quietRuns < 2
+          ? []
+          : [
+              [
+                "Found nothing",
+                html`${count(run.quietRuns)} runs in a row since ${ago(run.quietSince, now)}; this row stands for all of
+                  them<span class="detail">${run.quietSince.toISOString()}</span>`
+              ] as const
+            ]),
         ["Cursor from", cursor(run.cursorFrom)],
         ["Cursor to", cursor(run.cursorTo)]
       ])}

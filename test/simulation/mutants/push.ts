@@ -118,6 +118,11 @@ export const push: ReadonlyArray<Mutant> = [
         file: keys,
         find: "return isFenceFresh() && isKeyValid(session, request)",
         replace: "return isKeyValid(session, request)"
+      },
+      {
+        file: keys,
+        find: "checks < fenceChecksMax && !isFenceFresh()",
+        replace: "checks < 1 && !isFenceFresh()"
       }
     ],
     options: { ...pushOptions(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }

@@ -392,6 +392,12 @@ export const webhook: ReadonlyArray<Mutant> = [
         file: subscriptions,
         find: 'return isObject(parsed.value) && isObject(member(parsed.value, "error"))',
         replace: "return parsed.value === null"
+      },
+      // Either of the two checks is enough.
+      {
+        file: subscriptions,
+        find: "return isSecret && answer.bytes.length > 0 ? after : null",
+        replace: "return null"
       }
     ],
     options: {
