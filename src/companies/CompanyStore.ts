@@ -42,11 +42,14 @@ export const readStatement = Statement.make({
     updatedAt: "timestamptz",
     /** Its move to another warehouse. */
     moveId: "text?",
-    moveState: Statement.as<"leaving" | "arriving" | null>("text?")
+    moveState: Statement.as<"leaving" | "arriving" | null>("text?"),
+    /** Differs after each change of the row. */
+    version: "text"
   },
   text: `select company, url, company_id as "companyId", resources, webhook_events as events, token,
                 encode(sealed_token, 'base64') as sealed, paused_at as "pausedAt", paused_by as "pausedBy",
-                created_at as "createdAt", updated_at as "updatedAt", move_id as "moveId", move_state as "moveState"
+                created_at as "createdAt", updated_at as "updatedAt", move_id as "moveId", move_state as "moveState",
+                xmin::text as version
            from tributary.company_settings order by company`
 })
 
@@ -132,8 +135,9 @@ export const pause = (company: string, by: string) =>
 export const lockStatement = Statement.make({
   name: "lock the settings of a company",
   params: ["text"],
-  columns: { moveId: "text?", moveState: "text?" },
-  text: `select move_id as "moveId", move_state as "moveState" from tributary.company_settings where company = $1 for update`
+  columns: { moveId: "text?", moveState: "text?", version: "text" },
+  text: `select move_id as "moveId", move_state as "moveState", xmin::text as version
+           from tributary.company_settings where company = $1 for update`
 })
 
 export const resumeStatement = Statement.make({

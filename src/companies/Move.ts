@@ -33,6 +33,7 @@ const refuse = (message: string) => new MoveRefused({ message })
 export type Target = Context.Context<Database | SqlClient.SqlClient>
 
 export interface Move {
+  /** The settings of the company, which is leaving. */
   readonly row: CompanyStore.CompanyRow
   readonly companyId: bigint | null
   readonly token: Redacted.Redacted
@@ -111,18 +112,18 @@ export const prepareTables = Effect.fnUntraced(function* (
 export const beginStatement = Statement.make({
   name: "begin the move of a company",
   params: ["text"],
-  columns: { moveId: "text?" },
+  columns: { company: "text" },
   text: `update tributary.company_settings
             set move_state = 'leaving', move_id = coalesce(move_id, gen_random_uuid()::text), updated_at = tributary.now()
-          where company = $1 and move_state is distinct from 'arriving' returning move_id as "moveId"`
+          where company = $1 and move_state is distinct from 'arriving' returning company`
 })
 
-/** Stops the work of the company. Processes apply it within seconds. */
+/** Stops the work of the company. Processes apply it within seconds. Answers its settings from then on. */
 export const begin = Effect.fnUntraced(function* (company: string) {
   const [begun] = yield* Statement.run(beginStatement, [company])
-  return (
-    begun?.moveId ?? (yield* refuse(`company ${company} was removed meanwhile, or is arriving from another warehouse`))
-  )
+  const row = (yield* CompanyStore.read).find((one) => one.company === company)
+  if (begun !== undefined && row !== undefined) return row
+  return yield* refuse(`company ${company} was removed meanwhile, or is arriving from another warehouse`)
 })
 
 export const lockCheckpointsStatement = Statement.make({
@@ -180,13 +181,13 @@ export const forgetStatement = Statement.make({
 })
 
 /** Deletes the copy of an earlier attempt of this move. Fails where the target has a company of this name. */
-const discardCopy = Effect.fnUntraced(function* ({ row, companyId, datasets }: Move, moveId: string) {
+const discardCopy = Effect.fnUntraced(function* ({ row, companyId, datasets }: Move) {
   const { company } = row
   yield* transaction(
     Effect.gen(function* () {
       const [found] = yield* Statement.run(CompanyStore.lockStatement, [company])
       if (found === undefined) return
-      if (found.moveState !== "arriving" || found.moveId !== moveId) {
+      if (found.moveState !== "arriving" || found.moveId !== row.moveId) {
         return yield* refuse(
           found.moveState === "arriving"
             ? `the target has a copy of company ${company} from another move; complete that one, or delete the copy there: ` +
@@ -211,7 +212,6 @@ const runOn =
 /** Copies the company into the transaction of the target. Answers the rows by table. */
 const copyAll = Effect.fnUntraced(function* (
   { row, companyId, token, targetKey, fingerprint, datasets }: Move,
-  moveId: string,
   clients: { readonly source: pg.Client; readonly target: pg.Client },
   shapes: ReadonlyArray<CompanyRows.Shape>,
   offsets: CompanyRows.Offsets
@@ -254,7 +254,7 @@ const copyAll = Effect.fnUntraced(function* (
     row.pausedAt,
     row.pausedBy,
     row.createdAt,
-    moveId
+    row.moveId ?? ""
   ])
   if (arrived.length === 0) return yield* refuse(`another program has just added a company ${company} to the target`)
   return copied
@@ -277,23 +277,25 @@ const confirmCounts = (
 }
 
 /** One attempt: copies, verifies, and gives the company away. It may be repeated. */
-const attempt = Effect.fnUntraced(function* (move: Move, moveId: string, target: Target) {
+const attempt = Effect.fnUntraced(function* (move: Move, target: Target) {
   const { row, companyId, datasets, by } = move
   const owner = { company: row.company, companyId }
-  yield* Effect.provideContext(discardCopy(move, moveId), target)
+  yield* Effect.provideContext(discardCopy(move), target)
   const source = yield* (yield* Database).connect
   yield* CompanyRows.begin(source, "repeatable read")
   const [found] = yield* queryNamed(source, CompanyStore.lockStatement, [row.company])
-  if (found?.moveId !== moveId || found.moveState !== "leaving") {
+  if (found?.moveId !== row.moveId || found.moveState !== "leaving") {
     return yield* refuse(`the move of company ${row.company} was undone meanwhile`)
   }
+  if (found.version !== row.version)
+    return yield* refuse(`company ${row.company} was changed meanwhile; run this again`)
   yield* queryNamed(source, lockCheckpointsStatement, [companyId])
   const shapes = yield* queryNamed(source, CompanyRows.shapesStatement, [
     [datasets.current, datasets.history, "tributary"]
   ])
   const offsets = yield* Effect.provideContext(CompanyRows.reserveIds(shapes), target)
   const client = yield* Context.get(target, Database).connect
-  const copied = yield* copyAll(move, moveId, { source, target: client }, shapes, offsets)
+  const copied = yield* copyAll(move, { source, target: client }, shapes, offsets)
   const control = CompanyRows.controlOnly(shapes)
   yield* confirmCounts(
     copied,
@@ -302,7 +304,7 @@ const attempt = Effect.fnUntraced(function* (move: Move, moveId: string, target:
   )
   yield* query(client, "commit the copy", "commit")
   const relations = shapes.map(({ name }) => name)
-  const receipt = yield* Removal.removeFrom(runOn(source), { ...owner, by, action: "move" }, relations, moveId)
+  const receipt = yield* Removal.removeFrom(runOn(source), { ...owner, by, action: "move" }, relations, row.moveId)
   const deleted = new Map(Object.entries(receipt.rows).map(([name, rows]) => [name, BigInt(rows)]))
   yield* confirmCounts(copied, deleted, relations)
   yield* query(source, "give the company away", "commit")
@@ -310,8 +312,7 @@ const attempt = Effect.fnUntraced(function* (move: Move, moveId: string, target:
 }, Effect.scoped)
 
 /** Copies the company to the target, and gives it away. No process of the source works for it. */
-export const give = (move: Move, moveId: string, target: Target) =>
-  LockWait.attempts("The move waits", attempt(move, moveId, target))
+export const give = (move: Move, target: Target) => LockWait.attempts("The move waits", attempt(move, target))
 
 export const receiptStatement = Statement.make({
   name: "look for the receipt of a move",

@@ -72,7 +72,7 @@ const confirmSource = Effect.fnUntraced(function* (settings: Configuration, name
   }
 })
 
-/** Stops the company, copies it, and gives it away. Answers the move. */
+/** Stops the company, copies it, and gives it away. */
 const give = Effect.fnUntraced(function* (
   settings: Configuration,
   name: string,
@@ -80,22 +80,27 @@ const give = Effect.fnUntraced(function* (
   target: Move.Target
 ) {
   const key = yield* requireKey(settings)
-  const row = yield* requireRow(settings, name)
+  const stored = yield* requireRow(settings, name)
   const companyId = yield* Removal.readCompanyId(name)
   yield* confirmSource(settings, name, companyId)
-  const token = CompanyStore.tokenOf(key, row)
-  if (token === null) return yield* refuse(`${companiesKeyVariable} does not open the token of company ${name}`)
+  const tokenOf = (row: CompanyStore.CompanyRow) => {
+    const token = CompanyStore.tokenOf(key, row)
+    return token === null
+      ? Effect.fail(refuse(`${companiesKeyVariable} does not open the token of company ${name}`))
+      : Effect.succeed(token)
+  }
+  yield* tokenOf(stored)
   yield* Effect.provideContext(readRows(targetKey), target)
   const { datasets } = settings
   yield* Move.prepareTables(target, yield* catalogueOf(settings), { companyId, datasets })
-  const moveId = yield* Move.begin(name)
+  const row = yield* Move.begin(name)
   const again = `company ${name} is stopped; run this again, or undo it: npx tributary company resume ${name}`
   yield* awaitProcesses(name, companyId, again)
   yield* Output.note(`No process works for company ${name} any more: copying its rows`)
+  const token = yield* tokenOf(row)
   const fingerprint = fingerprintOf(row.url, token, settings.budgetScope)
   const by = yield* operator
-  yield* Move.give({ row, companyId, token, targetKey, fingerprint, datasets, by }, moveId, target)
-  return moveId
+  yield* Move.give({ row, companyId, token, targetKey, fingerprint, datasets, by }, target)
 })
 
 const move = Effect.fnUntraced(function* (

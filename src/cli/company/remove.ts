@@ -12,7 +12,11 @@ import { awaitProcesses, commonFlags, confirmErasable, nameArgument, operator, r
 /** Why a removal needs a confirmation. */
 const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint | null, erases: boolean) {
   const { records, subscriptions } = yield* Removal.readUnfinished(name, companyId)
+  const row = (yield* CompanyStore.read).find(({ company }) => company === name)
   return [
+    ...(row?.moveState === "arriving"
+      ? ["it is arriving from another warehouse, which may have deleted its rows (repeat tributary company move there)"]
+      : []),
     ...(records === 0 ? [] : [`${Output.plural(records, "record")} of its outbox will never be written to the source`]),
     ...(subscriptions === 0
       ? []

@@ -128,9 +128,7 @@ const makeWarehouses = Effect.gen(function* () {
     }),
     target
   )
-  const [row] = yield* CompanyStore.read
-  const move: Move.Move = {
-    row: row!,
+  const move = {
     companyId: 2n,
     token,
     targetKey: key,
@@ -139,9 +137,10 @@ const makeWarehouses = Effect.gen(function* () {
     by: "a person"
   }
   yield* Move.prepareTables(target, serviceV2, move)
+  const begin = Effect.map(Move.begin("south"), (row) => ({ ...move, row }))
   return {
     target,
-    move,
+    begin,
     inTarget: <Row extends object>(text: string) => Effect.provideContext(query<Row>(text), target)
   }
 })
@@ -178,7 +177,7 @@ const giveWhile = <R>(
 describe("the rows of a company that moves", () => {
   it.live("are all copied, with ids that are free in the target, and every reference", () =>
     Effect.gen(function* () {
-      const { target, move, inTarget } = yield* makeWarehouses
+      const { target, begin, inTarget } = yield* makeWarehouses
       const relations = (yield* query<{ name: string }>(
         Removal.relationsStatement.text.replace("$1", "array['tributary', 'erp', 'erp_history']")
       )).map(({ name }) => name)
@@ -197,9 +196,9 @@ describe("the rows of a company that moves", () => {
         []
       )
 
-      const moveId = yield* Move.begin("south")
-      const receipt = yield* Move.give(move, moveId, target)
-      assert.isTrue(yield* Move.complete("south", moveId, target))
+      const move = yield* begin
+      const receipt = yield* Move.give(move, target)
+      assert.isTrue(yield* Move.complete("south", move.row.moveId!, target))
       assert.strictEqual(receipt.rows["tributary.runs"], 2)
       assert.sameMembers(Object.keys(receipt.rows), Object.keys(rowsOf("south", 2)))
       const [runs] = yield* inTarget<{ first: bigint; last: bigint; north: bigint }>(
@@ -261,11 +260,9 @@ describe("the rows of a company that moves", () => {
       )
       assert.isTrue(added!.id > runs!.last)
       const [stored] = yield* Effect.provideContext(CompanyStore.read, target)
+      const varying = { updatedAt: null, sealed: null, version: null }
       assert.strictEqual(Redacted.value(CompanyStore.tokenOf(key, stored!)!), "token-of-south")
-      assert.deepStrictEqual(
-        { ...stored, updatedAt: null, sealed: null },
-        { ...move.row, updatedAt: null, sealed: null }
-      )
+      assert.deepStrictEqual({ ...stored, ...varying }, { ...move.row, moveId: null, moveState: null, ...varying })
       assert.deepStrictEqual(yield* CompanyStore.read, [])
       const left = yield* Move.countRows({ company: "south", companyId: 2n }, datasetsDefault)
       assert.strictEqual(left.size, 0)
@@ -274,15 +271,15 @@ describe("the rows of a company that moves", () => {
 
   it.live("stay where another program adds one during the copy, and none is lost", () =>
     Effect.gen(function* () {
-      const { target, move, inTarget } = yield* makeWarehouses
-      const moveId = yield* Move.begin("south")
+      const { target, begin, inTarget } = yield* makeWarehouses
+      const move = yield* begin
       const insert = query(
         "insert into tributary.outbox (company, resource, record) values ('south', 'customers', '{}')"
       )
-      const error = yield* Effect.flip(giveWhile(target, Move.give(move, moveId, target), insert))
+      const error = yield* Effect.flip(giveWhile(target, Move.give(move, target), insert))
       assert.include(error.message, "changed rows of the company while they were copied (tributary.outbox)")
       assert.deepStrictEqual(yield* inTarget("select company from tributary.company_settings"), [])
-      const receipt = yield* Move.give(move, moveId, target)
+      const receipt = yield* Move.give(move, target)
       assert.strictEqual(receipt.rows["tributary.outbox"], 2)
       assert.isFalse(yield* CompanyStore.resume("south"))
     }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
@@ -290,11 +287,11 @@ describe("the rows of a company that moves", () => {
 
   it.live("are copied again where another program changes one during the copy", () =>
     Effect.gen(function* () {
-      const { target, move, inTarget } = yield* makeWarehouses
-      const moveId = yield* Move.begin("south")
+      const { target, begin, inTarget } = yield* makeWarehouses
+      const move = yield* begin
       const update = query("update tributary.tasks set paused_by = 'a person' where company = 'south'")
-      yield* giveWhile(target, Move.give(move, moveId, target), update)
-      yield* Move.complete("south", moveId, target)
+      yield* giveWhile(target, Move.give(move, target), update)
+      yield* Move.complete("south", move.row.moveId!, target)
       const [task] = yield* inTarget<{ by: string }>(
         "select paused_by as by from tributary.tasks where company = 'south'"
       )
@@ -302,14 +299,39 @@ describe("the rows of a company that moves", () => {
     }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
   )
 
-  it.live("stay where the move was undone", () =>
+  it.live("stay where the move is undone, or the company is changed, before it is given away", () =>
     Effect.gen(function* () {
-      const { target, move } = yield* makeWarehouses
-      const moveId = yield* Move.begin("south")
+      const { target, begin } = yield* makeWarehouses
+      const move = yield* begin
       assert.isTrue(yield* CompanyStore.resume("south"))
-      const error = yield* Effect.flip(Move.give(move, moveId, target))
-      assert.include(error.message, "was undone meanwhile")
-      assert.strictEqual(yield* Move.begin("south"), moveId)
+      assert.include((yield* Effect.flip(Move.give(move, target))).message, "was undone meanwhile")
+      const again = yield* begin
+      assert.strictEqual(again.row.moveId, move.row.moveId)
+      yield* CompanyStore.rotateToken(key, south, Redacted.make("another token"))
+      assert.include((yield* Effect.flip(Move.give(again, target))).message, "was changed meanwhile")
+      const [row] = yield* CompanyStore.read
+      assert.strictEqual(Redacted.value(CompanyStore.tokenOf(key, row!)!), "another token")
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+
+  it.live("stay moved where the move is undone while they are given away", () =>
+    Effect.gen(function* () {
+      const { target, begin } = yield* makeWarehouses
+      const move = yield* begin
+      const resumed: Array<boolean> = []
+      const waits = query<{ n: number }>(
+        "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+      )
+      const resume = Effect.map(CompanyStore.resume("south"), (was) => resumed.push(was))
+      const waiting = until("the undoing waits", Effect.orDie(waits), ([row]) => row!.n > 0, 20)
+      yield* giveWhile(target, Move.give(move, target), Effect.andThen(Effect.forkDetach(resume), waiting))
+      yield* until(
+        "it is answered",
+        Effect.sync(() => resumed.length),
+        (answers) => answers === 1,
+        20
+      )
+      assert.deepStrictEqual(resumed, [false])
     }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
   )
 })
