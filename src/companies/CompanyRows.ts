@@ -10,10 +10,9 @@ import * as Effect from "effect/Effect"
 import type pg from "pg"
 import { query } from "../postgres/Connection.ts"
 import { copyIn, copyOut } from "../postgres/Copy.ts"
-import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import * as Sql from "../postgres/Sql.ts"
+import { Database, type DatabaseError } from "../postgres/Database.ts"
 import * as Statement from "../postgres/Statement.ts"
-import { tableIdentitySql } from "../land/CheckpointIdentity.ts"
+import { movedIdentitySql } from "../land/MovedIdentity.ts"
 import { literal } from "../warehouse/Identifier.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
@@ -84,23 +83,11 @@ const numberedBy = ({ name, identity }: Shape, column: string): string | undefin
   return column === identity ? name : references[column]
 }
 
-/** The table of a checkpoint's resource. */
-const checkpointTable = ({ current }: Datasets) =>
-  `(select format('%I.%I', ${literal(current)}, coalesce(max(sql_name), resource)) from tributary.sql_names where scope = '' and api_name = resource)`
-
-/** Stands for the identity of the copied table until it is known. */
-const sameTable = "moved"
-const otherTable = literal(` altered=${encodeURIComponent("its rows did not match the cursor before they were moved")}`)
-
 /** A column as the other warehouse stores it. */
 const movedColumn = (shape: Shape, column: string, offsets: Offsets, datasets: Datasets): string => {
   const value = `"${column.replaceAll('"', '""')}"`
   if (shape.name === "tributary.checkpoints" && column === "table_identity") {
-    // Rows that do not match the cursor here do not match it there.
-    return (
-      `case when table_identity = ${tableIdentitySql(checkpointTable(datasets))} then ${literal(sameTable)} ` +
-      `else table_identity || ${otherTable} end as ${value}`
-    )
+    return `${movedIdentitySql(datasets.current)} as ${value}`
   }
   const runs = offsets.get("tributary.runs") ?? 0n
   if (shape.name === "tributary.delivery_gaps" && column === "closed_by") {
@@ -184,14 +171,6 @@ export const copyTable = Effect.fnUntraced(function* (
   return sent
 })
 
-export const identifyStatement = (datasets: Datasets) =>
-  `update tributary.checkpoints set table_identity = ${tableIdentitySql(checkpointTable(datasets))}
-    where company_id = $1 and table_identity = ${literal(sameTable)}`
-
-/** Binds the copied checkpoints to the copied tables. */
-export const identifyTables = (target: pg.Client, { companyId }: Company, datasets: Datasets) =>
-  query(target, "identify the copied tables", identifyStatement(datasets), [companyId])
-
 /** Tables with a row of the company. */
 export const findRows = Effect.fnUntraced(function* (
   client: pg.Client,
@@ -209,13 +188,18 @@ export const findRows = Effect.fnUntraced(function* (
 
 /** The number of rows by table; tables without one are left out. */
 export const countRows = Effect.fnUntraced(function* (company: Company, shapes: ReadonlyArray<Shape>) {
+  const client = yield* (yield* Database).connect
   const parts = shapes.map(
     (shape) =>
       `select ${literal(shape.name)} as name, count(*) as rows from ${shape.name} where ${conditionOf(shape, company)}`
   )
-  const counted = yield* Sql.rows<{ name: string; rows: bigint }>(parts.join(" union all "))
+  const counted = yield* query<{ name: string; rows: bigint }>(
+    client,
+    "count the rows of the company",
+    parts.join(" union all ")
+  )
   return new Map(counted.flatMap(({ name, rows }) => (rows === 0n ? [] : [[name, rows] as const])))
-})
+}, Effect.scoped)
 
 /** The tables of the control plane, into which other programs may write while a company moves. */
 export const controlOnly = (shapes: ReadonlyArray<Shape>) => shapes.filter(({ name }) => isControl(name))

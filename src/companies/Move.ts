@@ -13,6 +13,7 @@ import type * as Redacted from "effect/Redacted"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
+import { bindStatement } from "../land/MovedIdentity.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import { Database, type DatabaseError } from "../postgres/Database.ts"
 import * as LockWait from "../postgres/LockWait.ts"
@@ -238,7 +239,7 @@ const copyAll = Effect.fnUntraced(function* (
     const { rows } = yield* CompanyRows.copyTable(clients, owner, shape, there, offsets, datasets)
     if (rows > 0n) copied.set(shape.name, rows)
   }
-  yield* CompanyRows.identifyTables(target, owner, datasets)
+  yield* queryNamed(target, bindStatement, [companyId, datasets.current])
   const [budget] = yield* queryNamed(source, budgetStatement, [fingerprint])
   if (budget !== undefined) {
     yield* queryNamed(target, insertBudgetStatement, [budget.budget])
