@@ -114,17 +114,21 @@ export const beginStatement = Statement.make({
   name: "begin the move of a company",
   params: ["text"],
   columns: { company: "text" },
-  text: `update tributary.company_settings
+  text: `update tributary.company_settings s
             set move_state = 'leaving', move_id = coalesce(move_id, gen_random_uuid()::text), updated_at = tributary.now()
-          where company = $1 and move_state is distinct from 'arriving' returning company`
+          where company = $1 and move_state is distinct from 'arriving'
+            and not exists (select from tributary.company_receipts r where r.move_id = s.move_id) returning company`
 })
 
 /** Stops the work of the company. Processes apply it within seconds. Answers its settings from then on. */
 export const begin = Effect.fnUntraced(function* (company: string) {
-  const [begun] = yield* Statement.run(beginStatement, [company])
+  // As for resume: a move that is giving the company away has the row locked, and the next statement sees its receipt.
+  const [begun] = yield* transaction(
+    Effect.andThen(Statement.run(CompanyStore.lockStatement, [company]), Statement.run(beginStatement, [company]))
+  )
   const row = (yield* CompanyStore.read).find((one) => one.company === company)
   if (begun !== undefined && row !== undefined) return row
-  return yield* refuse(`company ${company} was removed meanwhile, or is arriving from another warehouse`)
+  return yield* refuse(`company ${company} was removed or has moved meanwhile, or is arriving from another warehouse`)
 })
 
 export const lockCheckpointsStatement = Statement.make({

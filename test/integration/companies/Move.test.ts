@@ -332,6 +332,8 @@ describe("the rows of a company that moves", () => {
         20
       )
       assert.deepStrictEqual(resumed, [false])
+      // No further attempt may delete the copy, which is the only one now.
+      assert.include((yield* Effect.flip(begin)).message, "has moved meanwhile")
     }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
   )
 })
