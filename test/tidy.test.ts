@@ -158,7 +158,14 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/warehouse"
   ],
   "src/configuration": ["src/sync", "src/tasks", "src/warehouse"],
-  "src/companies": ["src/configuration", "src/postgres", "src/subscriptions", "src/warehouse"],
+  "src/companies": [
+    "src/catalogue",
+    "src/configuration",
+    "src/land",
+    "src/postgres",
+    "src/subscriptions",
+    "src/warehouse"
+  ],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
     "src/retention",

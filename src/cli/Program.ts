@@ -50,7 +50,7 @@ const commands = {
   ),
   budget: lazy("Show the rate budget of each company, and the end of its pause", () => import("./budget.ts")),
   company: lazy(
-    "Add, list, pause, resume and remove companies of the warehouse; running processes apply it within seconds",
+    "Add, list, pause, resume, move and remove companies of the warehouse; running processes apply it within seconds",
     () => import("./company.ts")
   ),
   processes: lazy("Show the live processes of serve, and the companies that each owns", () => import("./processes.ts")),

@@ -9,6 +9,7 @@ import * as Redacted from "effect/Redacted"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { transaction } from "../postgres/Transaction.ts"
 import * as SecretCipher from "../subscriptions/SecretCipher.ts"
 
 export const revisionStatement = Statement.make({
@@ -38,11 +39,17 @@ export const readStatement = Statement.make({
     pausedAt: "timestamptz?",
     pausedBy: "text?",
     createdAt: "timestamptz",
-    updatedAt: "timestamptz"
+    updatedAt: "timestamptz",
+    /** Its move to another warehouse. */
+    moveId: "text?",
+    moveState: Statement.as<"leaving" | "arriving" | null>("text?"),
+    /** Differs after each change of the row. */
+    version: "text"
   },
   text: `select company, url, company_id as "companyId", resources, webhook_events as events, token,
                 encode(sealed_token, 'base64') as sealed, paused_at as "pausedAt", paused_by as "pausedBy",
-                created_at as "createdAt", updated_at as "updatedAt"
+                created_at as "createdAt", updated_at as "updatedAt", move_id as "moveId", move_state as "moveState",
+                xmin::text as version
            from tributary.company_settings order by company`
 })
 
@@ -58,7 +65,7 @@ const ownerOf = ({ company, url }: TokenOwner) => `${company}\n${url}`
 const cipher = SecretCipher.make("tributary company token 1", (owner) => `token of ${owner.split("\n")[0]}`)
 
 /** The token in base64, as a row stores it. */
-const seal = (key: Redacted.Redacted, owner: TokenOwner, token: Redacted.Redacted) =>
+export const seal = (key: Redacted.Redacted, owner: TokenOwner, token: Redacted.Redacted) =>
   Effect.gen(function* () {
     const random = yield* SecureRandom.SecureRandom
     const sealed = cipher.encrypt(ownerOf(owner), key, token, yield* random.randomBytes(SecretCipher.randomLength))
@@ -125,17 +132,33 @@ export const pauseStatement = Statement.make({
 export const pause = (company: string, by: string) =>
   Effect.map(Statement.run(pauseStatement, [company, by]), (rows) => rows.length > 0)
 
+export const lockStatement = Statement.make({
+  name: "lock the settings of a company",
+  params: ["text"],
+  columns: { moveId: "text?", moveState: "text?", version: "text" },
+  text: `select move_id as "moveId", move_state as "moveState", xmin::text as version
+           from tributary.company_settings where company = $1 for update`
+})
+
 export const resumeStatement = Statement.make({
   name: "resume a company",
   params: ["text"],
   columns: { company: "text" },
-  text: `update tributary.company_settings set paused_at = null, paused_by = null, updated_at = tributary.now()
-          where company = $1 and paused_at is not null returning company`
+  text: `update tributary.company_settings s
+            set paused_at = null, paused_by = null, move_state = null, updated_at = tributary.now()
+          where company = $1 and (paused_at is not null or move_state is not null) and move_state is distinct from 'arriving'
+            and not exists (select from tributary.company_receipts r where r.move_id = s.move_id) returning company`
 })
 
-/** False where it was not paused. */
+/** Ends its pause, and a move that has not given it away. False where there is neither. */
 export const resume = (company: string) =>
-  Effect.map(Statement.run(resumeStatement, [company]), (rows) => rows.length > 0)
+  transaction(
+    // A move has the row locked until it has given the company away: the next statement sees its receipt.
+    Effect.andThen(
+      Statement.run(lockStatement, [company]),
+      Effect.map(Statement.run(resumeStatement, [company]), (rows) => rows.length > 0)
+    )
+  )
 
 export const rotateStatement = Statement.make({
   name: "replace the token of a company",

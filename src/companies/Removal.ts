@@ -5,8 +5,6 @@
  * first: a landing in flight finishes before, and a run that began earlier finds no checkpoint and writes nothing.
  */
 import * as Effect from "effect/Effect"
-import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
 import { transaction } from "../postgres/Transaction.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -23,7 +21,7 @@ export const relationsStatement = Statement.make({
           where n.nspname = any($1::text[]) and c.relkind in ('r', 'p') and not c.relispartition
             and (n.nspname, c.relname) not in (('tributary', 'company_receipts'), ('tributary', 'company_settings'))
             and exists (select from pg_attribute a where a.attrelid = c.oid and not a.attisdropped
-                           and a.attname in ('company', 'company_id', '_company_id'))
+                           and a.attname = any(case n.nspname when 'tributary' then array['company', 'company_id'] else array['_company_id'] end))
           order by c.relname <> 'checkpoints', (select count(*) from pg_constraint f where f.confrelid = c.oid), 1`
 })
 
@@ -36,10 +34,10 @@ export const deleteRowsStatement = Statement.make({
 
 export const receiptStatement = Statement.make({
   name: "write the receipt of a removal",
-  params: ["text", "int8?", "text", "text", "json"],
+  params: ["text", "int8?", "text", "text", "json", "text?"],
   columns: { id: "int8", at: "timestamptz" },
-  text: `insert into tributary.company_receipts (company, company_id, action, performed_by, row_counts)
-         values ($1, $2, $3, $4, $5) returning id, performed_at as at`
+  text: `insert into tributary.company_receipts (company, company_id, action, performed_by, row_counts, move_id)
+         values ($1, $2, $3, $4, $5, $6) returning id, performed_at as at`
 })
 
 export const companyIdStatement = Statement.make({
@@ -105,21 +103,22 @@ export interface Receipt {
   readonly receipt: bigint
   readonly company: string
   readonly companyId: bigint | null
-  readonly action: "detach" | "erase"
+  readonly action: "detach" | "erase" | "move"
   readonly by: string
   readonly at: Date
   readonly rows: RowCounts
 }
 
-const removeFrom = Effect.fnUntraced(function* (
-  { company, companyId, by }: Pick<Receipt, "company" | "companyId" | "by">,
-  action: Receipt["action"],
-  relations: ReadonlyArray<string>
-): Effect.fn.Return<Receipt, SqlError, SqlClient> {
-  const deleted = yield* Statement.run(deleteRowsStatement, [company, companyId, relations])
+/** Deletes the rows of a company from these tables and writes the receipt; the caller's transaction contains both. */
+export const removeFrom = Effect.fnUntraced(function* <E, R>(
+  run: Statement.Run<E, R>,
+  { company, companyId, by, action }: Pick<Receipt, "company" | "companyId" | "by" | "action">,
+  relations: ReadonlyArray<string>,
+  moveId: string | null = null
+): Effect.fn.Return<Receipt, E, R> {
+  const deleted = yield* run(deleteRowsStatement, [company, companyId, relations])
   const rows = Object.fromEntries(deleted.map((one) => [one.relation ?? "", Number(one.deleted ?? 0n)]))
-  const values = [company, companyId, action, by, JSON.stringify(rows)] as const
-  const [written] = yield* Statement.run(receiptStatement, values)
+  const [written] = yield* run(receiptStatement, [company, companyId, action, by, JSON.stringify(rows), moveId])
   return { receipt: written!.id, company, companyId, action, by, at: written!.at, rows }
 })
 
@@ -128,7 +127,7 @@ export const detach = (company: string, companyId: bigint | null, by: string) =>
   transaction(
     Effect.gen(function* () {
       yield* CompanyStore.remove(company)
-      return yield* removeFrom({ company, companyId, by }, "detach", ["tributary.tasks"])
+      return yield* removeFrom(Statement.run, { company, companyId, by, action: "detach" }, ["tributary.tasks"])
     })
   )
 
@@ -139,6 +138,6 @@ export const erase = (company: string, companyId: bigint | null, by: string, dat
       yield* CompanyStore.remove(company)
       const relations = yield* Statement.run(relationsStatement, [[...datasets, "tributary"]])
       const names = relations.map(({ name }) => name)
-      return yield* removeFrom({ company, companyId, by }, "erase", names)
+      return yield* removeFrom(Statement.run, { company, companyId, by, action: "erase" }, names)
     })
   )

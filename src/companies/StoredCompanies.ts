@@ -33,6 +33,14 @@ const wrongKey = (name: string) =>
   `company ${name}: ${companiesKeyVariable} does not open its token; set the key with which the company was added, or ` +
   `store the token again: npx tributary company rotate-token ${name} --token-stdin`
 
+const moving = {
+  leaving: (name: string) =>
+    `company ${name} is moving to another warehouse; repeat tributary company move to complete it, or undo it: ` +
+    `npx tributary company resume ${name}`,
+  arriving: (name: string) =>
+    `company ${name} is arriving from another warehouse; repeat tributary company move there to complete it`
+}
+
 const twice = (name: string) =>
   `company ${name} is in the configuration file and in the warehouse; remove it from the file, or from the warehouse: ` +
   `npx tributary company remove ${name}`
@@ -63,8 +71,10 @@ const companyOf = (
   row: CompanyStore.CompanyRow
 ): Result.Result<CompanyConfiguration, UnusableCompany> => {
   const name = row.company
-  const paused = pauseOf(row)
+  const { moveState, updatedAt } = row
+  const paused = moveState === null ? pauseOf(row) : { at: updatedAt, by: "tributary company move" }
   const unusable = (problem: string) => Result.fail({ name, problem, paused })
+  if (moveState !== null) return unusable(moving[moveState](name))
   if (isInFile(name)) return unusable(twice(name))
   const token = CompanyStore.tokenOf(key, row)
   if (token === null) return unusable(key === null ? missingKey(name) : wrongKey(name))

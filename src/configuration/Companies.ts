@@ -37,7 +37,7 @@ export interface UnusableCompany {
 
 /** The variable with the key that seals the tokens in the warehouse. */
 export const companiesKeyVariable = "TRIBUTARY_COMPANIES_KEY"
-const keyLengthMin = 32
+export const keyLengthMin = 32
 
 /** The key that seals the tokens in the warehouse; null where it is not set. */
 export const companiesKeyOf = ({ problems, variable }: Inputs): Redacted.Redacted | null => {

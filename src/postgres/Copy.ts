@@ -1,5 +1,5 @@
 /**
- * COPY ... FROM STDIN, the fastest way to load rows.
+ * COPY ... FROM STDIN, the fastest way to load rows, and its counterpart COPY ... TO STDOUT.
  *
  * Promise: {@link copyIn} ends in every case, with a count or with the server's reason: refused before it began,
  * stopped by a bad row, connection lost. It reads the chunks only as fast as the server takes them. When it is
@@ -10,7 +10,7 @@
 import * as Effect from "effect/Effect"
 import type pg from "pg"
 import type { Connection } from "pg"
-import { from } from "pg-copy-streams"
+import { from, to } from "pg-copy-streams"
 import { destroy } from "./Connection.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 
@@ -26,12 +26,12 @@ const sliceSize = 1024 * 1024
 export const copyIn = (
   client: pg.Client,
   sqlCopyStatement: string,
-  chunks: Iterable<string | Uint8Array>
+  chunks: Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>
 ): Effect.Effect<number, DatabaseError> =>
   Effect.callback<number, DatabaseError>((resume) => {
     // The answer to any other statement makes pg-copy-streams throw an exception that cannot be caught.
     if (!takesInput.test(sqlCopyStatement)) return resume(Effect.fail(notCopy(sqlCopyStatement)))
-    const iterator = chunks[Symbol.iterator]()
+    const iterator = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
     const stream = from(sqlCopyStatement)
     let isSettled = false
     const settle = (result: Effect.Effect<number, DatabaseError>) => {
@@ -56,18 +56,26 @@ export const copyIn = (
     // One chunk at a time, the next when the stream has handed the last one to the socket. With more in flight,
     // pg-copy-streams 7 keeps a queue and continues to send it after an error of the server, when it has no connection:
     // a TypeError in a listener of the socket, which cannot be caught.
+    const send = ({ done, value }: IteratorResult<string | Uint8Array, unknown>): void => {
+      if (isSettled) return
+      if (done === true) return void stream.end()
+      sliced += value.length
+      stream.write(ours(value), (error) => {
+        if (error !== null && error !== undefined) return
+        if (sliced < sliceSize) return next()
+        sliced = 0
+        setImmediate(next)
+      })
+    }
     const next = (): void => {
       if (isSettled) return
       try {
-        const { done, value } = iterator.next()
-        if (done === true) return void stream.end()
-        sliced += value.length
-        stream.write(ours(value), (error) => {
-          if (error !== null && error !== undefined) return
-          if (sliced < sliceSize) return next()
-          sliced = 0
-          setImmediate(next)
-        })
+        const result = iterator.next()
+        if (!(result instanceof Promise)) return send(result)
+        // The chunks come from another connection.
+        result.then(send, (error) =>
+          settle(Effect.andThen(destroy(client), Effect.fail(DatabaseError.from("copy")(error))))
+        )
       } catch (defect) {
         settle(Effect.andThen(destroy(client), Effect.die(defect)))
       }
@@ -82,6 +90,10 @@ export const copyIn = (
     })
   })
 
+/** The rows of `COPY (SELECT …) TO STDOUT`, for {@link copyIn} into another database; memory does not grow with them. */
+export const copyOut = (client: pg.Client, sqlCopyStatement: string): AsyncIterable<Uint8Array> =>
+  client.query(to(sqlCopyStatement))
+
 const takesInput = /^\s*copy\s[^;]*\sfrom\s+stdin\b[^;]*;?\s*$/i
 
 const notCopy = (statement: string) =>
@@ -93,9 +105,10 @@ const notCopy = (statement: string) =>
   })
 
 /** Lets a generator run its `finally`; its errors are ignored. */
-const end = (iterator: Iterator<unknown>) => {
+const end = (iterator: Iterator<unknown> | AsyncIterator<unknown>) => {
   try {
-    iterator.return?.()
+    const ended = iterator.return?.()
+    if (ended instanceof Promise) ended.catch(() => {})
   } catch {
     // The outcome of the copy is decided already.
   }

@@ -88,10 +88,11 @@ export interface ControlTables {
     readonly id: Generated<bigint>
     readonly company: string
     readonly company_id: bigint | null
-    readonly action: "detach" | "erase"
+    readonly action: "detach" | "erase" | "move"
     readonly performed_by: string
     readonly performed_at: Generated<Date>
     readonly row_counts: unknown
+    readonly move_id: string | null
   }
   readonly "tributary.company_revision": {
     readonly single: Generated<boolean>
@@ -109,6 +110,8 @@ export interface ControlTables {
     readonly paused_by: string | null
     readonly created_at: Generated<Date>
     readonly updated_at: Generated<Date>
+    readonly move_id: string | null
+    readonly move_state: "leaving" | "arriving" | null
   }
   readonly "tributary.company_states": {
     readonly company: string

@@ -65,6 +65,15 @@ const stored = (line: string) => (stage: Stage) =>
     (token) => `export ${key}; ${line.replaceAll("$TOKEN", token)}`
   )
 
+const otherDatabase = ({ world }: Stage) => `${new URL(world.databaseUrl).pathname.slice(1)}_other`
+
+/** A line about a company of the warehouse, with the address of another one. */
+const movedTo = (line: string) => (stage: Stage) => {
+  const url = new URL(stage.world.databaseUrl)
+  url.pathname = `/${otherDatabase(stage)}`
+  return stored(`export OTHER_DATABASE_URL='${url.href}'; ${line}`)(stage)
+}
+
 /** The preparations by example, as the help shows it, in the order in which they run. */
 const prepared: Readonly<Record<string, Prepared>> = {
   "tributary demo": { says: /are equal/ },
@@ -261,6 +270,18 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary schema grants --company north | psql": {
     as: stored("tributary schema grants --company north | psql"),
     says: /./
+  },
+  "tributary company move north --to-env OTHER_DATABASE_URL --dry-run": {
+    first: (stage) => stage.world.query(`create database ${otherDatabase(stage)}`),
+    as: movedTo("tributary company move north --to-env OTHER_DATABASE_URL --dry-run"),
+    says: /Would move company north[^]*and migrate the target: 0001/
+  },
+  "tributary company move north --to-env OTHER_DATABASE_URL": {
+    as: movedTo(
+      "tributary company move north --to-env OTHER_DATABASE_URL && DATABASE_URL=$OTHER_DATABASE_URL " +
+        'tributary company move north --to "$DATABASE_URL"'
+    ),
+    says: /Moved company north[^]*Moved company north/
   },
   "tributary company remove north": {
     as: stored("tributary company remove north"),

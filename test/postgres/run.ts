@@ -37,8 +37,9 @@ const versions: Readonly<Record<string, string>> = {
   18: "18.4.0-beta.17"
 }
 
-/** The default tests: landing, merge, history, views, migrations, models, verify, grants, and a whole sync. */
+/** The default tests: a company that moves to the embedded server, landing, merge, history, views, migrations, models, verify, grants, and a whole sync. */
 const usual = [
+  "test/integration/companies/Move.test.ts",
   "test/integration/endtoend/OddValues.test.ts",
   "test/integration/land/Merge.test.ts",
   "test/integration/land/SchemaDrift.test.ts",

@@ -3,8 +3,10 @@ import { hostname, userInfo } from "node:os"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import { text } from "node:stream/consumers"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
+import * as Removal from "../../companies/Removal.ts"
 import * as StoredCompanies from "../../companies/StoredCompanies.ts"
 import { companiesKeyVariable, type CompanyConfiguration } from "../../configuration/Companies.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
@@ -106,4 +108,35 @@ export const companyOf = Effect.fnUntraced(function* (
   return settings._tag === "Success"
     ? { ...settings.success, token, paused: null }
     : yield* usageError(`company ${row.company}: ${settings.failure}`)
+})
+
+/** Refuses to erase rows that another company uses. */
+export const confirmErasable = Effect.fnUntraced(function* (
+  settings: Configuration,
+  name: string,
+  companyId: bigint | null
+) {
+  const names = settings.companies.map((one) => one.name)
+  if (companyId === null) return
+  const [sharer] = yield* Removal.findSharers(companyId, name, names)
+  if (sharer !== undefined) {
+    return yield* refuse(`company ${sharer} has the same number ${companyId}: its rows would be deleted too`)
+  }
+})
+
+/** Processes apply a change within five seconds; a killed one counts as alive for a minute. */
+const waitSecondsMax = 75
+
+/** Waits until no process works on the company. `again` says what to do where one still does. */
+export const awaitProcesses = Effect.fnUntraced(function* (name: string, companyId: bigint | null, again: string) {
+  const revision = yield* CompanyStore.readRevision
+  yield* Removal.countLateProcesses(revision).pipe(
+    Effect.repeat({ until: (processes) => processes === 0, schedule: Schedule.spaced("250 millis") }),
+    Effect.timeoutOrElse({
+      duration: waitSecondsMax * 1000,
+      orElse: () => Effect.fail(refuse(`a process of serve has not ended its work on the company yet; ${again}`))
+    })
+  )
+  const { runs } = yield* Removal.readUnfinished(name, companyId)
+  if (runs > 0) return yield* refuse(`${Output.plural(runs, "run")} of a command is in progress; ${again}`)
 })

@@ -1,6 +1,5 @@
 /** `tributary company remove`: a company leaves the warehouse's settings, and its rows stay or are erased. */
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import * as Command from "effect/cli/Command"
 import * as CompanyStore from "../../companies/CompanyStore.ts"
 import * as Removal from "../../companies/Removal.ts"
@@ -8,15 +7,16 @@ import type { Configuration } from "../../configuration/Configuration.ts"
 import { onWarehouse, switchFlag, withExamples } from "../Command.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
-import { commonFlags, nameArgument, operator, refuse, requireRow } from "./Editing.ts"
-
-/** Processes apply a removal within five seconds; a killed one counts as alive for a minute. */
-const waitSecondsMax = 75
+import { awaitProcesses, commonFlags, confirmErasable, nameArgument, operator, refuse, requireRow } from "./Editing.ts"
 
 /** Why a removal needs a confirmation. */
 const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint | null, erases: boolean) {
   const { records, subscriptions } = yield* Removal.readUnfinished(name, companyId)
+  const row = (yield* CompanyStore.read).find(({ company }) => company === name)
   return [
+    ...(row?.moveState === "arriving"
+      ? ["it is arriving from another warehouse, which may have deleted its rows (repeat tributary company move there)"]
+      : []),
     ...(records === 0 ? [] : [`${Output.plural(records, "record")} of its outbox will never be written to the source`]),
     ...(subscriptions === 0
       ? []
@@ -26,31 +26,6 @@ const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint 
         ]),
     ...(erases ? ["all its rows and its history are deleted, which cannot be undone"] : [])
   ]
-})
-
-/** Refuses to erase rows that another company uses. */
-const confirmErasable = Effect.fnUntraced(function* (settings: Configuration, name: string, companyId: bigint | null) {
-  const names = settings.companies.map((one) => one.name)
-  if (companyId === null) return
-  const [sharer] = yield* Removal.findSharers(companyId, name, names)
-  if (sharer !== undefined) {
-    return yield* refuse(`company ${sharer} has the same number ${companyId}: its rows would be deleted too`)
-  }
-})
-
-/** Waits until no process works on the company. */
-const awaitProcesses = Effect.fnUntraced(function* (name: string, companyId: bigint | null) {
-  const revision = yield* CompanyStore.readRevision
-  const again = `company ${name} is detached; run this again to erase its rows`
-  yield* Removal.countLateProcesses(revision).pipe(
-    Effect.repeat({ until: (processes) => processes === 0, schedule: Schedule.spaced("250 millis") }),
-    Effect.timeoutOrElse({
-      duration: waitSecondsMax * 1000,
-      orElse: () => Effect.fail(refuse(`a process of serve has not ended its work on the company yet; ${again}`))
-    })
-  )
-  const { runs } = yield* Removal.readUnfinished(name, companyId)
-  if (runs > 0) return yield* refuse(`${Output.plural(runs, "run")} of a command is in progress; ${again}`)
 })
 
 /** Whether the company is in the warehouse, in the file, or was removed before. */
@@ -115,7 +90,7 @@ export const removeCommand = Command.make(
         const by = yield* operator
         const detached = yield* Removal.detach(name, companyId, by)
         if (!flags.erase) return detached
-        yield* awaitProcesses(name, companyId)
+        yield* awaitProcesses(name, companyId, `company ${name} is detached; run this again to erase its rows`)
         const { current, history } = settings.datasets
         return yield* Removal.erase(name, companyId, by, [current, history])
       })

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type pg from "pg"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import { copyIn, escapeCopyText } from "../../../src/postgres/Copy.ts"
+import { copyIn, copyOut, escapeCopyText } from "../../../src/postgres/Copy.ts"
 import { layerSql } from "../../support/postgres.ts"
 
 const copyStatement = "copy t (id, name) from stdin"
@@ -260,6 +260,25 @@ describe("copyIn", () => {
         assert.include(String(exit), "cannot render")
         assert.isTrue((yield* Effect.flip(query(client, "ask", "select 1"))).isRetryable)
         assert.strictEqual(yield* count, 0)
+      }).pipe(Effect.scoped)
+    )
+  )
+})
+
+describe("copyOut", () => {
+  it.live("feeds copyIn of another connection, and an error of its server ends both", () =>
+    run(
+      Effect.gen(function* () {
+        const { client, count, database } = yield* table
+        const other = yield* database.connect
+        const rows = "select id, repeat('x', 1000) || E'\\t\\n' from generate_series(1, 20000) as id"
+        assert.strictEqual(yield* copyIn(client, copyStatement, copyOut(other, `copy (${rows}) to stdout`)), 20_000)
+        assert.isTrue(yield* isUsable(client))
+        assert.isTrue(yield* isUsable(other))
+        const divided = `copy (select 30000 + id, (1 / (15000 - id))::text from generate_series(1, 20000) as id) to stdout`
+        const error = yield* Effect.flip(copyIn(client, copyStatement, copyOut(other, divided)))
+        assert.strictEqual(error.code, "22012")
+        assert.strictEqual(yield* count, 20_000)
       }).pipe(Effect.scoped)
     )
   )

@@ -1,0 +1,231 @@
+/** `tributary company move`: a company goes to another warehouse, with all its rows. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Command from "effect/cli/Command"
+import { fingerprintOf } from "../../budget/PostgresPermitStore.ts"
+import * as CompanyStore from "../../companies/CompanyStore.ts"
+import * as Move from "../../companies/Move.ts"
+import * as Removal from "../../companies/Removal.ts"
+import { companiesKeyVariable, keyLengthMin } from "../../configuration/Companies.ts"
+import type { Configuration } from "../../configuration/Configuration.ts"
+import { variables } from "../../configuration/Inputs.ts"
+import * as PushPause from "../../outbox/PushPause.ts"
+import { Database } from "../../postgres/Database.ts"
+import * as Migrations from "../../postgres/Migrations.ts"
+import { onWarehouse, switchFlag, textFlag, withExamples } from "../Command.ts"
+import { catalogueOf } from "../EffectiveCatalogue.ts"
+import { endWith, exitCode, usageError } from "../Exit.ts"
+import * as Output from "../Output.ts"
+import * as Warehouse from "../Warehouse.ts"
+import {
+  awaitProcesses,
+  commonFlags,
+  confirmErasable,
+  nameArgument,
+  operator,
+  readRows,
+  refuse,
+  requireKey,
+  requireRow
+} from "./Editing.ts"
+
+/** A secret from the variable that a flag names. */
+const readVariable = Effect.fnUntraced(function* (flag: string, name: string) {
+  const value = variables(process.env)(name)
+  if (value === undefined) return yield* refuse(`the variable of ${flag} is not set in the environment or .env`)
+  return Redacted.make(value, { label: flag })
+})
+
+const readTarget = (flags: { readonly to: Option.Option<string>; readonly toEnv: Option.Option<string> }) => {
+  if (Option.isSome(flags.to) === Option.isSome(flags.toEnv)) {
+    return Effect.fail(usageError("name the target: --to DATABASE_URL, or --to-env VAR"))
+  }
+  return Option.isSome(flags.to)
+    ? Effect.succeed(Redacted.make(flags.to.value, { label: "--to" }))
+    : readVariable("--to-env", Option.getOrThrow(flags.toEnv))
+}
+
+/** The key of the target: another one, or that of the source. */
+const readTargetKey = Effect.fnUntraced(function* (key: Redacted.Redacted, variable: Option.Option<string>) {
+  if (Option.isNone(variable)) return key
+  const other = yield* readVariable("--to-key-env", variable.value)
+  if (Redacted.value(other).length >= keyLengthMin) return other
+  return yield* refuse(`the key of --to-key-env has fewer than ${keyLengthMin} characters`)
+})
+
+/** Fails where the company cannot leave this warehouse. */
+const confirmSource = Effect.fnUntraced(function* (settings: Configuration, name: string, companyId: bigint | null) {
+  const has = (list: ReadonlyArray<{ readonly name: string }>) => list.some((one) => one.name === name)
+  if (has(settings.companies) && has(settings.unusable)) {
+    return yield* refuse(`company ${name} is in the configuration file too, which uses its rows; remove it there first`)
+  }
+  yield* confirmErasable(settings, name, companyId)
+  const { records } = yield* Removal.readUnfinished(name, companyId)
+  const paused = yield* PushPause.read
+  if (paused !== null && records > 0) {
+    return yield* refuse(
+      `${PushPause.sentence(paused)}; the target would send ${Output.plural(records, "record")} of company ${name}: ` +
+        `compare them with the source, then run ${PushPause.releaseCommand}`
+    )
+  }
+})
+
+/** Stops the company, copies it, and gives it away. */
+const give = Effect.fnUntraced(function* (
+  settings: Configuration,
+  name: string,
+  targetKey: Redacted.Redacted,
+  target: Move.Target
+) {
+  const key = yield* requireKey(settings)
+  const stored = yield* requireRow(settings, name)
+  const companyId = yield* Removal.readCompanyId(name)
+  yield* confirmSource(settings, name, companyId)
+  const tokenOf = (row: CompanyStore.CompanyRow) => {
+    const token = CompanyStore.tokenOf(key, row)
+    return token === null
+      ? Effect.fail(refuse(`${companiesKeyVariable} does not open the token of company ${name}`))
+      : Effect.succeed(token)
+  }
+  yield* tokenOf(stored)
+  yield* Effect.provideContext(readRows(targetKey), target)
+  const { datasets } = settings
+  yield* Move.prepareTables(target, yield* catalogueOf(settings), { companyId, datasets })
+  const row = yield* Move.begin(name)
+  const again = `company ${name} is stopped; run this again, or undo it: npx tributary company resume ${name}`
+  yield* awaitProcesses(name, companyId, again)
+  yield* Output.note(`No process works for company ${name} any more: copying its rows`)
+  const token = yield* tokenOf(row)
+  const fingerprint = fingerprintOf(row.url, token, settings.budgetScope)
+  const by = yield* operator
+  yield* Move.give({ row, companyId, token, targetKey, fingerprint, datasets, by }, target)
+})
+
+const move = Effect.fnUntraced(function* (
+  settings: Configuration,
+  name: string,
+  url: Redacted.Redacted,
+  keyVariable: Option.Option<string>
+) {
+  const targetKey = yield* readTargetKey(yield* requireKey(settings), keyVariable)
+  const { locks } = yield* Database
+  if (!(yield* locks.tryLock(`tributary:move:${name}`))) {
+    return yield* refuse(`another program is moving company ${name}; wait for it, or end it`)
+  }
+  const target = yield* Layer.build(Layer.fresh(Warehouse.layer({ ...settings, databaseUrl: url })))
+  yield* Move.confirmTarget(target)
+  const row = (yield* CompanyStore.read).find(({ company }) => company === name)
+  const before = yield* Move.readReceipt(name)
+  const isGiven = before !== undefined && (row === undefined || row.moveId === before.moveId)
+  if (!isGiven) yield* give(settings, name, targetKey, target)
+  const receipt = (yield* Move.readReceipt(name))!
+  const isNew = yield* Move.complete(name, receipt.moveId ?? "", target)
+  // Other programs may have written while the source gave the company away.
+  const left = yield* Move.countRows({ company: name, companyId: receipt.companyId }, settings.datasets)
+  const { subscriptions } = yield* Effect.provideContext(Removal.readUnfinished(name, receipt.companyId), target)
+  return {
+    company: name,
+    companyId: receipt.companyId,
+    receipt: receipt.id,
+    isNew,
+    rows: receipt.rows,
+    left: Object.fromEntries([...left].map(([table, rows]) => [table, Number(rows)])),
+    subscriptions
+  }
+}, Effect.scoped)
+
+/** What a move would copy. Changes nothing. */
+const preview = Effect.fnUntraced(function* (settings: Configuration, name: string, url: Redacted.Redacted) {
+  yield* requireRow(settings, name)
+  const companyId = yield* Removal.readCompanyId(name)
+  const rows = yield* Move.countRows({ company: name, companyId }, settings.datasets)
+  const pending = yield* Migrations.pendingMigrations().pipe(
+    Effect.provide(Layer.fresh(Warehouse.databaseLayer({ ...settings, databaseUrl: url })))
+  )
+  return {
+    company: name,
+    companyId,
+    rows: Object.fromEntries([...rows].map(([table, count]) => [table, Number(count)])),
+    migrations: pending.map(({ file }) => file)
+  }
+})
+
+const tableOfRows = (rows: Removal.RowCounts) =>
+  Output.table(
+    ["table", "rows"],
+    Object.entries(rows).map(([table, count]) => [table, Output.count(count)]),
+    ["left", "right"]
+  )
+
+const total = (rows: Removal.RowCounts) =>
+  Output.plural(
+    Object.values(rows).reduce((sum, count) => sum + count, 0),
+    "row"
+  )
+
+const previewLines = ({ company, migrations, rows }: Effect.Success<ReturnType<typeof preview>>) => [
+  `Would move company ${company}: ${total(rows)}`,
+  ...(Object.keys(rows).length === 0 ? [] : [tableOfRows(rows)]),
+  ...(migrations.length === 0 ? [] : [`  and migrate the target: ${migrations.join(", ")}`])
+]
+
+const lines = ({ company, isNew, left, receipt, rows, subscriptions }: Effect.Success<ReturnType<typeof move>>) => [
+  isNew
+    ? `Moved company ${company}: ${total(rows)}; receipt ${receipt} in tributary.company_receipts`
+    : `Company ${company} had moved before; receipt ${receipt} in tributary.company_receipts`,
+  ...(isNew && Object.keys(rows).length > 0 ? [tableOfRows(rows)] : []),
+  "  processes of the target work for it within seconds; they need the same configuration",
+  ...(subscriptions === 0
+    ? []
+    : [
+        `  where the target has another webhooks.public_url, run there: npx tributary webhooks ensure --company ${company}; ` +
+          "then delete the subscription to the earlier address (webhooks list, webhooks delete ID)"
+      ]),
+  ...(Object.keys(left).length === 0
+    ? []
+    : [
+        `  other programs wrote ${total(left)} while it moved, which are still here: insert them in the target, and delete them here`,
+        tableOfRows(left)
+      ])
+]
+
+export const moveCommand = Command.make(
+  "move",
+  {
+    name: nameArgument,
+    to: textFlag("to", "DATABASE_URL", "The database of the other warehouse"),
+    toEnv: textFlag("to-env", "VAR", "The environment variable (or .env entry) that has its address"),
+    toKeyEnv: textFlag(
+      "to-key-env",
+      "VAR",
+      `The variable with the ${companiesKeyVariable} of the other warehouse (default: the same key)`
+    ),
+    dryRun: switchFlag("dry-run", "Show the rows that would be copied; change nothing"),
+    ...commonFlags
+  },
+  Effect.fn(function* (flags) {
+    const { name } = flags
+    const url = yield* readTarget(flags)
+    if (flags.dryRun) {
+      const result = yield* onWarehouse(flags, (settings) => preview(settings, name, url))
+      return yield* Output.printResult(flags.json, result, previewLines)
+    }
+    const result = yield* onWarehouse(flags, (settings) =>
+      move(settings, name, url, flags.toKeyEnv).pipe(
+        Effect.catchTag("MoveRefused", ({ message }) => Effect.fail(refuse(message)))
+      )
+    )
+    yield* Output.printResult(flags.json, result, lines)
+    if (Object.keys(result.left).length > 0) yield* endWith(exitCode.incomplete)
+  })
+).pipe(
+  Command.withDescription(
+    "Move a company with all its rows to another warehouse: it stops here, and goes on there; repeat it after an interruption"
+  ),
+  withExamples({
+    "tributary company move north --to-env OTHER_DATABASE_URL --dry-run": "The rows that would be copied",
+    "tributary company move north --to-env OTHER_DATABASE_URL": "Prints the receipt"
+  })
+)

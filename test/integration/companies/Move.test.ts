@@ -1,0 +1,339 @@
+/**
+ * The rows of a company that moves: every table is copied with its references, whatever ids, formats and versions the
+ * other server has. `npm run test:postgres` moves from another major version to the embedded server.
+ */
+import { mkdtempSync, rmSync, chmodSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import * as CompanyRows from "../../../src/companies/CompanyRows.ts"
+import * as CompanyStore from "../../../src/companies/CompanyStore.ts"
+import * as Move from "../../../src/companies/Move.ts"
+import * as Removal from "../../../src/companies/Removal.ts"
+import { tableIdentitySql } from "../../../src/land/CheckpointIdentity.ts"
+import { query as ask } from "../../../src/postgres/Connection.ts"
+import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
+import * as Migrations from "../../../src/postgres/Migrations.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+import { until } from "../../support/until.ts"
+
+const key = Redacted.make("a key of the test, with more than thirty-two characters")
+const token = Redacted.make("token-of-south")
+const south = {
+  company: "south",
+  url: "https://south.example",
+  companyId: null,
+  resources: ["customers"],
+  events: null
+}
+const fingerprint = "a".repeat(64)
+
+const query = <Row extends object>(text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text))
+
+/** A warehouse on the embedded server, which has the newest version. */
+const layerEmbedded = Layer.effectDiscard(Migrations.migrate()).pipe(
+  Layer.provideMerge(sqlLayer),
+  Layer.provideMerge(
+    Layer.unwrap(
+      Effect.gen(function* () {
+        const folder = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-move-"))),
+          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+        )
+        chmodSync(folder, 0o755)
+        return Database.layerEmbedded({ root: join(folder, "postgres"), port: 0, durable: false })
+      })
+    )
+  ),
+  Layer.orDie
+)
+
+/** Another warehouse. Where the tests run on another version of Postgres, it is on the embedded server. */
+const otherWarehouse = Layer.build(
+  Layer.fresh(process.env["TEST_POSTGRES_URL"] === undefined ? layerWarehouse : layerEmbedded)
+)
+
+/** The rows of a company, one or more in each table; `runs` has two. */
+const rowsOf = (company: string, number: number): Readonly<Record<string, string>> => {
+  const run = `(select max(id) from tributary.runs where company_id = ${number})`
+  return {
+    "tributary.companies": `(company, company_id) values ('${company}', ${number})`,
+    "tributary.sources": `(company_id, address, since) values (${number}, 'https://south.example', '2026-02-03 04:05:06.789012+00')`,
+    "tributary.runs": `(company_id, resource, kind, fence, started_at, status) values
+      (${number}, 'customers', 'full', 1, now(), 'done'), (${number}, 'customers', 'incremental', 2, now(), 'done')`,
+    "tributary.checkpoints": `(company_id, resource, lane, fence, identity_fence, cursor, table_identity, shape, scan_kind, scan_run_id, scan_refetch_generation, updated_at)
+      values (${number}, 'customers', 'live', 7, 7, '2026-02-03T04:05:06.7890120Z', ${tableIdentitySql(`'"erp"."customers"'`)}, 'shape', 'incremental', ${run}, 1, now()),
+             (${number}, 'items', 'live', 7, 7, 'c', 'database=1 checkpoints=2 table=3 file=4', 'shape', null, null, null, now())`,
+    "tributary.scan_ids": `(company_id, resource, page, ids) values (${number}, 'customers', 1, array[1, 2])`,
+    "tributary.refetch_requests": `(company_id, resource, field, value, requested_at) values (${number}, 'customers', 'id', '1', now())`,
+    "tributary.quarantine": `(company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+      values (${number}, 'customers', 'odd', E'{"a":"\\\\u0009\\t\\n\\\\N"}', ${run}, 'GET', now(), now())`,
+    "tributary.row_counts": `(company_id, resource, rows, deleted, run_id) values (${number}, 'customers', 1, 0, ${run}), (${number}, 'items', 0, 0, 0)`,
+    "tributary.field_findings": `(company_id, resource, field, kind, rows, first_run_id, last_run_id, found_at)
+      values (${number}, 'customers', 'age', 'volatile', 1, ${run}, ${run}, now())`,
+    "tributary.unknown_fields": `(company_id, resource, field, first_seen_at, last_seen_at, sample_types, run_id)
+      values (${number}, 'customers', 'colour', now(), now(), array['text', null, 'a"b,c'], ${run})`,
+    "tributary.inbox": `(company, event_id, event_type, sent_at, body, run_id) values ('${company}', 'evt_1', 'customer.updated', now(), '\\x00ff5c', ${run})`,
+    "tributary.webhook_secrets": `(company, subscription_id, sealed, state) values ('${company}', '7', '\\x0102', 'current')`,
+    "tributary.subscriptions": `(company, subscription_id, url, events, state, checked_at) values ('${company}', '7', 'https://hooks', array['*'], 'active', now())`,
+    "tributary.delivery_gaps": `(company, resource, cause, detail, closed_by) values ('${company}', 'customers', 'dropped', '', 'run ' || ${run})`,
+    "tributary.pushes": `(company, resource, operation, source, content_hash, record_count) values ('${company}', 'customers', 'create', 'a file', 'hash', 1)`,
+    "tributary.push_requests": `(company, resource, operation, idempotency_key, record_count) values ('${company}', 'customers', 'create', 'key of ${company}', 1)`,
+    "tributary.outbox": `(company, resource, state, push_id, request_id, record) values ('${company}', 'customers', 'in_flight',
+      (select id from tributary.pushes where company = '${company}'), (select id from tributary.push_requests where company = '${company}'), '{"b": 1.0, "a": "ü"}')`,
+    "tributary.tasks": `(company, resource, kind, run_id) values ('${company}', 'customers', 'sync', ${run})`,
+    "erp.customers": `(_company_id, id, _origin, _observed_at, _run_id) values (${number}, 1, 'scan', now(), ${run})`,
+    "erp_history.customers__superseded": `(_company_id, id, _version, _origin, _observed_at, _valid_to, _run_id)
+      values (${number}, 1, 1, 'scan', now(), now(), ${run} - 1)`
+  }
+}
+
+const insertRows = Effect.fnUntraced(function* (company: string, number: number) {
+  yield* TablePlan.apply([tableOf(serviceV2.resources.get("customers")!)])
+  const rows = rowsOf(company, number)
+  for (const [table, values] of Object.entries(rows)) yield* query(`insert into ${table} ${values}`)
+  return Object.keys(rows)
+})
+
+/** Two warehouses: the first has `south`, the second has `north` and used ids. */
+const makeWarehouses = Effect.gen(function* () {
+  yield* insertRows("south", 2)
+  yield* query(
+    `insert into tributary.budgets (fingerprint, retry_after_at, updated_at) values ('${fingerprint}', '2026-02-03 04:05:06.789012+00', now())`
+  )
+  yield* query(
+    `insert into tributary.budget_leases (fingerprint, permits, backfill, granted_at, counted_until)
+     values ('${fingerprint}', 5, 0, now(), now() + interval '1 minute')`
+  )
+  yield* CompanyStore.add(key, south, token)
+  const target = yield* otherWarehouse
+  yield* Effect.provideContext(
+    Effect.gen(function* () {
+      yield* insertRows("north", 1)
+      // Other formats, in the sessions that begin from now on.
+      const [{ name }] = (yield* query<{ name: string }>("select current_database() as name")) as [{ name: string }]
+      for (const setting of ["datestyle = 'SQL, DMY'", "bytea_output = 'escape'", "extra_float_digits = -15"]) {
+        yield* query(`alter database "${name}" set ${setting}`)
+      }
+    }),
+    target
+  )
+  const move = {
+    companyId: 2n,
+    token,
+    targetKey: key,
+    fingerprint,
+    datasets: datasetsDefault,
+    by: "a person"
+  }
+  yield* Move.prepareTables(target, serviceV2, move)
+  const begin = Effect.map(Move.begin("south"), (row) => ({ ...move, row }))
+  return {
+    target,
+    begin,
+    inTarget: <Row extends object>(text: string) => Effect.provideContext(query<Row>(text), target)
+  }
+})
+
+/** Gives the company away, while this happens before its copy is committed. */
+const giveWhile = <R>(
+  target: Move.Target,
+  give: ReturnType<typeof Move.give>,
+  during: Effect.Effect<unknown, SqlError, R>
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const client = yield* Context.get(target, Database).connect
+      yield* ask(client, "block", "begin; lock table tributary.checkpoints in exclusive mode")
+      const giving = yield* Effect.forkScoped(Effect.exit(give))
+      yield* until(
+        "the copy waits",
+        Effect.orDie(
+          ask<{ n: number }>(
+            client,
+            "look",
+            "select count(*)::int as n from pg_locks where not granted and relation = 'tributary.checkpoints'::regclass"
+          )
+        ),
+        ([row]) => row!.n > 0,
+        20
+      )
+      yield* during
+      yield* ask(client, "release", "commit")
+      return yield* Effect.flatten(Fiber.join(giving))
+    })
+  )
+
+describe("the rows of a company that moves", () => {
+  it.live("are all copied, with ids that are free in the target, and every reference", () =>
+    Effect.gen(function* () {
+      const { target, begin, inTarget } = yield* makeWarehouses
+      const relations = (yield* query<{ name: string }>(
+        Removal.relationsStatement.text.replace("$1", "array['tributary', 'erp', 'erp_history']")
+      )).map(({ name }) => name)
+      assert.sameMembers(
+        Object.keys(rowsOf("south", 2)),
+        relations.filter((name) => name !== "tributary.company_states")
+      )
+      // Every column that may have an id is known.
+      const columns = yield* query<{ column: string }>(
+        `select attname as column from pg_attribute a join pg_class c on c.oid = a.attrelid
+          where c.relnamespace = 'tributary'::regnamespace and c.relkind = 'r' and atttypid = 'bigint'::regtype and attnum > 0
+            and attidentity = '' and attname ~ '(_id|generation)$' and attname <> 'company_id'`
+      )
+      assert.deepStrictEqual(
+        columns.map(({ column }) => column).filter((column) => CompanyRows.references[column] === undefined),
+        []
+      )
+
+      const move = yield* begin
+      const receipt = yield* Move.give(move, target)
+      assert.isTrue(yield* Move.complete("south", move.row.moveId!, target))
+      assert.strictEqual(receipt.rows["tributary.runs"], 2)
+      assert.sameMembers(Object.keys(receipt.rows), Object.keys(rowsOf("south", 2)))
+      const [runs] = yield* inTarget<{ first: bigint; last: bigint; north: bigint }>(
+        `select min(id) filter (where company_id = 2) as first, max(id) filter (where company_id = 2) as last,
+                max(id) filter (where company_id = 1) as north from tributary.runs`
+      )
+      assert.isTrue(runs!.first > runs!.north)
+      const found = yield* inTarget<{ id: bigint }>(
+        `select scan_run_id as id from tributary.checkpoints where company_id = 2 and resource = 'customers'
+         union all select run_id from tributary.quarantine where company_id = 2
+         union all select run_id from tributary.row_counts where company_id = 2 and resource = 'customers'
+         union all select first_run_id from tributary.field_findings where company_id = 2
+         union all select last_run_id from tributary.field_findings where company_id = 2
+         union all select run_id from tributary.unknown_fields where company_id = 2
+         union all select run_id from tributary.inbox where company = 'south'
+         union all select run_id from tributary.tasks where company = 'south'
+         union all select substr(closed_by, 5)::bigint from tributary.delivery_gaps where company = 'south'
+         union all select _run_id from erp.customers where _company_id = 2
+         union all select _run_id + 1 from erp_history.customers__superseded where _company_id = 2`
+      )
+      assert.deepStrictEqual(
+        found.map(({ id }) => id),
+        found.map(() => runs!.last)
+      )
+      assert.deepStrictEqual(
+        (yield* inTarget<{ other: string }>(
+          `select o.record::text as record, p.company as pushed, r.idempotency_key as key, i.body, q.bytes,
+                  (select run_id::int from tributary.row_counts where company_id = 2 and resource = 'items') as none,
+                  (select generation = scan_refetch_generation from tributary.refetch_requests f
+                     join tributary.checkpoints c using (company_id, resource) where c.company_id = 2) as refetch,
+                  (select array_agg(table_identity = ${tableIdentitySql(`'"erp"."customers"'`)} order by resource)
+                     from tributary.checkpoints where company_id = 2) as identities,
+                  (select table_identity from tributary.checkpoints where company_id = 2 and resource = 'items') as other,
+                  (select retry_after_at = '2026-02-03 04:05:06.789012+00' from tributary.budgets) as pause,
+                  (select permits from tributary.budget_leases) as permits
+             from tributary.outbox o join tributary.pushes p on p.id = o.push_id
+             join tributary.push_requests r on r.id = o.request_id, tributary.inbox i, tributary.quarantine q
+            where o.company = 'south' and i.company = 'south' and q.company_id = 2`
+        )).map((one): Record<string, unknown> => ({ ...one, other: one.other.includes("altered=") })),
+        [
+          {
+            record: '{"b": 1.0, "a": "ü"}',
+            pushed: "south",
+            key: "key of south",
+            body: new Uint8Array([0, 255, 92]),
+            bytes: '{"a":"\\u0009\t\n\\N"}',
+            none: 0,
+            refetch: true,
+            identities: [true, false],
+            other: true,
+            pause: true,
+            permits: 5
+          }
+        ]
+      )
+      // Rows that begin now have ids of their own.
+      const [added] = yield* inTarget<{ id: bigint }>(
+        "insert into tributary.runs (company_id, resource, kind, fence, started_at) values (1, 'a', 'full', 1, now()) returning id"
+      )
+      assert.isTrue(added!.id > runs!.last)
+      const [stored] = yield* Effect.provideContext(CompanyStore.read, target)
+      const varying = { updatedAt: null, sealed: null, version: null }
+      assert.strictEqual(Redacted.value(CompanyStore.tokenOf(key, stored!)!), "token-of-south")
+      assert.deepStrictEqual({ ...stored, ...varying }, { ...move.row, moveId: null, moveState: null, ...varying })
+      assert.deepStrictEqual(yield* CompanyStore.read, [])
+      const left = yield* Move.countRows({ company: "south", companyId: 2n }, datasetsDefault)
+      assert.strictEqual(left.size, 0)
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+
+  it.live("stay where another program adds one during the copy, and none is lost", () =>
+    Effect.gen(function* () {
+      const { target, begin, inTarget } = yield* makeWarehouses
+      const move = yield* begin
+      const insert = query(
+        "insert into tributary.outbox (company, resource, record) values ('south', 'customers', '{}')"
+      )
+      const error = yield* Effect.flip(giveWhile(target, Move.give(move, target), insert))
+      assert.include(error.message, "changed rows of the company while they were copied (tributary.outbox)")
+      assert.deepStrictEqual(yield* inTarget("select company from tributary.company_settings"), [])
+      const receipt = yield* Move.give(move, target)
+      assert.strictEqual(receipt.rows["tributary.outbox"], 2)
+      assert.isFalse(yield* CompanyStore.resume("south"))
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+
+  it.live("are copied again where another program changes one during the copy", () =>
+    Effect.gen(function* () {
+      const { target, begin, inTarget } = yield* makeWarehouses
+      const move = yield* begin
+      const update = query("update tributary.tasks set paused_by = 'a person' where company = 'south'")
+      yield* giveWhile(target, Move.give(move, target), update)
+      yield* Move.complete("south", move.row.moveId!, target)
+      const [task] = yield* inTarget<{ by: string }>(
+        "select paused_by as by from tributary.tasks where company = 'south'"
+      )
+      assert.strictEqual(task!.by, "a person")
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+
+  it.live("stay where the move is undone, or the company is changed, before it is given away", () =>
+    Effect.gen(function* () {
+      const { target, begin } = yield* makeWarehouses
+      const move = yield* begin
+      assert.isTrue(yield* CompanyStore.resume("south"))
+      assert.include((yield* Effect.flip(Move.give(move, target))).message, "was undone meanwhile")
+      const again = yield* begin
+      assert.strictEqual(again.row.moveId, move.row.moveId)
+      yield* CompanyStore.rotateToken(key, south, Redacted.make("another token"))
+      assert.include((yield* Effect.flip(Move.give(again, target))).message, "was changed meanwhile")
+      const [row] = yield* CompanyStore.read
+      assert.strictEqual(Redacted.value(CompanyStore.tokenOf(key, row!)!), "another token")
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+
+  it.live("stay moved where the move is undone while they are given away", () =>
+    Effect.gen(function* () {
+      const { target, begin } = yield* makeWarehouses
+      const move = yield* begin
+      const resumed: Array<boolean> = []
+      const waits = query<{ n: number }>(
+        "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+      )
+      const resume = Effect.map(CompanyStore.resume("south"), (was) => resumed.push(was))
+      const waiting = until("the undoing waits", Effect.orDie(waits), ([row]) => row!.n > 0, 20)
+      yield* giveWhile(target, Move.give(move, target), Effect.andThen(Effect.forkDetach(resume), waiting))
+      yield* until(
+        "it is answered",
+        Effect.sync(() => resumed.length),
+        (answers) => answers === 1,
+        20
+      )
+      assert.deepStrictEqual(resumed, [false])
+      // No further attempt may delete the copy, which is the only one now.
+      assert.include((yield* Effect.flip(begin)).message, "has moved meanwhile")
+    }).pipe(Effect.provide(layerWarehouse), Effect.scoped)
+  )
+})
