@@ -72,6 +72,7 @@ export const updateStatement = Statement.make({
         where t.next_run_at <= clock.now + interval '20 seconds' and t.process_id is null and t.paused_at is null
           and t.kind = 'sync' and t.deferred_from is null and t.requested_at is null and t.abandoned_at is null
           and t.status = 'done' and t.schedule like 'every %'
+          and not exists (select from unproven u where u.company = t.company and u.resource = t.resource)
         order by t.next_run_at limit 20000),
      proven as (
        select d.company, d.resource from due d cross join lateral (
