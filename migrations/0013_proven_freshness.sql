@@ -39,7 +39,7 @@ select c.company, n.company_id, k.resource,
   cross join lateral (
     select min(least(i.received_at - c.delay, i.occurred_at)) as fired_at from tributary.inbox i
      where i.company = c.company and i.resource = k.resource and i.state = 'dead_letter') dead
- where c.expires_at > (select tributary.now())
+ where c.expires_at > (select tributary.now()) and c.checked_at <= (select tributary.now())
    and k.full_scan_reason is null and (k.cursor is not null or k.full_scan_at is not null)
    and not exists (select from tributary.delivery_gaps g
                     where g.company = c.company and g.resource = k.resource and g.closed_at is null)

@@ -50,10 +50,10 @@ export const updateStatement = Statement.make({
        union select c.company, k.resource from tributary.checkpoints k join tributary.companies c using (company_id)
               where k.lane = 'live' and k.full_scan_reason is not null),
      expired as (
-       delete from tributary.event_checks e using clock where e.expires_at <= clock.now returning e.company),
+       delete from tributary.event_checks e using clock where e.expires_at <= clock.now or e.checked_at > clock.now returning e.company),
      withdrawn as (
        update tributary.event_checks e set is_withdrawn = false from clock
-        where e.is_withdrawn and e.expires_at > clock.now returning e.company, e.resources),
+        where e.is_withdrawn and e.expires_at > clock.now and e.checked_at <= clock.now returning e.company, e.resources),
      unannounced as (
        select company, '{}'::text[] as resources from expired union all select company, resources from withdrawn),
      ending as (
