@@ -396,7 +396,7 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "const delayMs = 0 * Duration.toMillis(subscriptions.deliveryDelayMax)"
       }
     ],
-    options: { on: ["W13"], only: ["W13"], overrides: { ...alone, writes: 60 } }
+    options: { on: ["W13"], only: ["W13"], overrides: { ...soon, writes: 60 } }
   },
   {
     name: "delays-are-over",
@@ -409,14 +409,14 @@ export const webhook: ReadonlyArray<Mutant> = [
         replace: "and s.state = 'paused' and s.delayed_at >= $2::timestamptz - delay)"
       }
     ],
-    options: { on: ["W13", "W9"], only: ["W13", "W9"], overrides: { ...alone, writes: 60 } }
+    options: { on: ["W13", "W9"], only: ["W13", "W9"], overrides: { ...soon, writes: 60 } }
   },
   {
     name: "quiet-log-is-known",
     origin: "freshness claimed too early",
     story: "an active subscription without failures has lost nothing",
     changes: [{ file: checkMemory, find: " && log.reads >= readsMin && log.shown === shownBy(row)", replace: "" }],
-    options: { on: ["W13", "W3"], only: ["W13", "W3"], overrides: { ...alone, writes: 60 } }
+    options: { on: ["W13", "W3"], only: ["W13", "W3"], overrides: { ...soon, writes: 60 } }
   },
   {
     name: "error-taken-for-done",
