@@ -10,7 +10,7 @@ create table tributary.event_checks (
   age_max interval not null,
   expires_at timestamptz not null,
   resources text[] not null,
-  is_withdrawn boolean not null default false
+  withdrawn_at timestamptz
 );
 comment on table tributary.event_checks is 'The last check of a company''s subscriptions that found every delivery on time.';
 comment on column tributary.event_checks.checked_at is 'The time from before that check. Every event that fired before checked_at - delay had been delivered.';
@@ -18,7 +18,7 @@ comment on column tributary.event_checks.delay is 'The longest time from a chang
 comment on column tributary.event_checks.age_max is 'The highest age of the proof while checks are made on time.';
 comment on column tributary.event_checks.expires_at is 'When the proof ends unless another check renews it.';
 comment on column tributary.event_checks.resources is 'The resources whose every change is announced by events of healthy subscriptions. A later check withdraws those for which that no longer holds.';
-comment on column tributary.event_checks.is_withdrawn is 'Whether a resource was withdrawn and the deferral of its poll may have to end.';
+comment on column tributary.event_checks.withdrawn_at is 'When a check last withdrew a resource, so that the deferral of its poll has to end; null before.';
 
 alter table tributary.tasks add column deferred_from timestamptz;
 comment on column tributary.tasks.deferred_from is 'When it would run by its schedule, while events prove that the resource is fresh and its poll is deferred to next_run_at; null otherwise.';

@@ -185,7 +185,7 @@ export interface ControlTables {
     readonly age_max: unknown
     readonly expires_at: Date
     readonly resources: ReadonlyArray<string>
-    readonly is_withdrawn: Generated<boolean>
+    readonly withdrawn_at: Date | null
   }
   readonly "tributary.event_proofs": {
     readonly company: string | null

@@ -44,13 +44,13 @@ export const saveStatement = Statement.make({
            on conflict (company) do update
               set checked_at = excluded.checked_at, resources = excluded.resources, delay = excluded.delay,
                   age_max = excluded.age_max, expires_at = excluded.expires_at,
-                  is_withdrawn = e.is_withdrawn or not (e.resources <@ excluded.resources)
+                  withdrawn_at = case when e.resources <@ excluded.resources then e.withdrawn_at else tributary.now() end
             -- The warehouse's clock may have been set back.
             where e.checked_at <= excluded.checked_at or e.checked_at > tributary.now()
            returning company
          )
          update tributary.event_checks e
-            set resources = array(select unnest(e.resources) intersect select unnest($3::text[])), is_withdrawn = true
+            set resources = array(select unnest(e.resources) intersect select unnest($3::text[])), withdrawn_at = tributary.now()
           where e.company = $1 and not (e.resources <@ $3::text[]) and not exists (select from renewed)`
 })
 

@@ -18,6 +18,9 @@ const updateEvery = Duration.seconds(15)
 /** An event that is pending for so long is late. */
 const lateEvent = "interval '10 minutes'"
 
+/** How long a withdrawn resource is looked for: longer than no process may update the deferrals. */
+const withdrawnFor = "interval '1 hour'"
+
 /** SQL: the assignments that end a deferral. */
 const endsDeferral =
   "next_run_at = least(t.next_run_at, t.deferred_from), deferred_from = null, updated_at = tributary.now()"
@@ -49,19 +52,18 @@ export const updateStatement = Statement.make({
               where q.resolved_at is null
        union select c.company, k.resource from tributary.checkpoints k join tributary.companies c using (company_id)
               where k.lane = 'live' and k.full_scan_reason is not null),
-     expired as (
-       delete from tributary.event_checks e using clock where e.expires_at <= clock.now or e.checked_at > clock.now returning e.company),
-     withdrawn as (
-       update tributary.event_checks e set is_withdrawn = false from clock
-        where e.is_withdrawn and e.expires_at > clock.now and e.checked_at <= clock.now returning e.company, e.resources),
      unannounced as (
-       select company, '{}'::text[] as resources from expired union all select company, resources from withdrawn),
+       select e.company, case when e.expires_at <= now or e.checked_at > now then '{}' else e.resources end as resources
+         from tributary.event_checks e, clock
+        where e.expires_at <= now or e.checked_at > now or e.withdrawn_at > now - ${withdrawnFor}),
      ending as (
        select t.company, t.resource from tributary.tasks t join unproven u on u.company = t.company and u.resource = t.resource
         where t.kind = 'sync' and t.deferred_from is not null
        union
-       select t.company, t.resource from tributary.tasks t join unannounced u on u.company = t.company
-        where t.kind = 'sync' and t.deferred_from is not null and t.resource <> all (u.resources)),
+       select u.company, t.resource from unannounced u cross join lateral (
+         select resource from tributary.tasks
+          where company = u.company and kind = 'sync' and deferred_from is not null and resource <> all (u.resources)
+         offset 0) t),
      ended as (
        update tributary.tasks t set ${endsDeferral} from ending e
         where t.company = e.company and t.resource = e.resource and t.kind = 'sync' and t.deferred_from is not null

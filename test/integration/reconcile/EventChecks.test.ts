@@ -92,7 +92,7 @@ describe("the proof by events", () => {
         yield* checkOften
         assert.deepStrictEqual(yield* proven, [])
         const withdrawn = yield* sql`
-          select resources, is_withdrawn as "isWithdrawn" from tributary.event_checks where company = ${name}`
+          select resources, withdrawn_at is not null as "isWithdrawn" from tributary.event_checks where company = ${name}`
         assert.deepStrictEqual(withdrawn, [{ resources: [], isWithdrawn: true }])
       })
     )

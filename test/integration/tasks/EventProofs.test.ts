@@ -73,7 +73,10 @@ const endings: ReadonlyArray<readonly [what: string, text: string]> = [
       where company_id = (select company_id from tributary.companies where company = $1)`
   ],
   ["the end of checks", "update tributary.event_checks set expires_at = tributary.now() where company = $1"],
-  ["a withdrawn resource", "update tributary.event_checks set resources = '{}', is_withdrawn = true where company = $1"]
+  [
+    "a withdrawn resource",
+    "update tributary.event_checks set resources = '{}', withdrawn_at = tributary.now() where company = $1"
+  ]
 ]
 
 describe("the deferral of polls", () => {
