@@ -38,9 +38,9 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })("a f
       const [a, b] = yield* Resources.read([shownCompany("north", 7n)], now)
       assert.deepStrictEqual([a!.isProven, a!.health.state], [true, "fresh"])
       assert.deepStrictEqual([b!.isProven, b!.health.state], [false, "late"])
-      assert.match(String(Format.freshness(a!, now)), /by events/)
+      assert.match(JSON.stringify(Format.freshness(a!, now)), /by events/)
       assert.notMatch(String(Format.freshness(b!, now)), /by events/)
-      assert.match(String(Format.nextRun(a!, now)), /deferred while events prove freshness/)
+      assert.match(JSON.stringify(Format.nextRun(a!, now)), /deferred while events prove freshness/)
       assert.notMatch(String(Format.nextRun(b!, now)), /deferred/)
 
       const resources = yield* readResources(datasetsDefault, [7n])
