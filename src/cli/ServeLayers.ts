@@ -14,6 +14,7 @@ import * as SyncMetrics from "../status/SyncMetrics.ts"
 import * as Retention from "../retention/Retention.ts"
 import * as CountCompanies from "../tasks/CountCompanies.ts"
 import * as CountRows from "../tasks/CountRows.ts"
+import * as EventProofs from "../tasks/EventProofs.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
 import { type BackgroundService, type CurrentCompanies, hookUrl, type ServiceOptions } from "../serve/Serve.ts"
@@ -65,6 +66,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
         services: [{ what: "syncing by schedule", run: tasks.run }, ...page],
         singletons: [
           { what: "counting the states of companies", run: CountCompanies.countForever },
+          { what: "deferring polls of proven resources", run: EventProofs.updateForever(settings.provenPollInterval) },
           { what: "counting rows", run: CountRows.countRows(datasets) },
           {
             what: "sampling the budgets",

@@ -12,6 +12,7 @@ import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
+import { everyEvent } from "../configuration/SettingValues.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { CompanySource, ServedCompany } from "../serve/Registry.ts"
@@ -26,10 +27,13 @@ import type { WarehouseError } from "./Warehouse.ts"
 
 /** The events that a company subscribes to: its own, else those of all companies, else the source's. */
 export const eventsOf = (
-  { webhookEvents }: CompanyConfiguration,
+  { resources, webhookEvents }: CompanyConfiguration,
   { webhooks }: Configuration,
-  { eventsDefault }: DeliveryReader
-): ReadonlyArray<string> => webhookEvents ?? webhooks.events ?? eventsDefault
+  reader: DeliveryReader
+): ReadonlyArray<string> => {
+  const events = webhookEvents ?? webhooks.events ?? reader.eventsDefault
+  return events === everyEvent ? reader.eventsOf(resources) : events
+}
 
 /** The name, token and configured signing secrets of a company. */
 export const secretsOf = ({ name, token, webhookSecrets }: CompanyConfiguration): SecretsCompany => ({

@@ -17,6 +17,7 @@ import {
 } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { Company } from "../configuration/Settings.ts"
+import { everyEvent } from "../configuration/SettingValues.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as CompanyStore from "./CompanyStore.ts"
 
@@ -55,7 +56,7 @@ export const settingsOf = (
     url,
     ...(companyId === null ? {} : { company_id: Number(companyId) }),
     ...(resources === null ? {} : { resources }),
-    ...(events === null ? {} : { webhook_events: events })
+    ...(events === null ? {} : { webhook_events: events.join() === everyEvent ? everyEvent : events })
   })
   if (decoded._tag === "Success") {
     const { tokenVariable: _, token: __, secretVariables: ___, ...rest } = decoded.success

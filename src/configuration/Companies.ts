@@ -5,6 +5,7 @@
 import * as Redacted from "effect/Redacted"
 import { type Inputs, variableStatus } from "./Inputs.ts"
 import type { CompanySettings } from "./Settings.ts"
+import type { everyEvent } from "./SettingValues.ts"
 
 /** A pause: only deliveries are stored. */
 export interface CompanyPause {
@@ -21,8 +22,8 @@ export interface CompanyConfiguration {
   readonly resources: ReadonlyArray<string> | null
   /** Signing secrets of subscriptions made elsewhere, accepted beside those that the warehouse keeps. */
   readonly webhookSecrets: ReadonlyArray<Redacted.Redacted>
-  /** Null is the events of the webhook configuration. */
-  readonly webhookEvents: ReadonlyArray<string> | null
+  /** Null is the events of the webhook configuration; `all` is every event of the synced resources. */
+  readonly webhookEvents: ReadonlyArray<string> | typeof everyEvent | null
   /** Null while the company is active, as every company of the file is. */
   readonly paused: CompanyPause | null
 }

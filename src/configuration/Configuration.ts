@@ -56,6 +56,8 @@ export interface Configuration
   readonly engine: EngineSettings
   /** The freshness target. */
   readonly freshnessOf: (resource: string) => Duration.Duration
+  /** The time between two polls of a resource while events prove its freshness; zero for as often as any other. */
+  readonly provenPollInterval: Duration.Duration
   readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
   readonly push: typeof Push.Type
@@ -139,6 +141,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     requestsPerMinute: requestsPerMinuteOf(settings),
     budgetScope: settings.budget.scope,
     freshnessOf: freshnessOf(inputs),
+    provenPollInterval: settings.freshness.provenPollInterval,
     allowHttp: settings.allowHttp,
     push: settings.push,
     retention: settings.retention

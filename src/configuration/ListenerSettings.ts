@@ -5,7 +5,7 @@ import {
   days,
   minutes,
   seconds,
-  eventName,
+  eventNames,
   meaning,
   pattern,
   section,
@@ -58,10 +58,9 @@ export const Webhooks = section({
   ),
   events: setting(
     "events",
-    Schema.Array(eventName).check(
-      Schema.isMinLength(1, { message: "Expected at least one event; leave the setting out for its default" })
-    ),
-    "the events that companies subscribe to; default: those that the service documents by name"
+    eventNames,
+    "the events that companies subscribe to: their names, or all for every event of the synced resources, which proves " +
+      "their freshness between polls; default: those that the service documents by name"
   ),
   tolerance: setting(
     "tolerance_seconds",

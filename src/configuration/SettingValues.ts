@@ -81,6 +81,9 @@ export const variableName = Schema.String.check(
   Schema.isNonEmpty({ message: "Expected the name of an environment variable" })
 )
 
+/** The setting for every event of the synced resources. */
+export const everyEvent = "all"
+
 /** An event that a subscription may list. The source checks the name when it is subscribed to. */
 export const eventName = Schema.String.check(
   Schema.makeFilter((name: string) =>
@@ -89,3 +92,11 @@ export const eventName = Schema.String.check(
       : /^[A-Za-z0-9][A-Za-z0-9_/-]*\.[A-Za-z0-9_]+$/.test(name) || "Expected an event name, <resource>.<verb>"
   )
 )
+
+/** The events of a subscription: `all`, or their names. */
+export const eventNames = Schema.Union([
+  Schema.Literal(everyEvent),
+  Schema.Array(eventName).check(
+    Schema.isMinLength(1, { message: "Expected all, or at least one event; leave the setting out for its default" })
+  )
+])

@@ -5,6 +5,7 @@ import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import { batchRecordsMaxDefault, engineDefault } from "../sync/SyncResource.ts"
 import { freshnessDefault } from "../sync/Sync.ts"
+import { provenPollIntervalDefault } from "../tasks/EventProofs.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
 import { Schedules } from "./ScheduleSettings.ts"
@@ -14,7 +15,7 @@ import {
   hours,
   minutes,
   seconds,
-  eventName,
+  eventNames,
   meaning,
   natural,
   pattern,
@@ -53,7 +54,7 @@ export const Company = section({
   ),
   webhookEvents: setting(
     "webhook_events",
-    Schema.Array(eventName),
+    eventNames,
     "the events that this company subscribes to; default: those of webhooks.events"
   )
 })
@@ -192,6 +193,12 @@ const Freshness = section({
     Schema.Record(Schema.String, minutes(positive)),
     "the maximum age of single resources, in minutes; the resource that is due first is read first",
     {}
+  ),
+  provenPollInterval: setting(
+    "proven_poll_hours",
+    hours(between(0, 168)),
+    "how often a resource is polled while events prove its freshness; 0 polls it as often as any other",
+    Duration.toHours(provenPollIntervalDefault)
   )
 })
 

@@ -67,6 +67,8 @@ export interface DeliveryReader {
   readonly signatureHeader: string
   /** The events of a subscription where the configuration names none. */
   readonly eventsDefault: ReadonlyArray<string>
+  /** Every event of these resources; null is all resources. */
+  readonly eventsOf: (resources: ReadonlyArray<string> | null) => ReadonlyArray<string>
   readonly verify: (delivery: Delivery, settings: VerifySettings) => Verification
   /** Reads the body of a genuine delivery. Never throws. */
   readonly read: (body: Uint8Array) => Event | InvalidEvent

@@ -108,6 +108,10 @@ export interface Subscriptions {
   readonly logRetention: Duration.Duration
   /** The longest time between two attempts to deliver an event; after it, the source has dropped the event. */
   readonly attemptDelayMax: Duration.Duration
+  /** The longest time from a change to the delivery of its event, while no delivery fails. */
+  readonly deliveryDelayMax: Duration.Duration
+  /** The events that together announce every change of a resource; empty where none do. */
+  readonly announcing: (resource: string) => ReadonlyArray<string>
   /** How long the source signs with the earlier secret too, after a rotation. */
   readonly secretOverlap: Duration.Duration
   /** Whether an event of the type may be about a removal that only a full scan shows. */

@@ -33,10 +33,13 @@ export const healthBadges = ({ state, isLate, isPaused, isRunning }: Health): Ht
 }
 
 /** The age, and the target. */
-export const freshness = ({ freshAt, health: { ageMs, targetMs, isBlocked } }: ResourceState, now: Date): Html => {
+export const freshness = (
+  { freshAt, isProven, health: { ageMs, targetMs, isBlocked } }: ResourceState,
+  now: Date
+): Html => {
   const promised = targetMs === null || isBlocked ? null : duration(targetMs)
   const lateBy = targetMs !== null && ageMs !== null && ageMs > targetMs ? duration(ageMs - targetMs) : null
-  return html`${ago(freshAt, now)}${
+  return html`${ago(freshAt, now)}${isProven ? html` <span class="whole">by events</span>` : ""}${
     promised === null
       ? ""
       : html`<span class="detail"
@@ -54,7 +57,8 @@ export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Dat
   if (task.askedAt !== null) return html`requested ${ago(task.askedAt, now)}`
   if (task.pausedAt !== null) return html`<span class="none">paused</span>`
   if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "on request" : "off"}</span>`
-  return task.nextAt.getTime() <= now.getTime() ? html`due` : ago(task.nextAt, now)
+  if (task.nextAt.getTime() <= now.getTime()) return html`due`
+  return html`${ago(task.nextAt, now)}${task.deferredFrom === null ? "" : html`<span class="detail">deferred while events prove freshness</span>`}`
 }
 
 /** The row count, marked where it is an estimate. */

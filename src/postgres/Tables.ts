@@ -181,6 +181,22 @@ export interface ControlTables {
     readonly closed_by: string | null
     readonly requires_full_scan: Generated<boolean>
   }
+  readonly "tributary.event_checks": {
+    readonly company: string
+    readonly checked_at: Date
+    readonly delay: unknown
+    readonly age_max: unknown
+    readonly expires_at: Date
+    readonly resources: ReadonlyArray<string>
+    readonly withdrawn_at: Date | null
+  }
+  readonly "tributary.event_proofs": {
+    readonly company: string | null
+    readonly company_id: bigint | null
+    readonly resource: string | null
+    readonly proven_at: Date | null
+    readonly age_max: unknown
+  }
   readonly "tributary.field_findings": {
     readonly company_id: bigint
     readonly resource: string
@@ -201,6 +217,7 @@ export interface ControlTables {
     readonly age: unknown
     readonly target: unknown
     readonly is_late: boolean | null
+    readonly proven_at: Date | null
   }
   readonly "tributary.inbox": {
     readonly id: Generated<bigint>
@@ -443,6 +460,7 @@ export interface ControlTables {
     readonly reenable_attempts: Generated<number>
     readonly reenable_last_attempt_at: Date | null
     readonly reenable_next_attempt_at: Date | null
+    readonly delayed_at: Date | null
   }
   readonly "tributary.tasks": {
     readonly company: string
@@ -470,6 +488,7 @@ export interface ControlTables {
     readonly updated_at: Generated<Date>
     readonly abandoned_at: Date | null
     readonly parent: string | null
+    readonly deferred_from: Date | null
   }
   readonly "tributary.unknown_fields": {
     readonly company_id: bigint

@@ -50,7 +50,28 @@ const gapsForAll = (
     requiresFullScan: company.removing.has(resource)
   }))
 
-/** Reads the delivery log of a subscription, and stores its gaps. Returns the number of new gaps. */
+/** A delivery that began this long before the end of the longest delay may still be in flight at its end. */
+const inFlightMax = Duration.seconds(30)
+
+/**
+ * Whether a delivery since the last read failed, was repeated or came late, so that events behind it may be late too. Both
+ * times are the source's.
+ */
+const hasDelays = (
+  { deliveryDelayMax }: Subscriptions,
+  attempts: ReadonlyArray<LastAttempt>,
+  cursor: LogCursor.LogCursor,
+  occurredMs: (eventId: string) => number | null
+): boolean => {
+  const limitMs = Duration.toMillis(Duration.subtract(deliveryDelayMax, inFlightMax))
+  return attempts.some(({ attempt: { at, attempts: count, delivered, eventId } }) => {
+    if (eventId === cursor.event && cursor.waitsMs === null) return false
+    const firedMs = occurredMs(eventId)
+    return !delivered || count > 1 || (firedMs !== null && Date.parse(at) - firedMs > limitMs)
+  })
+}
+
+/** Reads the delivery log of a subscription, and stores its gaps. Returns the number of new gaps, and the newest entry. */
 export const checkLog = Effect.fnUntraced(function* (
   company: CheckedCompany,
   subscriptions: Subscriptions,
@@ -59,7 +80,7 @@ export const checkLog = Effect.fnUntraced(function* (
   const { name } = company
   const at = yield* SubscriptionStore.now
   const cursor = yield* LogCursor.read(name, row.id)
-  if (cursor === null) return 0
+  if (cursor === null) return { opened: 0, newestAt: null }
   const scan = yield* readLog(subscriptions, row.id, cursor)
   const status = yield* LogCursor.eventStatus(
     name,
@@ -68,11 +89,14 @@ export const checkLog = Effect.fnUntraced(function* (
   const isStored = (eventId: string) => status.get(eventId)?.isStored === true
   const attempts = scan.lastAttempts.filter(({ attempt }) => status.get(attempt.eventId)?.isInGap !== true)
   const dropped = droppedEvents(subscriptions, scan, attempts, cursor)
-  return yield* LogCursor.advance(name, row.id, scan.newest, at, [
+  const gaps = [
     ...missedGaps(company, subscriptions, row.id, attempts, isStored),
     ...droppedGaps(company, row, scan, cursor, dropped),
     ...unobservedGaps(company, retentionOf(subscriptions), row, scan, cursor)
-  ])
+  ]
+  const isDelayed = hasDelays(subscriptions, scan.lastAttempts, cursor, (id) => status.get(id)?.occurredMs ?? null)
+  const opened = yield* LogCursor.advance(name, row.id, scan.newest, at, gaps, isDelayed)
+  return { opened, newestAt: scan.newest?.at ?? null }
 })
 
 /** Gaps of events that the source abandoned, and of events that it delivered but that are not in the inbox. */

@@ -1,6 +1,6 @@
 /** The read position in the delivery log of a subscription, and the state of the log's events in the warehouse. */
 import * as Effect from "effect/Effect"
-import type * as Sql from "../postgres/Sql.ts"
+import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 
@@ -34,15 +34,16 @@ export const read = (company: string, subscriptionId: string): Sql.Query<LogCurs
 export const eventStatusStatement = Statement.make({
   name: "look up the events of a delivery log",
   params: ["text", "jsonb"],
-  columns: { id: "text", isStored: "bool", isInGap: "bool" },
-  text: `select requested.id, i.event_id is not null as "isStored", gap.id is not null as "isInGap"
+  columns: { id: "text", isStored: "bool", isInGap: "bool", occurredMs: "float8?" },
+  text: `select requested.id, i.event_id is not null as "isStored", gap.id is not null as "isInGap",
+                ${Sql.epochMs("i.occurred_at")} as "occurredMs"
            from jsonb_array_elements_text($2::jsonb) as requested(id)
            left join tributary.inbox i on i.company = $1 and i.event_id = requested.id
            left join (select distinct unnest(events) as id from tributary.delivery_gaps where company = $1) gap
              on gap.id = requested.id`
 })
 
-/** For each event: whether it is in the inbox, and whether a gap names it. */
+/** For each event: whether it is in the inbox, whether a gap names it, and when it fired by the source's clock. */
 export const eventStatus = (
   company: string,
   events: ReadonlyArray<string>
@@ -64,18 +65,18 @@ export interface LogHead {
 
 export const advanceStatement = Statement.make({
   name: "advance the position in a delivery log",
-  params: ["text", "text", "text?", "text?", "timestamptz", "bool"],
+  params: ["text", "text", "text?", "text?", "timestamptz", "bool", "bool"],
   text: `update tributary.subscriptions
             set log_head_pending_since = case when not $6::boolean then null
                                     when (log_cursor_at, log_cursor_event) = ($3, $4) then coalesce(log_head_pending_since, $5::timestamptz)
                                     else $5::timestamptz end,
                 log_cursor_at = coalesce($3, log_cursor_at), log_cursor_event = coalesce($4, log_cursor_event),
-                log_read_at = $5::timestamptz, last_error = null, remedy = null
+                log_read_at = $5::timestamptz, delayed_at = case when $7::boolean then $5::timestamptz else delayed_at end, last_error = null, remedy = null
           where company = $1 and subscription_id = $2 and (log_read_at is null or log_read_at <= $5::timestamptz)`
 })
 
 /**
- * Stores the gaps that the log showed, with the new cursor. Returns the number of new gaps. A database that is restored
+ * Stores the gaps that the log showed, with the new cursor, and whether deliveries were delayed. Returns the number of new gaps. A database that is restored
  * without its latest commits lost this cursor with every event that it lost: the cursor was written after them.
  */
 export const advance = (
@@ -83,7 +84,8 @@ export const advance = (
   subscriptionId: string,
   newest: LogHead | null,
   at: string,
-  gaps: ReadonlyArray<DeliveryGaps.NewGap>
+  gaps: ReadonlyArray<DeliveryGaps.NewGap>,
+  isDelayed: boolean
 ): Sql.Query<number> =>
   DeliveryGaps.serialized(
     company,
@@ -91,7 +93,21 @@ export const advance = (
       const opened = yield* DeliveryGaps.insertGaps(company, gaps)
       yield* Statement.run(DeliveryGaps.endUnobserved, [company, subscriptionId])
       const { at: to = null, event = null, isWaiting = false } = newest ?? {}
-      yield* Statement.run(advanceStatement, [company, subscriptionId, to, event, at, isWaiting])
+      yield* Statement.run(advanceStatement, [company, subscriptionId, to, event, at, isWaiting, isDelayed])
       return opened
     })
   )
+
+export const confirmStatement = Statement.make({
+  name: "confirm the position in a delivery log",
+  params: ["text", "text", "timestamptz", "float8"],
+  columns: { id: "text" },
+  text: `update tributary.subscriptions set log_read_at = $3::timestamptz
+          where company = $1 and subscription_id = $2 and log_read_at <= $3::timestamptz and last_error is null
+            and log_read_at >= $3::timestamptz - $4::float8 * interval '1 millisecond'
+         returning subscription_id as id`
+})
+
+/** Stores that the log has no new entry. Returns false, and stores nothing, if the last check is too long ago or failed. */
+export const confirm = (company: string, subscriptionId: string, at: string, ageMaxMs: number): Sql.Query<boolean> =>
+  Effect.map(Statement.run(confirmStatement, [company, subscriptionId, at, ageMaxMs]), ({ length }) => length > 0)

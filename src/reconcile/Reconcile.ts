@@ -43,7 +43,10 @@ import * as SubscriptionStore from "../subscriptions/SubscriptionStore.ts"
 import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
 import type { CheckedCompany } from "./CheckedCompany.ts"
+import * as CheckMemory from "./CheckMemory.ts"
+import * as EventChecks from "./EventChecks.ts"
 import { checkLog, recordFailedCheck, unobservedMax } from "./LogCheck.ts"
+import * as LogCursor from "./LogCursor.ts"
 import * as Reenable from "./Reenable.ts"
 import { type RepairMode, repairGaps, type Repairs } from "./Repair.ts"
 import { saveSnapshot, type SnapshotResult } from "./SubscriptionSnapshots.ts"
@@ -88,11 +91,11 @@ interface Checked extends Pick<ReconcileReport, "subscriptions" | "opened" | "re
 /** Reads the company's identity and its list of subscriptions. */
 const readSource = Effect.fnUntraced(function* (
   checked: CheckedCompany,
-  { connector }: Company,
+  identify: Company["connector"]["identify"],
   subscriptions: Subscriptions
 ) {
   const { name, url, events } = checked
-  const source = Effect.all([connector.identify, SubscriptionStore.listed(name, subscriptions)])
+  const source = Effect.all([identify, SubscriptionStore.listed(name, subscriptions)])
   return yield* Effect.tapError(source, (error) =>
     error._tag === "SourceError"
       ? Effect.flatMap(SubscriptionStore.read(name, events), (rows) =>
@@ -128,7 +131,8 @@ const describeSubscriptions = (
 const checkLocked = Effect.fnUntraced(function* (
   company: Company,
   subscriptions: Subscriptions,
-  { url, checkInterval }: ReconcileOptions
+  { url, checkInterval }: ReconcileOptions,
+  memory: CheckMemory.CheckMemory
 ) {
   const { name, events, connector } = company
   const tables = yield* company.tables
@@ -153,17 +157,28 @@ const checkLocked = Effect.fnUntraced(function* (
   }
   const notes: Array<string> = []
   const at = yield* SubscriptionStore.now
-  const [{ companyId, scopes }, list] = yield* readSource(readable, company, subscriptions)
+  const known = CheckMemory.identityOf(memory, Date.parse(at))
+  const identify = known === null ? connector.identify : Effect.succeed(known)
+  const [identity, list] = yield* readSource(readable, identify, subscriptions)
+  const { companyId, scopes } = identity
   const unreadable = EventScopes.undeliverableEvents(connector.catalogue, subscriptions, scopes, events)
   const checked: CheckedCompany = { ...readable, unreadable }
   let snapshot = yield* saveSnapshot(checked, list, at)
   let { opened } = snapshot
 
+  let areLogsKnown = true
   for (const row of snapshot.ours) {
+    if (known !== null && CheckMemory.isLogKnown(memory, row)) {
+      const ageMaxMs = Duration.toMillis(checked.unobservedMax)
+      if (yield* LogCursor.confirm(name, row.id, at, ageMaxMs)) continue
+    }
     const log = yield* Effect.result(checkLog(checked, subscriptions, row))
-    if (log._tag === "Success") opened += log.success
-    else if (log.failure._tag !== "SourceError") return yield* log.failure
+    if (log._tag === "Success") {
+      opened += log.success.opened
+      CheckMemory.rememberLog(memory, row, log.success.newestAt)
+    } else if (log.failure._tag !== "SourceError") return yield* log.failure
     else {
+      areLogsKnown = false
       const { message, remedy } = log.failure
       opened += yield* recordFailedCheck(checked, [row], log.failure)
       notes.push(`the delivery log of subscription ${row.id} cannot be read: ${message}; ${remedy}`)
@@ -184,6 +199,14 @@ const checkLocked = Effect.fnUntraced(function* (
     snapshot = yield* saveSnapshot(checked, yield* SubscriptionStore.listed(name, subscriptions), seenAt)
     opened += snapshot.opened
   }
+  if (checkInterval !== undefined) {
+    const rows = snapshot.ours
+    yield* EventChecks.save({ company: checked, subscriptions, at, rows, areLogsKnown, checkInterval })
+  }
+  if (known === null && areLogsKnown) {
+    memory.identity = identity
+    memory.readAtMs = Date.parse(at)
+  }
   return {
     _tag: "SourceChecked",
     companyId,
@@ -202,13 +225,14 @@ const withLivePriority = <A, E, R>(work: Effect.Effect<A, E, R>) =>
 /** {@link checkLocked}, in one process at a time. The lock only saves work: two checks at once would do the same twice. */
 const checkSource = Effect.fnUntraced(function* (
   company: Company,
-  options: ReconcileOptions
+  options: ReconcileOptions,
+  memory: CheckMemory.CheckMemory
 ): Effect.fn.Return<Checked | NotChecked, ReconcileError, Database | SqlClient.SqlClient | Scope.Scope> {
   const { subscriptions } = company.connector
   if (subscriptions === undefined) return { _tag: "NotOffered" }
   const isLocked = yield* (yield* Database).locks.tryLock(`tributary:reconcile:${company.name}`)
   if (!isLocked) return { _tag: "Busy" }
-  return yield* withLivePriority(checkLocked(company, subscriptions, options))
+  return yield* withLivePriority(checkLocked(company, subscriptions, options, memory))
 }, Effect.scoped)
 
 /** Checks the company's subscriptions and their logs once, and repairs gaps. */
@@ -216,7 +240,7 @@ export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
   company: Company,
   options: ReconcileOptions
 ): Effect.fn.Return<ReconcileResult, ReconcileError, Database | SqlClient.SqlClient> {
-  const checked = yield* Effect.scoped(checkSource(company, options))
+  const checked = yield* Effect.scoped(checkSource(company, options, CheckMemory.make()))
   if (checked._tag !== "SourceChecked") return checked
   const { subscriptions, opened, reenabled, notes, isFailing, companyId } = checked
   const repairs = yield* withLivePriority(repairGaps(company, companyId, "all"))
@@ -303,9 +327,10 @@ const checkForever = Effect.fnUntraced(function* (
 ): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
   const { company, options } = state
   const log = onceLogger(company.name)
+  const memory = CheckMemory.make()
   let pauseMs = earlyMs
   for (;;) {
-    const exit = yield* Effect.exit(Effect.scoped(checkSource(company, options)))
+    const exit = yield* Effect.exit(Effect.scoped(checkSource(company, options, memory)))
     let isEarly = true
     if (exit._tag === "Failure") {
       yield* log([`its webhooks cannot be checked: ${describeFailure(Cause.squash(exit.cause))}`])

@@ -4,9 +4,11 @@ import * as Statement from "../postgres/Statement.ts"
 import * as Metrics from "./Metrics.ts"
 
 const gauges = {
-  tributary_freshness_age_seconds: "Time since the start of the last successful run; absent before the first.",
+  tributary_freshness_age_seconds:
+    "Time since the start of the last successful run, or since the time at which events prove freshness; absent before the first.",
   tributary_freshness_target_seconds: "The freshness target of the resource.",
   tributary_freshness_late: "1 while the resource is older than its target or was never read, 0 otherwise.",
+  tributary_freshness_proven: "1 while events prove the freshness, 0 otherwise.",
   tributary_run_last_end_timestamp_seconds: "When the last run that follows the source ended.",
   tributary_task_failures: "Failures of the scheduled sync in a row; absent where the token may not read the resource.",
   tributary_rows: "Rows, tombstones not included, as last counted.",
@@ -24,6 +26,7 @@ export const resourcesStatement = Statement.make({
          extract(epoch from f.age)::float8 as tributary_freshness_age_seconds,
          extract(epoch from f.target)::float8 as tributary_freshness_target_seconds,
          f.is_late::int::float8 as tributary_freshness_late,
+         coalesce(f.proven_at = f.fresh_at, false)::int::float8 as tributary_freshness_proven,
          extract(epoch from last.finished_at)::float8 as tributary_run_last_end_timestamp_seconds,
          case when s.status is distinct from 'skipped' then s.failures::float8 end as tributary_task_failures,
          c.rows::float8 as tributary_rows, c.deleted::float8 as tributary_rows_deleted,

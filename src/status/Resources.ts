@@ -34,8 +34,10 @@ export interface ResourceState {
   readonly backfill: TaskQueue.Task | null
   readonly checkpoint: Checkpoint | null
   readonly lastRun: LastRun | null
-  /** The start of the last run that made it fresh. */
+  /** The start of the last run that made it fresh, or the time at which events prove it fresh. */
   readonly freshAt: Date | null
+  /** Whether that is the proof by events. */
+  readonly isProven: boolean
   readonly rows: CountRows.RowCount | null
   readonly quarantined: number
   readonly health: Health
@@ -120,6 +122,7 @@ export const resourcesStatement = Statement.make({
     ...Statement.columns("timestamptz?", "beganAt", "endedAt"),
     ...Statement.columns("text?", "error", "remedy", "note"),
     freshAt: "timestamptz?",
+    isProven: "bool",
     quarantined: "float8"
   },
   text: `select f.company, f.company_id as "companyId", f.resource, k.company_id is not null as "hasCheckpoint",
@@ -127,6 +130,7 @@ export const resourcesStatement = Statement.make({
          k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind",
          k.scan_pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
          r.finished_at as "endedAt", r.error, r.remedy, r.note, f.fresh_at as "freshAt",
+         coalesce(f.proven_at = f.fresh_at, false) as "isProven",
          (select count(*)::float8 from tributary.quarantine q
            where q.company_id = f.company_id and q.resource = f.resource and q.resolved_at is null) as quarantined
     from tributary.freshness f
@@ -170,6 +174,7 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
       checkpoint: row.hasCheckpoint ? row : null,
       lastRun: lastRunOf(row),
       freshAt: row.freshAt,
+      isProven: row.isProven,
       rows: row.companyId === null ? null : (counts.get(`${row.companyId} ${row.resource}`) ?? null),
       quarantined: row.quarantined
     }

@@ -163,14 +163,16 @@ export const snapshotStatement = Statement.make({
          )
          insert into tributary.subscriptions as s
            (company, subscription_id, url, events, description, state, paused, failure_count, last_delivery_at, disabled_at,
-            checked_at, healthy_at, unhealthy_reason, unknown_events)
+            checked_at, healthy_at, unhealthy_reason, unknown_events, delayed_at)
          select $1, id, url, events, description, state, paused, "failCount", last, disabled, $4::timestamptz,
-                case when unhealthy_reason is null then $4::timestamptz end, unhealthy_reason, unknown_events
+                case when unhealthy_reason is null then $4::timestamptz end, unhealthy_reason, unknown_events,
+                case when "failCount" is distinct from 0 then $4::timestamptz end
            from seen
          on conflict (company, subscription_id) do update
             set url = excluded.url, events = excluded.events, description = excluded.description, state = excluded.state,
                 paused = excluded.paused, failure_count = excluded.failure_count, last_delivery_at = excluded.last_delivery_at,
                 disabled_at = excluded.disabled_at, checked_at = excluded.checked_at, unknown_events = excluded.unknown_events,
+                delayed_at = coalesce(excluded.delayed_at, s.delayed_at),
                 reenable_attempts = case when excluded.state = 'disabled' then s.reenable_attempts else 0 end,
                 reenable_next_attempt_at = case when excluded.state = 'disabled' then s.reenable_next_attempt_at end,
                 unhealthy_reason = coalesce(s.unhealthy_reason, excluded.unhealthy_reason, ${failuresReset}),

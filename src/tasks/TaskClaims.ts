@@ -91,7 +91,7 @@ export const claimStatement = Statement.make({
         where s.process_id is null and ${isDue("s", "clock.now")}
           for update of s skip locked)
      update tributary.tasks t
-        set process_id = $1, fence = t.fence + 1, started_at = clock.now, requested_at = null, abandoned_at = null,
+        set process_id = $1, fence = t.fence + 1, started_at = clock.now, requested_at = null, abandoned_at = null, deferred_from = null,
             updated_at = clock.now
        from claimed, clock
       where t.company = claimed.company and t.resource = claimed.resource and t.kind = claimed.kind

@@ -21,6 +21,8 @@ export const readStatement = Statement.make({
     schedule: "text?",
     promiseMs: "float8?",
     nextAt: "timestamptz?",
+    /** When it would run by its schedule, while events prove the resource fresh and the poll is deferred. */
+    deferredFrom: "timestamptz?",
     pausedAt: "timestamptz?",
     pausedBy: "text?",
     askedAt: "timestamptz?",
@@ -35,7 +37,7 @@ export const readStatement = Statement.make({
     failures: "int4",
     ...Statement.columns("text?", "error", "remedy")
   },
-  text: `select company, resource, kind, schedule, freshness_target_ms::float8 as "promiseMs", next_run_at as "nextAt", paused_at as "pausedAt",
+  text: `select company, resource, kind, schedule, freshness_target_ms::float8 as "promiseMs", next_run_at as "nextAt", deferred_from as "deferredFrom", paused_at as "pausedAt",
               paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
               coalesce(process_id in (select process_id from tributary.processes_alive), false) as "isRunning", started_at as "beganAt",
               finished_at as "endedAt", status, run_id as "runId", failures, error, remedy

@@ -62,7 +62,8 @@ export const updateStatement = Statement.make({
   params: ["text"],
   text: `update tributary.tasks s
             set schedule = p.schedule, parent = p.parent, freshness_target_ms = p."promiseMs", updated_at = tributary.now(),
-                next_run_at = to_timestamp(p."nextMs" / 1000)
+                next_run_at = to_timestamp(p."nextMs" / 1000),
+                deferred_from = case when s.schedule is not distinct from p.schedule then s.deferred_from end
            from jsonb_to_recordset($1::text::jsonb) as p(company text, resource text, parent text, schedule text, "promiseMs" bigint, "nextMs" float8)
           where s.company = p.company and s.resource = p.resource and s.kind = 'sync'`
 })

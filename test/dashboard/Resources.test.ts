@@ -18,6 +18,7 @@ const task: Task = {
   schedule: "every 10 min",
   promiseMs: 15 * 60_000,
   nextAt: null,
+  deferredFrom: null,
   pausedAt: null,
   pausedBy: null,
   askedAt: null,

@@ -72,6 +72,7 @@ export const classes = {
   W10: "bursts of events",
   W11: "events of unknown types, some of them the only event of a record",
   W12: "subscriptions that are disabled, paused or cancelled; some are enabled again before a process has looked",
+  W13: "a longer time, in which checks prove freshness",
   R1: "receivers that are down, up to days",
   R2: "receivers that are killed between storing and answering",
   R4: "a database that is unavailable while receiving",
@@ -123,7 +124,8 @@ export const later: ReadonlySet<FaultClass> = new Set([
   "G2",
   "K3",
   "T2",
-  "O1"
+  "O1",
+  "W13"
 ])
 export const laterShare = 0.35
 /** Classes that excuse many records until an operator acts. They are on less often than the others. */
@@ -408,7 +410,7 @@ export const plan = (seed: number, options: PlanOptions = {}): Plan => {
       etag: draw.chance(0.5)
     },
     // Services check all the time, so a shorter phase takes as long to simulate.
-    safety: (hooks === "off" ? seconds : Math.round(seconds * 0.6)) * 1_000_000,
+    safety: (hooks === "off" ? seconds : Math.round(seconds * 0.6) * (has("W13") ? 3 : 1)) * 1_000_000,
     cycleEvery: draw.skewed(4, 30) * 1_000_000,
     processes: has("C4") || has("O1") ? 2 : 1,
     network: [

@@ -75,6 +75,15 @@ export interface Result {
   readonly milliseconds: number
 }
 
+/** A resource that events prove fresh at a time, in microseconds. */
+interface Proof {
+  readonly company: number
+  readonly resource: string
+  readonly provenAt: number
+}
+
+const isWaiting = (state: string): boolean => state === "pending" || state === "dead_letter"
+
 /** A violation that a checker reported. */
 class Objection extends Error {
   readonly checker: Checker
@@ -116,6 +125,7 @@ export const simulate = async (
   const warehouse = new Warehouse(bench.monitor)
 
   const companies = drawn.companies === 2 ? [1, 2] : [1]
+  if (hooks) await warehouse.nameCompanies(companies)
   for (const company of companies) source.token(company)
   source.control("PUT", "/limits", { requestsPerMinute: 600 })
   source.control("PUT", "/dialect", drawn.dialect)
@@ -183,12 +193,37 @@ export const simulate = async (
     }
   }
 
+  const proven = new Map<string, number>()
+  /** Compares each proof that is newer than the one before with the source. */
+  const lookAtProofs = async (proofs: ReadonlyArray<Proof>, entries: ReadonlyArray<Entry>) => {
+    for (const { company, resource: path, provenAt } of proofs) {
+      const key = `${company} ${path}`
+      const before = proven.get(key) ?? began
+      if (provenAt <= before) continue
+      proven.set(key, provenAt)
+      fire("W13 a new proof")
+      if (source.history(company, path).some(({ at }) => at > before && at <= provenAt))
+        fire("W13 a change before the proven time")
+      const own = entries.filter((one) => one.company === company && one.resource === path)
+      const waiting = new Set(own.flatMap(({ state, recordId }) => (isWaiting(state) ? [recordId] : [])))
+      const subject = await warehouse.subject(company, serviceV2.resources.get(path)!)
+      const { hiddenSpans } = sender
+      for (const checker of watching) {
+        const what = checker.proved?.({ provenAt, subject, waiting, unheard: writers.unheard, hiddenSpans }) ?? null
+        if (what !== null) throw new Objection(checker, what)
+      }
+    }
+  }
+
   /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
-    const { entries, checkpoints } = hooks
+    const { entries, checkpoints, proofs } = hooks
       ? await warehouse.inboxAndCheckpoints()
-      : { entries: [], checkpoints: await warehouse.checkpoints() }
-    if (hooks) await lookAtInbox(entries)
+      : { entries: [], checkpoints: await warehouse.checkpoints(), proofs: [] }
+    if (hooks) {
+      await lookAtInbox(entries)
+      await lookAtProofs(proofs, entries)
+    }
     for (const { company, resource: path, stamp } of checkpoints) {
       const key = `${company} ${path}`
       // The end of a run changes the ledger only, not the checkpoint.

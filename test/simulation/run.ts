@@ -195,6 +195,7 @@ const mattering: Readonly<Partial<Record<FaultClass, ReadonlyArray<string>>>> = 
   W9: ["W9 filled"],
   W11: ["W11 only event of a record"],
   W12: ["answered 410", "paused", "disabled", "cancelled", "enabled again by hand"].map((what) => `W12 ${what}`),
+  W13: ["W13 a change before the proven time", "W13 a new proof"],
   R1: ["R1 down", "R1 no listener"],
   R2: ["R2 killed after storing", "R2 answer lost"],
   R7: ["R7 read in vain"],

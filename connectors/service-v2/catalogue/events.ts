@@ -25,10 +25,12 @@ const verbsOf = (resource: Resource): ReadonlyArray<EventVerb> => [
   ...(isPostable(resource) ? (["posted"] as const) : [])
 ]
 
+/** The names of the events of a resource. Together they announce every change of it (H-01, H-23). */
+export const eventsOf = (resource: Resource): ReadonlyArray<string> =>
+  verbsOf(resource).map((verb) => eventName(resource, verb))
+
 /** Every event name, in the order of the resources. */
 export const eventNames = (catalogue: Catalogue): ReadonlyArray<string> => [
-  ...[...catalogue.resources.values()].flatMap((resource) =>
-    verbsOf(resource).map((verb) => eventName(resource, verb))
-  ),
+  ...[...catalogue.resources.values()].flatMap(eventsOf),
   testEvent
 ]

@@ -7,7 +7,8 @@
  */
 import { timestamp } from "../../../src/catalogue/Field.ts"
 import type { DeliveryReader, Event, InvalidEvent } from "../../../src/connector/Delivery.ts"
-import { type EventVerb, testEvent } from "../catalogue/events.ts"
+import { eventsOf, type EventVerb, testEvent } from "../catalogue/events.ts"
+import { serviceV2 } from "../catalogue/index.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
 import { kindAt, memberStart, skipSpace, valueEnd } from "./JsonText.ts"
 import { verify } from "./Signature.ts"
@@ -15,6 +16,12 @@ import { Beyond, isStorable, reader, InvalidValue } from "./Values.ts"
 
 /** The names that the documents show (EVT-06, H-01), without that of the test. */
 const eventsDefault = ["orders.created", "orders.updated", "shipments.created", "invoices.posted"] as const
+
+/** The events that together announce every change of a resource; none of one that the catalogue does not know. */
+export const announcing = (path: string): ReadonlyArray<string> => {
+  const resource = serviceV2.resources.get(path)
+  return resource === undefined ? [] : eventsOf(resource)
+}
 
 /** A removed record keeps its time of change, so a row of that time does not show the removal. */
 export const mayBeRemoval = (type: string): boolean => type.endsWith(`.${"cancelled" satisfies EventVerb}`)
@@ -146,6 +153,7 @@ export const deliveryReader: DeliveryReader = {
   // SIG-01; header names are case-insensitive.
   signatureHeader: "svc-signature",
   eventsDefault,
+  eventsOf: (resources) => (resources ?? [...serviceV2.resources.keys()]).flatMap(announcing),
   verify,
   read
 }

@@ -21,7 +21,7 @@ import type {
 } from "../../../src/connector/Subscriptions.ts"
 import { type Answer, type RequestContext, failure, Failed } from "./Answer.ts"
 import { ClientConfigError } from "./BaseAddress.ts"
-import { mayBeRemoval, resourceOf } from "./Deliveries.ts"
+import { announcing, mayBeRemoval, resourceOf } from "./Deliveries.ts"
 import { findRecord, isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 import type { Call, Exchange } from "./Exchange.ts"
 import type * as Listing from "./Listing.ts"
@@ -343,6 +343,9 @@ export const make = (
     logRetention: Duration.days(limits.webhookDeliveredDays),
     // The source retries within five minutes (DLV-08); the rest is a margin for a slow source.
     attemptDelayMax: Duration.hours(1),
+    // Five minutes (DLV-04), and a margin for the time of a cycle.
+    deliveryDelayMax: Duration.minutes(6),
+    announcing,
     secretOverlap: Duration.hours(24),
     mayRemove: (eventType) => {
       const resource = resourceOf(eventType)

@@ -47,7 +47,11 @@ export const addCommand = Command.make(
       Flag.optional
     ),
     resource: repeatedFlag("resource", "RESOURCE", "Sync only this resource (may be repeated; default: all)"),
-    event: repeatedFlag("event", "EVENT", "Subscribe to this event (may be repeated; default: webhooks.events)"),
+    event: repeatedFlag(
+      "event",
+      "EVENT",
+      "Subscribe to this event, or to all (may be repeated; default: webhooks.events)"
+    ),
     ...commonFlags
   },
   Effect.fn(function* (flags) {

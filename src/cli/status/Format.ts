@@ -118,6 +118,7 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
       ["skipped, since the token may not read them", ({ status }) => status === "skipped"]
     ]
     const failing = own.filter(({ status, isRunning }) => status === "failed" && !isRunning)
+    const deferred = syncs.filter(({ deferredFrom }) => deferredFrom !== null).length
     const [next] = syncs
       .filter(({ isRunning, pausedAt, nextInMs }) => !isRunning && pausedAt === null && nextInMs !== null)
       .sort((a, b) => a.nextInMs! - b.nextInMs!)
@@ -126,6 +127,7 @@ export const scheduleLines = ({ processes, tasks }: Schedule.ScheduleStatus): Re
       ...(index === 0 ? [`  processes of serve: ${alive}`] : []),
       `  schedule of ${company}: ${Output.count(syncs.length)} resources` +
         (next === undefined ? "" : `, next ${next.resource} ${when(next.nextInMs!)}`),
+      ...(deferred === 0 ? [] : [`    deferred while events prove their freshness: ${Output.count(deferred)}`]),
       ...states.flatMap(([name, isIn]) => (own.some(isIn) ? [`    ${name}: ${named(own.filter(isIn))}`] : [])),
       // An error of a company is the same for all of its resources.
       ...[...new Set(failing.map(({ error }) => error))].flatMap((error) => {
@@ -167,7 +169,7 @@ const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
       Output.count(one.deleted),
       Output.count(one.quarantined),
       one.lastRun ?? "none",
-      age(one.ageMs),
+      `${age(one.ageMs)}${one.isProven ? " by events" : ""}`,
       one.cursor ?? ""
     ]),
     ["right", "left", "right", "right", "right"]

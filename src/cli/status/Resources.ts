@@ -18,9 +18,11 @@ export interface ResourceStatus {
   /** The status of the last run. */
   readonly lastRun: string | null
   readonly lastRunAt: string | null
-  /** The start of the last successful run, and the time since. */
+  /** The start of the last successful run, or the time at which events prove it fresh; and the time since. */
   readonly freshAt: string | null
   readonly ageMs: number | null
+  /** Whether that is the proof by events. */
+  readonly isProven: boolean
   readonly quarantined: number
   readonly error: string | null
   readonly remedy: string | null
@@ -45,17 +47,18 @@ export const checkpointsStatement = Statement.make({
     startedAt: "timestamptz?",
     ...Statement.columns("text?", "error", "remedy", "note", "fullWanted"),
     freshAt: "timestamptz?",
+    isProven: "bool",
     quarantined: "float8"
   },
   // Two names may have the same company number.
   text: `select c.company_id as "companyId", c.resource, c.cursor, r.status, r.started_at as "startedAt", r.error, r.remedy, r.note,
-         c.full_scan_reason as "fullWanted", f.fresh_at as "freshAt", coalesce(q.records, 0)::float8 as quarantined
+         c.full_scan_reason as "fullWanted", f.fresh_at as "freshAt", coalesce(f.proven_at = f.fresh_at, false) as "isProven", coalesce(q.records, 0)::float8 as quarantined
     from tributary.checkpoints c
     left join lateral (
       select status, started_at, error, remedy, note from tributary.runs
        where company_id = c.company_id and resource = c.resource and lane = 'live' order by id desc limit 1) r on true
     left join (
-      select company_id, resource, max(fresh_at) as fresh_at from tributary.freshness
+      select company_id, resource, max(fresh_at) as fresh_at, max(proven_at) as proven_at from tributary.freshness
        where $1::bigint[] is null or company_id = any($1) group by 1, 2) f
       on f.company_id = c.company_id and f.resource = c.resource
     left join (
@@ -118,8 +121,8 @@ export const readResources = Effect.fn("status.read")(function* (
   const findings = yield* FieldFinding.read
   const counts = yield* countRows(datasets, new Set(rows.map(({ resource }) => resource)), companyIds)
   return rows.map((row): ResourceStatus => {
-    const { companyId, resource, cursor, status, startedAt, freshAt, quarantined, error, remedy, note, fullWanted } =
-      row
+    const { companyId, resource, cursor, status, startedAt, freshAt, isProven, quarantined } = row
+    const { error, remedy, note, fullWanted } = row
     const key = keyOf(companyId, resource)
     return {
       companyId,
@@ -131,6 +134,7 @@ export const readResources = Effect.fn("status.read")(function* (
       lastRunAt: startedAt?.toISOString() ?? null,
       freshAt: freshAt?.toISOString() ?? null,
       ageMs: freshAt === null ? null : now - freshAt.getTime(),
+      isProven,
       quarantined,
       error,
       remedy,

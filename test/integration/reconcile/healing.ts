@@ -66,7 +66,9 @@ export interface WorldOptions {
 
 /** A new company with its server. Its resources are loaded, and its subscription covers them. */
 export const world = Effect.fnUntraced(function* (options: WorldOptions = {}) {
-  const tables = new Map((options.resources ?? ["customers", "items"]).map((path) => [path, everyTable.get(path)!]))
+  const tables = new Map(
+    (options.resources ?? ["customers", "items"]).map((path) => [path, tableOf(serviceV2.resources.get(path)!)])
+  )
   const sql = yield* SqlClient.SqlClient
   const inbox = yield* InboxWriter.make()
   const server = eventServer()

@@ -180,6 +180,19 @@ export interface DrainMoment {
   readonly alone: boolean
 }
 
+/** The warehouse claims that events prove a resource fresh. */
+export interface ProofMoment {
+  /** In microseconds. */
+  readonly provenAt: number
+  readonly subject: Subject
+  /** The records whose events are in the inbox and not processed; null is an event of the whole resource. */
+  readonly waiting: ReadonlySet<string | null>
+  /** Ids whose only event was lost. */
+  readonly unheard: ReadonlySet<string>
+  /** Times in which a subscription dropped events, and that no check could see. */
+  readonly hiddenSpans: ReadonlyArray<readonly [from: number, to: number]>
+}
+
 export interface Checker {
   readonly name: string
   /** The promise, with its number. */
@@ -194,6 +207,7 @@ export interface Checker {
   readonly reenabled?: (subscription: ReenabledSubscription) => string | null
   readonly doubled?: (subscription: SecondSubscription) => string | null
   readonly drained?: (moment: DrainMoment) => string | null
+  readonly proved?: (moment: ProofMoment) => string | null
 }
 
 /** The latest loss of a table: dropped, truncated or created anew; or the warehouse was restored. */

@@ -1,5 +1,6 @@
 /** Every checker, in the order in which they run. The first violation is reported. */
 import { accepted } from "./accepted.ts"
+import { announced } from "./announced.ts"
 import { bounded } from "./bounded.ts"
 import type { CheckerOf } from "./Checker.ts"
 import { cursor } from "./cursor.ts"
@@ -28,6 +29,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   welcome,
   settled,
   proven,
+  announced,
   single,
   drained,
   fence,

@@ -15,6 +15,8 @@ const breaker = "src/inbox/CircuitBreaker.ts"
 const gaps = "src/reconcile/DeliveryGaps.ts"
 const reconcile = "src/reconcile/Reconcile.ts"
 const logCheck = "src/reconcile/LogCheck.ts"
+const eventChecks = "src/reconcile/EventChecks.ts"
+const checkMemory = "src/reconcile/CheckMemory.ts"
 const reenable = "src/reconcile/Reenable.ts"
 const seen = "src/subscriptions/SubscriptionStore.ts"
 const changeSubscription = "src/subscriptions/ChangeSubscription.ts"
@@ -382,6 +384,49 @@ export const webhook: ReadonlyArray<Mutant> = [
       }
     ],
     options: { off: ["C3", "D8"], overrides: alone }
+  },
+  {
+    name: "proven-at-the-check",
+    origin: "freshness claimed too early",
+    story: "the check has just seen that everything is delivered",
+    changes: [
+      {
+        file: eventChecks,
+        find: "const delayMs = Duration.toMillis(subscriptions.deliveryDelayMax)",
+        replace: "const delayMs = 0 * Duration.toMillis(subscriptions.deliveryDelayMax)"
+      }
+    ],
+    options: { on: ["W13"], only: ["W13"], overrides: { ...soon, writes: 60 } }
+  },
+  {
+    name: "delays-are-over",
+    origin: "freshness claimed too early",
+    story: "the last delivery succeeded, so nothing waits",
+    changes: [
+      {
+        file: eventChecks,
+        find: "and s.state = 'active' and s.delayed_at >= $2::timestamptz - delay)",
+        replace: "and s.state = 'paused' and s.delayed_at >= $2::timestamptz - delay)"
+      }
+    ],
+    // The interval is so long that an event that waits for an attempt is older than the usual delay.
+    options: {
+      on: ["W13", "W1"],
+      only: ["W13", "W1"],
+      overrides: {
+        ...soon,
+        writes: 60,
+        safety: 300_000_000,
+        webhooks: { ...quiet, cycleEvery: 30_000_000, dropRate: 0.4 }
+      }
+    }
+  },
+  {
+    name: "quiet-log-is-known",
+    origin: "freshness claimed too early",
+    story: "an active subscription without failures has lost nothing",
+    changes: [{ file: checkMemory, find: " && log.reads >= readsMin && log.shown === shownBy(row)", replace: "" }],
+    options: { on: ["W13", "W3"], only: ["W13", "W3"], overrides: { ...soon, writes: 60 } }
   },
   {
     name: "error-taken-for-done",

@@ -55,6 +55,8 @@ const senderTimeout = 15_000_000
 /** So many failures take long enough for a process to look meanwhile, as the documented number does. */
 const failuresShown = 24
 const second = 1_000_000
+/** Events that fired so long before were still waiting when a subscription was disabled. */
+const hiddenBefore = 60 * second
 const encoder = new TextEncoder()
 
 export const companyName = (company: number): string => `company-${company}`
@@ -113,6 +115,8 @@ export class Sender implements Network {
   }> = []
   /** Addresses that answered 410. */
   private readonly saidGone = new Set<string>()
+  /** Times in which a subscription was disabled by one answer and enabled by hand, which the list does not show. */
+  readonly hiddenSpans: Array<readonly [from: number, to: number]> = []
   /** The disabling times of subscriptions that were considered for enabling by hand. */
   private readonly considered = new Set<number>()
   private sending = false
@@ -214,6 +218,7 @@ export class Sender implements Network {
         if (!this.faults || one.disabled !== disabled) return
         this.trace.event(kernel.now, "source", `! W12 subscription ${one.id} is enabled again by hand`)
         this.fired("W12 enabled again by hand")
+        this.hiddenSpans.push([disabled - hiddenBefore, kernel.now])
         one.disabled = null
         one.failcount = 0
       })

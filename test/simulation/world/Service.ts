@@ -33,6 +33,8 @@ import { currentOf } from "./Programs.ts"
 import { aheadSeconds, publicUrl, toleranceSeconds } from "./Sender.ts"
 
 const secretsEveryMs = 5_000
+/** The longest delay of a delivery beyond the interval of cycles: a burst, and an attempt that is in flight. */
+const deliveryDelay = Duration.seconds(34)
 const aliveEveryMs = 20_000
 
 /** The events to subscribe to: all events of the synced resources. */
@@ -54,7 +56,13 @@ const companiesAndSecrets = Effect.fnUntraced(function* (machine: Machine, owner
   const tables = new Map(program.resources.map((resource) => [resource.path, tableOf(resource, datasetsDefault)]))
   const companies = made.map(({ name, connector }): Company => ({
     name,
-    connector,
+    connector: {
+      ...connector,
+      subscriptions: {
+        ...connector.subscriptions!,
+        deliveryDelayMax: Duration.sum(Duration.millis(drawn.webhooks.cycleEvery / 1000), deliveryDelay)
+      }
+    },
     tables: Effect.succeed(tables),
     engine: engineOf(machine),
     batchRecordsMax: drawn.batchRecordsMax,

@@ -8,7 +8,7 @@ import type { Client } from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { ofWarehouse } from "../checkers/Canonical.ts"
 import type { Entry, QuarantinedRecord, RowVersion, Mark, Row, Run, Subject } from "../checkers/Checker.ts"
-import { companyOf } from "./Sender.ts"
+import { companyName, companyOf } from "./Sender.ts"
 
 type Text = string | null
 type TextRow = Readonly<Record<string, Text>>
@@ -72,6 +72,12 @@ const stampOf = ([company, resource, stamp]: ReadonlyArray<Text>): CheckpointSta
   resource: resource!,
   stamp: stamp!
 })
+
+const proofRows = rowsOf(
+  ["company_id", "resource", "(extract(epoch from proven_at) * 1000000)::bigint"],
+  "tributary.event_proofs",
+  "company_id, resource"
+)
 
 const inboxRows = rowsOf(
   [
@@ -200,6 +206,16 @@ export class Warehouse {
     })
   }
 
+  /** Stores the numbers of the companies, as a first sync does. */
+  async nameCompanies(companies: ReadonlyArray<number>): Promise<void> {
+    for (const company of companies) {
+      await this.ask("insert into tributary.companies (company, company_id) values ($1, $2)", [
+        companyName(company),
+        company
+      ])
+    }
+  }
+
   /** The inbox, or its rows with one event id. */
   async inbox(eventId: string | null = null): Promise<ReadonlyArray<Entry>> {
     const [row] = await this.ask(`select ${inboxRows} as inbox`, [eventId])
@@ -207,8 +223,14 @@ export class Warehouse {
   }
 
   async inboxAndCheckpoints() {
-    const [row] = await this.ask(`select ${inboxRows} as inbox, ${checkpointRows} as checkpoints`, [null])
+    const text = `select ${inboxRows} as inbox, ${checkpointRows} as checkpoints, ${proofRows} as proofs`
+    const [row] = await this.ask(text, [null])
     return {
+      proofs: parsed(row!["proofs"]).map(([company, resource, provenAt]) => ({
+        company: Number(company),
+        resource: resource!,
+        provenAt: Number(provenAt)
+      })),
       entries: parsed(row!["inbox"]).map(entryOf),
       checkpoints: parsed(row!["checkpoints"]).map(stampOf)
     }
