@@ -81,7 +81,7 @@ describe("a day of proven freshness", () => {
             if (passedMs === 4 * Duration.toMillis(checkInterval)) counted = requests.length
             if (passedMs < dayMs + 4 * Duration.toMillis(checkInterval)) return
             yield* Deferred.succeed(isOver, undefined)
-            yield* Effect.never
+            return yield* Effect.never
           })
           const sleep: Clock.Clock["sleep"] = (duration) => {
             const durationMs = Duration.toMillis(duration)
