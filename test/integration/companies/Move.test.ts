@@ -86,6 +86,8 @@ const rowsOf = (company: string, number: number): Readonly<Record<string, string
     "tributary.inbox": `(company, event_id, event_type, sent_at, body, run_id) values ('${company}', 'evt_1', 'customer.updated', now(), '\\x00ff5c', ${run})`,
     "tributary.webhook_secrets": `(company, subscription_id, sealed, state) values ('${company}', '7', '\\x0102', 'current')`,
     "tributary.subscriptions": `(company, subscription_id, url, events, state, checked_at) values ('${company}', '7', 'https://hooks', array['*'], 'active', now())`,
+    "tributary.event_checks": `(company, checked_at, delay, age_max, expires_at, resources)
+      values ('${company}', now(), '6 minutes', '12 minutes', now(), array['customers'])`,
     "tributary.delivery_gaps": `(company, resource, cause, detail, closed_by) values ('${company}', 'customers', 'dropped', '', 'run ' || ${run})`,
     "tributary.pushes": `(company, resource, operation, source, content_hash, record_count) values ('${company}', 'customers', 'create', 'a file', 'hash', 1)`,
     "tributary.push_requests": `(company, resource, operation, idempotency_key, record_count) values ('${company}', 'customers', 'create', 'key of ${company}', 1)`,
