@@ -97,7 +97,7 @@ const Warehouse = section({
   history: setting("history", dataset, "dataset of all versions", datasetsDefault.history),
   connectionsMax: setting(
     "connections",
-    between(8, 1000),
+    between(10, 1000),
     "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 30"
   )
 })

@@ -352,7 +352,8 @@ const reconcileServices = <E>(
 const makeTables = () => {
   const prepared = new WeakSet<Company>()
   const create = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
-    const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
+    const shared = yield* Effect.all(new Set(companies.map(({ tables }) => tables)))
+    const tables = new Map(shared.flatMap((one) => [...one]))
     yield* TablePlan.apply([...tables.values()])
     for (const company of companies) prepared.add(company)
   })
