@@ -9,7 +9,7 @@
 import { hostname } from "node:os"
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
@@ -25,7 +25,7 @@ import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
-import type { Ownership } from "../processes/Ownership.ts"
+import { bucketCount, bucketOf, type Ownership } from "../processes/Ownership.ts"
 import * as PendingWork from "../processes/PendingWork.ts"
 import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
@@ -258,7 +258,7 @@ const runServices = Effect.fnUntraced(function* <E>(
         beforeTables ? service : { ...service, run: Effect.andThen(Deferred.await(tablesReady), service.run) }
       )
     )
-  const runCompany = makeCompanyWork(options, waking, work)
+  const runCompany = makeCompanyWork(options, waking, work, () => registry.companies().size)
   const keeper = (bucket: number) =>
     Effect.all(
       [
@@ -313,7 +313,8 @@ const makeCompanyWork =
   <E>(
     options: ServiceOptions<E>,
     waking: { readonly events: Map<string, Latch.Latch>; readonly outbox: Map<string, Latch.Latch> },
-    { ofCompany }: BackgroundWork
+    { ofCompany }: BackgroundWork,
+    companies: () => number
   ) =>
   (company: Company) =>
     Effect.scoped(
@@ -325,26 +326,40 @@ const makeCompanyWork =
           runAll([
             {
               what: `company ${name}: processing events`,
-              run: ProcessInbox.run({ company, reader: options.reader, arrived })
+              // The watches find every reason to work: an idle company has no worker.
+              run: Effect.andThen(arrived.await, ProcessInbox.run({ company, reader: options.reader, arrived }))
             },
-            ...reconcileServices(options, company),
+            ...reconcileServices(options, company, companies),
             ...ofCompany(company, hasRows)
           ])
         )
       })
     )
 
+/** The first checks of many companies are spread over this time for each. */
+const checkSpreadMs = 20
+
+/** The delay of a company's first check: the checks of thousands never begin at the same time. */
+const firstCheckDelay = (name: string, companies: number, checkInterval: Duration.Duration): Duration.Duration => {
+  const spread = Duration.min(checkInterval, Duration.millis((companies - 1) * checkSpreadMs))
+  return Duration.times(spread, bucketOf(name) / bucketCount)
+}
+
 /** A search for missed events. */
 const reconcileServices = <E>(
   { checkInterval, publicUrl }: ServiceOptions<E>,
-  company: Company
+  company: Company,
+  companies: () => number
 ): ReadonlyArray<BackgroundService> =>
   checkInterval === null
     ? []
     : [
         {
           what: `company ${company.name}: looking for missed events`,
-          run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
+          run: Effect.andThen(
+            Effect.sleep(firstCheckDelay(company.name, companies(), checkInterval)),
+            Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
+          )
         }
       ]
 
