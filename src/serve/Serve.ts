@@ -15,6 +15,7 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../http/Server.ts"
@@ -258,7 +259,10 @@ const runServices = Effect.fnUntraced(function* <E>(
         beforeTables ? service : { ...service, run: Effect.andThen(Deferred.await(tablesReady), service.run) }
       )
     )
-  const runCompany = makeCompanyWork(options, waking, work, () => registry.companies().size)
+  const runCompany = makeCompanyWork(options, waking, work, {
+    companies: () => registry.companies().size,
+    checks: yield* Semaphore.make(checksAtOnce)
+  })
   const keeper = (bucket: number) =>
     Effect.all(
       [
@@ -314,7 +318,7 @@ const makeCompanyWork =
     options: ServiceOptions<E>,
     waking: { readonly events: Map<string, Latch.Latch>; readonly outbox: Map<string, Latch.Latch> },
     { ofCompany }: BackgroundWork,
-    companies: () => number
+    checking: Checking
   ) =>
   (company: Company) =>
     Effect.scoped(
@@ -329,7 +333,7 @@ const makeCompanyWork =
               // The watches find every reason to work: an idle company has no worker.
               run: Effect.andThen(arrived.await, ProcessInbox.run({ company, reader: options.reader, arrived }))
             },
-            ...reconcileServices(options, company, companies),
+            ...reconcileServices(options, company, checking),
             ...ofCompany(company, hasRows)
           ])
         )
@@ -337,7 +341,15 @@ const makeCompanyWork =
     )
 
 /** The first checks of many companies are spread over this time for each. */
-const checkSpreadMs = 20
+const checkSpreadMs = 200
+/** Companies that are checked at the same time; more would wait for connections. */
+const checksAtOnce = 32
+
+/** What the checks of all companies of the process share. */
+interface Checking {
+  readonly companies: () => number
+  readonly checks: Semaphore.Semaphore
+}
 
 /** The delay of a company's first check: the checks of thousands never begin at the same time. */
 const firstCheckDelay = (name: string, companies: number, checkInterval: Duration.Duration): Duration.Duration => {
@@ -349,7 +361,7 @@ const firstCheckDelay = (name: string, companies: number, checkInterval: Duratio
 const reconcileServices = <E>(
   { checkInterval, publicUrl }: ServiceOptions<E>,
   company: Company,
-  companies: () => number
+  { companies, checks }: Checking
 ): ReadonlyArray<BackgroundService> =>
   checkInterval === null
     ? []
@@ -358,7 +370,7 @@ const reconcileServices = <E>(
           what: `company ${company.name}: looking for missed events`,
           run: Effect.andThen(
             Effect.sleep(firstCheckDelay(company.name, companies(), checkInterval)),
-            Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
+            Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval, checks })
           )
         }
       ]

@@ -487,7 +487,10 @@ try {
   if (groups.has("serve")) figures.push(...(await Serving.serving(stand, say)))
   if (groups.has("quota")) await measureQuota(stand)
   if (groups.has("scale")) {
-    figures.push(...(await firstLoad(stand, say)), ...(await Scale.atSize(stand, { companies: 10_000, resources: 86 }, say)))
+    figures.push(
+      ...(await firstLoad(stand, say)),
+      ...(await Scale.atSize(stand, { companies: 10_000, resources: 86 }, say))
+    )
   }
 } finally {
   await stand.close()

@@ -138,7 +138,13 @@ export const firstLoad = async (stand: Stand, say: (line: string) => void): Prom
       { kind: "at most", limit: connectionsMax },
       `of 100; ${samples.length} samples`
     ),
-    figure("longest time without a finished resource", longestPause(samples) / 1000, "s", { kind: "at most", limit: 10 }, ""),
+    figure(
+      "longest time without a finished resource",
+      longestPause(samples) / 1000,
+      "s",
+      { kind: "at most", limit: 10 },
+      ""
+    ),
     figure(
       "the other companies are complete",
       others!.last,

@@ -6,7 +6,7 @@
  * were counted and the process rests. Statements are the transactions that Postgres counts (`pg_stat_database`), without
  * those of the measurement: each statement of an idle process is a transaction of its own. Its advisory locks and the
  * maintenance of Postgres count too. The source is a process that answers every list with nothing
- * (`quiet-source.ts`). Subscriptions are checked once a day (`webhooks.check_minutes`).
+ * (`quiet-source.ts`). The companies have no webhooks (`webhooks.check_minutes: off`).
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -37,7 +37,7 @@ const startMaxSeconds = 300
 
 const key = "0123456789abcdef0123456789abcdef"
 const configuration = `schedule: { default: { every: 6h } }
-webhooks: { listen: "127.0.0.1:0", check_minutes: 1440 }
+webhooks: { listen: "127.0.0.1:0", check_minutes: "off" }
 dashboard: { listen: "127.0.0.1:0" }
 `
 
@@ -100,14 +100,15 @@ export interface Setting {
 }
 
 /** Starts `serve` with the companies of the warehouse. */
-const startServe = ({ start }: Setting) => start(configuration, { TRIBUTARY_COMPANIES_KEY: key, SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
+const startServe = ({ start }: Setting) =>
+  start(configuration, { TRIBUTARY_COMPANIES_KEY: key, SERVICE_API_URL: "", SERVICE_API_TOKEN: "" })
 
 const countOf = async ({ query }: Warehouse, text: string): Promise<number> =>
   (await query<{ n: number }>(`select count(*)::int as n from ${text}`))[0]!.n
 
 /** Waits until the process rests. */
 const rest = async (pid: number) => {
-  for (let calm = 0; calm < 2; ) {
+  for (let calm = 0; calm < 2;) {
     const before = cpuOf(pid) ?? 0
     await sleep(restMs)
     calm = ((cpuOf(pid) ?? 0) - before) / (restMs / 1000) < restShare ? calm + 1 : 0
@@ -126,8 +127,14 @@ const transactionsOf = async ({ query }: Warehouse): Promise<number> => {
 const idle = async ({ warehouse, postgresCpu }: Setting, pid: number): Promise<ReadonlyArray<Figure>> => {
   const [cpuBefore, postgresBefore, before, from] = [cpuOf(pid), postgresCpu(), await transactionsOf(warehouse), now()]
   await sleep(idleMs)
-  const [cpu, postgres, after, seconds] = [cpuOf(pid), postgresCpu(), await transactionsOf(warehouse), (now() - from) / 1000]
-  const share = (last: number | null, first: number | null) => (last === null || first === null ? null : (last - first) / seconds)
+  const [cpu, postgres, after, seconds] = [
+    cpuOf(pid),
+    postgresCpu(),
+    await transactionsOf(warehouse),
+    (now() - from) / 1000
+  ]
+  const share = (last: number | null, first: number | null) =>
+    last === null || first === null ? null : (last - first) / seconds
   return [
     {
       what: "size, idle: CPU of a core",
@@ -193,6 +200,19 @@ const requestSyncs = async ({ warehouse: { query } }: Setting, { companies, reso
   }
 }
 
+/** Requests a sync, and waits until it begins. */
+const beginRequested = async (warehouse: Warehouse, company: string) => {
+  const [resource] = [...serviceV2.resources.keys()]
+  await warehouse.query(requestSyncStatement.text, [company, resource, "the bench", false])
+  const begun = `tributary.tasks where company = '${company}' and started_at > tributary.now() - interval '30 minutes'`
+  await until(
+    "the first requested run",
+    () => countOf(warehouse, begun),
+    (n) => n > 0,
+    startMaxSeconds
+  )
+}
+
 /** The figures of one `serve` that has this many companies. */
 export const scale = async (setting: Setting, fleet: Fleet): Promise<ReadonlyArray<Figure>> => {
   const { warehouse, source, say } = setting
@@ -203,10 +223,10 @@ export const scale = async (setting: Setting, fleet: Fleet): Promise<ReadonlyArr
   await fill(warehouse, fleet, source.baseUrl)
   say(`size: ${companies} companies with ${fleet.resources} resources each are filled in`)
   const began = now()
-  // Its first process seals the tokens.
+  // The first process with companies seals their tokens, and creates tables and views.
   const sealing = await startServe(setting)
   say(`size: ready after ${((now() - began) / 1000).toFixed(1)} s, the sealing of tokens included`)
-  await until("the tables", () => countOf(warehouse, "pg_tables where schemaname = 'erp'"), (n) => n >= fleet.resources, startMaxSeconds)
+  await beginRequested(warehouse, "c1")
   await sealing.stop()
   await query("vacuum analyze tributary.company_settings")
 
@@ -214,21 +234,25 @@ export const scale = async (setting: Setting, fleet: Fleet): Promise<ReadonlyArr
   const seconds = () => (now() - startedAt) / 1000
   const serve = await startServe(setting)
   const readySeconds = seconds()
-  await until("the buckets", () => countOf(warehouse, "tributary.bucket_owners join tributary.processes_alive using (process_id)"), (n) => n === 256, startMaxSeconds)
+  await until(
+    "the buckets",
+    () => countOf(warehouse, "tributary.bucket_owners join tributary.processes_alive using (process_id)"),
+    (n) => n === 256,
+    startMaxSeconds
+  )
   const ownedSeconds = seconds()
   const startCpu = cpuOf(serve.pid)
   say(`size: ready after ${readySeconds.toFixed(1)} s, owned after ${ownedSeconds.toFixed(1)} s`)
   // A process runs requested tasks as soon as the schedules of their companies are stored.
-  await query(requestSyncStatement.text, [`c${companies}`, [...serviceV2.resources.keys()][0]!, "the bench", false])
-  await until(
-    "the first requested run",
-    () => countOf(warehouse, `tributary.tasks where company = 'c${companies}' and started_at > tributary.now() - interval '30 minutes'`),
-    (n) => n > 0,
-    startMaxSeconds
-  )
+  await beginRequested(warehouse, `c${companies}`)
   const scheduledSeconds = seconds()
   say(`size: a requested sync begins after ${scheduledSeconds.toFixed(1)} s`)
-  await until("the counts", () => countOf(warehouse, "tributary.company_states"), (n) => n >= companies, startMaxSeconds)
+  await until(
+    "the counts",
+    () => countOf(warehouse, "tributary.company_states"),
+    (n) => n >= companies,
+    startMaxSeconds
+  )
   await rest(serve.pid)
   const restedSeconds = seconds()
   say(`size: at rest after ${restedSeconds.toFixed(0)} s`)
@@ -249,7 +273,11 @@ export const scale = async (setting: Setting, fleet: Fleet): Promise<ReadonlyArr
 }
 
 /** {@link scale} in the environment of the bench. */
-export const atSize = async (stand: Stand, fleet: Fleet, say: (line: string) => void): Promise<ReadonlyArray<Figure>> => {
+export const atSize = async (
+  stand: Stand,
+  fleet: Fleet,
+  say: (line: string) => void
+): Promise<ReadonlyArray<Figure>> => {
   const [source, warehouse] = [await quietSource(), await stand.warehouse()]
   try {
     return await scale(
