@@ -3,6 +3,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
+import { connectionsMin } from "../postgres/ConnectionBudget.ts"
 import { batchRecordsMaxDefault, engineDefault } from "../sync/SyncResource.ts"
 import { freshnessDefault } from "../sync/Sync.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
@@ -97,7 +98,7 @@ const Warehouse = section({
   history: setting("history", dataset, "dataset of all versions", datasetsDefault.history),
   connectionsMax: setting(
     "connections",
-    between(10, 1000),
+    between(connectionsMin, 1000),
     "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 30"
   )
 })

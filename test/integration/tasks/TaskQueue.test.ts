@@ -318,6 +318,24 @@ describe("the task queue", () => {
       })
     )
 
+    it.effect("are neither locked nor written while the configuration stays the same", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        const sql = yield* SqlClient.SqlClient
+        const plans = [plan(company, "a"), plan(company, "b", { schedule: null })]
+        yield* TaskSchedules.upsertSchedules(plans)
+        const versions = sql<{
+          readonly written: string
+          readonly locked: string
+        }>`select xmin::text as written, xmax::text as locked from tributary.tasks where company = ${company} order by resource`
+        const before = yield* versions
+        yield* TaskSchedules.upsertSchedules(plans)
+        assert.deepStrictEqual(yield* versions, before)
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { parent: "b" }), plans[1]!])
+        assert.notDeepEqual(yield* versions, before)
+      })
+    )
+
     it.effect("stores why a company is blocked, and clears its requests", () =>
       Effect.gen(function* () {
         const company = newCompany()
