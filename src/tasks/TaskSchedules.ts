@@ -72,6 +72,23 @@ export const lockStatement = Statement.make({
 
 type ScheduleRow = Statement.RowOf<typeof readStatement>
 
+export const differingStatement = Statement.make({
+  name: "find companies with other schedules",
+  params: ["text[]", "text"],
+  columns: { company: "text" },
+  text: `with wanted as materialized (
+           select * from jsonb_to_recordset($2::text::jsonb) as p(resource text, parent text, schedule text, "promiseMs" bigint, skips bool))
+         select c.company from unnest($1::text[]) as c(company)
+          cross join lateral (
+            select count(*) as stored, count(*) filter (where s.schedule is not distinct from w.schedule
+                     and s.parent is not distinct from w.parent and s.freshness_target_ms = w."promiseMs"
+                     and (s.next_run_at is null) = (w.schedule is null)
+                     and not (w.skips and s.next_run_at <= tributary.now())) as same
+              from tributary.tasks s left join wanted w using (resource)
+             where s.company = c.company and s.kind = 'sync') k
+          where k.stored <> (select count(*) from wanted) or k.same <> k.stored`
+})
+
 export const updateStatement = Statement.make({
   name: "store schedules",
   params: ["text"],
@@ -90,6 +107,26 @@ export const deleteStatement = Statement.make({
           where s.company = g.company and s.resource = g.resource and s.kind = 'sync'
             and s.process_id is null`
 })
+
+const promiseMsOf = ({ freshnessTarget }: TaskSchedule) => Math.round(Duration.toMillis(freshnessTarget))
+
+/** Which of these companies have other tasks than the schedules state, whose company does not matter. */
+export const differingCompanies = (
+  companies: ReadonlyArray<string>,
+  schedules: ReadonlyArray<TaskSchedule>
+): Sql.Query<ReadonlySet<string>> => {
+  const wanted = schedules.map((one) => ({
+    resource: one.resource,
+    parent: one.parent,
+    schedule: one.schedule,
+    promiseMs: promiseMsOf(one),
+    skips: one.missed === "skip"
+  }))
+  return Effect.map(
+    Statement.run(differingStatement, [companies, JSON.stringify(wanted)]),
+    (rows) => new Set(rows.map(({ company }) => company))
+  )
+}
 
 const keyOf = (one: { readonly company: string; readonly resource: string }) =>
   JSON.stringify([one.company, one.resource])
@@ -117,7 +154,7 @@ const compare = (schedules: ReadonlyArray<TaskSchedule>, rows: ReadonlyArray<Sch
       added.push({ company, resource })
       continue
     }
-    const promiseMs = Math.round(Duration.toMillis(schedule.freshnessTarget))
+    const promiseMs = promiseMsOf(schedule)
     const nextMs = nextOf(schedule, row, nowMs)
     const isSame =
       row.schedule === schedule.schedule &&

@@ -22,7 +22,7 @@ import { identifyInBackground } from "./IdentifyCompany.ts"
 import { retryEveryMs, retryForever } from "./RetryForever.ts"
 import { logProgress, runTask } from "./RunTask.ts"
 import * as TaskClaims from "./TaskClaims.ts"
-import { type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
+import { differingCompanies, type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
 import {
   type CompanyState,
   monotonicMs,
@@ -110,9 +110,18 @@ const prepareCompanies = Effect.fnUntraced(function* (worker: WorkerState) {
     )
   }
   const added = states.filter(({ isScheduled }) => !isScheduled)
-  for (const chunk of Arr.chunksOf(added, companiesPerStatement)) {
-    yield* upsertSchedules((yield* Effect.forEach(chunk, ({ company }) => schedulesOf(worker, company))).flat())
-    for (const state of chunk) state.isScheduled = true
+  // Companies with the same resources have the same schedules.
+  for (const alike of Map.groupBy(added, ({ company }) => company.tables).values()) {
+    const schedules = yield* schedulesOf(worker, alike[0]!.company)
+    for (const chunk of Arr.chunksOf(alike, companiesPerStatement)) {
+      const differing = yield* differingCompanies(
+        chunk.map(({ company }) => company.name),
+        schedules
+      )
+      const changed = chunk.filter(({ company }) => differing.has(company.name))
+      yield* upsertSchedules((yield* Effect.forEach(changed, ({ company }) => schedulesOf(worker, company))).flat())
+      for (const state of chunk) state.isScheduled = true
+    }
   }
 })
 
