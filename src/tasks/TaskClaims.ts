@@ -34,11 +34,13 @@ const isDue = (alias: string, now: string) =>
 export const pollStatement = Statement.make({
   name: "poll for due tasks",
   columns: { nowMs: "float8", due: "text[]?", requested: "text[]?" },
-  // One branch for each of the two indexes. A condition on the company would make the planner read every task.
-  text: `with clock as materialized (select tributary.now() as now),
+  // One branch for each of the two indexes. With a condition on the company, or without a lower bound of the time, the
+  // planner expects many rows and reads every task.
+  text: `with clock as materialized (select tributary.now() as now, timestamptz '-infinity' as ever),
      due as materialized (
        select company, false as requested from tributary.tasks
-        where process_id is null and paused_at is null and next_run_at <= (select now from clock)
+        where process_id is null and paused_at is null
+          and next_run_at >= (select ever from clock) and next_run_at <= (select now from clock)
        union all
        select company, requested_at is not null from tributary.tasks
         where process_id is null and (requested_at is not null or abandoned_at is not null))
