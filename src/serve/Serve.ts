@@ -9,7 +9,7 @@
 import { hostname } from "node:os"
 import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
@@ -26,7 +26,7 @@ import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
-import { bucketCount, bucketOf, type Ownership } from "../processes/Ownership.ts"
+import type { Ownership } from "../processes/Ownership.ts"
 import * as PendingWork from "../processes/PendingWork.ts"
 import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
@@ -39,6 +39,7 @@ import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
 import * as NewEvents from "../inbox/NewEvents.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
+import { type Checking, checksAtOnce, firstCheckDelay } from "./Checks.ts"
 import * as Registry from "./Registry.ts"
 
 /** The companies at the time of a call. */
@@ -339,23 +340,6 @@ const makeCompanyWork =
         )
       })
     )
-
-/** The first checks of many companies are spread over this time for each. */
-const checkSpreadMs = 200
-/** Companies that are checked at the same time; more would wait for connections. */
-const checksAtOnce = 32
-
-/** What the checks of all companies of the process share. */
-interface Checking {
-  readonly companies: () => number
-  readonly checks: Semaphore.Semaphore
-}
-
-/** The delay of a company's first check: the checks of thousands never begin at the same time. */
-const firstCheckDelay = (name: string, companies: number, checkInterval: Duration.Duration): Duration.Duration => {
-  const spread = Duration.min(checkInterval, Duration.millis((companies - 1) * checkSpreadMs))
-  return Duration.times(spread, bucketOf(name) / bucketCount)
-}
 
 /** A search for missed events. */
 const reconcileServices = <E>(

@@ -179,7 +179,7 @@ export const upsertSchedules = Effect.fnUntraced(function* (
   schedules: ReadonlyArray<TaskSchedule>
 ): Effect.fn.Return<void, SqlError, SqlClient> {
   const companies = [...new Set(schedules.map(({ company }) => company))]
-  const look = (statement: typeof readStatement | typeof lockStatement) =>
+  const look = (statement: typeof readStatement) =>
     Effect.gen(function* () {
       const rows = yield* Statement.run(statement, [companies])
       return compare(schedules, rows, yield* readNowMs)
