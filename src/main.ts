@@ -6,6 +6,7 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
@@ -33,7 +34,7 @@ const source = Layer.succeed(Source, {
       requestsPerMinute: configuration.requestsPerMinute,
       pauseWaitMax: configuration.retryAfterMax
     })
-    const http = yield* Layer.build(Transport.layerUndici())
+    const http = yield* Transport.makeUndici()
     const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
       Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
     )
@@ -54,7 +55,7 @@ const source = Layer.succeed(Source, {
       rotateField: configuration.webhooks.rotateField
     }).pipe(
       Effect.provideService(Budget, budget),
-      Effect.provide(http),
+      Effect.provideService(HttpClient.HttpClient, http),
       Effect.mapError((error) => new ConfigurationError({ problems: [`company ${company.name}: ${error.message}`] }))
     )
   }),

@@ -157,7 +157,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/verify",
     "src/warehouse"
   ],
-  "src/configuration": ["src/sync", "src/tasks", "src/warehouse"],
+  "src/configuration": ["src/postgres", "src/sync", "src/tasks", "src/warehouse"],
   "src/companies": [
     "src/catalogue",
     "src/configuration",

@@ -132,7 +132,7 @@ export const service = Effect.fnUntraced(function* (
     },
     window: webhooks,
     publicUrl: webhooks.publicUrl,
-    checkInterval: webhooks.checkInterval,
+    checkInterval: webhooks.checkInterval === "off" ? null : webhooks.checkInterval,
     companies: Effect.provideService(ServedCompanies.make(settings, names, hasStored), Source, source),
     ownership,
     work: Effect.fnUntraced(function* (all, processId) {

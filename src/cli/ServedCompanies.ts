@@ -49,18 +49,27 @@ const tablesSharedMs = 500
 const makeTables = Effect.fnUntraced(function* ({ datasets }: Configuration, catalogue: Catalogue) {
   const sql = yield* SqlClient.SqlClient
   const nowMs = yield* MonotonicClock.make
-  const read = new Map<string, { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number }>()
-  return (resources: ReadonlyArray<Resource>) => {
-    const key = resources.map(({ path }) => path).join(" ")
+  const reads = new Map<string, ServedCompany["company"]["tables"]>()
+  const makeRead = (resources: ReadonlyArray<Resource>): ServedCompany["company"]["tables"] => {
+    let last: { readonly tables: ReadonlyMap<string, Table>; readonly atMs: number } | null = null
     const anew = WarehouseCatalogue.resources(catalogue, resources).pipe(
       Effect.map((whole) => new Map(whole.map((resource) => [resource.path, tableOf(resource, datasets)]))),
-      Effect.tap((tables) => Effect.sync(() => read.set(key, { tables, atMs: nowMs() }))),
+      Effect.tap((tables) =>
+        Effect.sync(() => {
+          last = { tables, atMs: nowMs() }
+        })
+      ),
       Effect.provideService(SqlClient.SqlClient, sql)
     )
-    return Effect.suspend((): typeof anew | Effect.Effect<ReadonlyMap<string, Table>> => {
-      const last = read.get(key)
-      return last !== undefined && nowMs() - last.atMs < tablesSharedMs ? Effect.succeed(last.tables) : anew
-    })
+    return Effect.suspend(() =>
+      last !== null && nowMs() - last.atMs < tablesSharedMs ? Effect.succeed(last.tables) : anew
+    )
+  }
+  return (resources: ReadonlyArray<Resource>) => {
+    const key = resources.map(({ path }) => path).join(" ")
+    const read = reads.get(key) ?? makeRead(resources)
+    reads.set(key, read)
+    return read
   }
 })
 
@@ -108,7 +117,8 @@ const settingsKey = ({ name, url, companyId, resources, webhookEvents }: Company
 
 /** Whether a connection made for one is right for the other. */
 const isSameConnection = (one: CompanyConfiguration, other: CompanyConfiguration): boolean =>
-  settingsKey(one) === settingsKey(other) && Redacted.value(one.token) === Redacted.value(other.token)
+  one === other ||
+  (settingsKey(one) === settingsKey(other) && Redacted.value(one.token) === Redacted.value(other.token))
 
 type ServeError = ConfigurationError | WarehouseError
 
@@ -119,6 +129,7 @@ export const make = Effect.fnUntraced(function* (
   isStored: boolean
 ): Effect.fn.Return<CompanySource<ServeError>, ConfigurationError, Source | SqlClient.SqlClient> {
   const connect = yield* makeConnect(settings)
+  const readStored = Effect.mapError(StoredCompanies.read(settings), DatabaseError.from("read the companies"))
   const isChosen = ({ name }: { readonly name: string }) => names.length === 0 || names.includes(name)
   const connected = new Map<string, Connected>()
   /** What was logged about unusable companies. */
@@ -140,9 +151,7 @@ export const make = Effect.fnUntraced(function* (
       : Effect.succeed(0n),
     read: Effect.fnUntraced(function* (before) {
       const none: StoredCompanies.StoredCompanies = { companies: [], unusable: [] }
-      const stored = isStored
-        ? yield* Effect.mapError(StoredCompanies.read(settings), DatabaseError.from("read the companies"))
-        : none
+      const stored = isStored ? yield* readStored : none
       const all = { ...settings, companies: [...settings.companies, ...stored.companies], unusable: stored.unusable }
       if (before.size === 0) yield* chooseCompanies(all, names)
       const problems = stored.unusable.filter(isChosen).map(({ problem }) => problem)

@@ -80,24 +80,22 @@ export const tokenOf = (key: Redacted.Redacted | null, row: CompanyRow): Redacte
 }
 
 export const sealStatement = Statement.make({
-  name: "seal the token of a company",
-  params: ["text", "text", "text", "text"],
-  text: `update tributary.company_settings set sealed_token = decode($4, 'base64'), token = null
-          where company = $1 and url = $2 and token = $3`
+  name: "seal the tokens of companies",
+  params: ["text"],
+  text: `update tributary.company_settings s set sealed_token = decode(p.sealed, 'base64'), token = null
+          from jsonb_to_recordset($1::text::jsonb) as p(company text, url text, token text, sealed text)
+          where s.company = p.company and s.url = p.url and s.token = p.token`
 })
 
 /** Seals the tokens that other programs inserted. */
-export const sealTokens = (key: Redacted.Redacted, rows: ReadonlyArray<CompanyRow>) =>
-  Effect.forEach(
-    rows,
-    ({ token, ...owner }) =>
-      token === null
-        ? Effect.void
-        : Effect.flatMap(seal(key, owner, Redacted.make(token)), (sealed) =>
-            Statement.run(sealStatement, [owner.company, owner.url, token, sealed])
-          ),
-    { discard: true }
+export const sealTokens = Effect.fnUntraced(function* (key: Redacted.Redacted, rows: ReadonlyArray<CompanyRow>) {
+  const open = rows.flatMap(({ company, url, token }) => (token === null ? [] : [{ company, url, token }]))
+  if (open.length === 0) return
+  const sealed = yield* Effect.forEach(open, (one) =>
+    Effect.map(seal(key, one, Redacted.make(one.token)), (sealed) => ({ ...one, sealed }))
   )
+  yield* Statement.run(sealStatement, [JSON.stringify(sealed)])
+})
 
 export interface NewCompany extends TokenOwner {
   readonly companyId: bigint | null

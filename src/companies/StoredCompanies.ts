@@ -4,6 +4,7 @@
  * Promise: a company that cannot be used (its token cannot be opened, or its settings are invalid) hides no other one. The
  * key is needed only where the warehouse has a company.
  */
+import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -97,29 +98,46 @@ export interface StoredCompanies {
 /** The settings of the file. */
 type FileSettings = Pick<Configuration, "companies" | "companiesKey">
 
-const decodeRows = (
-  { companies, companiesKey }: FileSettings,
-  rows: ReadonlyArray<CompanyStore.CompanyRow>
-): StoredCompanies => {
+/** A row and what it means. */
+interface DecodedRow {
+  readonly row: CompanyStore.CompanyRow
+  readonly result: Result.Result<CompanyConfiguration, UnusableCompany>
+}
+
+/** Decodes rows; a row that did not change since the last call is not decoded again, and its company is the same object. */
+const makeDecoder = ({ companies, companiesKey }: FileSettings) => {
   const names = new Set(companies.map(({ name }) => name))
-  const results = rows.map((row) => companyOf(companiesKey, (name) => names.has(name), row))
-  return {
-    companies: results.flatMap((one) => (one._tag === "Success" ? [one.success] : [])),
-    unusable: results.flatMap((one) => (one._tag === "Failure" ? [one.failure] : []))
+  const isInFile = (name: string) => names.has(name)
+  let decoded: ReadonlyMap<string, DecodedRow> = new Map()
+  return (rows: ReadonlyArray<CompanyStore.CompanyRow>): StoredCompanies => {
+    const results = rows.map((row): DecodedRow => {
+      const last = decoded.get(row.company)
+      return last !== undefined && isDeepStrictEqual(last.row, row)
+        ? last
+        : { row, result: companyOf(companiesKey, isInFile, row) }
+    })
+    decoded = new Map(results.map((one) => [one.row.company, one]))
+    return {
+      companies: results.flatMap(({ result }) => (result._tag === "Success" ? [result.success] : [])),
+      unusable: results.flatMap(({ result }) => (result._tag === "Failure" ? [result.failure] : []))
+    }
   }
 }
 
 /** Reads the companies of the warehouse, and changes nothing. */
 export const readOnly = (settings: FileSettings): Sql.Query<StoredCompanies> =>
-  Effect.map(CompanyStore.read, (rows) => decodeRows(settings, rows))
+  Effect.map(CompanyStore.read, makeDecoder(settings))
 
-/** Reads the companies of the warehouse, and seals the tokens that other programs inserted. */
+/**
+ * Reads the companies of the warehouse, and seals the tokens that other programs inserted. A company that did not change
+ * since the last read is the same object.
+ */
 export const read = (settings: FileSettings): Sql.Query<StoredCompanies> =>
   CompanyStore.read.pipe(
     Effect.tap((rows) =>
       settings.companiesKey === null ? Effect.void : CompanyStore.sealTokens(settings.companiesKey, rows)
     ),
-    Effect.map((rows) => decodeRows(settings, rows))
+    Effect.map(makeDecoder(settings))
   )
 
 /** The configuration with the companies of the warehouse after those of the file. */

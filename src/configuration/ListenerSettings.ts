@@ -82,8 +82,8 @@ export const Webhooks = section({
   ),
   checkInterval: setting(
     "check_minutes",
-    minutes(between(1, 1440)),
-    "how often subscriptions and their delivery logs are checked for missed events",
+    Schema.Union([minutes(between(1, 1440)), Schema.Literal("off")]),
+    "how often subscriptions and their delivery logs are checked for missed events; off: never, for companies without webhooks",
     5
   ),
   rotateField: setting(

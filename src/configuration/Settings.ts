@@ -3,6 +3,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
+import { connectionsMin } from "../postgres/ConnectionBudget.ts"
 import { batchRecordsMaxDefault, engineDefault } from "../sync/SyncResource.ts"
 import { freshnessDefault } from "../sync/Sync.ts"
 import { provenPollIntervalDefault } from "../tasks/EventProofs.ts"
@@ -98,7 +99,7 @@ const Warehouse = section({
   history: setting("history", dataset, "dataset of all versions", datasetsDefault.history),
   connectionsMax: setting(
     "connections",
-    between(8, 1000),
+    between(connectionsMin, 1000),
     "connections to Postgres that one process opens at most; default: a third of what the server allows, at most 30"
   )
 })

@@ -22,6 +22,11 @@ export const pendingWorkStatement = Statement.make({
              select company, resource, next_attempt_at from tributary.inbox
               where state = 'pending' and resource is not null and (company, resource) > (d.company, d.resource)
               order by company, resource, next_attempt_at limit 1) n
+         ), arrived as (
+           (select company from tributary.inbox where state = 'pending' order by company limit 1)
+           union all
+           select n.company from arrived a cross join lateral (
+             select company from tributary.inbox where state = 'pending' and company > a.company order by company limit 1) n
          ), requested as (
            (select company_id from tributary.refetch_requests order by company_id limit 1)
            union all
@@ -37,6 +42,9 @@ export const pendingWorkStatement = Statement.make({
          )
          select company, bool_or(events) as "hasEvents", bool_or(not events) as "hasRows" from (
            select company, true as events from due where next_attempt_at <= tributary.now()
+           -- An event of a resource that the source's documents do not name is resolved without a read.
+           union all select a.company, true from arrived a where exists (
+             select from tributary.inbox i where i.company = a.company and i.state = 'pending' and i.resource is null)
            union all select c.company, true from tributary.companies c join requested using (company_id)
            union all select company, false from inserted
          ) work group by company`

@@ -29,6 +29,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
+import type * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Priority } from "../budget/Budget.ts"
@@ -260,6 +261,8 @@ export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
 
 export interface RunOptions extends ReconcileOptions {
   readonly checkInterval: Duration.Duration
+  /** Bounds the checks of a process at the same time. */
+  readonly checks?: Semaphore.Semaphore
 }
 
 const describeFailure = (error: unknown): string => {
@@ -327,10 +330,11 @@ const checkForever = Effect.fnUntraced(function* (
 ): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
   const { company, options } = state
   const log = onceLogger(company.name)
-  const memory = CheckMemory.make()
+  const check = Effect.scoped(checkSource(company, options, CheckMemory.make()))
+  const bounded = options.checks === undefined ? check : options.checks.withPermit(check)
   let pauseMs = earlyMs
   for (;;) {
-    const exit = yield* Effect.exit(Effect.scoped(checkSource(company, options, memory)))
+    const exit = yield* Effect.exit(bounded)
     let isEarly = true
     if (exit._tag === "Failure") {
       yield* log([`its webhooks cannot be checked: ${describeFailure(Cause.squash(exit.cause))}`])

@@ -15,6 +15,7 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { ListenError } from "../http/Server.ts"
@@ -38,6 +39,7 @@ import * as SigningSecrets from "../subscriptions/SigningSecrets.ts"
 import * as Supervisor from "../processes/Supervisor.ts"
 import * as NewEvents from "../inbox/NewEvents.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
+import { type Checking, checksAtOnce, firstCheckDelay } from "./Checks.ts"
 import * as Registry from "./Registry.ts"
 
 /** The companies at the time of a call. */
@@ -258,7 +260,10 @@ const runServices = Effect.fnUntraced(function* <E>(
         beforeTables ? service : { ...service, run: Effect.andThen(Deferred.await(tablesReady), service.run) }
       )
     )
-  const runCompany = makeCompanyWork(options, waking, work)
+  const runCompany = makeCompanyWork(options, waking, work, {
+    companies: () => registry.companies().size,
+    checks: yield* Semaphore.make(checksAtOnce)
+  })
   const keeper = (bucket: number) =>
     Effect.all(
       [
@@ -313,7 +318,8 @@ const makeCompanyWork =
   <E>(
     options: ServiceOptions<E>,
     waking: { readonly events: Map<string, Latch.Latch>; readonly outbox: Map<string, Latch.Latch> },
-    { ofCompany }: BackgroundWork
+    { ofCompany }: BackgroundWork,
+    checking: Checking
   ) =>
   (company: Company) =>
     Effect.scoped(
@@ -325,9 +331,10 @@ const makeCompanyWork =
           runAll([
             {
               what: `company ${name}: processing events`,
-              run: ProcessInbox.run({ company, reader: options.reader, arrived })
+              // The watches find every reason to work: an idle company has no worker.
+              run: Effect.andThen(arrived.await, ProcessInbox.run({ company, reader: options.reader, arrived }))
             },
-            ...reconcileServices(options, company),
+            ...reconcileServices(options, company, checking),
             ...ofCompany(company, hasRows)
           ])
         )
@@ -337,14 +344,18 @@ const makeCompanyWork =
 /** A search for missed events. */
 const reconcileServices = <E>(
   { checkInterval, publicUrl }: ServiceOptions<E>,
-  company: Company
+  company: Company,
+  { companies, checks }: Checking
 ): ReadonlyArray<BackgroundService> =>
   checkInterval === null
     ? []
     : [
         {
           what: `company ${company.name}: looking for missed events`,
-          run: Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval })
+          run: Effect.andThen(
+            Effect.sleep(firstCheckDelay(company.name, companies(), checkInterval)),
+            Reconcile.run(company, { url: hookUrl(publicUrl, company.name), checkInterval, checks })
+          )
         }
       ]
 
@@ -352,7 +363,8 @@ const reconcileServices = <E>(
 const makeTables = () => {
   const prepared = new WeakSet<Company>()
   const create = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
-    const tables = new Map((yield* Effect.forEach(companies, ({ tables }) => tables)).flatMap((one) => [...one]))
+    const shared = yield* Effect.all(new Set(companies.map(({ tables }) => tables)))
+    const tables = new Map(shared.flatMap((one) => [...one]))
     yield* TablePlan.apply([...tables.values()])
     for (const company of companies) prepared.add(company)
   })

@@ -80,13 +80,11 @@ export const decryptRow = Effect.fnUntraced(function* (
 })
 
 const accept = (cache: SecretCache, rows: ReadonlyArray<SecretRows.SecretRow>): void => {
+  const stored = Map.groupBy(rows, ({ company }) => company)
   cache.accepted = new Map(
     [...cache.companies.values()].map(({ name, configured }) => {
-      const stored = rows.flatMap(({ id, company }) => {
-        const secret = company === name ? cache.decrypted.get(id) : undefined
-        return secret === undefined || secret === null ? [] : [secret]
-      })
-      return [name, [...stored.slice(0, storedMax), ...configured]]
+      const secrets = (stored.get(name) ?? []).flatMap(({ id }) => cache.decrypted.get(id) ?? [])
+      return [name, [...secrets.slice(0, storedMax), ...configured]]
     })
   )
 }

@@ -9,7 +9,10 @@ export interface Company {
   /** Its name in the configuration, and the last part of its hook URL. */
   readonly name: string
   readonly connector: ConnectorShape
-  /** The tables of the resources that are synced, by path, with their inferred columns; read again at each use. */
+  /**
+   * The tables of the resources that are synced, by path, with their inferred columns; read again at each use. Companies
+   * with the same resources have the same effect.
+   */
   readonly tables: Effect.Effect<ReadonlyMap<string, Table>, SqlError>
   readonly engine: EngineSettings
   readonly batchRecordsMax: number

@@ -9,6 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { transaction } from "../postgres/Transaction.ts"
 
 /** Worst first. */
 export const companyStates = ["failing", "late", "attention", "never-synced", "blocked", "paused", "fresh"] as const
@@ -135,10 +136,19 @@ const lookEveryMs = 5_000
 const restShare = 20
 const restShareNew = 2
 
+export const withoutCompilationStatement = Statement.make({
+  name: "turn the compilation of statements off",
+  columns: { set_config: "text" },
+  text: "select set_config('jit', 'off', true)"
+})
+
 /** Counts the companies that are due, at most so many; answers them. */
 export const countDue = Effect.fnUntraced(function* (companiesMax: number = batchMax) {
   const due = yield* Statement.run(dueStatement, [companiesMax])
-  if (due.length > 0) yield* Statement.run(countStatement, [due.map(({ company }) => company)])
+  if (due.length === 0) return due
+  const count = Statement.run(countStatement, [due.map(({ company }) => company)])
+  // Compiling the count takes Postgres longer than the count itself.
+  yield* transaction(Effect.andThen(Statement.run(withoutCompilationStatement), count))
   return due
 })
 

@@ -33,21 +33,27 @@ const isDue = (alias: string, now: string) =>
 
 export const pollStatement = Statement.make({
   name: "poll for due tasks",
-  params: ["text[]"],
   columns: { nowMs: "float8", due: "text[]?", requested: "text[]?" },
-  text: `with clock as materialized (select tributary.now() as now)
-         select ${Sql.epochMs("(select now from clock)")} as "nowMs", array_agg(distinct s.company) as due,
-                array_agg(distinct s.company) filter (where s.requested_at is not null) as requested
-           from tributary.tasks s
-          where s.company = any($1) and s.process_id is null and ${isDue("s", "(select now from clock)")}`
+  // One branch for each of the two indexes. With a condition on the company, or without a lower bound of the time, the
+  // planner expects many rows and reads every task.
+  text: `with clock as materialized (select tributary.now() as now, timestamptz '-infinity' as ever),
+     due as materialized (
+       select company, false as requested from tributary.tasks
+        where process_id is null and paused_at is null
+          and next_run_at >= (select ever from clock) and next_run_at <= (select now from clock)
+       union all
+       select company, requested_at is not null from tributary.tasks
+        where process_id is null and (requested_at is not null or abandoned_at is not null))
+     select ${Sql.epochMs("(select now from clock)")} as "nowMs", array_agg(distinct company) as due,
+            array_agg(distinct company) filter (where requested) as requested from due`
 })
 
 /** Polls for tasks of these companies that are due. */
-export const pollDue = (companies: ReadonlyArray<string>): Sql.Query<PollResult> =>
-  Effect.map(Statement.run(pollStatement, [companies]), ([row]) => ({
+export const pollDue = (companies: { readonly has: (company: string) => boolean }): Sql.Query<PollResult> =>
+  Effect.map(Statement.run(pollStatement), ([row]) => ({
     nowMs: row!.nowMs,
-    due: row!.due ?? [],
-    requested: row!.requested ?? []
+    due: (row!.due ?? []).filter((company) => companies.has(company)),
+    requested: (row!.requested ?? []).filter((company) => companies.has(company))
   }))
 
 export const claimStatement = Statement.make({

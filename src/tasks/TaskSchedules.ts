@@ -6,6 +6,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { readNowMs } from "../postgres/Now.ts"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -32,29 +34,59 @@ export const insertStatement = Statement.make({
           order by company, resource on conflict (company, resource, kind) do nothing`
 })
 
-export const readSchedulesStatement = Statement.make({
-  name: "read schedules",
-  params: ["text[]"],
-  columns: {
-    ...Statement.columns("text", "company", "resource"),
-    schedule: "text?",
-    ...Statement.columns("float8?", "nextMs", "beganMs"),
-    isBegun: "bool",
-    /** Whether a process that could run it was alive when it was due. */
-    hadLiveProcess: "bool",
-    wasSynced: "bool"
-  },
-  text: `select s.company, s.resource, s.schedule, ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
+const readColumns = {
+  ...Statement.columns("text", "company", "resource"),
+  ...Statement.columns("text?", "schedule", "parent"),
+  ...Statement.columns("float8?", "promiseMs", "nextMs", "beganMs"),
+  isBegun: "bool",
+  /** Whether it is overdue, and a process that could run it was alive when it was due. */
+  hadLiveProcess: "bool",
+  wasSynced: "bool"
+} as const
+
+const readText = `select s.company, s.resource, s.schedule, s.parent, s.freshness_target_ms::float8 as "promiseMs",
+                ${Sql.epochMs("s.next_run_at")} as "nextMs", ${Sql.epochMs("s.started_at")} as "beganMs",
                 (s.process_id is not null or s.abandoned_at is not null) as "isBegun",
                 -- A process may be alive for 30 s after its last heartbeat.
-                exists (select 1 from tributary.processes r
+                coalesce(s.next_run_at <= tributary.now(), false) and exists (select 1 from tributary.processes r
                          where s.company = any(r.companies) and r.started_at <= s.next_run_at
                            and r.heartbeat_at + interval '30 seconds' >= s.next_run_at) as "hadLiveProcess",
-                exists (select 1 from tributary.checkpoints c join tributary.companies k on k.company_id = c.company_id
+                s.started_at is not null or exists (select 1 from tributary.checkpoints c join tributary.companies k on k.company_id = c.company_id
                          where k.company = s.company and c.resource = s.resource and c.lane = 'live'
                            and (c.cursor is not null or c.full_scan_at is not null)) as "wasSynced"
-           from tributary.tasks s where s.company = any($1::text[]) and s.kind = 'sync'
-          order by s.company, s.resource for update of s`
+           from tributary.tasks s where s.company = any($1::text[]) and s.kind = 'sync'`
+
+export const readStatement = Statement.make({
+  name: "read schedules",
+  params: ["text[]"],
+  columns: readColumns,
+  text: readText
+})
+
+export const lockStatement = Statement.make({
+  name: "lock schedules",
+  params: ["text[]"],
+  columns: readColumns,
+  text: `${readText} order by s.company, s.resource for update of s`
+})
+
+type ScheduleRow = Statement.RowOf<typeof readStatement>
+
+export const differingStatement = Statement.make({
+  name: "find companies with other schedules",
+  params: ["text[]", "text"],
+  columns: { company: "text" },
+  text: `with wanted as materialized (
+           select * from jsonb_to_recordset($2::text::jsonb) as p(resource text, parent text, schedule text, "promiseMs" bigint, skips bool))
+         select c.company from unnest($1::text[]) as c(company)
+          cross join lateral (
+            select count(*) as stored, count(*) filter (where s.schedule is not distinct from w.schedule
+                     and s.parent is not distinct from w.parent and s.freshness_target_ms = w."promiseMs"
+                     and (s.next_run_at is null) = (w.schedule is null)
+                     and not (w.skips and s.next_run_at <= tributary.now())) as same
+              from tributary.tasks s left join wanted w using (resource)
+             where s.company = c.company and s.kind = 'sync') k
+          where k.stored <> (select count(*) from wanted) or k.same <> k.stored`
 })
 
 export const updateStatement = Statement.make({
@@ -77,40 +109,90 @@ export const deleteStatement = Statement.make({
             and s.process_id is null`
 })
 
+const promiseMsOf = ({ freshnessTarget }: TaskSchedule) => Math.round(Duration.toMillis(freshnessTarget))
+
+/** Which of these companies have other tasks than the schedules state, whose company does not matter. */
+export const differingCompanies = (
+  companies: ReadonlyArray<string>,
+  schedules: ReadonlyArray<TaskSchedule>
+): Sql.Query<ReadonlySet<string>> => {
+  const wanted = schedules.map((one) => ({
+    resource: one.resource,
+    parent: one.parent,
+    schedule: one.schedule,
+    promiseMs: promiseMsOf(one),
+    skips: one.missed === "skip"
+  }))
+  return Effect.map(
+    Statement.run(differingStatement, [companies, JSON.stringify(wanted)]),
+    (rows) => new Set(rows.map(({ company }) => company))
+  )
+}
+
+const keyOf = (one: { readonly company: string; readonly resource: string }) =>
+  JSON.stringify([one.company, one.resource])
+
+const nextOf = (schedule: TaskSchedule, row: ScheduleRow, nowMs: number): number | null => {
+  if (schedule.schedule === null) return null
+  const isMissed = row.nextMs !== null && row.nextMs <= nowMs && !row.hadLiveProcess && !row.isBegun
+  if (row.schedule !== schedule.schedule || row.nextMs === null) {
+    return row.wasSynced ? schedule.next(nowMs, row.beganMs) : nowMs
+  }
+  return isMissed && schedule.missed === "skip" ? schedule.next(nowMs, row.beganMs) : row.nextMs
+}
+
+/** What differs from the stored tasks. */
+const compare = (schedules: ReadonlyArray<TaskSchedule>, rows: ReadonlyArray<ScheduleRow>, nowMs: number) => {
+  const stored = new Map(rows.map((row) => [keyOf(row), row]))
+  const added: Array<Pick<TaskSchedule, "company" | "resource">> = []
+  const changed: Array<Pick<ScheduleRow, "company" | "resource" | "parent" | "schedule" | "promiseMs" | "nextMs">> = []
+  for (const schedule of schedules) {
+    const { company, resource, parent } = schedule
+    const key = keyOf(schedule)
+    const row = stored.get(key)
+    stored.delete(key)
+    if (row === undefined) {
+      added.push({ company, resource })
+      continue
+    }
+    const promiseMs = promiseMsOf(schedule)
+    const nextMs = nextOf(schedule, row, nowMs)
+    const isSame =
+      row.schedule === schedule.schedule &&
+      row.parent === parent &&
+      row.promiseMs === promiseMs &&
+      row.nextMs === nextMs
+    if (!isSame) changed.push({ company, resource, parent, schedule: schedule.schedule, promiseMs, nextMs })
+  }
+  const removed = [...stored.values()].map(({ company, resource }) => ({ company, resource }))
+  return { added, changed, removed }
+}
+
 /**
  * Stores the schedules of all companies in them, and deletes tasks of resources that are no longer configured.
  *
  * A due time is missed when no process of `serve` was alive at it (`tributary.processes`). Under `once` the task stays
  * due, under `skip` its next time counts. A due time that passed while a process was alive is late, not missed, and so is
  * a task that a process began and did not finish: both are run at once. A resource that was never synced is due at once.
+ * Nothing is locked or written where nothing differs.
  */
-export const upsertSchedules = (schedules: ReadonlyArray<TaskSchedule>): Sql.Query<void> =>
-  transaction(
+export const upsertSchedules = Effect.fnUntraced(function* (
+  schedules: ReadonlyArray<TaskSchedule>
+): Effect.fn.Return<void, SqlError, SqlClient> {
+  const companies = [...new Set(schedules.map(({ company }) => company))]
+  const look = (statement: typeof readStatement) =>
     Effect.gen(function* () {
-      const companies = [...new Set(schedules.map(({ company }) => company))]
-      yield* Statement.run(insertStatement, [JSON.stringify(schedules)])
-      const rows = yield* Statement.run(readSchedulesStatement, [companies])
-      const nowMs = yield* readNowMs
-      const keyOf = (one: { readonly company: string; readonly resource: string }) =>
-        JSON.stringify([one.company, one.resource])
-      const before = new Map(rows.map((row) => [keyOf(row), row]))
-      const nextOf = (schedule: TaskSchedule): number | null => {
-        const row = before.get(keyOf(schedule))!
-        if (schedule.schedule === null) return null
-        const isMissed = row.nextMs !== null && row.nextMs <= nowMs && !row.hadLiveProcess && !row.isBegun
-        if (row.schedule !== schedule.schedule || row.nextMs === null) {
-          return row.wasSynced || row.beganMs !== null ? schedule.next(nowMs, row.beganMs) : nowMs
-        }
-        return isMissed && schedule.missed === "skip" ? schedule.next(nowMs, row.beganMs) : row.nextMs
-      }
-      const stored = schedules.map((schedule) => ({
-        ...schedule,
-        promiseMs: Math.round(Duration.toMillis(schedule.freshnessTarget)),
-        nextMs: nextOf(schedule)
-      }))
-      yield* Statement.run(updateStatement, [JSON.stringify(stored)])
-      const configured = new Set(schedules.map(keyOf))
-      const removed = rows.filter((row) => !configured.has(keyOf(row)))
-      yield* Statement.run(deleteStatement, [JSON.stringify(removed)])
+      const rows = yield* Statement.run(statement, [companies])
+      return compare(schedules, rows, yield* readNowMs)
+    })
+  const { added, changed, removed } = yield* look(readStatement)
+  if (added.length + changed.length + removed.length === 0) return
+  yield* transaction(
+    Effect.gen(function* () {
+      if (added.length > 0) yield* Statement.run(insertStatement, [JSON.stringify(added)])
+      const locked = yield* look(lockStatement)
+      yield* Statement.run(updateStatement, [JSON.stringify(locked.changed)])
+      if (locked.removed.length > 0) yield* Statement.run(deleteStatement, [JSON.stringify(locked.removed)])
     })
   )
+})

@@ -22,7 +22,7 @@ import { identifyInBackground } from "./IdentifyCompany.ts"
 import { retryEveryMs, retryForever } from "./RetryForever.ts"
 import { logProgress, runTask } from "./RunTask.ts"
 import * as TaskClaims from "./TaskClaims.ts"
-import { type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
+import { differingCompanies, type TaskSchedule, upsertSchedules } from "./TaskSchedules.ts"
 import {
   type CompanyState,
   monotonicMs,
@@ -39,6 +39,8 @@ const pollEveryMs = retryEveryMs
 const runsPerLanding = 8
 /** A poll reads the tasks of every company: runs that end within this time are followed by one poll. */
 const pollDelayMaxMs = 250
+/** Companies whose source is asked for their identity at the same time. */
+const identifiedAtOnce = 256
 /** Schedules of so many companies are stored by one transaction. */
 const companiesPerStatement = 200
 
@@ -108,9 +110,18 @@ const prepareCompanies = Effect.fnUntraced(function* (worker: WorkerState) {
     )
   }
   const added = states.filter(({ isScheduled }) => !isScheduled)
-  for (const chunk of Arr.chunksOf(added, companiesPerStatement)) {
-    yield* upsertSchedules((yield* Effect.forEach(chunk, ({ company }) => schedulesOf(worker, company))).flat())
-    for (const state of chunk) state.isScheduled = true
+  // Companies with the same resources have the same schedules.
+  for (const alike of Map.groupBy(added, ({ company }) => company.tables).values()) {
+    const schedules = yield* schedulesOf(worker, alike[0]!.company)
+    for (const chunk of Arr.chunksOf(alike, companiesPerStatement)) {
+      const differing = yield* differingCompanies(
+        chunk.map(({ company }) => company.name),
+        schedules
+      )
+      const changed = chunk.filter(({ company }) => differing.has(company.name))
+      yield* upsertSchedules((yield* Effect.forEach(changed, ({ company }) => schedulesOf(worker, company))).flat())
+      for (const state of chunk) state.isScheduled = true
+    }
   }
 })
 
@@ -141,18 +152,33 @@ const claimTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: 
   }
 })
 
+/** The companies that have a due task and no identity yet, within the bound; requested ones first, failing ones last. */
+const companiesToIdentify = (
+  worker: WorkerState,
+  due: ReadonlyArray<string>,
+  requested: ReadonlyArray<string>
+): ReadonlyArray<CompanyState> => {
+  const { companies } = worker
+  const isRequested = new Set(requested)
+  const states = [...new Set([...requested, ...due])].flatMap((name) => companies.get(name) ?? [])
+  const isWaiting = ({ company, identity, isIdentifying, blockedUntilMs }: CompanyState) =>
+    identity === null && !isIdentifying && (blockedUntilMs <= monotonicMs(worker) || isRequested.has(company.name))
+  const waiting = states.filter(isWaiting)
+  if (waiting.length === 0) return waiting
+  const running = [...companies.values()].filter(({ isIdentifying }) => isIdentifying).length
+  return waiting
+    .toSorted((one, other) => one.consecutiveFailures - other.consecutiveFailures)
+    .slice(0, Math.max(0, identifiedAtOnce - running))
+}
+
 const poll = Effect.fnUntraced(function* (worker: WorkerState) {
   const { companies } = worker
   yield* prepareCompanies(worker)
-  const names = [...companies.values()].flatMap(({ company, isScheduled }) => (isScheduled ? [company.name] : []))
-  if (names.length === 0) return
-  const { nowMs, due, requested } = yield* TaskClaims.pollDue(names)
+  if (companies.size === 0) return
+  const { nowMs, due, requested } = yield* TaskClaims.pollDue(companies)
   worker.clockOffsetMs = nowMs - monotonicMs(worker)
-  for (const [name, state] of companies) {
-    const isBlocked = state.blockedUntilMs > monotonicMs(worker) && !requested.includes(name)
-    if (state.identity === null && !state.isIdentifying && !isBlocked) {
-      yield* Effect.forkScoped(identifyInBackground(worker, state))
-    }
+  for (const state of companiesToIdentify(worker, due, requested)) {
+    yield* Effect.forkScoped(identifyInBackground(worker, state))
   }
   const ready = due.filter((name) => (companies.get(name)?.identity ?? null) !== null)
   if (ready.length > 0) yield* claimTasks(worker, ready)

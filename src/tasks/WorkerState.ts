@@ -44,7 +44,7 @@ export interface CompanyState {
   isScheduled: boolean
   /** Whether it may have tasks that no process runs although they are claimed. */
   mustRelease: boolean
-  /** Null until the source has accepted the token: no task of the company runs before. */
+  /** Null until its first task is due and the source has accepted the token: no task of the company runs before. */
   identity: Identity | null
   identifiedAtMs: number
   isIdentifying: boolean

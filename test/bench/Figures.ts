@@ -11,7 +11,7 @@ export interface Figure {
   readonly value: number | null
   /** The value of the baseline; null when the bound is on the value itself. */
   readonly baseline: number | null
-  readonly unit: "rows/s" | "events/s" | "MB" | "s" | "ms" | "requests" | "rows" | "share"
+  readonly unit: "rows/s" | "events/s" | "MB" | "s" | "ms" | "requests" | "rows" | "statements/s" | "share"
   readonly bound: Bound | null
   readonly note: string
 }
@@ -58,6 +58,8 @@ const shown = (value: number | null, unit: Figure["unit"]): string => {
     case "MB":
     case "ms":
       return value.toFixed(0)
+    case "statements/s":
+      return value.toFixed(1)
     case "s":
       return value.toFixed(2)
     case "share":

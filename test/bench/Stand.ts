@@ -31,6 +31,12 @@ export interface Source {
   readonly token: string
 }
 
+/** A source as `serve` uses it. */
+export interface ServedSource {
+  readonly reference: Pick<ReferenceProcess, "baseUrl" | "pid">
+  readonly token: string
+}
+
 /** The cost of a program: its own, and that of the server and Postgres for it. */
 export interface WholeCost extends Cost {
   readonly serverCpuSeconds: number | null
@@ -123,9 +129,9 @@ export interface Stand {
     warehouse: Warehouse,
     settings: { readonly secret: string; readonly resources: ReadonlyArray<string> }
   ) => Promise<Serving>
-  /** Starts `tributary serve` with a configuration. */
+  /** Starts `tributary serve` with a configuration. An empty variable is not set. */
   readonly serving: (
-    source: Source,
+    source: ServedSource,
     warehouse: Warehouse,
     yaml: string,
     env: Readonly<Record<string, string>>
@@ -211,14 +217,14 @@ export const open = async (): Promise<Stand> => {
     }
   }
 
-  const environment = ({ reference, token }: Source, { url }: Warehouse) => ({
+  const environment = ({ reference, token }: ServedSource, { url }: Warehouse) => ({
     DATABASE_URL: url,
     SERVICE_API_URL: reference.baseUrl,
     SERVICE_API_TOKEN: token
   })
 
   /** Measures the cost of the server and Postgres from now on. */
-  const others = ({ reference }: Source) => {
+  const others = ({ reference }: ServedSource) => {
     const [serverBefore, postgresBefore] = [cpuOf(reference.pid), cpuOfFamily(postgres.pid())]
     const since = (before: number | null, now: number | null) => (before === null || now === null ? null : now - before)
     return () => ({
@@ -341,7 +347,7 @@ push: { batch_size: ${batchSize}, concurrency: ${concurrency} }
     const config = write("serve.yaml", yaml)
     const { child, done } = startCommand(["serve", "--json", "--config", config], {
       cwd: folder,
-      env: { ...environment(from, to), ...env }
+      env: Object.fromEntries(Object.entries({ ...environment(from, to), ...env }).filter(([, value]) => value !== ""))
     })
     children.add(child)
     const watched = watch(child.pid!)

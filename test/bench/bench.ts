@@ -8,7 +8,8 @@
  * every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook`
  * (acknowledgements a second, and a steady rate of events down to their rows), `push` (100,000 records written to the
  * source), `serve` (the cost of an idle `serve`, its page, and the start of a command; needs Chromium), `quota` (the
- * used share of the request limit). The last two take minutes and therefore run only on request.
+ * used share of the request limit), `first-load` (300 companies), `scale` (10,000 idle companies). The last four take
+ * minutes and therefore run only on request.
  *
  * Ratios matter most: machines differ and are busy with other things. Baseline and product alternate, and medians are
  * shown. Rates are those of the work; whole commands have lines of their own.
@@ -21,7 +22,9 @@ import { from as copyFrom, to as copyTo } from "pg-copy-streams"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Figures from "./Figures.ts"
 import * as Stand from "./Stand.ts"
+import { firstLoad } from "./first-load.ts"
 import * as Pushes from "./pushes.ts"
+import * as Scale from "./scale.ts"
 import * as Serving from "./serving.ts"
 import * as Webhooks from "./webhooks.ts"
 
@@ -483,6 +486,8 @@ try {
   if (groups.has("push")) figures.push(...(await Pushes.pushes(stand, { records: 100_000, few: 20_000, repeat, say })))
   if (groups.has("serve")) figures.push(...(await Serving.serving(stand, say)))
   if (groups.has("quota")) await measureQuota(stand)
+  if (groups.has("first-load")) figures.push(...(await firstLoad(stand, say)))
+  if (groups.has("scale")) figures.push(...(await Scale.atSize(stand, { companies: 10_000, resources: 86 }, say)))
 } finally {
   await stand.close()
 }

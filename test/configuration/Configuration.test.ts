@@ -68,6 +68,8 @@ describe("the configuration", () => {
       assert.deepStrictEqual(yield* problemsOf("paging:\n  mode: scroll\n"), [
         'file:2:9: paging.mode: expected "auto" | "cursor" | "page" | "offset" | "link" | "none"'
       ])
+      const [few] = yield* problemsOf("warehouse:\n  connections: 9\n")
+      assert.include(few!, "xpected a whole number from 10 to 1000")
       assert.deepStrictEqual(yield* problemsOf("budget:\n  per_minute: 3\n"), [
         "file:2:15: budget.per_minute: there is no such setting; allowed: requests_per_minute, reserve_percent, scope"
       ])

@@ -96,6 +96,22 @@ describe("the companies of the warehouse", () => {
     }).pipe(Effect.provide(layerWarehouse))
   )
 
+  it.effect("stay the same object while their row does not change", () =>
+    Effect.gen(function* () {
+      yield* CompanyStore.add(key, south, token)
+      yield* CompanyStore.add(key, { ...south, company: "north" }, token)
+      const read = Effect.map(StoredCompanies.read(settings), ({ companies }) => companies)
+      const again = StoredCompanies.read(settings).pipe(Effect.map(({ companies }) => companies))
+      assert.notStrictEqual((yield* read)[0], (yield* again)[0], "another reader decodes for itself")
+      const [north, before] = yield* read
+      yield* CompanyStore.pause("south", "Ann")
+      const [same, after] = yield* read
+      assert.strictEqual(same, north)
+      assert.isNull(before!.paused)
+      assert.strictEqual(after!.paused!.by, "Ann")
+    }).pipe(Effect.provide(layerWarehouse))
+  )
+
   it.effect("leave no row behind when they are erased, and no other company loses one", () =>
     Effect.gen(function* () {
       const tables = yield* query<{ name: string }>(

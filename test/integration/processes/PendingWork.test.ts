@@ -28,7 +28,6 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* event("done", "orders", "done", "-1 hour")
       yield* event("later", "orders", "pending", "1 hour")
       yield* event("later", "areas", "pending", "1 hour")
-      yield* event("nameless", null, "pending", "-1 hour")
       yield* row("pushed")
       yield* sql`update tributary.outbox set state = 'done', resolved_at = tributary.now()`
       assert.deepStrictEqual(yield* found, [])
@@ -38,13 +37,20 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         yield* event(company, "zones", "pending", "-1 second")
         yield* event(company, "zones", "pending", "-1 second")
       }
+      yield* event("nameless", null, "pending", "-1 hour")
       yield* row("north")
       yield* row("north")
       yield* row("south")
       yield* sql`insert into tributary.companies (company, company_id) values ('west', 7), ('none', 8)`
       yield* sql`insert into tributary.refetch_requests (company_id, resource, field, value, requested_at)
                  select 7, 'orderlines', 'orderid', v::text, tributary.now() from generate_series(1, 3) v`
-      assert.deepStrictEqual(yield* found, ["east events", "north events rows", "south rows", "west events"])
+      assert.deepStrictEqual(yield* found, [
+        "east events",
+        "nameless events",
+        "north events rows",
+        "south rows",
+        "west events"
+      ])
     })
   )
 

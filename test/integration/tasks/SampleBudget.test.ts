@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
+import * as Statement from "../../../src/postgres/Statement.ts"
 import * as SampleBudget from "../../../src/tasks/SampleBudget.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
@@ -78,6 +79,11 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the rate
       const [last, ...none] = yield* SampleBudget.read(mine, minuteMs)
       assert.deepStrictEqual(none, [])
       assert.deepStrictEqual([last!.at, last!.used, last!.isPaused], [new Date("2026-03-01T10:05:00Z"), 0, false])
+
+      // Without a request for ten minutes there are no further rows.
+      yield* setClock("2026-03-01T10:20:00Z")
+      yield* Statement.run(SampleBudget.sampleStatement, [JSON.stringify([mine])])
+      assert.deepStrictEqual(yield* SampleBudget.read(mine, minuteMs), [])
     })
   )
 })

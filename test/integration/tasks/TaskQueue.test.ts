@@ -61,7 +61,7 @@ describe("the task queue", () => {
           plan(company, "b"),
           plan(company, "off", { schedule: null })
         ])
-        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [company])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [company])
         // As while a former owner and the next one both claim.
         const claims = yield* Effect.all(
           [claim("me", [company], 4), claim("you", [company], 4), claim("me", [company], 4)],
@@ -73,7 +73,7 @@ describe("the task queue", () => {
           claims.map(({ resource }) => resource),
           ["a", "b"]
         )
-        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
         const mine = claims.find(({ processId }) => processId === "me")!
         const runningTask = yield* taskOf(company, mine.resource)
         assert.isTrue(runningTask.isRunning)
@@ -81,7 +81,7 @@ describe("the task queue", () => {
         assert.isTrue(yield* TaskClaims.completeTask(mine, { ...done, nextMs: (yield* nowMs) + minute }))
         const completedTask = yield* taskOf(company, mine.resource)
         assert.deepInclude(completedTask, { isRunning: false, status: "done", runId: 7n })
-        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
       })
     )
 
@@ -156,7 +156,7 @@ describe("the task queue", () => {
         yield* TaskSchedules.upsertSchedules([plan(company, "a", { schedule: null })])
         assert.lengthOf(yield* claim("me", [company], 1), 0)
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).requested, [company])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).requested, [company])
         const [first] = yield* claim("me", [company], 1)
         yield* TaskQueue.requestSync({ company, resource: "a", full: true, by: "Ben" })
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
@@ -177,12 +177,12 @@ describe("the task queue", () => {
         assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: null, by: "Ann" }), 2)
         assert.strictEqual(yield* TaskQueue.pauseTasks({ company, resource: "a", by: "Ben" }), 0)
         assert.strictEqual((yield* taskOf(company, "a")).pausedBy, "Ann")
-        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
         yield* TaskQueue.requestSync({ company, resource: "b", full: false, by: "Ann" })
         const claims = yield* claim("me", [company], 4)
         assert.deepStrictEqual(namesOf(claims), ["sync b"])
         yield* TaskClaims.completeTask(claims[0]!, { ...done, nextMs: yield* nowMs })
-        assert.deepStrictEqual((yield* TaskClaims.pollDue([company])).due, [])
+        assert.deepStrictEqual((yield* TaskClaims.pollDue(new Set([company]))).due, [])
         assert.strictEqual(yield* TaskQueue.resumeTasks({ company, resource: "a", by: "Ann" }), 1)
         assert.deepStrictEqual(namesOf(yield* claim("me", [company], 4)), ["sync a"])
       })
@@ -315,6 +315,24 @@ describe("the task queue", () => {
         assert.isUndefined(yield* taskOf(company, "c"))
         assert.isTrue((yield* taskOf(company, "b")).isRunning, "a running task stays until it ends")
         assert.isTrue(yield* TaskClaims.completeTask(mine!, done))
+      })
+    )
+
+    it.effect("are neither locked nor written while the configuration stays the same", () =>
+      Effect.gen(function* () {
+        const company = newCompany()
+        const sql = yield* SqlClient.SqlClient
+        const plans = [plan(company, "a"), plan(company, "b", { schedule: null })]
+        yield* TaskSchedules.upsertSchedules(plans)
+        const versions = sql<{
+          readonly written: string
+          readonly locked: string
+        }>`select xmin::text as written, xmax::text as locked from tributary.tasks where company = ${company} order by resource`
+        const before = yield* versions
+        yield* TaskSchedules.upsertSchedules(plans)
+        assert.deepStrictEqual(yield* versions, before)
+        yield* TaskSchedules.upsertSchedules([plan(company, "a", { parent: "b" }), plans[1]!])
+        assert.notDeepEqual(yield* versions, before)
       })
     )
 

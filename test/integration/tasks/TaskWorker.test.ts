@@ -132,6 +132,31 @@ const runsOf = (companyId: bigint) =>
 
 describe("the task worker", () => {
   layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("on a warehouse", (it) => {
+    it.effect("sends no request for a company that has nothing due", () =>
+      Effect.gen(function* () {
+        let identified = 0
+        const base = makeCompany()
+        const counted = Effect.andThen(
+          Effect.sync(() => (identified += 1)),
+          base.source.connector.identify
+        )
+        const company = { ...base.company, connector: { ...base.source.connector, identify: counted } }
+        const busy = makeCompany()
+        const scheduleOf = () => off
+        const tasks = yield* Effect.forkScoped(runTasks([{ company }, busy], scheduleOf))
+        const request = (name: string) =>
+          TaskQueue.requestSync({ company: name, resource: "things", full: false, by: "Ann" })
+        yield* until(taskOf(company.name, "things"), (task) => task !== undefined)
+        yield* request(busy.name)
+        yield* becomes(busy.name, "things", "done")
+        assert.strictEqual(identified, 0)
+        yield* request(company.name)
+        yield* becomes(company.name, "things", "done")
+        assert.strictEqual(identified, 1)
+        yield* Fiber.interrupt(tasks)
+      }).pipe(Effect.scoped)
+    )
+
     it.effect("runs the tasks of a company for as long as it owns the company", () =>
       Effect.gen(function* () {
         const [kept, moved] = [makeCompany(), makeCompany()]
