@@ -125,7 +125,7 @@ export const push: ReadonlyArray<Mutant> = [
         replace: "checks < 1 && !isFenceFresh()"
       }
     ],
-    options: { ...pushOptions(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.02 } }
+    options: { ...pushOptions(["C3", "U1", "U7"]), overrides: { pushes: "only", pauseRate: 0.1 } }
   },
   {
     name: "push-given-up-unseen",
