@@ -4,7 +4,8 @@
  * Promise: an event that the source dropped, or that the warehouse lost after it was acknowledged, leads to a run that
  * began when the event's change had to be visible. Until that run is complete, the gap stays open with its reason. Only the
  * resources concerned are read, and only if no scheduled run covers them. Checks never wait for reads. Several processes may
- * check at once, and may be killed at any time: gaps are stored first, and every step may be repeated.
+ * check at once, and may be killed at any time: gaps are stored first, and every step may be repeated. The lock of the
+ * lane keeps two of them from reading a resource at once.
  *
  * How each check finds a loss:
  *
@@ -28,7 +29,6 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type * as Scope from "effect/Scope"
 import type * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -67,10 +67,12 @@ export interface ReconcileReport extends Pick<Repairs, "closed" | "repaired" | "
   readonly needsEarlyCheck: boolean
 }
 
-/** Another process is checking the company, or the source has no webhooks. */
-type NotChecked = { readonly _tag: "Busy" } | { readonly _tag: "NotOffered" }
+/** The source has no webhooks. */
+interface NotOffered {
+  readonly _tag: "NotOffered"
+}
 
-export type ReconcileResult = ReconcileReport | NotChecked
+export type ReconcileResult = ReconcileReport | NotOffered
 
 export type ReconcileError = SourceError | SqlError | DatabaseError
 
@@ -129,7 +131,7 @@ const describeSubscriptions = (
 ]
 
 /** Checks the subscriptions and their delivery logs, and re-enables disabled subscriptions. */
-const checkLocked = Effect.fnUntraced(function* (
+const checkSubscriptions = Effect.fnUntraced(function* (
   company: Company,
   subscriptions: Subscriptions,
   { url, checkInterval }: ReconcileOptions,
@@ -223,25 +225,23 @@ const checkLocked = Effect.fnUntraced(function* (
 const withLivePriority = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Clock.currentTimeMillis, (dueAt) => Effect.provideService(work, Priority, { class: "live", dueAt }))
 
-/** {@link checkLocked}, in one process at a time. The lock only saves work: two checks at once would do the same twice. */
+/** {@link checkSubscriptions}, where the source has webhooks. */
 const checkSource = Effect.fnUntraced(function* (
   company: Company,
   options: ReconcileOptions,
   memory: CheckMemory.CheckMemory
-): Effect.fn.Return<Checked | NotChecked, ReconcileError, Database | SqlClient.SqlClient | Scope.Scope> {
+): Effect.fn.Return<Checked | NotOffered, ReconcileError, Database | SqlClient.SqlClient> {
   const { subscriptions } = company.connector
   if (subscriptions === undefined) return { _tag: "NotOffered" }
-  const isLocked = yield* (yield* Database).locks.tryLock(`tributary:reconcile:${company.name}`)
-  if (!isLocked) return { _tag: "Busy" }
-  return yield* withLivePriority(checkLocked(company, subscriptions, options, memory))
-}, Effect.scoped)
+  return yield* withLivePriority(checkSubscriptions(company, subscriptions, options, memory))
+})
 
 /** Checks the company's subscriptions and their logs once, and repairs gaps. */
 export const reconcile = Effect.fn("Reconcile.reconcile")(function* (
   company: Company,
   options: ReconcileOptions
 ): Effect.fn.Return<ReconcileResult, ReconcileError, Database | SqlClient.SqlClient> {
-  const checked = yield* Effect.scoped(checkSource(company, options, CheckMemory.make()))
+  const checked = yield* checkSource(company, options, CheckMemory.make())
   if (checked._tag !== "SourceChecked") return checked
   const { subscriptions, opened, reenabled, notes, isFailing, companyId } = checked
   const repairs = yield* withLivePriority(repairGaps(company, companyId, "all"))
@@ -330,7 +330,7 @@ const checkForever = Effect.fnUntraced(function* (
 ): Effect.fn.Return<never, never, Database | SqlClient.SqlClient> {
   const { company, options } = state
   const log = onceLogger(company.name)
-  const check = Effect.scoped(checkSource(company, options, CheckMemory.make()))
+  const check = checkSource(company, options, CheckMemory.make())
   const bounded = options.checks === undefined ? check : options.checks.withPermit(check)
   let pauseMs = earlyMs
   for (;;) {
@@ -340,8 +340,6 @@ const checkForever = Effect.fnUntraced(function* (
       yield* log([`its webhooks cannot be checked: ${describeFailure(Cause.squash(exit.cause))}`])
     } else if (exit.value._tag === "NotOffered") {
       return yield* Effect.never
-    } else if (exit.value._tag === "Busy") {
-      isEarly = false
     } else {
       const { opened, isFailing, reenabled, notes } = exit.value
       state.companyId = exit.value.companyId

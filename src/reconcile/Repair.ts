@@ -3,7 +3,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { isComplete, refresh } from "../inbox/Refresh.ts"
-import { Database } from "../postgres/Database.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Company } from "../sync/Company.ts"
 import * as DeliveryGaps from "./DeliveryGaps.ts"
@@ -32,10 +31,6 @@ interface Repair {
   readonly closed: Array<DeliveryGaps.ClosedGap>
   readonly notes: Array<string>
 }
-
-/** Only one process repairs a resource at a time. */
-const acquire = (company: string, resource: string) =>
-  Effect.flatMap(Database, ({ locks }) => locks.tryLock(`tributary:reconcile:${company}:${resource}`))
 
 const openGapOf = (company: string, resource: string) =>
   Effect.map(DeliveryGaps.openGaps(company), (all) => all.find((one) => one.resource === resource))
@@ -70,11 +65,14 @@ const readAgain = Effect.fnUntraced(function* (repair: Repair, { resource, isFul
       isEverything = false
     }
   }
-  const read = refresh({ company, companyId, tables, table, reads: isEverything ? "everything" : "changes" })
+  const reads = isEverything ? "everything" : "changes"
+  const read = refresh({ company, companyId, tables, table, reads, waits: false })
   // A long read gives way to live runs.
   const outcome = yield* isEverything || !modifiedSince
     ? Effect.provideService(read, Priority, { class: "live", dueAt: Number.POSITIVE_INFINITY })
     : read
+  // Another run reads the resource.
+  if (outcome.failure?.disposition === "contended") return []
   if (isComplete(outcome)) yield* Statement.run(DeliveryGaps.markRead, [name, resource, overlapMs, outcome.runId])
   closed.push(...(yield* DeliveryGaps.closeCovered(name, companyId, overlapMs)))
   const reason =
@@ -97,11 +95,10 @@ export const repairGaps = Effect.fnUntraced(function* (company: Company, company
     return mode === "all" || isWhole === (mode === "whole")
   }
   const due = (yield* DeliveryGaps.openGaps(name)).filter((one) => isOfMode(one) && one.dueInMs === 0)
-  const ours = yield* Effect.filter(due, ({ resource }) => acquire(name, resource))
   const repaired = yield* Effect.forEach(
-    ours,
+    due,
     Effect.fnUntraced(function* ({ resource }) {
-      // The process that had the lock until now may have repaired it.
+      // Another process may have repaired it meanwhile.
       const gap = yield* openGapOf(name, resource)
       return gap?.dueInMs === 0 ? yield* readAgain(repair, gap) : []
     }),
@@ -110,4 +107,4 @@ export const repairGaps = Effect.fnUntraced(function* (company: Company, company
   const left = (yield* DeliveryGaps.openGaps(name)).filter(isOfMode).map(({ dueInMs }) => dueInMs)
   const dueInMs = left.length === 0 ? null : Math.min(...left)
   return { closed, repaired: repaired.flat(), notes: repair.notes, dueInMs } satisfies Repairs
-}, Effect.scoped)
+})

@@ -239,7 +239,7 @@ describe("reconcile", () => {
       })
     )
 
-    it.effect("lets only one of two concurrent checks work", () =>
+    it.effect("repairs in each of two concurrent checks, and changes nothing in the second", () =>
       Effect.gen(function* () {
         const { company, customer, cycles, server, receives, equal } = yield* settled()
         server.reply(() => 500)
@@ -253,9 +253,12 @@ describe("reconcile", () => {
         }))
         const first = yield* Effect.forkChild(Reconcile.reconcile(waiting, { url: receiver }))
         yield* listing.await
-        assert.strictEqual((yield* Reconcile.reconcile(company, { url: receiver }))._tag, "Busy")
+        const second = yield* Reconcile.reconcile(company, { url: receiver })
+        assert.isTrue(yield* equal("customers"))
         yield* goOn.open
-        assert.strictEqual((yield* Fiber.join(first))._tag, "Checked")
+        const late = yield* Fiber.join(first)
+        assert.deepStrictEqual([second._tag, late._tag], ["Checked", "Checked"])
+        assert.isTrue(late._tag === "Checked" && late.opened === 0 && late.open === 0)
         assert.isTrue(yield* equal("customers"))
       })
     )
