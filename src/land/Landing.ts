@@ -73,3 +73,17 @@ export interface LandingResult {
   readonly drift: string | null
   readonly massDeleteBlocked: MassDeleteBlocked | null
 }
+
+export const nothingLanded: LandingResult = {
+  records: 0,
+  inserted: 0,
+  updated: 0,
+  unchanged: 0,
+  deleted: 0,
+  quarantined: 0,
+  late: 0,
+  lateMs: 0,
+  staleVersions: 0,
+  drift: null,
+  massDeleteBlocked: null
+}

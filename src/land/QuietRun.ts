@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { saveCheckpoint } from "./CheckpointStore.ts"
-import type { Landing, LandingResult } from "./Landing.ts"
+import { type Landing, type LandingResult, nothingLanded } from "./Landing.ts"
 import type { LandingError } from "./LandingError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import { quietStatement } from "./RunRow.ts"
@@ -26,20 +26,6 @@ export interface RunEntry {
 export interface LazySession extends WriteSession.WriteSession {
   /** Begins the run now, unless it has begun. */
   readonly open: Effect.Effect<void, DatabaseError>
-}
-
-const nothingLanded: LandingResult = {
-  records: 0,
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  deleted: 0,
-  quarantined: 0,
-  late: 0,
-  lateMs: 0,
-  staleVersions: 0,
-  drift: null,
-  massDeleteBlocked: null
 }
 
 /** Whether a landing only ends an incremental scan. */

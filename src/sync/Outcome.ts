@@ -6,7 +6,7 @@
  */
 import type { SourceDisposition, SourceError, SourceReason } from "../connector/SourceError.ts"
 import type { SourceClockRegressed } from "../extract/Scan.ts"
-import type { LandingResult, MassDeleteBlocked } from "../land/Landing.ts"
+import { type LandingResult, type MassDeleteBlocked, nothingLanded } from "../land/Landing.ts"
 import type { LandingError } from "../land/LandingError.ts"
 import type { AcquireError } from "../land/ResourceLock.ts"
 import type { Lane, RunKind } from "../land/Checkpoint.ts"
@@ -54,20 +54,9 @@ export interface RunTotals extends Omit<LandingResult, "massDeleteBlocked" | "dr
   readonly bytes: number
 }
 
-export const noTotals: RunTotals = {
-  pages: 0,
-  requests: 0,
-  bytes: 0,
-  records: 0,
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  deleted: 0,
-  quarantined: 0,
-  late: 0,
-  lateMs: 0,
-  staleVersions: 0
-}
+const { drift: _drift, massDeleteBlocked: _blocked, ...nothing } = nothingLanded
+
+export const noTotals: RunTotals = { pages: 0, requests: 0, bytes: 0, ...nothing }
 
 /** The totals of both. */
 export const sum = (one: RunTotals, other: RunTotals): RunTotals => {

@@ -71,6 +71,8 @@ export interface SyncResourceOptions {
   readonly evictHolder?: boolean
   /** Whether to wait a moment for a run that may just be ending; default true. */
   readonly waitForHolder?: boolean
+  /** Whether the run has its row from its begin, because a person follows it; default false: once it finds something. */
+  readonly isFollowed?: boolean
 }
 
 export const batchRecordsMaxDefault = 2_500
@@ -154,14 +156,19 @@ const openSession = Effect.fnUntraced(function* (
   lock: ResourceLock.ResourceLock,
   plan: Scan.ScanPlan | Scan.ChildrenPlan,
   options: OpenOptions,
-  state: RunState
+  state: RunState,
+  isFollowed: boolean
 ) {
   const entered = ({ runId, isQuiet }: QuietRun.RunEntry) => {
     state.runId = runId
     state.isQuiet = isQuiet
   }
   const mayFindNothing =
-    lock.lane === "live" && plan.kind === "incremental" && lock.checkpoint.scan === null && state.runId === null
+    !isFollowed &&
+    lock.lane === "live" &&
+    plan.kind === "incremental" &&
+    lock.checkpoint.scan === null &&
+    state.runId === null
   if (mayFindNothing) return yield* QuietRun.open(lock, options, entered)
   const session = yield* WriteSession.open(lock, options)
   entered({ runId: session.runId, isQuiet: false })
@@ -194,7 +201,8 @@ const attemptRun = Effect.fnUntraced(function* (target: SyncTarget, options: Syn
       deletionsShareMax: engine.deletionsShareMax,
       children
     },
-    state
+    state,
+    options.isFollowed ?? false
   )
   state.cursor = session.checkpoint.cursor
   if (mode.resetOverlap === true)

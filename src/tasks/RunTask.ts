@@ -83,7 +83,8 @@ const sync = (
       engine,
       evictHolder: task.abandonedAt !== null && !history.isRunning,
       // A resource that another run has is tried again later, and does not keep this process waiting.
-      waitForHolder: false
+      waitForHolder: false,
+      isFollowed: task.requestedAt !== null
     }
   ).pipe(
     Effect.provideService(Priority, {

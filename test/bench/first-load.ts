@@ -112,7 +112,6 @@ export const firstLoad = async (stand: Stand, say: (line: string) => void): Prom
   await serve.stop()
   await warehouse.close()
   await source.reference.stop()
-  const records = resources.length * ((companies - 1) * recordsEach + recordsOfLarge)
   const figure = (what: string, value: number, unit: Figure["unit"], bound: Figure["bound"], note: string): Figure => ({
     what: `first load: ${what}`,
     value,
@@ -127,7 +126,7 @@ export const firstLoad = async (stand: Stand, say: (line: string) => void): Prom
       seconds,
       "s",
       null,
-      `${samples.at(-1)!.done} of ${all} resources, ${others!.rows} of ${records} rows; ${cpu === null || cpuBefore === null ? "?" : (cpu - cpuBefore).toFixed(1)} s of CPU`
+      `${samples.at(-1)!.done} of ${all} resources, ${others!.rows} rows; ${cpu === null || cpuBefore === null ? "?" : (cpu - cpuBefore).toFixed(1)} s of CPU`
     ),
     figure("resources not loaded", all - samples.at(-1)!.done, "rows", { kind: "at most", limit: 0 }, ""),
     figure("failed runs", samples.at(-1)!.failed, "rows", { kind: "at most", limit: 0 }, ""),

@@ -60,11 +60,23 @@ export const makeWorld = Effect.fnUntraced(function* (options: WorldOptions) {
   // No request limit, unless a test sets one.
   yield* control("PUT", "/limits", { requestsPerMinute: 1_000_000 })
 
-  const command: World["command"] = (args, env = {}) =>
-    startCommand(args, {
+  const commands: Array<CommandRun> = []
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      for (const { child, done } of commands) {
+        child.kill("SIGKILL")
+        await done
+      }
+    })
+  )
+  const command: World["command"] = (args, env = {}) => {
+    const run = startCommand(args, {
       cwd: folder,
       env: { DATABASE_URL: databaseUrl, SERVICE_API_URL: reference.baseUrl, SERVICE_API_TOKEN: token, ...env }
     })
+    commands.push(run)
+    return run
+  }
   const world: World = {
     reference,
     folder,

@@ -69,15 +69,6 @@ dashboard: { listen: off }
     OTHER: to.url
   }
   const env = (on: string, more: Readonly<Record<string, string>>) => ({ ...environment, DATABASE_URL: on, ...more })
-  const commands: Array<CommandRun> = []
-  yield* Effect.addFinalizer(() =>
-    Effect.promise(async () => {
-      for (const { child, done } of commands) {
-        child.kill("SIGKILL")
-        await done
-      }
-    })
-  )
   const run = (
     on: { readonly url: string },
     args: ReadonlyArray<string>,
@@ -89,7 +80,6 @@ dashboard: { listen: off }
     more: Readonly<Record<string, string>> = {}
   ) => {
     const command = world.command(args, env(on.url, more))
-    commands.push(command)
     return command
   }
   const add = (on: { readonly url: string }, name: string, more: Readonly<Record<string, string>> = {}) =>

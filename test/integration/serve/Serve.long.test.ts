@@ -10,7 +10,6 @@ import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { certificate } from "../../support/certificate.ts"
-import type { CommandRun } from "../../support/reference.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
 
@@ -92,15 +91,6 @@ dashboard: { listen: off }
 `)
   const outputs: Array<string> = []
   const env = { NORTH: token }
-  const commands: Array<CommandRun> = []
-  yield* Effect.addFinalizer(() =>
-    Effect.promise(async () => {
-      for (const { child, done } of commands) {
-        child.kill("SIGKILL")
-        await done
-      }
-    })
-  )
 
   const run = (args: ReadonlyArray<string>) =>
     Effect.map(world.run(args, env), (result) => {
@@ -112,7 +102,6 @@ dashboard: { listen: off }
   const serve = (more: Readonly<Record<string, string>> = {}) =>
     Effect.sync(() => {
       const command = world.command(["serve", "--json"], { ...env, ...more })
-      commands.push(command)
       let stderrText = ""
       command.child.stderr!.on("data", (chunk: Buffer) => (stderrText += chunk.toString()))
       const line = new Promise<string>((resolve, reject) => {

@@ -15,8 +15,8 @@ const warehouse = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provi
 let companies = 0n
 const company = () => (companies += 1n)
 
-const run = (source: ScriptedSource, companyId: bigint) =>
-  syncResource({ companyId, connector: source.connector, table })
+const run = (source: ScriptedSource, companyId: bigint, options: { readonly isFollowed?: boolean } = {}) =>
+  syncResource({ companyId, connector: source.connector, table }, options)
 
 interface Row {
   readonly id: bigint
@@ -141,6 +141,24 @@ describe("a run that finds nothing", () => {
         const [, found] = yield* ledger(companyId)
         assert.deepStrictEqual([outcome.totals.inserted, found!.status, found!.quiet_runs], [1, "done", 0])
         assert.strictEqual((yield* checkpoint(companyId)).cursor, at(20))
+      })
+    )
+
+    it.effect("has a row of its own when a person follows it", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const source = yield* synced(companyId)
+        source.script = nothing(20)
+        yield* run(source, companyId)
+        yield* run(source, companyId, { isFollowed: true })
+        assert.deepStrictEqual(
+          (yield* ledger(companyId)).map(({ status, quiet_runs: quietRuns }) => [status, quietRuns]),
+          [
+            ["done", 0],
+            ["done", 1],
+            ["done", 0]
+          ]
+        )
       })
     )
 

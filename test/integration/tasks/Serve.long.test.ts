@@ -5,7 +5,6 @@
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { CommandRun } from "../../support/reference.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
 
@@ -40,19 +39,9 @@ paging: { page_size: 10 }
 sync: { batch_records: 10 }
 budget: { requests_per_minute: unlimited }
 `)
-  const commands: Array<CommandRun> = []
-  yield* Effect.addFinalizer(() =>
-    Effect.promise(async () => {
-      for (const { child, done } of commands) {
-        child.kill("SIGKILL")
-        await done
-      }
-    })
-  )
   /** Starts a process. `ready` is its line. */
   const serve = Effect.gen(function* () {
     const command = world.command(["serve", "--json"])
-    commands.push(command)
     let stderrText = ""
     command.child.stderr!.on("data", (chunk: Buffer) => (stderrText += chunk.toString()))
     const line = new Promise<string>((resolve, reject) => {
