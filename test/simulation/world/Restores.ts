@@ -170,6 +170,10 @@ export class Restores {
       const openRuns = (await ask(
         "select count(*) as answer from tributary.runs where status = 'running' and pages > 0"
       ))!
+      const { rows: views } = await client.query<{ name: string; text: string }>(
+        `select format('tributary.%I', relname) as name, pg_get_viewdef(oid) as text from pg_class
+          where relnamespace = 'tributary'::regnamespace and relkind = 'v' order by relname`
+      )
       for (const [index, table] of tables.entries()) {
         if (
           table === "tributary.checkpoints" ||
@@ -187,6 +191,11 @@ export class Restores {
         await client.query(
           `insert into ${table} (${columns}) overriding system value select ${columns} from ${backup}."${index}"`
         )
+      }
+      // A table that is dropped takes its views along; none refers to a view after it in the alphabet.
+      for (const { name, text } of views) {
+        if ((await ask(`select to_regclass('${name}')::text as answer`)) === null)
+          await client.query(`create view ${name} as ${text}`)
       }
       if (scope !== "rows")
         await client.query(
