@@ -26,7 +26,7 @@ import { Database, type DatabaseShape } from "../postgres/Database.ts"
 import type { Company } from "../sync/Company.ts"
 import * as InboxMetrics from "../status/InboxMetrics.ts"
 import * as OwnedBuckets from "../processes/OwnedBuckets.ts"
-import { type Ownership, parallelScope } from "../processes/Ownership.ts"
+import type { Ownership } from "../processes/Ownership.ts"
 import * as PendingWork from "../processes/PendingWork.ts"
 import * as Processes from "../processes/Processes.ts"
 import * as Reconcile from "../reconcile/Reconcile.ts"
@@ -315,10 +315,10 @@ const runAll = (services: ReadonlyArray<BackgroundService>) =>
 const makeCompanyWork =
   <E>(options: ServiceOptions<E>, waking: Waking, work: BackgroundWork, checking: Checking) =>
   (company: Company) =>
-    Effect.scoped(
-      Effect.gen(function* () {
+    Effect.acquireUseRelease(
+      Scope.make("parallel"),
+      Effect.fnUntraced(function* (scope) {
         const { name } = company
-        const scope = yield* parallelScope
         const run = (service: BackgroundService) =>
           CompanyLog.about(name)(Supervisor.runForever(service.what, service.run))
         yield* Scope.provide(work.own(company), scope)
@@ -337,7 +337,8 @@ const makeCompanyWork =
           ],
           scope
         )
-      })
+      }),
+      Scope.close
     )
 
 /** A search for missed events. */
