@@ -147,5 +147,5 @@ export const make = Effect.gen(function* () {
         const one = new OnDemand(String(made++), sample.connector, subscriptions, again, use)
         return { ...sample, connector: one, close: RcMap.invalidate(connectors, one.key) }
       })
-  } satisfies Connectors as Connectors
+  } satisfies Connectors
 })

@@ -10,7 +10,6 @@ import * as Effect from "effect/Effect"
 import type * as Latch from "effect/Latch"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import type { Wakeable } from "../processes/PendingWork.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Statement from "../postgres/Statement.ts"
 
@@ -32,7 +31,7 @@ const intervalDefault = Duration.millis(250)
 /** Opens the latch of each company that has new events, for ever. `arrived` opens when this process has stored some. */
 export const watch = Effect.fnUntraced(function* (
   arrived: Latch.Latch,
-  workers: ReadonlyMap<string, Wakeable>,
+  workers: ReadonlyMap<string, { readonly openUnsafe: () => unknown }>,
   interval: Duration.Duration = intervalDefault
 ): Effect.fn.Return<never, DatabaseError, SqlClient> {
   const nowMs = yield* MonotonicClock.make
