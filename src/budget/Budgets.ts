@@ -8,6 +8,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as RcMap from "effect/RcMap"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -27,35 +28,39 @@ export interface TokenBudget {
 }
 
 export interface BudgetsShape {
-  readonly of: (budget: TokenBudget) => Effect.Effect<BudgetShape>
+  /** The budget, until the end of the scope. */
+  readonly of: (budget: TokenBudget) => Effect.Effect<BudgetShape, never, Scope.Scope>
 }
 
 export const Budgets = Context.Reference<BudgetsShape>("tributary/budget/Budgets", {
   defaultValue: () => ({ of: ({ pauseWaitMax }) => makeUnlimited({ pauseWaitMax }) })
 })
 
-/** Budgets that are shared through the warehouse. */
+/** What tells two budgets apart. */
+interface BudgetKey {
+  readonly fingerprint: string
+  readonly perMinute: number | null
+  readonly pauseWaitMaxMs: number
+}
+
+/** Budgets that are shared through the warehouse. A budget lives as long as the last of its connectors. */
 export const layerPostgres: Layer.Layer<never, never, SqlClient.SqlClient> = Layer.effect(
   Budgets,
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const context = yield* Effect.context<Scope.Scope>()
-    const made = new Map<string, BudgetShape>()
+    const budgets = yield* RcMap.make({
+      lookup: ({ fingerprint, perMinute, pauseWaitMaxMs }: BudgetKey) =>
+        fromPermitStore(PostgresPermitStore.make(sql, fingerprint, { perMinute }), {
+          pauseWaitMax: Duration.millis(pauseWaitMaxMs)
+        })
+    })
     return {
-      of: Effect.fnUntraced(function* (budget: TokenBudget) {
-        const fingerprint = PostgresPermitStore.fingerprintOf(budget.baseUrl, budget.token, budget.scope)
-        const key = `${fingerprint} ${budget.requestsPerMinute} ${Duration.toMillis(budget.pauseWaitMax)}`
-        const existing = made.get(key)
-        if (existing !== undefined) return existing
-        const store = PostgresPermitStore.make(sql, fingerprint, { perMinute: budget.requestsPerMinute })
-        // The budget lives as long as the warehouse, not as long as the first connector.
-        const shape = yield* Effect.provideContext(
-          fromPermitStore(store, { pauseWaitMax: budget.pauseWaitMax }),
-          context
-        )
-        made.set(key, shape)
-        return shape
-      })
+      of: ({ baseUrl, token, scope, requestsPerMinute, pauseWaitMax }) =>
+        RcMap.get(budgets, {
+          fingerprint: PostgresPermitStore.fingerprintOf(baseUrl, token, scope),
+          perMinute: requestsPerMinute,
+          pauseWaitMaxMs: Duration.toMillis(pauseWaitMax)
+        })
     } satisfies BudgetsShape
   })
 )

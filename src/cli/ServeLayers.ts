@@ -6,6 +6,8 @@ import * as Effect from "effect/Effect"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
+import type * as Scope from "effect/Scope"
+import type { Database } from "../postgres/Database.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
@@ -17,7 +19,13 @@ import * as CountRows from "../tasks/CountRows.ts"
 import * as EventProofs from "../tasks/EventProofs.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
-import { type BackgroundService, type CurrentCompanies, hookUrl, type ServiceOptions } from "../serve/Serve.ts"
+import {
+  type BackgroundService,
+  type BackgroundWork,
+  type CurrentCompanies,
+  hookUrl,
+  type ServiceOptions
+} from "../serve/Serve.ts"
 import { Source } from "./Source.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import { Version } from "./Version.ts"
@@ -37,7 +45,9 @@ type Service = ServiceOptions<ConfigurationError | WarehouseError>
 
 /** The work of `serve` beside receiver and outbox poller, and its metrics. */
 interface MoreWork {
-  readonly work: NonNullable<Service["work"]>
+  readonly work: (
+    ...args: Parameters<NonNullable<Service["work"]>>
+  ) => Effect.Effect<Omit<BackgroundWork, "push">, never, Database | Scope.Scope>
   readonly metrics: NonNullable<Service["metrics"]>
 }
 
@@ -81,12 +91,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
             beforeTables: true
           }
         ],
-        ofCompany: (company) => [
-          {
-            what: `company ${company.name}: syncing by schedule`,
-            run: Effect.scoped(Effect.andThen(tasks.own(company), Effect.never))
-          }
-        ]
+        own: tasks.own
       }
     }),
     metrics: (companies) =>
@@ -140,13 +145,11 @@ export const service = Effect.fnUntraced(function* (
       return {
         services: others?.services ?? [],
         singletons: others?.singletons ?? [],
-        ofCompany: (company, hasRows) => [
-          {
-            what: `company ${company.name}: pushing the outbox`,
-            run: OutboxPoller.poll(company, settings.push, hasRows)
-          },
-          ...(others?.ofCompany(company, hasRows) ?? [])
-        ]
+        own: others?.own ?? (() => Effect.void),
+        push: (company, hasRows) => ({
+          what: `company ${company.name}: pushing the outbox`,
+          run: OutboxPoller.poll(company, settings.push, hasRows)
+        })
       }
     }),
     metrics: (all) =>

@@ -1,6 +1,6 @@
 /** The companies of `serve`: those of the configuration file, and those of the warehouse at the time of a read. */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -13,6 +13,7 @@ import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import { everyEvent } from "../configuration/SettingValues.ts"
+import * as OnDemand from "../connector/OnDemand.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { CompanySource, ServedCompany } from "../serve/Registry.ts"
@@ -81,17 +82,14 @@ interface Connected extends ServedCompany {
 const makeConnect = Effect.fnUntraced(function* (settings: Configuration) {
   const reader = yield* (yield* Source).deliveries
   const tablesOf = yield* makeTables(settings, yield* catalogueOf(settings))
-  // The rate budgets are part of the warehouse.
-  const context = yield* Effect.context<Source | SqlClient.SqlClient>()
+  // The rate budgets are part of the warehouse. A connection has a scope of its own.
+  const context = Context.omit(Scope.Scope)(yield* Effect.context<Source | SqlClient.SqlClient | Scope.Scope>())
+  const connectors = yield* OnDemand.make
   return Effect.fnUntraced(function* (
     configuration: CompanyConfiguration
   ): Effect.fn.Return<Connected, ConfigurationError> {
-    const scope = yield* Scope.make()
-    const close = Scope.close(scope, Exit.void)
-    const { name, connector, resources } = yield* Targets.connectOne(settings, configuration).pipe(
-      Scope.provide(scope),
-      Effect.provideContext(context),
-      Effect.onError(() => close)
+    const { name, connector, resources, close } = yield* connectors.of(
+      Effect.provideContext(Targets.connectOne(settings, configuration), context)
     )
     return {
       configuration,
@@ -127,7 +125,7 @@ export const make = Effect.fnUntraced(function* (
   settings: Configuration,
   names: ReadonlyArray<string>,
   isStored: boolean
-): Effect.fn.Return<CompanySource<ServeError>, ConfigurationError, Source | SqlClient.SqlClient> {
+): Effect.fn.Return<CompanySource<ServeError>, ConfigurationError, Source | SqlClient.SqlClient | Scope.Scope> {
   const connect = yield* makeConnect(settings)
   const readStored = Effect.mapError(StoredCompanies.read(settings), DatabaseError.from("read the companies"))
   const isChosen = ({ name }: { readonly name: string }) => names.length === 0 || names.includes(name)

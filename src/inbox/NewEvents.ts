@@ -31,7 +31,7 @@ const intervalDefault = Duration.millis(250)
 /** Opens the latch of each company that has new events, for ever. `arrived` opens when this process has stored some. */
 export const watch = Effect.fnUntraced(function* (
   arrived: Latch.Latch,
-  workers: ReadonlyMap<string, Latch.Latch>,
+  workers: ReadonlyMap<string, { readonly openUnsafe: () => unknown }>,
   interval: Duration.Duration = intervalDefault
 ): Effect.fn.Return<never, DatabaseError, SqlClient> {
   const nowMs = yield* MonotonicClock.make

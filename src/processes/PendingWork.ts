@@ -5,7 +5,6 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Latch from "effect/Latch"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import * as Statement from "../postgres/Statement.ts"
@@ -50,10 +49,15 @@ export const pendingWorkStatement = Statement.make({
          ) work group by company`
 })
 
-/** The latches of the workers, by company. */
+/** A latch, or what opens one. */
+export interface Wakeable {
+  readonly openUnsafe: () => unknown
+}
+
+/** What wakes the workers, by company. */
 export interface Workers {
-  readonly events: ReadonlyMap<string, Latch.Latch>
-  readonly outbox: ReadonlyMap<string, Latch.Latch>
+  readonly events: ReadonlyMap<string, Wakeable>
+  readonly outbox: ReadonlyMap<string, Wakeable>
 }
 
 const interval = Duration.seconds(1)

@@ -9,11 +9,12 @@ import { batchRows, cutoff } from "./Batches.ts"
 const runsKept = 20
 
 /**
- * For each resource and lane: the run ids below which runs may be deleted. New runs only raise them, so that they hold for
+ * For each resource and lane with a run that may be deleted: the run ids below which they may. New runs only raise them, so that they hold for
  * a whole pass. A lookup for each run would be slow where Postgres estimates wrongly.
  */
 export const runsNeededStatement = Statement.make({
   name: "find runs that are kept",
+  params: ["timestamptz"],
   columns: {
     ...Statement.columns("text", "company_id", "resource", "lane"),
     ...Statement.columns("text?", "newest", "read_well", "read_whole")
@@ -23,7 +24,7 @@ export const runsNeededStatement = Statement.make({
          max(id) filter (where ${makesFresh("r")})::text as read_well,
          max(id) filter (where ${readToEnd("r")} and r.kind = 'full')::text as read_whole
     from (select *, row_number() over (partition by company_id, resource, lane order by id desc) as place from tributary.runs) r
-   group by company_id, resource, lane`
+   group by company_id, resource, lane having count(*) > ${runsKept} and min(finished_at) < $1::timestamptz`
 })
 
 /** Deletes the runs of a batch, from the oldest on, that no rule keeps. */
@@ -54,7 +55,7 @@ export const removeRunsStatement = Statement.make({
  */
 export const remove = Effect.fnUntraced(function* (retention: Duration.Duration) {
   const before = yield* cutoff(retention)
-  const needed = JSON.stringify(yield* Statement.run(runsNeededStatement))
+  const needed = JSON.stringify(yield* Statement.run(runsNeededStatement, [before]))
   let [at, id, all] = ["-infinity", "0", 0]
   for (;;) {
     const [batch] = yield* Statement.run(removeRunsStatement, [before, at, id, needed])

@@ -12,9 +12,9 @@ import * as Deferred from "effect/Deferred"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Latch from "effect/Latch"
+import type * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { DeliveryReader } from "../connector/Delivery.ts"
@@ -41,6 +41,7 @@ import * as NewEvents from "../inbox/NewEvents.ts"
 import * as ProcessInbox from "../inbox/ProcessInbox.ts"
 import { type Checking, checksAtOnce, firstCheckDelay } from "./Checks.ts"
 import * as Registry from "./Registry.ts"
+import * as Sleepers from "./Sleepers.ts"
 
 /** The companies at the time of a call. */
 export type CurrentCompanies = () => ReadonlyArray<Registry.ServedCompany>
@@ -60,8 +61,10 @@ export interface BackgroundWork {
   readonly services: ReadonlyArray<BackgroundService>
   /** Services that run in one process at a time. */
   readonly singletons: ReadonlyArray<BackgroundService>
-  /** Services that run in the process that owns the company. `hasRows` opens while rows in its outbox are open. */
-  readonly ofCompany: (company: Company, hasRows: Latch.Latch) => ReadonlyArray<BackgroundService>
+  /** Makes this process the owner of a company until the end of the scope. */
+  readonly own: (company: Company) => Effect.Effect<void, never, Scope.Scope>
+  /** Pushes the outbox of an owned company. `hasRows` opens while rows in its outbox are open. */
+  readonly push: (company: Company, hasRows: Latch.Latch) => BackgroundService
 }
 
 export interface ServiceOptions<E> {
@@ -135,6 +138,11 @@ const heartbeatRetryMs = 2_000
 const deregisterMaxMs = 2_000
 
 type Warehouse = Database | SqlClient.SqlClient
+
+interface Waking {
+  readonly events: Sleepers.Sleepers
+  readonly outbox: Sleepers.Sleepers
+}
 
 interface ServeState<E> {
   readonly options: ServiceOptions<E>
@@ -223,8 +231,8 @@ const runServices = Effect.fnUntraced(function* <E>(
   const markReady = Deferred.succeed(state.ready, yield* Effect.context<Warehouse>())
   const processId = yield* Processes.makeId
   const owned = OwnedBuckets.make(processId)
-  /** The latches of the companies whose work runs here. */
-  const waking = { events: new Map<string, Latch.Latch>(), outbox: new Map<string, Latch.Latch>() }
+  /** What wakes the services of the companies whose work runs here. */
+  const waking: Waking = { events: new Map(), outbox: new Map() }
   const work = options.work === undefined ? noWork : yield* options.work(companies, processId)
   const services: ReadonlyArray<BackgroundService> = [
     {
@@ -287,7 +295,12 @@ const runServices = Effect.fnUntraced(function* <E>(
   return yield* Effect.never
 })
 
-const noWork: BackgroundWork = { services: [], singletons: [], ofCompany: () => [] }
+const noPush: BackgroundWork["push"] = ({ name }) => ({
+  what: `company ${name}: pushing the outbox`,
+  run: Effect.never
+})
+
+const noWork: BackgroundWork = { services: [], singletons: [], own: () => Effect.void, push: noPush }
 
 /** The bucket whose owner runs the services of which there is one. */
 const singletonBucket = 0
@@ -298,47 +311,34 @@ const runAll = (services: ReadonlyArray<BackgroundService>) =>
     discard: true
   })
 
-/** A latch that is in the map until the end of the scope. */
-const latchIn = (latches: Map<string, Latch.Latch>, name: string) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const latch = Latch.makeUnsafe(false)
-      latches.set(name, latch)
-      return latch
-    }),
-    (latch) =>
-      Effect.sync(() => {
-        // Work that ends slowly may end after the next one has begun.
-        if (latches.get(name) === latch) latches.delete(name)
-      })
-  )
-
-/** The work of a company in the process that owns it. */
+/** The work of a company in the process that owns it. Most companies rest: they have one fiber, which waits. */
 const makeCompanyWork =
-  <E>(
-    options: ServiceOptions<E>,
-    waking: { readonly events: Map<string, Latch.Latch>; readonly outbox: Map<string, Latch.Latch> },
-    { ofCompany }: BackgroundWork,
-    checking: Checking
-  ) =>
+  <E>(options: ServiceOptions<E>, waking: Waking, work: BackgroundWork, checking: Checking) =>
   (company: Company) =>
-    Effect.scoped(
-      Effect.gen(function* () {
+    Effect.acquireUseRelease(
+      Scope.make("parallel"),
+      Effect.fnUntraced(function* (scope) {
         const { name } = company
-        const arrived = yield* latchIn(waking.events, name)
-        const hasRows = yield* latchIn(waking.outbox, name)
-        return yield* CompanyLog.about(name)(
-          runAll([
-            {
-              what: `company ${name}: processing events`,
-              // The watches find every reason to work: an idle company has no worker.
-              run: Effect.andThen(arrived.await, ProcessInbox.run({ company, reader: options.reader, arrived }))
-            },
-            ...reconcileServices(options, company, checking),
-            ...ofCompany(company, hasRows)
-          ])
+        const run = (service: BackgroundService) =>
+          CompanyLog.about(name)(Supervisor.runForever(service.what, service.run))
+        yield* Scope.provide(work.own(company), scope)
+        for (const check of reconcileServices(options, company, checking)) yield* Effect.forkIn(run(check), scope)
+        const processing = (arrived: Latch.Latch) =>
+          run({
+            what: `company ${name}: processing events`,
+            run: Effect.andThen(arrived.await, ProcessInbox.run({ company, reader: options.reader, arrived }))
+          })
+        const pushing = (hasRows: Latch.Latch) => run(work.push(company, hasRows))
+        return yield* Sleepers.run(
+          name,
+          [
+            { sleepers: waking.events, run: processing },
+            { sleepers: waking.outbox, run: pushing }
+          ],
+          scope
         )
-      })
+      }),
+      Scope.close
     )
 
 /** A search for missed events. */

@@ -1,0 +1,54 @@
+import { assert, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Latch from "effect/Latch"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import * as Sleepers from "../../src/serve/Sleepers.ts"
+
+/** A service that notes its starts, looks and ends. */
+const noting = Effect.gen(function* () {
+  const sleepers: Sleepers.Sleepers = new Map()
+  const notes: Array<string> = []
+  const work = (latch: Latch.Latch) =>
+    Effect.gen(function* () {
+      notes.push("begins")
+      for (;;) {
+        yield* Effect.andThen(latch.await, latch.close)
+        notes.push("looks")
+      }
+    }).pipe(Effect.onInterrupt(() => Effect.sync(() => notes.push("ends"))))
+  const scope = yield* Effect.scope
+  yield* Effect.forkIn(Sleepers.run("acme", [{ sleepers, run: work }], scope), scope)
+  yield* TestClock.adjust("1 second")
+  return { notes, wake: () => sleepers.get("acme")?.openUnsafe(), sleepers }
+})
+
+it.effect("runs a service from the first wake until nothing has woken it for minutes, and again", () =>
+  Effect.gen(function* () {
+    const { notes, wake } = yield* noting
+    yield* TestClock.adjust("1 hour")
+    assert.deepStrictEqual(notes, [])
+    wake()
+    yield* TestClock.adjust("9 minutes")
+    wake()
+    yield* TestClock.adjust("10 minutes")
+    assert.deepStrictEqual(notes, ["begins", "looks", "looks"])
+    yield* TestClock.adjust("2 minutes")
+    assert.deepStrictEqual(notes.splice(0), ["begins", "looks", "looks", "ends"])
+    wake()
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(notes, ["begins", "looks"])
+  })
+)
+
+it.effect("ends the service with its scope, and forgets what wakes it", () =>
+  Effect.gen(function* () {
+    const scope = yield* Scope.make()
+    const { notes, wake, sleepers } = yield* Scope.provide(noting, scope)
+    wake()
+    yield* TestClock.adjust("1 second")
+    yield* Scope.close(scope, yield* Effect.exit(Effect.void))
+    assert.deepStrictEqual(notes, ["begins", "looks", "ends"])
+    assert.strictEqual(sleepers.size, 0)
+  })
+)
