@@ -9,8 +9,8 @@ import { batchRows, cutoff } from "./Batches.ts"
 const runsKept = 20
 
 /**
- * For each resource and lane with a run that may be deleted: the run ids below which they may. New runs only raise them, so that they hold for
- * a whole pass. A lookup for each run would be slow where Postgres estimates wrongly.
+ * For each resource and lane with a run that may be deleted: the ids below which runs may be deleted. New runs only raise
+ * them, so that they hold for a whole pass. A lookup for each run would be slow where Postgres estimates wrongly.
  */
 export const runsNeededStatement = Statement.make({
   name: "find runs that are kept",
