@@ -57,6 +57,9 @@ export type CompanyRow = Statement.RowOf<typeof readStatement>
 
 export const read: Sql.Query<ReadonlyArray<CompanyRow>> = Statement.run(readStatement)
 
+/** The company of that name; undefined where there is none. */
+export const find = (name: string) => Effect.map(read, (rows) => rows.find(({ company }) => company === name))
+
 /** The company and the address of a token. */
 type TokenOwner = Pick<CompanyRow, "company" | "url">
 

@@ -126,7 +126,7 @@ export const begin = Effect.fnUntraced(function* (company: string) {
   const [begun] = yield* transaction(
     Effect.andThen(Statement.run(CompanyStore.lockStatement, [company]), Statement.run(beginStatement, [company]))
   )
-  const row = (yield* CompanyStore.read).find((one) => one.company === company)
+  const row = yield* CompanyStore.find(company)
   if (begun !== undefined && row !== undefined) return row
   return yield* refuse(`company ${company} was removed or has moved meanwhile, or is arriving from another warehouse`)
 })
@@ -336,7 +336,7 @@ export const complete = Effect.fnUntraced(function* (company: string, moveId: st
   return yield* Effect.provideContext(
     Effect.gen(function* () {
       if ((yield* Statement.run(activateStatement, [company, moveId])).length > 0) return true
-      const row = (yield* CompanyStore.read).find((one) => one.company === company)
+      const row = yield* CompanyStore.find(company)
       if (row !== undefined && row.moveState === null) return false
       return yield* refuse(`company ${company} has moved, and not to this target; name the target of the earlier move`)
     }),

@@ -74,6 +74,12 @@ export interface LandingResult {
   readonly massDeleteBlocked: MassDeleteBlocked | null
 }
 
+/** Requests and bytes of the answers that pages came in. */
+export const transferOf = (pages: Landing["pages"]) => ({
+  requests: pages.reduce((sum, { page }) => sum + page.attempts, 0),
+  bytes: pages.reduce((sum, { page }) => sum + page.bytes, 0)
+})
+
 export const nothingLanded: LandingResult = {
   records: 0,
   inserted: 0,

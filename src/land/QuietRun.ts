@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { saveCheckpoint } from "./CheckpointStore.ts"
-import { type Landing, type LandingResult, nothingLanded } from "./Landing.ts"
+import { type Landing, type LandingResult, nothingLanded, transferOf } from "./Landing.ts"
 import type { LandingError } from "./LandingError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import { quietStatement } from "./RunRow.ts"
@@ -47,6 +47,7 @@ const landNothing = (lock: ResourceLock, options: OpenOptions, { pages, scan }: 
         },
         { scan: null, completed: scan, lateMs: 0 }
       )
+      const { bytes, requests } = transferOf(pages)
       const { rows } = yield* lock.runStatement(quietStatement, [
         lock.companyId,
         lock.resource,
@@ -55,8 +56,8 @@ const landNothing = (lock: ResourceLock, options: OpenOptions, { pages, scan }: 
         options.run.cursorFrom ?? null,
         scan?.syncedThrough ?? null,
         pages.length,
-        pages.reduce((sum, { page }) => sum + page.bytes, 0),
-        pages.reduce((sum, { page }) => sum + page.attempts, 0)
+        bytes,
+        requests
       ])
       return rows[0]!.id
     })

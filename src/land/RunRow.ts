@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import type { OpenScan } from "./Checkpoint.ts"
-import type { Landing, LandingResult } from "./Landing.ts"
+import { type Landing, type LandingResult, transferOf } from "./Landing.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import type { NewRun, SessionContext } from "./SessionContext.ts"
 import { instantText } from "./WarehouseClock.ts"
@@ -75,11 +75,11 @@ export const addRunCounts = (
   landed: LandingResult,
   completed: OpenScan | null
 ) => {
-  const requests = pages.reduce((sum, { page }) => sum + page.attempts, 0)
+  const { bytes, requests } = transferOf(pages)
   return lock.runStatement(countStatement, [
     runId,
     pages.length,
-    pages.reduce((sum, { page }) => sum + page.bytes, 0),
+    bytes,
     landed.records,
     landed.inserted,
     landed.updated,

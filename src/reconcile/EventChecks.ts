@@ -2,8 +2,9 @@
  * The basis of event-proven freshness: what a check of the subscriptions found well (`tributary.event_checks`).
  *
  * Promise: `tributary.event_proofs` proves a resource fresh at a time only if every event that fired before was delivered,
- * or is in an open delivery gap, which ends the proof. A check that finds less than before withdraws it at once. A delivery that failed, was repeated or came late may have delayed others: for as long as a
- * delivery takes, checks keep the earlier proof and do not renew it.
+ * or is in an open delivery gap, which ends the proof. A check that finds less than before withdraws it at once. A
+ * delivery that failed, was repeated or came late may have delayed others: for as long as a delivery takes, checks keep
+ * the earlier proof and do not renew it.
  */
 import * as Duration from "effect/Duration"
 import type { Subscriptions } from "../connector/Subscriptions.ts"

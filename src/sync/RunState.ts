@@ -1,7 +1,7 @@
 /** The state of one run across its attempts: totals, notes and outcome. */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
-import type { LandingResult, MassDeleteBlocked, ObservedPage } from "../land/Landing.ts"
+import { type LandingResult, type MassDeleteBlocked, type ObservedPage, transferOf } from "../land/Landing.ts"
 import type { Lane } from "../land/Checkpoint.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Table } from "../warehouse/Table.ts"
@@ -42,8 +42,7 @@ export const addTotals = Effect.fnUntraced(function* (
   state.totals = sum(state.totals, {
     ...landed,
     pages: pages.length,
-    requests: pages.reduce((count, { page }) => count + page.attempts, 0),
-    bytes: pages.reduce((count, { page }) => count + page.bytes, 0)
+    ...transferOf(pages)
   })
   state.massDeleteBlocked = landed.massDeleteBlocked ?? state.massDeleteBlocked
   if (landed.drift !== null) state.notes.add(landed.drift)

@@ -78,7 +78,7 @@ export const readRows = Effect.fnUntraced(function* (key: Redacted.Redacted) {
 
 /** A company of the warehouse by its name. */
 export const requireRow = Effect.fnUntraced(function* (settings: Configuration, name: string) {
-  const row = (yield* CompanyStore.read).find(({ company }) => company === name)
+  const row = yield* CompanyStore.find(name)
   if (row !== undefined) return row
   return yield* settings.companies.some((one) => one.name === name)
     ? refuse(`company ${name} is in the configuration file: change it there, and restart tributary serve`)

@@ -116,7 +116,7 @@ const move = Effect.fnUntraced(function* (
   }
   const target = yield* Layer.build(Layer.fresh(Warehouse.layer({ ...settings, databaseUrl: url })))
   yield* Move.confirmTarget(target)
-  const row = (yield* CompanyStore.read).find(({ company }) => company === name)
+  const row = yield* CompanyStore.find(name)
   const before = yield* Move.readReceipt(name)
   const isGiven = before !== undefined && (row === undefined || row.moveId === before.moveId)
   if (!isGiven) yield* give(settings, name, targetKey, target)

@@ -12,7 +12,7 @@ import { awaitProcesses, commonFlags, confirmErasable, nameArgument, operator, r
 /** Why a removal needs a confirmation. */
 const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint | null, erases: boolean) {
   const { records, subscriptions } = yield* Removal.readUnfinished(name, companyId)
-  const row = (yield* CompanyStore.read).find(({ company }) => company === name)
+  const row = yield* CompanyStore.find(name)
   return [
     ...(row?.moveState === "arriving"
       ? ["it is arriving from another warehouse, which may have deleted its rows (repeat tributary company move there)"]
@@ -30,7 +30,7 @@ const warningsOf = Effect.fnUntraced(function* (name: string, companyId: bigint 
 
 /** Whether the company is in the warehouse, in the file, or was removed before. */
 const confirmName = Effect.fnUntraced(function* (settings: Configuration, name: string, erases: boolean) {
-  const stored = (yield* CompanyStore.read).some(({ company }) => company === name)
+  const stored = (yield* CompanyStore.find(name)) !== undefined
   // The settings have usable companies of the warehouse too; one that is in both is unusable.
   const has = (list: ReadonlyArray<{ readonly name: string }>) => list.some((one) => one.name === name)
   const isInFile = has(settings.companies) && (!stored || has(settings.unusable))
