@@ -133,11 +133,15 @@ const startTask = (worker: WorkerState, task: TaskClaims.ClaimedTask) =>
     return FiberMap.run(worker.running, taskKey(task), runTask(worker, task))
   })
 
-/** Claims and starts due tasks until there is none, or the process has its maximum of runs. */
+/**
+ * Claims and starts due tasks until there is none, or the process has its maximum of runs. Each statement claims one sync of
+ * a company. There are as many as a company has runs at the same time, and a poll between them and the next ones: while
+ * many short runs end, a company with a new request would wait otherwise.
+ */
 const claimTasks = Effect.fnUntraced(function* (worker: WorkerState, companies: ReadonlyArray<string>) {
   const { busy, claims, options, runsMax } = worker
   for (const [key, { untilMs }] of busy) if (untilMs <= monotonicMs(worker)) busy.delete(key)
-  for (;;) {
+  for (let statements = 0; statements < options.concurrency; statements += 1) {
     const limit = runsMax - claims.size
     if (limit <= 0) return
     const request = { companies, except: [...busy.values()], concurrency: options.concurrency, limit }
