@@ -43,7 +43,7 @@ const source = Layer.succeed(Source, {
       token: company.token,
       catalogue,
       companyId: company.companyId,
-      pageSize: configuration.pageSize,
+      pageSize: configuration.pageSize ?? "discover",
       paging: { mode: configuration.pagingMode },
       itemsKey: configuration.itemsKey,
       includeCustomFields: configuration.customFields,

@@ -6,7 +6,7 @@ import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as SqlClient from "effect/sql/SqlClient"
-import { layerPostgres } from "../budget/Budgets.ts"
+import * as Budgets from "../budget/Budgets.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import { ReaderOptions } from "../warehouse/Reader.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
@@ -14,6 +14,10 @@ import { Database, sqlLayer } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { EmbeddedPostgresError } from "../postgres/EmbeddedPostgres.ts"
 import * as Migrations from "../postgres/Migrations.ts"
+import * as PageSizeStore from "../sync/PageSizeStore.ts"
+
+/** What all processes on a warehouse share: the rate budgets of tokens, and the page sizes of sources. */
+export const sharedLayer = Layer.merge(Budgets.layerPostgres, PageSizeStore.layer)
 
 /** The settings of a warehouse: its server, its reader and the connections of a process. */
 type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
@@ -33,7 +37,7 @@ export const databaseLayer = ({
 
 /**
  * Connects and migrates. Without `DATABASE_URL`, it starts the embedded Postgres. Connectors made within this layer
- * share the rate budget of their token with every process on the same warehouse.
+ * share the rate budget of their token, and the page sizes of their source, with every process on the same warehouse.
  */
 export const layer = (
   configuration: WarehouseLocation
@@ -42,7 +46,10 @@ export const layer = (
   const sql = migrated.pipe(Layer.provideMerge(sqlLayer), Layer.provideMerge(databaseLayer(configuration)))
   const { readerUrl: url = null, datasets = datasetsDefault } = configuration
   const reader = Layer.succeed(ReaderOptions, { url, datasets })
-  return layerPostgres.pipe(Layer.provideMerge(sql), Layer.provideMerge(reader))
+  return Layer.merge(Budgets.layerPostgres, PageSizeStore.layer).pipe(
+    Layer.provideMerge(sql),
+    Layer.provideMerge(reader)
+  )
 }
 
 /** The data directory of the demo's own warehouse, apart from real records. */

@@ -138,7 +138,11 @@ export const Paging = section({
     "how this installation pages",
     "auto"
   ),
-  pageSize: setting("page_size", positive, "records per page; default: not sent, so that the service decides")
+  pageSize: setting(
+    "page_size",
+    positive,
+    "records per page; default: as many as the service accepts, which the program finds out"
+  )
 })
 
 export const List = section({

@@ -301,6 +301,13 @@ export interface ControlTables {
     readonly records: bigint | null
     readonly oldest_at: Date | null
   }
+  readonly "tributary.page_sizes": {
+    readonly source: string
+    readonly resource: string
+    readonly accepted: number | null
+    readonly refused: number | null
+    readonly tried_at: Date
+  }
   readonly "tributary.processes": {
     readonly process_id: string
     readonly companies: ReadonlyArray<string>

@@ -53,6 +53,8 @@ export interface Call {
   readonly pageParameters: ReadonlyArray<string> | null
   /** The source limits such calls separately: a 429 concerns only them, and no other request waits for it. */
   readonly isCountedApart?: boolean
+  /** A bound on the attempts after such a failure, besides those of the settings; absent for none. */
+  readonly attemptsMaxOf?: ((reason: SourceError.SourceReason) => number) | undefined
   /** Evaluated before each attempt, after all waits; false cancels the request. */
   readonly mayBeSent?: Effect.Effect<boolean>
 }
@@ -158,7 +160,8 @@ const retryDelay = Effect.fnUntraced(function* (
   }
   state.failures++
   if (isForAll) yield* hold(failed.stated ?? Duration.zero)
-  if (state.failures >= Math.min(attemptsMax, failed.attemptsMax)) return null
+  const ownMax = call.attemptsMaxOf?.(reason) ?? Number.POSITIVE_INFINITY
+  if (state.failures >= Math.min(attemptsMax, failed.attemptsMax, ownMax)) return null
   const base = reason._tag === "InProgress" ? unstatedWait : backoffBase
   return Duration.max(stated ?? Duration.zero, yield* backoff(base, state.failures, backoffMax))
 })

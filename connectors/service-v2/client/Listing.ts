@@ -9,9 +9,10 @@ import * as Redacted from "effect/Redacted"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { type Answer, type RequestContext, failure, Failed, foreignAttemptsMax } from "./Answer.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
-import { findList, type List, parse, Unreadable } from "./Envelope.ts"
-import type { Exchange } from "./Exchange.ts"
+import { findList, type List, member, parse, Unreadable } from "./Envelope.ts"
+import type { Call, Exchange } from "./Exchange.ts"
 import { elements } from "./JsonText.ts"
+import type * as PageSize from "./PageSize.ts"
 import * as PageToken from "./PageToken.ts"
 import * as Paging from "./Paging.ts"
 
@@ -76,6 +77,8 @@ export interface ListCall<L extends Listed> {
   readonly parameters: () => ReadonlyArray<Parameter>
   /** Another possible name of the list in its answer: some installations name it after its content. */
   readonly name: string
+  /** Whether a page size may be tried that the source has not accepted yet; absent where only a configured one is sent. */
+  readonly mayTrySize?: boolean
   readonly read: (answer: Answer) => L | Failed
 }
 
@@ -92,40 +95,18 @@ export interface Listing {
 export interface ListingOptions {
   readonly base: BaseAddress
   readonly token: Redacted.Redacted
-  readonly pageSize: number | null
+  /** Records per page; null sends no limit. A function finds the size out. */
+  readonly pageSize: number | null | PageSize.RequestSized
   readonly paging: Paging.PagingSettings
   /** The member that holds the records of a list; null detects it. */
   readonly itemsKey: string | null
 }
 
-/** The connector's own parameters that do not select a page. */
-const filters = ["modifiedsince", "cancel", "include", "delivered", "abandoned", "eventtype"]
-
-export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsKey }: ListingOptions): Listing => {
-  const pageParameters = [paging.cursorParameter, paging.pageParameter, paging.offsetParameter]
-  const ownParameters: ReadonlySet<string> = new Set([paging.limitParameter, ...filters])
-  /** Parameters that a refusal of the page may name: the known ones, and those that the source put into a link. */
-  const pageParametersOf = (path: string): ReadonlyArray<string> => {
-    const given = new URLSearchParams(path.includes("?") ? path.slice(path.indexOf("?") + 1) : "")
-    return [...pageParameters, ...[...given.keys()].filter((name) => !ownParameters.has(name))]
-  }
-
-  const get = <A>(path: string, isByToken: boolean, read: Read<A>) =>
-    exchange.send(
-      { method: "GET", path, headers: {}, body: null, pageParameters: isByToken ? pageParametersOf(path) : null },
-      read
-    )
-
-  const addressOf = ({ path, parameters }: ListCall<Listed>, mark: PageToken.PageToken | null): string => {
-    if (mark !== null && "url" in mark.place) return mark.place.url
-    // A page number counts in the page size of its time, whatever is configured now.
-    const size = mark !== null && "page" in mark.place ? mark.place.size : pageSize
-    const place = mark === null ? null : Paging.parameter(mark.place, paging)
-    const limit: ReadonlyArray<Parameter> = size === null ? [] : [[paging.limitParameter, String(size)]]
-    return `${path}${query([...limit, ...parameters(), ...(place === null ? [] : [place])])}`
-  }
-
-  const texts: Listing["texts"] = (name) => (answer) => {
+/** Reads the list of an answer from its text. */
+const readTexts =
+  (itemsKey: string | null): Listing["texts"] =>
+  (name) =>
+  (answer) => {
     const parsed = parse(answer.bytes)
     if (parsed instanceof Unreadable) return malformed(answer, parsed)
     const list = findList(parsed, itemsKey, name)
@@ -140,23 +121,82 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
     return { answer, text: parsed.text, list, texts: each, facts }
   }
 
-  /** A page, its continuation, and whether the page before must be read once more. */
-  const readPage =
-    <L extends Listed>({ read }: ListCall<L>, mark: PageToken.PageToken | null, path: string) =>
-    (answer: Answer): LinkedPage<L> | Failed => {
-      const listed = read(answer)
-      if (listed instanceof Failed) return listed
-      const joint = Paging.join(listed.facts, mark)
-      if (!("again" in joint)) return new Failed(joint, answer.requestId)
-      const next = Paging.next(listed.facts, { token: mark, path, pageSize }, paging, base)
-      if (next instanceof SourceError.PagingBroken) return new Failed(next, answer.requestId)
-      const nextText = next === null ? null : PageToken.encode(next)
-      if (nextText !== null && nextText.includes(Redacted.value(token))) {
-        const detail = "the link to the next page carries the token, which must not be part of an address"
-        return new Failed(new SourceError.PagingBroken({ detail }), answer.requestId)
-      }
-      return { ...joint, listed, path, next: nextText, attempts: answer.attempts, bytes: answer.bytes.length }
+/** What a page shows about its size. */
+const measure = ({ listed: { answer, facts } }: LinkedPage<Listed>): PageSize.Measured => {
+  const limit = member(facts.meta, "limit")
+  return {
+    stated: typeof limit === "number" && Number.isSafeInteger(limit) ? limit : null,
+    records: facts.records,
+    beganAt: answer.beganAt
+  }
+}
+
+/** The connector's own parameters that do not select a page. */
+const filters = ["modifiedsince", "cancel", "include", "delivered", "abandoned", "eventtype"]
+
+/** A page, its continuation, and whether the page before must be read once more. */
+const readPage =
+  <L extends Listed>(
+    { base, pageSize, paging, token }: ListingOptions,
+    { read }: ListCall<L>,
+    mark: PageToken.PageToken | null,
+    { path, size }: { readonly path: string; readonly size: number | null }
+  ) =>
+  (answer: Answer): LinkedPage<L> | Failed => {
+    const listed = read(answer)
+    if (listed instanceof Failed) return listed
+    const joint = Paging.join(listed.facts, mark)
+    if (!("again" in joint)) return new Failed(joint, answer.requestId)
+    const isConfigured = typeof pageSize === "number"
+    const next = Paging.next(listed.facts, { token: mark, path, pageSize: size, isConfigured }, paging, base)
+    if (next instanceof SourceError.PagingBroken) return new Failed(next, answer.requestId)
+    const nextText = next === null ? null : PageToken.encode(next)
+    if (nextText !== null && nextText.includes(Redacted.value(token))) {
+      const detail = "the link to the next page carries the token, which must not be part of an address"
+      return new Failed(new SourceError.PagingBroken({ detail }), answer.requestId)
     }
+    return { ...joint, listed, path, next: nextText, attempts: answer.attempts, bytes: answer.bytes.length }
+  }
+
+export const make = (exchange: Exchange, options: ListingOptions): Listing => {
+  const { base, pageSize, paging, itemsKey } = options
+  const pageParameters = [paging.cursorParameter, paging.pageParameter, paging.offsetParameter]
+  const ownParameters: ReadonlySet<string> = new Set([paging.limitParameter, ...filters])
+  /** Parameters that a refusal of the page may name: the known ones, and those that the source put into a link. */
+  const pageParametersOf = (path: string): ReadonlyArray<string> => {
+    const given = new URLSearchParams(path.includes("?") ? path.slice(path.indexOf("?") + 1) : "")
+    return [...pageParameters, ...[...given.keys()].filter((name) => !ownParameters.has(name))]
+  }
+
+  const get = <A>(path: string, isByToken: boolean, read: Read<A>, attemptsMaxOf?: Call["attemptsMaxOf"]) =>
+    exchange.send(
+      {
+        method: "GET",
+        path,
+        headers: {},
+        body: null,
+        pageParameters: isByToken ? pageParametersOf(path) : null,
+        attemptsMaxOf
+      },
+      read
+    )
+
+  const configured = typeof pageSize === "function" ? null : pageSize
+
+  const addressOf = (
+    { path, parameters }: ListCall<Listed>,
+    mark: PageToken.PageToken | null,
+    requested: number | null
+  ): string => {
+    if (mark !== null && "url" in mark.place) return mark.place.url
+    // A page number counts in the page size of its time, whatever is requested now.
+    const size = mark !== null && "page" in mark.place ? mark.place.size : requested
+    const place = mark === null ? null : Paging.parameter(mark.place, paging)
+    const limit: ReadonlyArray<Parameter> = size === null ? [] : [[paging.limitParameter, String(size)]]
+    return `${path}${query([...limit, ...parameters(), ...(place === null ? [] : [place])])}`
+  }
+
+  const texts = readTexts(itemsKey)
 
   /** Reads the page before once more and checks that its last record is still the same. */
   const confirm = (name: string, path: string, last: string) =>
@@ -171,6 +211,21 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
       })
     )
 
+  const requestPage = <L extends Listed>(call: ListCall<L>, mark: PageToken.PageToken | null) => {
+    const page = (size: number | null, attemptsMaxOf: Call["attemptsMaxOf"] | null) => {
+      const path = addressOf(call, mark, size)
+      return get(path, mark !== null, whenOk(readPage(options, call, mark, { path, size })), attemptsMaxOf ?? undefined)
+    }
+    const isSizeFree = mark === null || "cursor" in mark.place || "offset" in mark.place
+    if (typeof pageSize !== "function" || call.mayTrySize === undefined || !isSizeFree) return page(configured, null)
+    return pageSize({
+      resource: call.name,
+      mayTry: call.mayTrySize && mark === null,
+      page,
+      measure
+    })
+  }
+
   const turn: Listing["turn"] = (call, token) =>
     Effect.suspend(() => {
       const mark = token === null ? null : PageToken.decode(token)
@@ -184,8 +239,7 @@ export const make = (exchange: Exchange, { base, token, pageSize, paging, itemsK
         const request = { method: "GET", path: call.path, requestId: null }
         return Effect.fail(new SourceError.SourceError({ reason, request }))
       }
-      const path = addressOf(call, mark)
-      return Effect.flatMap(get(path, mark !== null, whenOk(readPage(call, mark, path))), (turned) =>
+      return Effect.flatMap(requestPage(call, mark), (turned) =>
         turned.again === null
           ? Effect.succeed(turned)
           : Effect.map(confirm(call.name, turned.again.path, turned.again.last), ({ attempts, bytes }) => ({

@@ -88,7 +88,14 @@ const fetchPage = <L extends Listing.Listed>(
     if (where !== null && !isExactFilter(resource, where.field)) {
       return Effect.die(new Error(`${resource.path} has no exact filter by "${where.field}"`))
     }
-    const call = { path: `/${resource.path}`, parameters: () => filtersOf(context, request), name: resource.path, read }
+    const call = {
+      path: `/${resource.path}`,
+      parameters: () => filtersOf(context, request),
+      name: resource.path,
+      // A full list is worth the trial: it has the most pages.
+      mayTrySize: request.since === null && where === null,
+      read
+    }
     return withOrWithoutInclude(context, resource, context.listing.turn(call, token))
   })
 

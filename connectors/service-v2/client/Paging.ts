@@ -67,7 +67,10 @@ export interface RequestedPage {
   readonly token: PageToken | null
   /** Path and query below the base address. */
   readonly path: string
+  /** The size that was requested; null where none was sent. */
   readonly pageSize: number | null
+  /** Whether a person set the size. Another one may be ignored by the source. */
+  readonly isConfigured: boolean
 }
 
 /** Usual page sizes of services: a list of such a length may have been cut. */
@@ -164,7 +167,8 @@ export const next = (
   if (settings.mode !== "auto" || asked.token !== null || saysEnd(facts.meta)) return null
   const limit = member(facts.meta, "limit")
   const sizes = [typeof limit === "number" ? limit : null, asked.pageSize].filter((size) => size !== null)
-  const isFull = sizes.length === 0 ? usualPageSizes.has(facts.records) : sizes.some((size) => facts.records >= size)
+  const isUsual = typeof limit !== "number" && !asked.isConfigured && usualPageSizes.has(facts.records)
+  const isFull = isUsual || sizes.some((size) => facts.records >= size)
   return isFull && facts.records > 0
     ? broken(`the page is full (${facts.records} records) and has neither an end mark nor a link to the next page`)
     : null
@@ -274,11 +278,13 @@ const nextNumbered = (
 /** The next numbered page, and how many records of this one it contains. */
 const nextPage = (
   records: number,
-  { pageSize, token }: RequestedPage,
+  { isConfigured, pageSize, token }: RequestedPage,
   { pageFirst }: PagingSettings
 ): { readonly place: Place; readonly overlap: number } => {
   const { page, size, most } =
-    token !== null && "page" in token.place ? token.place : { page: pageFirst, size: pageSize, most: pageSize }
+    token !== null && "page" in token.place
+      ? token.place
+      : { page: pageFirst, size: pageSize, most: isConfigured ? pageSize : null }
   // A page that is not full shows that number and limit do not determine where it ends.
   if (size === null || most === null || records !== size) {
     return { place: { page: page + 1, size, most: null }, overlap: 0 }

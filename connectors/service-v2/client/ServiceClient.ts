@@ -13,12 +13,14 @@ import { Budget } from "../../../src/budget/Budget.ts"
 import { fingerprintOf } from "../../../src/budget/PostgresPermitStore.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
+import { PageSizes } from "../../../src/connector/PageSizes.ts"
 import * as BaseAddress from "./BaseAddress.ts"
 import { type ClientContext, decoders, type Precondition } from "./ClientContext.ts"
 import * as Exchange from "./Exchange.ts"
 import { identify } from "./Identity.ts"
 import * as Listing from "./Listing.ts"
 import { readPage, readRawPage } from "./Pages.ts"
+import * as PageSize from "./PageSize.ts"
 import * as Paging from "./Paging.ts"
 import { getRecord } from "./Records.ts"
 import * as Subscriptions from "./Subscriptions.ts"
@@ -32,8 +34,8 @@ export interface ServiceClientOptions {
   readonly catalogue: Catalogue
   /** The company of the token, for installations whose `/me` does not name it. */
   readonly companyId?: bigint | null | undefined
-  /** Records per page; null sends no limit and accepts any length. */
-  readonly pageSize?: number | null | undefined
+  /** Records per page; null sends no limit and accepts any length; `discover` requests as many as the source accepts. */
+  readonly pageSize?: number | null | "discover" | undefined
   readonly paging?: Partial<Paging.PagingSettings> | undefined
   /** The member that holds the records of a list; null or `auto` detects it. */
   readonly itemsKey?: string | null | undefined
@@ -61,6 +63,8 @@ const retryDefaults: Exchange.RetrySettings = {
   backoffMax: Duration.seconds(30)
 }
 const requestTimeoutDefault = Duration.minutes(1)
+/** A page that takes more than this share of the timeout is too large. */
+const slowShare = 1 / 3
 const retryAfterMaxDefault = Duration.minutes(10)
 const rateLimitedWaitMaxDefault = Duration.minutes(15)
 const answerBytesMaxDefault = 64 * 1024 * 1024
@@ -80,7 +84,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   const tokenProblem = checkedToken(options.token)
   if (tokenProblem !== null) return yield* tokenProblem
   const pageSize = options.pageSize ?? null
-  if (pageSize !== null && !(Number.isSafeInteger(pageSize) && pageSize >= 1)) {
+  if (typeof pageSize === "number" && !(Number.isSafeInteger(pageSize) && pageSize >= 1)) {
     return yield* new BaseAddress.ClientConfigError({
       setting: "pageSize",
       problem: `is ${pageSize}`,
@@ -106,7 +110,20 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   const paging: Paging.PagingSettings = { ...Paging.defaults, ...options.paging }
   const itemsKey = options.itemsKey === undefined || options.itemsKey === "auto" ? null : options.itemsKey
   const includeCustomFields = options.includeCustomFields ?? false
-  const listing = Listing.make(exchange, { base, token: options.token, pageSize, paging, itemsKey })
+  const address = `${base.origin}${base.path}`
+  const requestTimeout = options.requestTimeout ?? requestTimeoutDefault
+  const sized = PageSize.make({
+    stored: (yield* PageSizes).of(address),
+    parameter: paging.limitParameter,
+    slowAfter: Duration.times(requestTimeout, slowShare)
+  })
+  const listing = Listing.make(exchange, {
+    base,
+    token: options.token,
+    pageSize: pageSize !== "discover" ? pageSize : paging.mode === "none" ? null : sized,
+    paging,
+    itemsKey
+  })
 
   const context: ClientContext = {
     exchange,
@@ -121,7 +138,7 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
     catalogue: options.catalogue,
     keyScope: fingerprintOf("", options.token, "token"),
     source: {
-      address: `${base.origin}${base.path}`,
+      address,
       settings: { custom_fields: String(includeCustomFields), items_key: itemsKey ?? "auto" }
     },
     identify: identify(exchange, options.companyId ?? null),

@@ -9,7 +9,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Priority } from "../../budget/Budget.ts"
-import { layerPostgres } from "../../budget/Budgets.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import * as StoredCompanies from "../../companies/StoredCompanies.ts"
 import type { CompanyConfiguration } from "../../configuration/Companies.ts"
@@ -24,6 +23,7 @@ import { about, all, check, checkTables, type Findings, groupAlike, Tables } fro
 import { leftovers } from "./Leftovers.ts"
 import * as Machine from "./Machine.ts"
 import { loadSettings, type LoadedSettings } from "./Settings.ts"
+import * as Warehouse from "../Warehouse.ts"
 import { checkWarehouse } from "./Warehouse.ts"
 import * as Webhooks from "./Webhooks.ts"
 
@@ -45,10 +45,10 @@ const checkCompanies = Effect.fnUntraced(function* (
 ) {
   const { context } = yield* Tables
   // With the tables, all processes of a token share one rate budget.
-  const budgets =
+  const shared =
     context === null
       ? Context.empty()
-      : yield* Layer.build(layerPostgres.pipe(Layer.provide(Layer.succeedContext(context))))
+      : yield* Layer.build(Warehouse.sharedLayer.pipe(Layer.provide(Layer.succeedContext(context))))
   const checked = yield* Effect.forEach(
     settings.companies,
     (company) =>
@@ -58,7 +58,7 @@ const checkCompanies = Effect.fnUntraced(function* (
       })),
     { concurrency: companiesAtOnce }
   ).pipe(
-    Effect.provideContext(budgets),
+    Effect.provideContext(shared),
     // A person waits for the result; a backfill may be using the whole budget.
     Effect.provideService(Priority, { class: "urgent", dueAt: 0 })
   )

@@ -7,6 +7,7 @@
  * | `itemsKey` | `data` `results` `items` `records` `resource` (the resource's own name) `bare` (a bare array) | `data` | A-01 |
  * | `paging` | `cursor` (`_meta.next_cursor`) · `page` (`?page=`) · `offset` (`?offset=`) · `link` (`Link: rel="next"`) | `cursor` | A-02 |
  * | `pageDefault`, `pageMax` | records of a page | 100, 250 | A-03 |
+ * | `limit` | what a `limit` above `pageMax` means: `refused` · `clamped` (to `pageMax`) · `ignored` (as every limit) · `unknown` (no such parameter) | `refused` | A-03 |
  * | `pageSizes` | seed: pages shorter than the limit although more follow; null is off | null | A-03 |
  * | `syncedThrough` | whether `_meta.synced_through` is sent | true | A-05 |
  * | `modifiedSince` | `inclusive` · `exclusive` | `inclusive` | A-06 |
@@ -38,6 +39,7 @@ export interface Dialect extends Look, Readings {
   readonly paging: "cursor" | "page" | "offset" | "link"
   readonly pageDefault: number
   readonly pageMax: number
+  readonly limit: "refused" | "clamped" | "ignored" | "unknown"
   readonly pageSizes: number | null
   readonly tieOrder: number | null
   readonly syncedThrough: boolean
@@ -57,6 +59,7 @@ export const plainDialect: Dialect = {
   paging: "cursor",
   pageDefault: limits.pageRecordsDefault,
   pageMax: limits.pageRecordsMax,
+  limit: "refused",
   pageSizes: null,
   tieOrder: null,
   syncedThrough: true,
@@ -93,6 +96,7 @@ const checks: Readonly<Record<keyof Dialect, readonly [check: Check, allowed: st
   paging: [oneOf("cursor", "page", "offset", "link"), "cursor, page, offset, link"],
   pageDefault: [count, "a number of records"],
   pageMax: [count, "a number of records"],
+  limit: [oneOf("refused", "clamped", "ignored", "unknown"), "refused, clamped, ignored, unknown"],
   pageSizes: [seed, "a seed or null"],
   tieOrder: [seed, "a seed or null"],
   syncedThrough: [flag, "true, false"],

@@ -86,14 +86,16 @@ export const listParameters = (resource: Resource, dialect: Dialect): ReadonlyAr
   ...(resource.field.has("externalid") ? ["externalid"] : []),
   ...(hasModifiedSince(resource, dialect) ? ["modifiedsince"] : []),
   "include",
-  "limit",
+  ...(dialect.limit === "unknown" ? [] : ["limit"]),
   pagingParameter[dialect.paging]
 ]
 
-const readLimit = (parameters: ReadonlyMap<string, string>, { pageDefault, pageMax }: Dialect): number => {
-  const text = parameters.get("limit")
+const readLimit = (parameters: ReadonlyMap<string, string>, dialect: Dialect): number => {
+  const { pageDefault, pageMax } = dialect
+  const text = dialect.limit === "ignored" ? undefined : parameters.get("limit")
   if (text === undefined) return Math.min(pageDefault, pageMax)
   const limit = readInteger("limit", text)
+  if (limit > pageMax && dialect.limit === "clamped") return pageMax
   if (limit < 1 || limit > pageMax) {
     throw new ApiError("invalid_request", `limit must be from 1 to ${pageMax}`, { field: "limit" })
   }

@@ -1,0 +1,234 @@
+/** The page size that the client finds out, against every way in which a source may treat the parameter. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/testing/TestClock"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import type { PagingMode } from "../../connectors/service-v2/client/Paging.ts"
+import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
+import * as Budget from "../../src/budget/Budget.ts"
+import type { Page } from "../../src/connector/Connector.ts"
+import { fromMap, PageSizes } from "../../src/connector/PageSizes.ts"
+import { SourceError } from "../../src/connector/SourceError.ts"
+import { type Json, server } from "../reference-server/support.ts"
+
+const records = 1_000
+
+type Answer = { readonly status: number; readonly headers: Record<string, string>; readonly body: string | null }
+/** What stands between client and server: an answer of its own, or null to pass the request on. */
+type Intercept = (path: string) => Effect.Effect<Answer | null>
+
+const refusal = (code: string, field: string | null): Answer => ({
+  status: 400,
+  headers: {},
+  body: JSON.stringify({ error: { code, message: "no", ...(field === null ? {} : { field }) } })
+})
+
+/** A company with 1,000 salesmen and 1,000 areas, and a client that finds the page size out. */
+const open = Effect.fnUntraced(function* (dialect: Json, pageSize: "discover" | number = "discover") {
+  const { control, token: makeToken, served } = server()
+  control("PUT", "/limits", { requestsPerMinute: null })
+  const change = (more: Json) => assert.strictEqual(control("PUT", "/dialect", more).status, 200)
+  change({ paging: "cursor", ...dialect })
+  for (const resource of ["salesmen", "areas"]) {
+    for (const id of served.world.store.table(1, resource).order.slice()) {
+      control("POST", "/remove", { company: 1, resource, id })
+    }
+    const all = Array.from({ length: records }, (_, at) => ({ id: at + 1, name: `record ${at}` }))
+    const at = "2026-01-01T00:00:00.000001Z"
+    assert.strictEqual(control("POST", "/records", { company: 1, resource, records: all, at }).status, 200)
+  }
+  const secret = makeToken()
+  const requests: Array<string> = []
+  const hooks: { intercept: Intercept } = { intercept: () => Effect.succeed(null) }
+  const http = HttpClient.make((request, url) =>
+    Effect.gen(function* () {
+      const path = url.pathname + url.search
+      requests.push(path)
+      const own = yield* hooks.intercept(path)
+      const { status, headers, body } =
+        own ?? served.handle({ method: "GET", url: path, headers: { authorization: `Bearer ${secret}` }, body: null })
+      return HttpClientResponse.fromWeb(request, new Response(body, { status, headers }))
+    })
+  )
+  const stored = fromMap(new Map())
+  const mode: PagingMode = dialect["paging"] === "page" || dialect["paging"] === "offset" ? dialect["paging"] : "auto"
+  const connector = yield* ServiceClient.make({
+    baseUrl: "http://127.0.0.1/!/api/v2",
+    token: Redacted.make(secret),
+    catalogue: serviceV2,
+    pageSize,
+    paging: { mode }
+  }).pipe(
+    Effect.provideService(HttpClient.HttpClient, http),
+    Effect.provideService(Budget.Budget, yield* Budget.makeUnlimited()),
+    Effect.provideService(PageSizes, { of: () => Effect.succeed(stored) })
+  )
+  /** Reads a list to its end; returns its numbers of records and of requests. */
+  const scan = Effect.fnUntraced(function* (resource = "salesmen", since: string | null = null) {
+    const from = requests.length
+    const ids = new Set<string>()
+    let attempts = 0
+    for (let token: string | null = null; ;) {
+      const page: Page = yield* connector.page({ resource: serviceV2.resources.get(resource)!, since, token })
+      for (const { id } of page.records) ids.add(id)
+      attempts += page.attempts
+      token = page.next
+      if (token === null) break
+    }
+    assert.strictEqual(attempts, requests.length - from, "every request is counted")
+    return { ids: ids.size, requests: requests.slice(from).map((path) => new URLSearchParams(path.split("?")[1])) }
+  })
+  const limits = ({ requests: all }: { readonly requests: ReadonlyArray<URLSearchParams> }) =>
+    all.map((query) => query.get("limit"))
+  return { change, hooks, limits, scan, requests, stored }
+})
+
+describe("the page size that the client finds out", () => {
+  for (const paging of ["cursor", "link", "offset"]) {
+    for (const itemsKey of ["data", "bare"]) {
+      if (paging === "offset" && itemsKey === "bare") continue
+      /** Requests of the first scan and of the second one. An overlap of one record needs another page. */
+      const extra = paging === "offset" ? 1 : 0
+      const expected = {
+        refused: [5 + extra, 4 + extra],
+        clamped: [4 + extra, 4 + extra],
+        ignored: [10 + extra, 10 + extra],
+        unknown: [12 + extra, 10 + extra]
+      }
+      it.effect(`is the largest that the source accepts, and is kept (${paging}, ${itemsKey})`, () =>
+        Effect.gen(function* () {
+          for (const [limit, counts] of Object.entries(expected)) {
+            const { scan } = yield* open({ paging, itemsKey, limit })
+            for (const [at, resource] of ["salesmen", "areas"].entries()) {
+              const one = yield* scan(resource)
+              assert.strictEqual(one.ids, records, limit)
+              assert.isAtMost(one.requests.length, counts[at]!, `${limit}, scan ${at + 1}`)
+            }
+          }
+        })
+      )
+    }
+  }
+
+  it.effect("loses no record where pages have numbers", () =>
+    Effect.gen(function* () {
+      for (const limit of ["refused", "clamped", "ignored", "unknown"]) {
+        const { scan } = yield* open({ paging: "page", limit })
+        for (const resource of ["salesmen", "areas"]) assert.strictEqual((yield* scan(resource)).ids, records, limit)
+      }
+    })
+  )
+
+  it.effect("grows where the source accepts more, and costs one request where it does not", () =>
+    Effect.gen(function* () {
+      const { limits, scan } = yield* open({ pageMax: 1_000 })
+      assert.deepStrictEqual(limits(yield* scan()), ["1000"])
+      assert.deepStrictEqual(limits(yield* scan("areas")), ["2500", "1000"])
+      assert.deepStrictEqual(limits(yield* scan()), ["1000"])
+    })
+  )
+
+  it.effect("is tried again a day later", () =>
+    Effect.gen(function* () {
+      const { change, limits, scan } = yield* open({})
+      yield* scan()
+      change({ pageMax: 500 })
+      assert.deepStrictEqual(new Set(limits(yield* scan())), new Set(["250"]))
+      yield* TestClock.adjust("25 hours")
+      assert.deepStrictEqual(limits(yield* scan()), ["500", "500"])
+    })
+  )
+
+  it.effect("shrinks where the source lowers its maximum", () =>
+    Effect.gen(function* () {
+      const { change, limits, scan } = yield* open({})
+      yield* scan()
+      change({ pageMax: 100 })
+      const lowered = yield* scan()
+      assert.strictEqual(lowered.ids, records)
+      assert.deepStrictEqual(limits(lowered).slice(0, 3), ["250", "100", "100"])
+      assert.strictEqual((yield* scan()).requests.length, 10)
+    })
+  )
+
+  it.effect("is another one for a resource that accepts less", () =>
+    Effect.gen(function* () {
+      const { hooks, limits, scan } = yield* open({})
+      hooks.intercept = (path) =>
+        Effect.succeed(
+          path.includes("/areas") && path.includes("limit=250") ? refusal("invalid_request", "limit") : null
+        )
+      yield* scan()
+      assert.deepStrictEqual(limits(yield* scan("areas")).slice(0, 2), ["250", "100"])
+      assert.deepStrictEqual(new Set(limits(yield* scan("areas"))), new Set(["100"]))
+      assert.deepStrictEqual(new Set(limits(yield* scan("salesmen"))), new Set(["250"]))
+    })
+  )
+
+  it.effect("shrinks when a page does not arrive in time, or late", () =>
+    Effect.gen(function* () {
+      const silent = yield* open({ pageMax: 5_000 })
+      silent.hooks.intercept = (path) => (path.includes("limit=1000") ? Effect.never : Effect.succeed(null))
+      const scanning = yield* Effect.forkChild(silent.scan())
+      yield* TestClock.adjust("5 minutes")
+      const first = yield* Fiber.join(scanning)
+      assert.deepStrictEqual(silent.limits(first).slice(0, 3), ["1000", "1000", "250"])
+      assert.strictEqual(first.ids, records)
+      assert.strictEqual((yield* silent.scan()).requests.length, 4)
+
+      const slow = yield* open({ pageMax: 5_000 })
+      slow.hooks.intercept = (path) =>
+        path.includes("limit=1000") ? Effect.as(Effect.sleep("30 seconds"), null) : Effect.succeed(null)
+      const late = yield* Effect.forkChild(slow.scan())
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(slow.limits(yield* Fiber.join(late)), ["1000"])
+      assert.deepStrictEqual(new Set(slow.limits(yield* slow.scan())), new Set(["500"]))
+    })
+  )
+
+  it.effect("is not changed by a failure that has other reasons", () =>
+    Effect.gen(function* () {
+      const { hooks, limits, requests, scan, stored } = yield* open({ pageMax: 1_000 })
+      hooks.intercept = () => Effect.succeed({ ...refusal("insufficient_scope", null), status: 403 })
+      const error = yield* Effect.flip(scan())
+      assert(error instanceof SourceError)
+      assert.strictEqual(error.reason._tag, "Forbidden")
+      assert.lengthOf(requests, 1)
+      hooks.intercept = () => Effect.succeed(refusal("invalid_request", null))
+      assert.strictEqual((yield* Effect.flip(scan()) as Effect.Effect<SourceError>).reason._tag, "Refused")
+      assert.isNull(yield* stored.of("salesmen"), "every size was refused, and no size too")
+      let failures = 1
+      hooks.intercept = () =>
+        Effect.sync(() =>
+          failures-- > 0 ? { status: 500, headers: {}, body: '{"error":{"code":"server_error","message":"no"}}' } : null
+        )
+      const scanning = yield* Effect.forkChild(scan())
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(limits(yield* Fiber.join(scanning)), ["1000", "1000"])
+    })
+  )
+
+  it.effect("is not tried by incremental scans, and not where a size is configured", () =>
+    Effect.gen(function* () {
+      const unknown = yield* open({})
+      assert.strictEqual(unknown.limits(yield* unknown.scan("salesmen", "2026-01-01T00:00:00Z"))[0], null)
+      const configured = yield* open({}, 50)
+      assert.deepStrictEqual(new Set(configured.limits(yield* configured.scan())), new Set(["50"]))
+    })
+  )
+
+  it.effect("does not hide a page that was cut without a mark", () =>
+    Effect.gen(function* () {
+      const { hooks, scan } = yield* open({})
+      const cut = JSON.stringify({ data: Array.from({ length: 100 }, (_, at) => ({ id: at + 1, name: "cut" })) })
+      hooks.intercept = () => Effect.succeed({ status: 200, headers: {}, body: cut })
+      const error = yield* Effect.flip(scan())
+      assert(error instanceof SourceError)
+      assert.strictEqual(error.reason._tag, "PagingBroken")
+    })
+  )
+})
