@@ -258,5 +258,12 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "a process that ended left the connection of a keeper that hung",
     later: ["S4m", "S16", "D5", "D6", "T1"],
     on: ["O1"]
+  },
+  {
+    kind: "syncs",
+    seed: 51000282,
+    cause: "a checker took a run that found nothing, and began before a table was truncated, for its repair",
+    later: ["S4m", "N9", "T1", "S14", "T2"],
+    on: ["O1"]
   }
 ]

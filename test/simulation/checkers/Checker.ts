@@ -54,6 +54,8 @@ export interface Run {
   readonly deleted: number
   readonly quarantined: number
   readonly error: string | null
+  /** When the last run that found nothing began, in milliseconds by the warehouse; null for any other run. */
+  readonly quietAt: number | null
 }
 
 /** An open record in quarantine. */

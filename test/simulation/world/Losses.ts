@@ -24,6 +24,8 @@ interface TableLoss extends Loss {
   /** The latest run in the ledger, and the number of pages that each open run had landed. */
   readonly lastRun: bigint
   readonly pages: ReadonlyMap<string, number>
+  /** The warehouse's time of the loss, in milliseconds; null after a restore, which ends all sessions. */
+  readonly warehouseMs: number | null
   isRepaired: boolean
 }
 
@@ -121,9 +123,15 @@ export class Losses implements LossLedger {
   observe(company: number, path: string, runs: ReadonlyArray<Run>): void {
     const loss = this.losses.get(`${company} ${path}`)
     if (loss === undefined || loss.isRepaired) return
+    // A run that finds nothing has its row at its end only, and does not lock the table: it may have begun before.
+    const beganBefore = ({ quietAt }: Run) =>
+      quietAt !== null && loss.warehouseMs !== null && quietAt <= loss.warehouseMs
     const repairingRun = runs.find(
-      ({ id, lane, status, pages }) =>
-        lane === "live" && status === "done" && (BigInt(id) > loss.lastRun || pages > (loss.pages.get(id) ?? pages))
+      (run) =>
+        run.lane === "live" &&
+        run.status === "done" &&
+        (BigInt(run.id) > loss.lastRun || run.pages > (loss.pages.get(run.id) ?? run.pages)) &&
+        !beganBefore(run)
     )
     if (repairingRun === undefined) return
     loss.isRepaired = true
@@ -161,8 +169,9 @@ export class Losses implements LossLedger {
           for (const { company, id } of deleted)
             await client.query(`delete from ${table} where "_company_id" = $1 and id = $2`, [company, id])
         }
+        const { rows: clock } = await client.query<{ now: Date }>("select tributary.now() as now")
         await client.query("commit")
-        this.note(path, kind, deleted, open)
+        this.note(path, kind, deleted, open, clock[0]!.now.getTime())
       } catch (error) {
         await client.query("rollback")
         const { code } = error as { readonly code?: string }
@@ -178,7 +187,8 @@ export class Losses implements LossLedger {
     path: string,
     kind: (typeof kinds)[number],
     gone: ReadonlyArray<{ readonly company: string; readonly id: string }>,
-    runs: ReadonlyArray<LedgerRun & { readonly status: string }>
+    runs: ReadonlyArray<LedgerRun & { readonly status: string }>,
+    warehouseMs: number
   ): void {
     this.changed()
     this.trace.event(this.kernel.now, "db", `! T1 ${path} ${kind}: ${gone.length} rows`)
@@ -192,7 +202,8 @@ export class Losses implements LossLedger {
         for (const { id } of own) this.deletedByHand.add(keyOf(company, path, id))
         continue
       }
-      this.lose(company, path, runs, { countedAs: own.length > 0 ? "T1" : null, hasRows: true, isTorn: true })
+      const countedAs = own.length > 0 ? "T1" : null
+      this.lose(company, path, runs, { countedAs, hasRows: true, isTorn: true, warehouseMs })
       this.struck(company, path)
     }
   }
@@ -217,7 +228,12 @@ export class Losses implements LossLedger {
     }
     for (const { company, resource } of this.subjects) {
       const own = runs.filter(({ path }) => path === resource.path)
-      this.lose(company, resource.path, own, { countedAs: isOtherRows ? "T2" : null, hasRows, isTorn: false })
+      this.lose(company, resource.path, own, {
+        countedAs: isOtherRows ? "T2" : null,
+        hasRows,
+        isTorn: false,
+        warehouseMs: null
+      })
       if (hasRows) this.struck(company, resource.path)
     }
   }
@@ -226,7 +242,12 @@ export class Losses implements LossLedger {
     company: number,
     path: string,
     runs: ReadonlyArray<LedgerRun>,
-    { countedAs, hasRows, isTorn }: Pick<TableLoss, "countedAs" | "isTorn"> & { readonly hasRows: boolean }
+    {
+      countedAs,
+      hasRows,
+      isTorn,
+      warehouseMs
+    }: Pick<TableLoss, "countedAs" | "isTorn" | "warehouseMs"> & { readonly hasRows: boolean }
   ): void {
     const ofIt = runs.filter((run) => Number(run.company) === company)
     const before = this.losses.get(`${company} ${path}`)
@@ -238,6 +259,7 @@ export class Losses implements LossLedger {
       countedAs,
       lastRun: BigInt(ofIt.at(-1)?.id ?? 0),
       pages: new Map(ofIt.map(({ id, pages }) => [id, pages])),
+      warehouseMs,
       isRepaired: false
     })
   }

@@ -26,7 +26,7 @@ const markColumns = "lane fence cursor cursor_read_at full_scan_at full_scan_rea
 )
 
 const runColumns =
-  "id company_id resource lane kind status fence pages records inserted updated unchanged deleted quarantined error".split(
+  "id company_id resource lane kind status fence pages records inserted updated unchanged deleted quarantined error started_at quiet_since".split(
     " "
   )
 
@@ -48,7 +48,8 @@ const runOf = (row: ReadonlyArray<Text>): Run => {
     unchanged: unchanged!,
     deleted: deleted!,
     quarantined: quarantined!,
-    error: row[14] ?? null
+    error: row[14] ?? null,
+    quietAt: row[16] === null || row[16] === undefined ? null : Date.parse(row[15]!)
   }
 }
 
