@@ -32,8 +32,8 @@ const validMinMs = 1_000
 const validMaxMs = 15_000
 /** Requests that came within this time are expected again: where limits are high, their permits are leased ahead. */
 const leaseAheadMs = 100
-/** At most this part of a minute's limit is leased ahead: a tenth of a second. */
-const leaseAheadShare = 600
+/** At most this part of a minute's limit is leased ahead: a second. */
+const leaseAheadShare = 60
 /** Maximum time until a pause that a person ended is over for this process. */
 const recheckMs = 5_000
 
