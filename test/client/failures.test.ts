@@ -268,7 +268,8 @@ describe("a request that is retried", () => {
     ["half a JSON", answers(200, `{"data":[{"id":1},`), "Malformed"],
     ["JSON with text behind it", answers(200, `{"data":[]}}`), "Malformed"],
     ["bytes that are not UTF-8", answers(200, Uint8Array.of(0x7b, 0xff, 0x7d)), "Malformed"],
-    ["an unexpectedly compressed body", answers(200, `{"data":[]}`, { "content-encoding": "gzip" }), "Malformed"]
+    ["a body in a compression that was not requested", answers(200, "x", { "content-encoding": "br" }), "Malformed"],
+    ["a damaged compressed body", answers(200, `{"data":[]}`, { "content-encoding": "gzip" }), "Unreachable"]
   ]
   for (const [name, step, expected] of passing) {
     it.effect(`succeeds after one failure: ${name}`, () =>

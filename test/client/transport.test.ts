@@ -1,5 +1,6 @@
 /** The network layer against a faulty server, with short real waits. */
 import * as http from "node:http"
+import { gzipSync } from "node:zlib"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
@@ -81,7 +82,7 @@ describe("the undici transport", () => {
       assert.strictEqual(seen[0]!.url, "/!/api/v2/things?cancel=any")
       assert.strictEqual(seen[0]!.headers["authorization"], "Bearer secret")
       assert.strictEqual(seen[0]!.headers["traceparent"], undefined)
-      assert.strictEqual(seen[0]!.headers["accept-encoding"], "identity")
+      assert.strictEqual(seen[0]!.headers["accept-encoding"], "gzip")
     }).pipe(Effect.withSpan("outer"), Effect.scoped)
   )
 
@@ -119,6 +120,32 @@ describe("the undici transport", () => {
       const page = yield* connector.page(first)
       assert.strictEqual(page.attempts, 4)
       assert.strictEqual(seen.length, 4)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("reads compressed responses, and retries one that is cut", () =>
+    Effect.gen(function* () {
+      const packed = gzipSync(good)
+      const gzip =
+        (body: Buffer, status = 200): Behaviour =>
+        (_request, response) =>
+          response.writeHead(status, { "content-encoding": "gzip", "content-length": body.length }).end(body)
+      const { connector, seen } = yield* world([gzip(packed.subarray(0, packed.length - 9)), gzip(packed)])
+      const page = yield* connector.page(first)
+      assert.strictEqual(page.records[0]!.columns[1], "é😀")
+      assert.strictEqual(page.bytes, Buffer.byteLength(good))
+      assert.lengthOf(seen, 2)
+      assert.strictEqual((yield* connector.usage).bytes, 2 * packed.length - 9)
+
+      const large = yield* world([gzip(gzipSync(Buffer.alloc(100_000, " ")))], { answerBytesMax: 50_000 })
+      assert.strictEqual((yield* reasonOf(large.connector.page(first)))._tag, "TooLarge")
+
+      const refusal = JSON.stringify({ error: { code: "insufficient_scope", message: "no" } })
+      for (const body of [gzipSync(refusal), Buffer.from(refusal)]) {
+        const refused = yield* world([gzip(body, 403)])
+        const reason = yield* reasonOf(refused.connector.page(first))
+        assert.strictEqual(reason._tag, "Forbidden", "an error is classified even where it is not compressed as stated")
+      }
     }).pipe(Effect.scoped)
   )
 

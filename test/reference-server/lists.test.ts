@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "vitest"
 import { codeOf, dataOf, errorOf, idsOf, linesOf, metaOf, readAll, server } from "./support.ts"
 import type { Server } from "./support.ts"
@@ -239,6 +240,33 @@ describe("a dialect of the reference server", () => {
     assert.lengthOf(dataOf(world.call("GET", `/salesmen?modifiedsince=${synced}`)), 1)
     world.control("PUT", "/dialect", { syncedThrough: false })
     assert.notProperty(metaOf(world.call("GET", "/salesmen")), "synced_through")
+  })
+
+  it("clamps, ignores or does not know a limit above the maximum", () => {
+    const world = server()
+    terms(world, 30, "2026-03-01T00:00:00Z")
+    const answerTo = (limit: string) => {
+      world.control("PUT", "/dialect", { limit, pageMax: 20, pageDefault: 10 })
+      return world.call("GET", "/salesmen?limit=30")
+    }
+    assert.strictEqual(answerTo("refused").status, 400)
+    assert.lengthOf(dataOf(answerTo("clamped")), 20)
+    assert.lengthOf(dataOf(answerTo("ignored")), 10)
+    assert.deepInclude(answerTo("unknown"), { status: 400 })
+    assert.include(JSON.stringify(answerTo("unknown")), "unknown_parameter")
+  })
+
+  it("compresses answers where the request accepts it", () => {
+    const world = server()
+    terms(world, 30, "2026-03-01T00:00:00Z")
+    world.control("PUT", "/dialect", { compression: true })
+    const headers = { authorization: `Bearer ${world.token()}`, "accept-encoding": "gzip" }
+    const ask = (more: object) =>
+      world.served.handle({ method: "GET", url: "/!/api/v2/salesmen", headers: { ...headers, ...more }, body: null })
+    const plain = ask({ "accept-encoding": "identity" })
+    const packed = ask({})
+    assert.strictEqual(packed.headers["Content-Encoding"], "gzip")
+    assert.deepInclude(JSON.parse(gunzipSync(packed.bytes!).toString()), { data: JSON.parse(plain.body).data })
   })
 
   it("is rejected with an unknown switch or value", () => {

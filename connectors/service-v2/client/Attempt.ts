@@ -3,6 +3,7 @@
  *
  * Promise: an answer counts when its last byte has arrived. No failure text contains the token.
  */
+import { gunzipSync } from "node:zlib"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Headers from "effect/http/Headers"
@@ -109,6 +110,33 @@ const fromNetwork = (
   return new Failed(new SourceError.Unreachable({ detail }), requestId)
 }
 
+const encodingOf = (headers: Headers.Headers): string => (headers["content-encoding"] || "identity").toLowerCase()
+
+const isGzip = (encoding: string): boolean => encoding === "gzip" || encoding === "x-gzip"
+
+/**
+ * The body without its compression; the failure when it is cut, damaged or larger than allowed. It blocks the process for
+ * about 2 ms per MB: less than a thread would take to begin.
+ */
+const decompress = (
+  { options: { answerBytesMax } }: AttemptContext,
+  { headers, status }: Pick<HttpClientResponse, "headers" | "status">,
+  bytes: Uint8Array,
+  isRead: boolean,
+  requestId: string | null
+): Uint8Array | Failed => {
+  if (!isGzip(encodingOf(headers)) || bytes.length === 0) return bytes
+  try {
+    return gunzipSync(bytes, { maxOutputLength: answerBytesMax })
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
+      return tooLarge(answerBytesMax, isRead, requestId)
+    }
+    if (status >= 300) return bytes
+    return new Failed(new SourceError.Unreachable({ detail: "the compressed body is cut or damaged" }), requestId)
+  }
+}
+
 /** A problem of the transfer, independent of the content of the body; null when there is none. */
 const transferProblem = (
   { scrub }: AttemptContext,
@@ -116,10 +144,9 @@ const transferProblem = (
   headers: Headers.Headers,
   bytes: Uint8Array
 ): SourceError.SourceReason | null => {
-  const encoding = headers["content-encoding"] ?? ""
-  if (encoding !== "" && encoding.toLowerCase() !== "identity") {
-    // The status alone classifies a failure, whatever its body is.
-    if (status >= 300) return null
+  const encoding = encodingOf(headers)
+  // The status alone classifies a failure, whatever its body is.
+  if (encoding !== "identity" && !isGzip(encoding) && status < 300) {
     return new SourceError.Malformed({ detail: `the body is encoded as ${scrub(encoding)}, which was not requested` })
   }
   const declared = headers["content-length"]
@@ -145,7 +172,8 @@ const execute = (
       return Effect.map(readBody(context, response), (bytes): Answer | Failed => {
         const problem = transferProblem(context, status, headers, bytes)
         if (problem !== null) return new Failed(problem, requestId)
-        return { status, headers, bytes, requestId, beganAt, attempts }
+        const body = decompress(context, response, bytes, request.method === "GET", requestId)
+        return body instanceof Failed ? body : { status, headers, bytes: body, requestId, beganAt, attempts }
       })
     }),
     Effect.timeoutOrElse({

@@ -21,7 +21,10 @@ const dialects: ReadonlyArray<readonly [title: string, dialect: object, configur
   ["days as timestamps", { dateForm: "timestamp" }, ""],
   ["times in whole seconds", { dateForm: "seconds" }, ""],
   ["an exclusive modifiedsince, no ETag", { modifiedSince: "exclusive", etag: false }, ""],
-  ["no synced_through", { syncedThrough: false }, ""]
+  ["no synced_through", { syncedThrough: false }, ""],
+  ["compressed answers, and a limit that is clamped", { compression: true, limit: "clamped" }, ""],
+  ["offsets, and a limit that is ignored", { paging: "offset", limit: "ignored" }, "paging: { mode: offset }\n"],
+  ["numbered pages without a limit", { paging: "page", limit: "unknown" }, "paging: { mode: page }\n"]
 ]
 
 describe("a sync", () => {

@@ -14,6 +14,7 @@
  * | `cancelTrue` | `catalogue` · `includes` · `only`: what `cancel=true` means | `catalogue` | A-08 |
  * | `etag` | whether answers have an ETag | true | B-01 |
  * | `requestIdHeader` | a header name; null is `Svc-Request-Id` and `X-Request-Id` | null | B-11 |
+ * | `compression` | whether answers are compressed where the request accepts gzip | false | |
  * | `retryAfter` | `seconds` · `date` | `seconds` | E-03 |
  * | `dateForm` | `mixed` · `timestamp` (days as midnight) · `seconds` (times without a fraction) | `mixed` | F-01 |
  * | `batchStatus` | `integer` (the status of the single call) · `text` (`created`, `error`) | `integer` | G-01 |
@@ -47,6 +48,7 @@ export interface Dialect extends Look, Readings {
   readonly cancelTrue: "catalogue" | "includes" | "only"
   readonly etag: boolean
   readonly requestIdHeader: string | null
+  readonly compression: boolean
   readonly retryAfter: "seconds" | "date"
   readonly batchStatus: "integer" | "text"
   readonly modifiedSinceOnFour: boolean
@@ -67,6 +69,7 @@ export const plainDialect: Dialect = {
   cancelTrue: "catalogue",
   etag: true,
   requestIdHeader: null,
+  compression: false,
   retryAfter: "seconds",
   batchStatus: "integer",
   uniqueExternalid: false,
@@ -107,6 +110,7 @@ const checks: Readonly<Record<keyof Dialect, readonly [check: Check, allowed: st
     (value) => value === null || (typeof value === "string" && /^[A-Za-z0-9-]{1,60}$/.test(value)),
     "a header name or null"
   ],
+  compression: [flag, "true, false"],
   retryAfter: [oneOf("seconds", "date"), "seconds, date"],
   batchStatus: [oneOf("integer", "text"), "integer, text"],
   uniqueExternalid: [flag, "true, false"],

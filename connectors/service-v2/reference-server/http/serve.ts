@@ -5,6 +5,7 @@
  * of C-02: token, user, path, method, licence, scope, rate, body and parameters, record. Nothing is written before all
  * of them passed. A defect of the server answers 500 server_error, and its write is undone.
  */
+import { gzipSync } from "node:zlib"
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
 import { limits } from "../../catalogue/limits.ts"
 import { ApiError, printEnvelope, printError } from "../ApiError.ts"
@@ -60,7 +61,7 @@ export const serve = (world: World, request: Request, requestId: string, base: s
   } catch (error) {
     result = refusal(world, error)
   }
-  return { answer: finish(world, result, requestId), token }
+  return { answer: compressed(world, request, finish(world, result, requestId)), token }
 }
 
 /** The description of the implemented API, which needs no token. */
@@ -82,6 +83,22 @@ const refusal = (world: World, error: unknown): Result => {
 /** A result that was awaited; a defect is answered as in any other. */
 const settled = (world: World, pending: Promise<Result>): Promise<Result> =>
   pending.catch((error: unknown) => refusal(world, error))
+
+/** Shorter bodies are not worth it. */
+const compressedLengthMin = 1_000
+
+/** An answer as a proxy in front of the service sends it, where the request accepts gzip. */
+const compressed = (world: World, request: Request, answer: Answer): Answer =>
+  world.dialect.compression &&
+  answer.body.length >= compressedLengthMin &&
+  /\bgzip\b/.test(request.headers["accept-encoding"] ?? "")
+    ? {
+        ...answer,
+        headers: { ...answer.headers, "Content-Encoding": "gzip", Vary: "Accept-Encoding" },
+        body: "",
+        bytes: gzipSync(answer.body)
+      }
+    : answer
 
 /** The headers of every answer. */
 export const finish = (world: World, { status, body, headers, bytes, pending }: Result, requestId: string): Answer => ({
