@@ -24,6 +24,7 @@ import * as Figures from "./Figures.ts"
 import * as Stand from "./Stand.ts"
 import { firstLoad } from "./first-load.ts"
 import * as Pushes from "./pushes.ts"
+import * as Quota from "./quota.ts"
 import * as Scale from "./scale.ts"
 import * as Serving from "./serving.ts"
 import * as Webhooks from "./webhooks.ts"
@@ -326,15 +327,6 @@ const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
   )
 }
 
-interface JournalEntry {
-  readonly time: string
-  readonly path: string
-  readonly status: number | null
-}
-
-const journal = async ({ reference }: Stand.Source) =>
-  ((await reference.control("GET", "/requests")) as { requests: ReadonlyArray<JournalEntry> }).requests
-
 const measureQuiet = async (stand: Stand.Stand) => {
   const source = await stand.source(["--data", "demo"], { pageSize: null })
   const warehouse = await stand.warehouse()
@@ -342,9 +334,9 @@ const measureQuiet = async (stand: Stand.Stand) => {
   // The second sync reads the overlap of the first one.
   await stand.sync(source, warehouse, unlimited, [])
   const written = await Stand.rowsWritten(warehouse)
-  const before = (await journal(source)).length
+  const before = (await Quota.journal(source)).length
   const run = await stand.sync(source, warehouse, unlimited, [])
-  const journalEntries = (await journal(source)).slice(before)
+  const journalEntries = (await Quota.journal(source)).slice(before)
   const writtenNow = (await Stand.rowsWritten(warehouse)) - written
   const requests = new Map<string, number>()
   for (const { path } of journalEntries) {
@@ -422,48 +414,6 @@ const measureCold = async (stand: Stand.Stand) => {
   )
 }
 
-const quotaPerMinute = 600
-const quotaMinutes = 2
-const quotaPageSize = 100
-
-const measureQuota = async (stand: Stand.Stand) => {
-  const needed = quotaPerMinute * (quotaMinutes + 0.2) * quotaPageSize
-  const source = await stand.source(["--data", "scale", "--rows", String(needed)], { pageSize: quotaPageSize })
-  await source.reference.control("PUT", "/limits", { requestsPerMinute: quotaPerMinute })
-  const warehouse = await stand.warehouse()
-  const before = (await journal(source)).length
-  say(`quota: ${needed} rows by pages of ${quotaPageSize} at ${quotaPerMinute} requests a minute`)
-  const run = await stand.sync(source, warehouse, { requestsPerMinute: quotaPerMinute, pageSize: quotaPageSize }, [
-    resource
-  ])
-  const journalEntries = (await journal(source)).slice(before)
-  await warehouse.close()
-  await source.reference.stop()
-  const began = Date.parse(journalEntries[0]!.time)
-  const inTime = journalEntries.filter(
-    ({ time, status }) => status === 200 && Date.parse(time) - began < quotaMinutes * 60_000
-  ).length
-  const refused = journalEntries.filter(({ status }) => status === 429).length
-  figures.push(
-    {
-      what: `quota: used in ${quotaMinutes} minutes`,
-      value: inTime / (quotaPerMinute * quotaMinutes),
-      baseline: null,
-      unit: "share",
-      bound: { kind: "at least", limit: 0.98 },
-      note: `${inTime} of ${quotaPerMinute * quotaMinutes} requests; the whole backfill took ${run.wholeSeconds.toFixed(0)} s`
-    },
-    {
-      what: "quota: refused with 429",
-      value: refused,
-      baseline: null,
-      unit: "requests",
-      bound: { kind: "at most", limit: 0 },
-      note: ""
-    }
-  )
-}
-
 say(
   `${rows.toLocaleString("en-US")} ${resource}, pages of ${pageSize}, ${repeat} rounds, ${cpus().length} cores ` +
     `(${cpus()[0]?.model ?? "unknown"}), Node ${process.version}`
@@ -485,7 +435,8 @@ try {
     figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
   if (groups.has("push")) figures.push(...(await Pushes.pushes(stand, { records: 100_000, few: 20_000, repeat, say })))
   if (groups.has("serve")) figures.push(...(await Serving.serving(stand, say)))
-  if (groups.has("quota")) await measureQuota(stand)
+  if (groups.has("quota"))
+    figures.push(...(await Quota.quota(stand, say)), ...(await Quota.quotaWithLatency(stand, say)))
   if (groups.has("first-load")) figures.push(...(await firstLoad(stand, say)))
   if (groups.has("scale")) figures.push(...(await Scale.atSize(stand, { companies: 10_000, resources: 86 }, say)))
 } finally {
