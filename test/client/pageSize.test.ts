@@ -132,6 +132,17 @@ describe("the page size that the client finds out", () => {
     })
   )
 
+  it.effect("is not what a short last page states", () =>
+    Effect.gen(function* () {
+      const { hooks, limits, scan } = yield* open({})
+      const short = JSON.stringify({ data: [{ id: 1, name: "one" }], _meta: { limit: 1, has_more: false } })
+      hooks.intercept = () => Effect.succeed({ status: 200, headers: {}, body: short })
+      yield* scan()
+      hooks.intercept = () => Effect.succeed(null)
+      assert.deepStrictEqual(limits(yield* scan()).slice(0, 3), ["2500", "1000", "250"])
+    })
+  )
+
   it.effect("is tried again a day later", () =>
     Effect.gen(function* () {
       const { change, limits, scan } = yield* open({})
@@ -176,7 +187,7 @@ describe("the page size that the client finds out", () => {
       const scanning = yield* Effect.forkChild(silent.scan())
       yield* TestClock.adjust("5 minutes")
       const first = yield* Fiber.join(scanning)
-      assert.deepStrictEqual(silent.limits(first).slice(0, 3), ["1000", "1000", "250"])
+      assert.deepStrictEqual(silent.limits(first).slice(0, 2), ["1000", "250"])
       assert.strictEqual(first.ids, records)
       assert.strictEqual((yield* silent.scan()).requests.length, 4)
 

@@ -122,10 +122,11 @@ const readTexts =
   }
 
 /** What a page shows about its size. */
-const measure = ({ listed: { answer, facts } }: LinkedPage<Listed>): PageSize.Measured => {
+const measure = ({ listed: { answer, facts }, next }: LinkedPage<Listed>): PageSize.Measured => {
   const limit = member(facts.meta, "limit")
+  const isStated = typeof limit === "number" && Number.isSafeInteger(limit) && limit >= facts.records
   return {
-    stated: typeof limit === "number" && Number.isSafeInteger(limit) ? limit : null,
+    stated: isStated && next !== null ? limit : null,
     records: facts.records,
     beganAt: answer.beganAt
   }

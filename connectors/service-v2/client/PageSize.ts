@@ -25,6 +25,8 @@ const retryAfterMs = Duration.toMillis(Duration.days(1))
 
 /** Attempts at a size while there is a smaller one: the size may be the reason of the failure. */
 const attemptsMax = 2
+/** The same for a new size that was not answered in time: a second attempt would take as long again. */
+const timeoutsMax = 1
 
 /** A size to request. */
 export interface Candidate {
@@ -56,19 +58,16 @@ export const candidates = (known: PageSize | null, mayTry: boolean, nowMs: numbe
   }
   const { accepted } = known
   const larger = mayTry ? largerSize(known, nowMs) : null
-  const usual: ReadonlyArray<Candidate> =
-    accepted === null
-      ? [none]
-      : [
-          ...[accepted, ...sizes.filter((size) => size < accepted).slice(-1)].map((size) => ({ size, isNew: false })),
-          none
-        ]
-  return larger === null ? usual : [{ size: larger, isNew: true }, ...usual]
+  const smaller = accepted === null ? null : accepted > secondSize ? secondSize : smallerSize(accepted)
+  const usual = [accepted, smaller].flatMap((size): ReadonlyArray<Candidate> =>
+    size === null ? [] : [{ size, isNew: false }]
+  )
+  return [...(larger === null ? [] : [{ size: larger, isNew: true }]), ...usual, none]
 }
 
 /** What an answer shows about its size. */
 export interface Measured {
-  /** The size that the answer names; null where it names none. */
+  /** The size that the answer names; null where it names none. On the last page it may be the number of its records. */
   readonly stated: number | null
   readonly records: number
   /** When the answered attempt began, in milliseconds on the program's monotonic clock. */
@@ -154,7 +153,10 @@ export const make = ({ stored, parameter, slowAfter }: Options): RequestSized =>
     let attempts = 0
     for (const candidate of sizes.slice(0, -1)) {
       const { size, isNew } = candidate
-      const bound = (reason: SourceReason) => (isAboutSize(reason, isNew) ? attemptsMax : Number.POSITIVE_INFINITY)
+      const bound = (reason: SourceReason) => {
+        if (isNew && reason._tag === "TimedOut") return timeoutsMax
+        return isAboutSize(reason, isNew) ? attemptsMax : Number.POSITIVE_INFINITY
+      }
       const result = yield* Effect.result(page(size, bound))
       if (Result.isSuccess(result)) return yield* accepted(candidate, result.success)
       const { reason, request } = result.failure
