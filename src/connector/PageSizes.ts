@@ -21,8 +21,11 @@ export interface PageSize {
 export interface SourcePageSizes {
   /** The size for a resource; that of the source where the resource has none of its own, and null before the first one. */
   readonly of: (resource: string) => Effect.Effect<PageSize | null>
-  /** Stores what was found with a resource: for the whole source, unless the resource accepts less than the others. */
-  readonly store: (resource: string, size: PageSize) => Effect.Effect<void>
+  /**
+   * Stores what was found with a resource: for the whole source, unless `isOwn` or the resource accepts less than the
+   * others.
+   */
+  readonly store: (resource: string, size: PageSize, isOwn?: boolean) => Effect.Effect<void>
 }
 
 /** The name under which the size of the whole source is stored. */
@@ -34,11 +37,11 @@ export const fromMap = (
   written: (resource: string, size: PageSize) => Effect.Effect<void> = () => Effect.void
 ): SourcePageSizes => ({
   of: (resource) => Effect.sync(() => sizes.get(resource) ?? sizes.get(everyResource) ?? null),
-  store: (resource, size) =>
+  store: (resource, size, isOwn = false) =>
     Effect.suspend(() => {
       const whole = sizes.get(everyResource)
       const isLess = whole !== undefined && (size.accepted ?? 0) < (whole.accepted ?? 0)
-      const name = isLess || sizes.has(resource) ? resource : everyResource
+      const name = isOwn || isLess || sizes.has(resource) ? resource : everyResource
       sizes.set(name, size)
       return written(name, size)
     })

@@ -33,6 +33,13 @@ export const layer: Layer.Layer<never, never, SqlClient.SqlClient> = Layer.effec
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const sources = new Map<string, SourcePageSizes>()
+    /** Sizes that were found while the warehouse did not answer. */
+    const unstored = new Map<string, SourcePageSizes>()
+    const withoutWarehouse = (source: string) => {
+      const sizes = unstored.get(source) ?? fromMap(new Map())
+      unstored.set(source, sizes)
+      return sizes
+    }
     const read = Effect.fnUntraced(
       function* (source: string) {
         const rows = yield* Statement.run(readStatement, [source])
@@ -43,8 +50,10 @@ export const layer: Layer.Layer<never, never, SqlClient.SqlClient> = Layer.effec
             Effect.ignore
           )
         )
-        sources.set(source, shared)
-        return shared
+        // Of two reads at the same time, the first one counts: sizes may be stored in it already.
+        const first = sources.get(source) ?? shared
+        sources.set(source, first)
+        return first
       },
       Effect.provideService(SqlClient.SqlClient, sql)
     )
@@ -53,7 +62,7 @@ export const layer: Layer.Layer<never, never, SqlClient.SqlClient> = Layer.effec
         Effect.suspend(() => {
           const known = sources.get(source)
           return known === undefined
-            ? Effect.orElseSucceed(read(source), () => fromMap(new Map()))
+            ? Effect.orElseSucceed(read(source), () => withoutWarehouse(source))
             : Effect.succeed(known)
         })
     }

@@ -234,12 +234,126 @@ describe("the page size that the client finds out", () => {
 
   it.effect("does not hide a page that was cut without a mark", () =>
     Effect.gen(function* () {
-      const { hooks, scan } = yield* open({})
-      const cut = JSON.stringify({ data: Array.from({ length: 100 }, (_, at) => ({ id: at + 1, name: "cut" })) })
-      hooks.intercept = () => Effect.succeed({ status: 200, headers: {}, body: cut })
+      const { hooks, limits, scan, stored } = yield* open({})
+      /** A source that cuts lists at its own size, repeats the requested one, and follows another paging style. */
+      const cut = (path: string): Answer => {
+        const limit = Number(new URLSearchParams(path.split("?")[1]).get("limit") ?? 100)
+        const data = Array.from({ length: Math.min(limit, 300) }, (_, at) => ({ id: at + 1, name: "cut" }))
+        return { status: 200, headers: {}, body: JSON.stringify({ data, _meta: { limit, page: 1 } }) }
+      }
+      hooks.intercept = (path) => Effect.succeed(cut(path))
       const error = yield* Effect.flip(scan())
       assert(error instanceof SourceError)
       assert.strictEqual(error.reason._tag, "PagingBroken")
+      assert.isNull(yield* stored.of("salesmen"))
+      // A complete list without a mark is judged without a size, as before.
+      const whole = JSON.stringify({ data: [{ id: 1, name: "one" }] })
+      hooks.intercept = () => Effect.succeed({ status: 200, headers: {}, body: whole })
+      assert.deepStrictEqual(limits(yield* scan()), ["1000", "250", null])
+      assert.deepStrictEqual(limits(yield* scan()), [null])
+      hooks.intercept = () => Effect.succeed(null)
+      assert.strictEqual(limits(yield* scan("areas"))[0], "1000", "another resource is tried on its own")
+    })
+  )
+
+  it.effect("shrinks after a refusal that names no field, and after one in another form", () =>
+    Effect.gen(function* () {
+      const foreign: ReadonlyArray<Answer> = [
+        refusal("invalid_request", "query.limit"),
+        { status: 400, headers: {}, body: "Bad Request" },
+        { ...refusal("not_implemented", null), status: 501 },
+        { ...refusal("not_found", null), status: 404 },
+        { status: 504, headers: {}, body: "" }
+      ]
+      for (const answer of foreign) {
+        const { hooks, scan } = yield* open({ limit: "unknown" })
+        hooks.intercept = (path) => Effect.succeed(path.includes("limit=") ? answer : null)
+        const scanning = yield* Effect.forkChild(scan())
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual((yield* Fiber.join(scanning)).ids, records, answer.body ?? "")
+      }
+      const isLarge = (path: string) => path.includes("areas") && /limit=(1000|2500)/.test(path)
+      for (const answer of [refusal("invalid_request", null), { status: 504, headers: {}, body: "" }]) {
+        const { hooks, limits, scan } = yield* open({ pageMax: 1_000 })
+        yield* scan()
+        hooks.intercept = (path) => Effect.succeed(isLarge(path) ? answer : null)
+        const scanning = yield* Effect.forkChild(scan("areas"))
+        yield* TestClock.adjust("1 minute")
+        const one = yield* Fiber.join(scanning)
+        assert.strictEqual(one.ids, records)
+        assert.strictEqual(limits(one).at(-1), "250")
+      }
+    })
+  )
+
+  it.effect("lets a scan begin again whose links name a size that is refused later, or not answered twice", () =>
+    Effect.gen(function* () {
+      for (const paging of ["link", "page"]) {
+        const { change, hooks, scan, stored } = yield* open({ paging })
+        const page = (failing: boolean) =>
+          Effect.gen(function* () {
+            hooks.intercept = (path) =>
+              failing && path.includes("limit=250") && /cursor=|page=/.test(path) ? Effect.never : Effect.succeed(null)
+            const scanning = yield* Effect.forkChild(Effect.flip(scan()))
+            yield* TestClock.adjust("20 minutes")
+            const error = yield* Fiber.join(scanning)
+            assert(error instanceof SourceError)
+            return error.reason._tag
+          })
+        assert.strictEqual(yield* page(true), "TimedOut")
+        assert.strictEqual((yield* stored.of("salesmen"))?.accepted, 100)
+        hooks.intercept = () => Effect.succeed(null)
+        assert.strictEqual((yield* scan()).ids, records)
+
+        let isLowered = false
+        hooks.intercept = (path) =>
+          Effect.sync(() => {
+            if (/cursor=|page=/.test(path) && !isLowered) {
+              isLowered = true
+              change({ pageMax: 50 })
+            }
+            return null
+          })
+        const error = yield* Effect.flip(scan())
+        assert(error instanceof SourceError)
+        assert.strictEqual(error.reason._tag, "PageTokenRefused")
+        assert.strictEqual((yield* scan()).ids, records)
+      }
+    })
+  )
+
+  it.effect("is not sent on where numbered pages are longer, and not refined to less than 100", () =>
+    Effect.gen(function* () {
+      const ignoring = yield* open({ paging: "page", limit: "ignored", pageDefault: 1_500, pageMax: 1_500 })
+      assert.strictEqual((yield* ignoring.scan()).ids, records)
+      const { hooks, limits, scan } = yield* open({})
+      hooks.intercept = (path) =>
+        Effect.succeed(
+          path.includes("cursor=")
+            ? null
+            : {
+                status: 200,
+                headers: {},
+                body: JSON.stringify({
+                  data: [{ id: 1, name: "one" }],
+                  _meta: { limit: 1, has_more: true, next_cursor: "bm9uZQ" }
+                })
+              }
+        )
+      yield* Effect.flip(scan())
+      hooks.intercept = () => Effect.succeed(null)
+      assert.deepStrictEqual(limits(yield* scan()).slice(0, 3), ["2500", "1000", "250"])
+    })
+  )
+
+  it.effect("is not waited for behind a resource that does not answer", () =>
+    Effect.gen(function* () {
+      const { hooks, scan } = yield* open({})
+      hooks.intercept = (path) => (path.includes("/areas") ? Effect.never : Effect.succeed(null))
+      yield* Effect.forkChild(Effect.ignore(scan("areas")))
+      const other = yield* Effect.forkChild(scan("salesmen"))
+      yield* TestClock.adjust("3 minutes")
+      assert.isDefined(other.pollUnsafe(), "at most the two trials of the other resource are waited for")
     })
   )
 })

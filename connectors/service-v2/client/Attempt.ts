@@ -129,10 +129,10 @@ const decompress = (
   try {
     return gunzipSync(bytes, { maxOutputLength: answerBytesMax })
   } catch (error) {
+    if (status >= 300) return bytes
     if (error instanceof Error && "code" in error && error.code === "ERR_BUFFER_TOO_LARGE") {
       return tooLarge(answerBytesMax, isRead, requestId)
     }
-    if (status >= 300) return bytes
     return new Failed(new SourceError.Unreachable({ detail: "the compressed body is cut or damaged" }), requestId)
   }
 }

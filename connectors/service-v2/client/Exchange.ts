@@ -217,7 +217,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
   const usage = { requests: 0, retries: 0, rateLimited: 0, bytes: 0 }
   // A token shorter than any real one would match inside ordinary words.
   const scrub = (text: string) => (secret.length < secretLengthMin ? text : text.replaceAll(secret, "[token]"))
-  const headers = { authorization: `Bearer ${secret}`, accept: "application/json", "accept-encoding": "gzip" }
+  const headers = { authorization: `Bearer ${secret}`, accept: "application/json", "accept-encoding": "identity" }
   const context: ExchangeContext = { attempts: { client, options, scrub, usage }, budget, options, headers, usage }
   return { send: (call, read) => send(context, call, read), usage: Effect.sync(() => ({ ...usage })) }
 }

@@ -121,6 +121,14 @@ const readTexts =
     return { answer, text: parsed.text, list, texts: each, facts }
   }
 
+/** The size that a token fixes; null where it fixes that none is sent, undefined where the size is free. */
+const sizeOf = (place: PageToken.Place, limitParameter: string): number | null | undefined => {
+  if ("page" in place) return place.size
+  if (!("url" in place)) return undefined
+  const limit = Number(new URLSearchParams(place.url.split("?")[1] ?? "").get(limitParameter) ?? Number.NaN)
+  return Number.isSafeInteger(limit) && limit >= 1 ? limit : null
+}
+
 /** What a page shows about its size. */
 const measure = ({ listed: { answer, facts }, next }: LinkedPage<Listed>): PageSize.Measured => {
   const limit = member(facts.meta, "limit")
@@ -174,7 +182,8 @@ export const make = (exchange: Exchange, options: ListingOptions): Listing => {
       {
         method: "GET",
         path,
-        headers: {},
+        // Lists only: a proxy that compresses may change the ETag of a record, which names its version.
+        headers: { "accept-encoding": "gzip" },
         body: null,
         pageParameters: isByToken ? pageParametersOf(path) : null,
         attemptsMaxOf
@@ -217,11 +226,13 @@ export const make = (exchange: Exchange, options: ListingOptions): Listing => {
       const path = addressOf(call, mark, size)
       return get(path, mark !== null, whenOk(readPage(options, call, mark, { path, size })), attemptsMaxOf ?? undefined)
     }
-    const isSizeFree = mark === null || "cursor" in mark.place || "offset" in mark.place
-    if (typeof pageSize !== "function" || call.mayTrySize === undefined || !isSizeFree) return page(configured, null)
+    if (typeof pageSize !== "function" || call.mayTrySize === undefined) return page(configured, null)
     return pageSize({
       resource: call.name,
       mayTry: call.mayTrySize && mark === null,
+      isFirst: mark === null,
+      fixed: mark === null ? undefined : sizeOf(mark.place, paging.limitParameter),
+      others: call.parameters().map(([name]) => name),
       page,
       measure
     })

@@ -4,15 +4,17 @@
  *
  * Promise: a list is read with the largest size that the source accepts, as far as it is one of {@link sizes}. A size that
  * the source refuses, or answers too slowly, costs at most two requests, and is not repeated for a day. Where the source
- * accepts no size, none is sent.
+ * accepts no size, none is sent: then a list is read and judged as without this module. So is a list whose first page names
+ * neither a next page nor an end, since the source may have cut it.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Semaphore from "effect/Semaphore"
 import type { PageSize, SourcePageSizes } from "../../../src/connector/PageSizes.ts"
-import type { SourceError, SourceReason } from "../../../src/connector/SourceError.ts"
+import { PageTokenRefused, SourceError, type SourceReason } from "../../../src/connector/SourceError.ts"
 import * as MonotonicClock from "../../../src/time/MonotonicClock.ts"
 
 /** Sizes that are tried, ascending. A source that refuses the first one gets the second one: its limit for batches. */
@@ -20,13 +22,16 @@ const sizes = [100, 250, 500, 1_000, 2_500]
 const firstSize = 1_000
 const secondSize = 250
 
+/** An answer that names a smaller size is not believed: some count the records of the page. */
+const statedMin = 100
+
 /** How long a size that was refused is not tried again. */
 const retryAfterMs = Duration.toMillis(Duration.days(1))
 
 /** Attempts at a size while there is a smaller one: the size may be the reason of the failure. */
 const attemptsMax = 2
-/** The same for a new size that was not answered in time: a second attempt would take as long again. */
-const timeoutsMax = 1
+/** The same for a new size, except after a fault of the server. */
+const newAttemptsMax = 1
 
 /** A size to request. */
 export interface Candidate {
@@ -86,7 +91,8 @@ const learned = (
   const smallest = refused.length === 0 ? null : Math.min(...refused)
   if (size === null) return failed.length === 0 ? null : { accepted: null, refused: smallest, triedAt: nowMs }
   if (isSlow) return { accepted: smallerSize(size), refused: size, triedAt: nowMs }
-  if (stated !== null && stated >= 1 && stated < size) return { accepted: stated, refused: size, triedAt: nowMs }
+  if (stated !== null && stated >= statedMin && stated < size)
+    return { accepted: stated, refused: size, triedAt: nowMs }
   if (failed.length > 0) return { accepted: size, refused: smallest, triedAt: nowMs }
   return isNew
     ? { accepted: size, refused: smallest !== null && smallest > size ? smallest : null, triedAt: nowMs }
@@ -106,6 +112,12 @@ export interface PageCall<A> {
   readonly resource: string
   /** Whether a size may be tried that was not accepted yet. */
   readonly mayTry: boolean
+  /** Whether it is the first page of its list: later ones continue what was accepted. */
+  readonly isFirst: boolean
+  /** The size that the token of the page fixes, as in a link; undefined where the size is free. */
+  readonly fixed: number | null | undefined
+  /** Other parameters of the request: a refusal that names one of them is not about the size. */
+  readonly others: ReadonlyArray<string>
   /** The page of one size. `attemptsMaxOf`: how often it is requested after a failure; null for no bound of its own. */
   readonly page: (
     size: number | null,
@@ -117,69 +129,124 @@ export interface PageCall<A> {
 /** Requests a page with the largest size that the source accepts. */
 export type RequestSized = <A extends { readonly attempts: number }>(call: PageCall<A>) => Effect.Effect<A, SourceError>
 
+const gatewayTimeout = 504
+
+/** Whether the failure of a request may be due to its size. */
+const isAboutSize = (
+  reason: SourceReason,
+  { isFirst, others }: Pick<PageCall<unknown>, "isFirst" | "others">,
+  parameter: string,
+  isNew: boolean
+): boolean => {
+  switch (reason._tag) {
+    case "TimedOut":
+    case "TooLarge":
+      return true
+    case "ServerFault":
+      return isNew || (isFirst && reason.status === gatewayTimeout)
+    case "Refused":
+      return isFirst ? reason.field === null || !others.includes(reason.field) : reason.field === parameter
+    case "PagingBroken":
+      return isFirst
+    case "Malformed":
+    case "NotFound":
+    case "NotImplemented":
+      return isNew
+    default:
+      return false
+  }
+}
+
+/** How often a request is sent after a failure that may be due to its size. */
+const attemptsMaxOf = (reason: SourceReason, isNew: boolean): number =>
+  isNew && reason._tag !== "ServerFault" ? newAttemptsMax : attemptsMax
+
 export const make = ({ stored, parameter, slowAfter }: Options): RequestSized => {
   const oneTrial = Semaphore.makeUnsafe(1)
 
-  /** Whether the failure of a request may be due to its size. */
-  const isAboutSize = (reason: SourceReason, isNew: boolean): boolean => {
-    switch (reason._tag) {
-      case "TimedOut":
-      case "TooLarge":
-        return true
-      case "ServerFault":
-        return isNew
-      case "Refused":
-        return reason.field === parameter || (isNew && reason.field === null)
-      default:
-        return false
-    }
+  const look = Effect.fnUntraced(function* ({ resource, mayTry }: Pick<PageCall<unknown>, "resource" | "mayTry">) {
+    const clock = yield* Clock.Clock
+    const known = yield* Effect.flatMap(stored, (sizesOfSource) => sizesOfSource.of(resource))
+    return { clock, known, sizes: candidates(known, mayTry, clock.currentTimeMillisUnsafe()) }
+  })
+
+  const store = (resource: string, found: PageSize | null, isOwn: boolean) =>
+    found === null ? Effect.void : Effect.flatMap(stored, (all) => all.store(resource, found, isOwn))
+
+  /** One request tries a new size, and the others wait for its result, or use the size that is known. */
+  const trial = <A>(known: PageSize | null, resource: string, request: Effect.Effect<A, SourceError>) => {
+    const unlessChanged = Effect.flatMap(look({ resource, mayTry: false }), (now) =>
+      now.known === known ? Effect.asSome(Effect.result(request)) : Effect.succeedNone
+    )
+    return known === null
+      ? oneTrial.withPermit(unlessChanged)
+      : Effect.map(oneTrial.withPermitsIfAvailable(1)(unlessChanged), Option.flatten)
   }
 
-  const choose = Effect.fnUntraced(function* (resource: string, mayTry: boolean) {
-    const clock = yield* Clock.Clock
-    const sizesOfSource = yield* stored
-    const known = yield* sizesOfSource.of(resource)
-    return { clock, known, sizesOfSource, sizes: candidates(known, mayTry, clock.currentTimeMillisUnsafe()) }
-  })
-
-  const tryInOrder = Effect.fnUntraced(function* <A extends { readonly attempts: number }>({
-    resource,
-    mayTry,
-    page,
-    measure
-  }: PageCall<A>) {
-    const { clock, known, sizesOfSource, sizes } = yield* choose(resource, mayTry)
+  const requestFree = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
+    call: PageCall<A>
+  ): Effect.fn.Return<A, SourceError> {
+    const { resource, page, measure } = call
+    const { clock, known, sizes } = yield* look(call)
     const failed: Array<Candidate> = []
     let attempts = 0
-    for (const candidate of sizes.slice(0, -1)) {
+    let isUnmarked = false
+    for (const candidate of sizes) {
       const { size, isNew } = candidate
-      const bound = (reason: SourceReason) => {
-        if (isNew && reason._tag === "TimedOut") return timeoutsMax
-        return isAboutSize(reason, isNew) ? attemptsMax : Number.POSITIVE_INFINITY
+      const isLast = size === null
+      const isAbout = (reason: SourceReason) => !isLast && isAboutSize(reason, call, parameter, isNew)
+      const bound = (reason: SourceReason) =>
+        isAbout(reason) ? attemptsMaxOf(reason, isNew) : Number.POSITIVE_INFINITY
+      const request = page(size, isLast ? null : bound)
+      const tried = isNew ? yield* trial(known, resource, request) : Option.some(yield* Effect.result(request))
+      if (Option.isNone(tried)) {
+        if (known !== null) continue
+        return yield* requestFree(call)
       }
-      const result = yield* Effect.result(page(size, bound))
-      if (Result.isSuccess(result)) return yield* accepted(candidate, result.success)
-      const { reason, request } = result.failure
-      if (!isAboutSize(reason, isNew)) return yield* result.failure
-      attempts += request.attempts ?? 1
-      failed.push(candidate)
-    }
-    const last = sizes.at(-1)!
-    return yield* accepted(last, yield* page(last.size, null))
-
-    function accepted(candidate: Candidate, answer: A) {
-      const { stated, records, beganAt } = measure(answer)
+      const result = tried.value
+      if (Result.isFailure(result)) {
+        const { reason, request: failedRequest } = result.failure
+        if (!isAbout(reason)) return yield* result.failure
+        attempts += failedRequest.attempts ?? 1
+        isUnmarked ||= reason._tag === "PagingBroken"
+        failed.push(candidate)
+        continue
+      }
+      const { stated, records, beganAt } = measure(result.success)
       const tookMs = MonotonicClock.nowMs(clock) - beganAt
-      const isSlow = candidate.size !== null && tookMs > Duration.toMillis(slowAfter) && records > candidate.size / 2
+      const isSlow = size !== null && tookMs > Duration.toMillis(slowAfter) && records > size / 2
       const found = learned(known, candidate, failed, { stated, isSlow }, clock.currentTimeMillisUnsafe())
-      const stores = found === null ? Effect.void : sizesOfSource.store(resource, found)
-      return Effect.as(stores, { ...answer, attempts: answer.attempts + attempts })
+      yield* store(resource, found, isUnmarked)
+      return { ...result.success, attempts: result.success.attempts + attempts }
     }
+    return yield* Effect.die(new Error("the last candidate sends no size, and ends the loop"))
   })
 
-  return (call) =>
-    Effect.flatMap(choose(call.resource, call.mayTry), ({ sizes: [first] }) =>
-      // One request tries a new size; the others wait for its result.
-      first?.isNew === true ? oneTrial.withPermit(tryInOrder(call)) : tryInOrder(call)
-    )
+  /**
+   * A page whose token fixes its size. A failure that may be due to the size is stored, so that the next list is read with
+   * a smaller one. This scan begins again where the size was refused, or where the page failed before for that reason.
+   */
+  const recover = Effect.fnUntraced(function* (
+    call: Omit<PageCall<unknown>, "page" | "measure">,
+    size: number,
+    error: SourceError
+  ) {
+    const { reason, request } = error
+    if (!isAboutSize(reason, call, parameter, false)) return yield* error
+    const { clock, known } = yield* look(call)
+    const failedBefore = known !== null && known.refused !== null && known.refused <= size
+    const found = { accepted: smallerSize(size), refused: size, triedAt: clock.currentTimeMillisUnsafe() }
+    if (!failedBefore) yield* store(call.resource, found, false)
+    if (reason._tag !== "Refused" && !failedBefore) return yield* error
+    const detail = `the source does not return ${size} records any more`
+    return yield* new SourceError({ reason: new PageTokenRefused({ detail }), request })
+  })
+
+  return (call) => {
+    if (call.fixed === undefined) return requestFree(call)
+    const { fixed, page } = call
+    return fixed === null
+      ? page(null, null)
+      : page(fixed, null).pipe(Effect.catch((error) => recover(call, fixed, error)))
+  }
 }

@@ -166,9 +166,13 @@ export const next = (
   // A continuation that was used before, or that is configured, is present whenever there is more.
   if (settings.mode !== "auto" || asked.token !== null || saysEnd(facts.meta)) return null
   const limit = member(facts.meta, "limit")
-  const sizes = [typeof limit === "number" ? limit : null, asked.pageSize].filter((size) => size !== null)
-  const isUsual = typeof limit !== "number" && !asked.isConfigured && usualPageSizes.has(facts.records)
-  const isFull = isUsual || sizes.some((size) => facts.records >= size)
+  const { isConfigured, pageSize } = asked
+  if (facts.records > 0 && pageSize !== null && !isConfigured) {
+    // The source may have cut the list at a size of its own, and may repeat the requested one as its limit.
+    return broken("the page has neither an end mark nor a link to the next page")
+  }
+  const sizes = [typeof limit === "number" ? limit : null, pageSize].filter((size) => size !== null)
+  const isFull = sizes.length === 0 ? usualPageSizes.has(facts.records) : sizes.some((size) => facts.records >= size)
   return isFull && facts.records > 0
     ? broken(`the page is full (${facts.records} records) and has neither an end mark nor a link to the next page`)
     : null
@@ -287,7 +291,9 @@ const nextPage = (
       : { page: pageFirst, size: pageSize, most: isConfigured ? pageSize : null }
   // A page that is not full shows that number and limit do not determine where it ends.
   if (size === null || most === null || records !== size) {
-    return { place: { page: page + 1, size, most: null }, overlap: 0 }
+    // A source that ignores a size that is not configured may return more.
+    const isIgnored = !isConfigured && size !== null && records > size
+    return { place: { page: page + 1, size: isIgnored ? null : size, most: null }, overlap: 0 }
   }
   const start = (page - pageFirst) * size
   const end = start + size
