@@ -173,42 +173,32 @@ export const make = ({ stored, parameter, slowAfter }: Options): RequestSized =>
   const store = (resource: string, found: PageSize | null, isOwn: boolean) =>
     found === null ? Effect.void : Effect.flatMap(stored, (all) => all.store(resource, found, isOwn))
 
-  /** One request tries a new size, and the others wait for its result, or use the size that is known. */
-  const trial = <A>(known: PageSize | null, resource: string, request: Effect.Effect<A, SourceError>) => {
-    const unlessChanged = Effect.flatMap(look({ resource, mayTry: false }), (now) =>
-      now.known === known ? Effect.asSome(Effect.result(request)) : Effect.succeedNone
-    )
-    return known === null
-      ? oneTrial.withPermit(unlessChanged)
-      : Effect.map(oneTrial.withPermitsIfAvailable(1)(unlessChanged), Option.flatten)
+  interface Progress {
+    readonly failed: Array<Candidate>
+    attempts: number
+    /** Whether a page named neither a next page nor an end. */
+    isUnmarked: boolean
   }
 
-  const requestFree = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
-    call: PageCall<A>
-  ): Effect.fn.Return<A, SourceError> {
-    const { resource, page, measure } = call
-    const { clock, known, sizes } = yield* look(call)
-    const failed: Array<Candidate> = []
-    let attempts = 0
-    let isUnmarked = false
+  /** Requests the page with one size after the other; none when each failed in a way that may be due to it. */
+  const tryInOrder = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
+    { page, measure, ...call }: PageCall<A>,
+    { clock, known }: Effect.Success<ReturnType<typeof look>>,
+    sizes: ReadonlyArray<Candidate>,
+    progress: Progress
+  ) {
+    const { failed } = progress
     for (const candidate of sizes) {
       const { size, isNew } = candidate
-      const isLast = size === null
-      const isAbout = (reason: SourceReason) => !isLast && isAboutSize(reason, call, parameter, isNew)
+      const isAbout = (reason: SourceReason) => size !== null && isAboutSize(reason, call, parameter, isNew)
       const bound = (reason: SourceReason) =>
         isAbout(reason) ? attemptsMaxOf(reason, isNew) : Number.POSITIVE_INFINITY
-      const request = page(size, isLast ? null : bound)
-      const tried = isNew ? yield* trial(known, resource, request) : Option.some(yield* Effect.result(request))
-      if (Option.isNone(tried)) {
-        if (known !== null) continue
-        return yield* requestFree(call)
-      }
-      const result = tried.value
+      const result = yield* Effect.result(page(size, size === null ? null : bound))
       if (Result.isFailure(result)) {
-        const { reason, request: failedRequest } = result.failure
+        const { reason, request } = result.failure
         if (!isAbout(reason)) return yield* result.failure
-        attempts += failedRequest.attempts ?? 1
-        isUnmarked ||= reason._tag === "PagingBroken"
+        progress.attempts += request.attempts ?? 1
+        progress.isUnmarked ||= reason._tag === "PagingBroken"
         failed.push(candidate)
         continue
       }
@@ -216,10 +206,33 @@ export const make = ({ stored, parameter, slowAfter }: Options): RequestSized =>
       const tookMs = MonotonicClock.nowMs(clock) - beganAt
       const isSlow = size !== null && tookMs > Duration.toMillis(slowAfter) && records > size / 2
       const found = learned(known, candidate, failed, { stated, isSlow }, clock.currentTimeMillisUnsafe())
-      yield* store(resource, found, isUnmarked)
-      return { ...result.success, attempts: result.success.attempts + attempts }
+      yield* store(call.resource, found, progress.isUnmarked)
+      return Option.some({ ...result.success, attempts: result.success.attempts + progress.attempts })
     }
-    return yield* Effect.die(new Error("the last candidate sends no size, and ends the loop"))
+    return Option.none<A>()
+  })
+
+  const requestFree = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
+    call: PageCall<A>
+  ): Effect.fn.Return<A, SourceError> {
+    const seen = yield* look(call)
+    const { known, sizes } = seen
+    const progress: Progress = { failed: [], attempts: 0, isUnmarked: false }
+    const trials = sizes.filter(({ isNew }) => isNew)
+    if (trials.length > 0) {
+      // One request tries new sizes. The others wait for its result, or use the size that is known.
+      const unlessChanged = Effect.flatMap(look(call), (now) =>
+        now.known === known ? Effect.asSome(tryInOrder(call, seen, trials, progress)) : Effect.succeedNone
+      )
+      const tried =
+        known === null
+          ? yield* oneTrial.withPermit(unlessChanged)
+          : Option.flatten(yield* oneTrial.withPermitsIfAvailable(1)(unlessChanged))
+      if (Option.isSome(tried) && Option.isSome(tried.value)) return tried.value.value
+      if (Option.isNone(tried) && known === null) return yield* requestFree(call)
+    }
+    const usual = sizes.filter(({ isNew }) => !isNew)
+    return Option.getOrThrow(yield* tryInOrder(call, seen, usual, progress))
   })
 
   /**

@@ -65,7 +65,7 @@ describe("a sync from a faulty source", () => {
         Effect.gen(function* () {
           const world = yield* makeWorld({ data: ["--data", "scale", "--rows", "2000"], company: 1 })
           world.configure(
-            "budget: { requests_per_minute: unlimited }\nrequests: { timeout_seconds: 5, attempts_max: 2 }\n"
+            "budget: { requests_per_minute: unlimited }\nrequests: { timeout_seconds: 5, attempts_max: 2 }\npaging: { page_size: 100 }\n"
           )
           yield* world.control("POST", "/faults", {
             rules: [{ path: "/invoicelines", after: 10, kind: "status", status: 500 }]

@@ -135,6 +135,8 @@ describe("the metrics, traces and logs", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const { world, token } = yield* worldOf
+          // Without it, a larger page is requested first, and refused.
+          world.configure(`${settings}paging: { page_size: 100 }\n`)
           const { url, posts, spans, logs, resources } = yield* collector
           const otlp = {
             OTEL_EXPORTER_OTLP_ENDPOINT: url,
