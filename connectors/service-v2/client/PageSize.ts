@@ -161,105 +161,110 @@ const isAboutSize = (
 const attemptsMaxOf = (reason: SourceReason, isNew: boolean): number =>
   isNew && reason._tag !== "ServerFault" ? newAttemptsMax : attemptsMax
 
-export const make = ({ stored, parameter, slowAfter }: Options): RequestSized => {
-  const oneTrial = Semaphore.makeUnsafe(1)
+const look = Effect.fnUntraced(function* (
+  { stored }: Options,
+  { resource, mayTry }: Pick<PageCall<unknown>, "resource" | "mayTry">
+) {
+  const clock = yield* Clock.Clock
+  const known = yield* Effect.flatMap(stored, (sizesOfSource) => sizesOfSource.of(resource))
+  return { clock, known, sizes: candidates(known, mayTry, clock.currentTimeMillisUnsafe()) }
+})
 
-  const look = Effect.fnUntraced(function* ({ resource, mayTry }: Pick<PageCall<unknown>, "resource" | "mayTry">) {
-    const clock = yield* Clock.Clock
-    const known = yield* Effect.flatMap(stored, (sizesOfSource) => sizesOfSource.of(resource))
-    return { clock, known, sizes: candidates(known, mayTry, clock.currentTimeMillisUnsafe()) }
-  })
+const store = ({ stored }: Options, resource: string, found: PageSize | null, isOwn: boolean) =>
+  found === null ? Effect.void : Effect.flatMap(stored, (all) => all.store(resource, found, isOwn))
 
-  const store = (resource: string, found: PageSize | null, isOwn: boolean) =>
-    found === null ? Effect.void : Effect.flatMap(stored, (all) => all.store(resource, found, isOwn))
+interface Progress {
+  readonly failed: Array<Candidate>
+  attempts: number
+  /** Whether a page named neither a next page nor an end. */
+  isUnmarked: boolean
+}
 
-  interface Progress {
-    readonly failed: Array<Candidate>
-    attempts: number
-    /** Whether a page named neither a next page nor an end. */
-    isUnmarked: boolean
+/** Requests the page with one size after the other; none when each failed in a way that may be due to it. */
+const tryInOrder = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
+  options: Options,
+  { page, measure, ...call }: PageCall<A>,
+  { clock, known }: Effect.Success<ReturnType<typeof look>>,
+  sizes: ReadonlyArray<Candidate>,
+  progress: Progress
+) {
+  const { failed } = progress
+  for (const candidate of sizes) {
+    const { size, isNew } = candidate
+    const isAbout = (reason: SourceReason) => size !== null && isAboutSize(reason, call, options.parameter, isNew)
+    const bound = (reason: SourceReason) => (isAbout(reason) ? attemptsMaxOf(reason, isNew) : Number.POSITIVE_INFINITY)
+    const result = yield* Effect.result(page(size, size === null ? null : bound))
+    if (Result.isFailure(result)) {
+      const { reason, request } = result.failure
+      if (!isAbout(reason)) return yield* result.failure
+      progress.attempts += request.attempts ?? 1
+      progress.isUnmarked ||= reason._tag === "PagingBroken"
+      failed.push(candidate)
+      continue
+    }
+    const { stated, records, beganAt } = measure(result.success)
+    const tookMs = MonotonicClock.nowMs(clock) - beganAt
+    const isSlow = size !== null && tookMs > Duration.toMillis(options.slowAfter) && records > size / 2
+    const found = learned(known, candidate, failed, { stated, isSlow }, clock.currentTimeMillisUnsafe())
+    yield* store(options, call.resource, found, progress.isUnmarked)
+    return Option.some({ ...result.success, attempts: result.success.attempts + progress.attempts })
   }
+  return Option.none<A>()
+})
 
-  /** Requests the page with one size after the other; none when each failed in a way that may be due to it. */
-  const tryInOrder = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
-    { page, measure, ...call }: PageCall<A>,
-    { clock, known }: Effect.Success<ReturnType<typeof look>>,
-    sizes: ReadonlyArray<Candidate>,
-    progress: Progress
-  ) {
-    const { failed } = progress
-    for (const candidate of sizes) {
-      const { size, isNew } = candidate
-      const isAbout = (reason: SourceReason) => size !== null && isAboutSize(reason, call, parameter, isNew)
-      const bound = (reason: SourceReason) =>
-        isAbout(reason) ? attemptsMaxOf(reason, isNew) : Number.POSITIVE_INFINITY
-      const result = yield* Effect.result(page(size, size === null ? null : bound))
-      if (Result.isFailure(result)) {
-        const { reason, request } = result.failure
-        if (!isAbout(reason)) return yield* result.failure
-        progress.attempts += request.attempts ?? 1
-        progress.isUnmarked ||= reason._tag === "PagingBroken"
-        failed.push(candidate)
-        continue
-      }
-      const { stated, records, beganAt } = measure(result.success)
-      const tookMs = MonotonicClock.nowMs(clock) - beganAt
-      const isSlow = size !== null && tookMs > Duration.toMillis(slowAfter) && records > size / 2
-      const found = learned(known, candidate, failed, { stated, isSlow }, clock.currentTimeMillisUnsafe())
-      yield* store(call.resource, found, progress.isUnmarked)
-      return Option.some({ ...result.success, attempts: result.success.attempts + progress.attempts })
-    }
-    return Option.none<A>()
-  })
+const requestFree = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
+  options: Options,
+  oneTrial: Semaphore.Semaphore,
+  call: PageCall<A>
+): Effect.fn.Return<A, SourceError> {
+  const seen = yield* look(options, call)
+  const { known, sizes } = seen
+  const progress: Progress = { failed: [], attempts: 0, isUnmarked: false }
+  const trials = sizes.filter(({ isNew }) => isNew)
+  if (trials.length > 0) {
+    // One request tries new sizes. The others wait for its result, or use the size that is known.
+    const unlessChanged = Effect.flatMap(look(options, call), (now) =>
+      now.known === known ? Effect.asSome(tryInOrder(options, call, seen, trials, progress)) : Effect.succeedNone
+    )
+    const tried =
+      known === null
+        ? yield* oneTrial.withPermit(unlessChanged)
+        : Option.flatten(yield* oneTrial.withPermitsIfAvailable(1)(unlessChanged))
+    if (Option.isSome(tried) && Option.isSome(tried.value)) return tried.value.value
+    if (Option.isNone(tried) && known === null) return yield* requestFree(options, oneTrial, call)
+  }
+  const usual = sizes.filter(({ isNew }) => !isNew)
+  return Option.getOrThrow(yield* tryInOrder(options, call, seen, usual, progress))
+})
 
-  const requestFree = Effect.fnUntraced(function* <A extends { readonly attempts: number }>(
-    call: PageCall<A>
-  ): Effect.fn.Return<A, SourceError> {
-    const seen = yield* look(call)
-    const { known, sizes } = seen
-    const progress: Progress = { failed: [], attempts: 0, isUnmarked: false }
-    const trials = sizes.filter(({ isNew }) => isNew)
-    if (trials.length > 0) {
-      // One request tries new sizes. The others wait for its result, or use the size that is known.
-      const unlessChanged = Effect.flatMap(look(call), (now) =>
-        now.known === known ? Effect.asSome(tryInOrder(call, seen, trials, progress)) : Effect.succeedNone
-      )
-      const tried =
-        known === null
-          ? yield* oneTrial.withPermit(unlessChanged)
-          : Option.flatten(yield* oneTrial.withPermitsIfAvailable(1)(unlessChanged))
-      if (Option.isSome(tried) && Option.isSome(tried.value)) return tried.value.value
-      if (Option.isNone(tried) && known === null) return yield* requestFree(call)
-    }
-    const usual = sizes.filter(({ isNew }) => !isNew)
-    return Option.getOrThrow(yield* tryInOrder(call, seen, usual, progress))
-  })
+/**
+ * A page whose token fixes its size. A failure that may be due to the size is stored, so that the next list is read with
+ * a smaller one. This scan begins again where the size was refused, or where the page failed before for that reason.
+ */
+const recover = Effect.fnUntraced(function* (
+  options: Options,
+  call: Omit<PageCall<unknown>, "page" | "measure">,
+  size: number,
+  error: SourceError
+) {
+  const { reason, request } = error
+  if (!isAboutSize(reason, call, options.parameter, false)) return yield* error
+  const { clock, known } = yield* look(options, call)
+  const failedBefore = known !== null && known.refused !== null && known.refused <= size
+  const found = { accepted: smallerSize(size), refused: size, triedAt: clock.currentTimeMillisUnsafe() }
+  if (!failedBefore) yield* store(options, call.resource, found, false)
+  if (reason._tag !== "Refused" && !failedBefore) return yield* error
+  const detail = `the source does not return ${size} records any more`
+  return yield* new SourceError({ reason: new PageTokenRefused({ detail }), request })
+})
 
-  /**
-   * A page whose token fixes its size. A failure that may be due to the size is stored, so that the next list is read with
-   * a smaller one. This scan begins again where the size was refused, or where the page failed before for that reason.
-   */
-  const recover = Effect.fnUntraced(function* (
-    call: Omit<PageCall<unknown>, "page" | "measure">,
-    size: number,
-    error: SourceError
-  ) {
-    const { reason, request } = error
-    if (!isAboutSize(reason, call, parameter, false)) return yield* error
-    const { clock, known } = yield* look(call)
-    const failedBefore = known !== null && known.refused !== null && known.refused <= size
-    const found = { accepted: smallerSize(size), refused: size, triedAt: clock.currentTimeMillisUnsafe() }
-    if (!failedBefore) yield* store(call.resource, found, false)
-    if (reason._tag !== "Refused" && !failedBefore) return yield* error
-    const detail = `the source does not return ${size} records any more`
-    return yield* new SourceError({ reason: new PageTokenRefused({ detail }), request })
-  })
-
+export const make = (options: Options): RequestSized => {
+  const oneTrial = Semaphore.makeUnsafe(1)
   return (call) => {
-    if (call.fixed === undefined) return requestFree(call)
+    if (call.fixed === undefined) return requestFree(options, oneTrial, call)
     const { fixed, page } = call
     return fixed === null
       ? page(null, null)
-      : page(fixed, null).pipe(Effect.catch((error) => recover(call, fixed, error)))
+      : page(fixed, null).pipe(Effect.catch((error) => recover(options, call, fixed, error)))
   }
 }
