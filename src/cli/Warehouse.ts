@@ -46,10 +46,7 @@ export const layer = (
   const sql = migrated.pipe(Layer.provideMerge(sqlLayer), Layer.provideMerge(databaseLayer(configuration)))
   const { readerUrl: url = null, datasets = datasetsDefault } = configuration
   const reader = Layer.succeed(ReaderOptions, { url, datasets })
-  return Layer.merge(Budgets.layerPostgres, PageSizeStore.layer).pipe(
-    Layer.provideMerge(sql),
-    Layer.provideMerge(reader)
-  )
+  return sharedLayer.pipe(Layer.provideMerge(sql), Layer.provideMerge(reader))
 }
 
 /** The data directory of the demo's own warehouse, apart from real records. */

@@ -3,7 +3,6 @@
  *
  * Promise: the source's own journal counts the answers with status 200, from the first one on.
  */
-import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import type { Figure } from "./Figures.ts"
 import type * as Stand from "./Stand.ts"
 
@@ -81,9 +80,7 @@ const chunk = 5_000
 export const quotaWithLatency = async (stand: Stand.Stand, say: Say): Promise<ReadonlyArray<Figure>> => {
   const perMinute = 500
   // Their records need a name only.
-  const resources = ["salesmen", "areas", "departments", "zones", "taxgroups", "costcenters"].filter((path) =>
-    serviceV2.resources.has(path)
-  )
+  const resources = ["salesmen", "areas", "departments", "zones", "taxgroups", "costcenters"]
   const rows = Math.ceil((perMinute * (minutes + 0.5) * pageSize) / resources.length / chunk) * chunk
   const source = await stand.source(["--data", "empty"], { pageSize })
   const { reference } = source

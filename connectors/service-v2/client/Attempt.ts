@@ -116,7 +116,7 @@ const isGzip = (encoding: string): boolean => encoding === "gzip" || encoding ==
 
 /**
  * The body without its compression; the failure when it is cut, damaged or larger than allowed. It blocks the process for
- * about 2 ms per MB: less than a thread would take to begin.
+ * about 2 ms per MB; a thread would need more processor time.
  */
 const decompress = (
   { options: { answerBytesMax } }: AttemptContext,

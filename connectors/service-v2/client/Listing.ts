@@ -222,11 +222,11 @@ export const make = (exchange: Exchange, options: ListingOptions): Listing => {
     )
 
   const requestPage = <L extends Listed>(call: ListCall<L>, mark: PageToken.PageToken | null) => {
-    const page = (size: number | null, attemptsMaxOf: Call["attemptsMaxOf"] | null) => {
+    const page = (size: number | null, attemptsMaxOf?: Call["attemptsMaxOf"]) => {
       const path = addressOf(call, mark, size)
-      return get(path, mark !== null, whenOk(readPage(options, call, mark, { path, size })), attemptsMaxOf ?? undefined)
+      return get(path, mark !== null, whenOk(readPage(options, call, mark, { path, size })), attemptsMaxOf)
     }
-    if (typeof pageSize !== "function" || call.mayTrySize === undefined) return page(configured, null)
+    if (typeof pageSize !== "function" || call.mayTrySize === undefined) return page(configured)
     return pageSize({
       resource: call.name,
       mayTry: call.mayTrySize && mark === null,

@@ -16,6 +16,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { PageSize, SourcePageSizes } from "../../../src/connector/PageSizes.ts"
 import { PageTokenRefused, SourceError, type SourceReason } from "../../../src/connector/SourceError.ts"
 import * as MonotonicClock from "../../../src/time/MonotonicClock.ts"
+import type { Call } from "./Exchange.ts"
 
 /** Sizes that are tried, ascending. A source that refuses the first one gets the second one: its limit for batches. */
 const sizes = [100, 250, 500, 1_000, 2_500]
@@ -34,7 +35,7 @@ const attemptsMax = 2
 const newAttemptsMax = 1
 
 /** A size to request. */
-export interface Candidate {
+interface Candidate {
   /** Null sends no size. */
   readonly size: number | null
   /** Whether the source has not accepted it yet. */
@@ -56,7 +57,7 @@ const largerSize = ({ accepted, refused, triedAt }: PageSize, nowMs: number): nu
 const smallerSize = (size: number): number | null => sizes.findLast((one) => one < size) ?? null
 
 /** The sizes to request, the preferred one first. `mayTry`: whether a size may be tried that was not accepted yet. */
-export const candidates = (known: PageSize | null, mayTry: boolean, nowMs: number): ReadonlyArray<Candidate> => {
+const candidates = (known: PageSize | null, mayTry: boolean, nowMs: number): ReadonlyArray<Candidate> => {
   const none: Candidate = { size: null, isNew: false }
   if (known === null) {
     return mayTry ? [{ size: firstSize, isNew: true }, { size: secondSize, isNew: true }, none] : [none]
@@ -64,9 +65,7 @@ export const candidates = (known: PageSize | null, mayTry: boolean, nowMs: numbe
   const { accepted } = known
   const larger = mayTry ? largerSize(known, nowMs) : null
   const smaller = accepted === null ? null : accepted > secondSize ? secondSize : smallerSize(accepted)
-  const usual = [accepted, smaller].flatMap((size): ReadonlyArray<Candidate> =>
-    size === null ? [] : [{ size, isNew: false }]
-  )
+  const usual = [accepted, smaller].filter((size) => size !== null).map((size) => ({ size, isNew: false }))
   return [...(larger === null ? [] : [{ size: larger, isNew: true }]), ...usual, none]
 }
 
@@ -118,11 +117,8 @@ export interface PageCall<A> {
   readonly fixed: number | null | undefined
   /** Other parameters of the request: a refusal that names one of them is not about the size. */
   readonly others: ReadonlyArray<string>
-  /** The page of one size. `attemptsMaxOf`: how often it is requested after a failure; null for no bound of its own. */
-  readonly page: (
-    size: number | null,
-    attemptsMaxOf: ((reason: SourceReason) => number) | null
-  ) => Effect.Effect<A, SourceError>
+  /** The page of one size. `attemptsMaxOf`: how often it is requested after a failure. */
+  readonly page: (size: number | null, attemptsMaxOf?: Call["attemptsMaxOf"]) => Effect.Effect<A, SourceError>
   readonly measure: (page: A) => Measured
 }
 
@@ -193,7 +189,7 @@ const tryInOrder = Effect.fnUntraced(function* <A extends { readonly attempts: n
     const { size, isNew } = candidate
     const isAbout = (reason: SourceReason) => size !== null && isAboutSize(reason, call, options.parameter, isNew)
     const bound = (reason: SourceReason) => (isAbout(reason) ? attemptsMaxOf(reason, isNew) : Number.POSITIVE_INFINITY)
-    const result = yield* Effect.result(page(size, size === null ? null : bound))
+    const result = yield* Effect.result(page(size, size === null ? undefined : bound))
     if (Result.isFailure(result)) {
       const { reason, request } = result.failure
       if (!isAbout(reason)) return yield* result.failure
@@ -263,8 +259,6 @@ export const make = (options: Options): RequestSized => {
   return (call) => {
     if (call.fixed === undefined) return requestFree(options, oneTrial, call)
     const { fixed, page } = call
-    return fixed === null
-      ? page(null, null)
-      : page(fixed, null).pipe(Effect.catch((error) => recover(options, call, fixed, error)))
+    return fixed === null ? page(null) : page(fixed).pipe(Effect.catch((error) => recover(options, call, fixed, error)))
   }
 }
