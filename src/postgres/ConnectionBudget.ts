@@ -24,8 +24,8 @@ export interface ConnectionBudget {
 /** The minimum of a process, even on a small server. */
 export const connectionsMin = 10
 /**
- * Two for the inbox, two for the ownership of companies, one for the locks, and one for a command's own work or the user
- * count of the embedded server.
+ * Two for the inbox, two for the ownership of companies (one that replaces a lost one), one for the locks, and one for a
+ * command's own work or the user count of the embedded server.
  */
 const fixed = 6
 const ordinaryMin = 2

@@ -1,13 +1,14 @@
 /**
  * Ownership by `effect/cluster`: the processes on one warehouse share the buckets, and take over those of a dead process.
  *
- * Only the engine's ownership of shards is used, with Postgres as the only shared component: no messages and no port. A
- * bucket is a shard; its owner has an advisory lock. The engine's tables are `tributary.cluster_runners` and
- * `tributary.cluster_locks`, which a migration creates.
+ * Only the engine's ownership of shards is used, with Postgres as the only shared component (BucketLocks.ts): no messages
+ * and no port. A bucket is a shard; its owner has an advisory lock.
  *
- * Promise: the buckets of a killed process have new owners after about {@link shardLockExpiration}; those of a process
- * that ends in order, after about one second. A killed process that starts again owns its buckets at once. A process that cannot reach the warehouse ends its keepers within four
- * seconds. A process owns nothing for about three seconds after it joined others.
+ * Promise: the buckets of a killed process have new owners after about {@link BucketLocks.expiration}; those of a process
+ * that ends in order, after about one second. A killed process that starts again owns its buckets at once. A process
+ * whose connection was lost owns its buckets again a few seconds after it can connect, however slow the network is. A
+ * process that cannot reach the warehouse ends its keepers within four seconds. A process owns nothing for about three
+ * seconds after it joined others.
  *
  * The engine gives no fence, and a keeper that needs seconds to stop may overlap with the next owner: see Ownership.ts.
  */
@@ -16,6 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
 import * as EntityId from "effect/cluster/EntityId"
 import * as MessageStorage from "effect/cluster/MessageStorage"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
@@ -23,17 +25,12 @@ import * as RunnerHealth from "effect/cluster/RunnerHealth"
 import * as Runners from "effect/cluster/Runners"
 import * as Sharding from "effect/cluster/Sharding"
 import * as ShardingConfig from "effect/cluster/ShardingConfig"
-import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as Scope from "effect/Scope"
-import { type DatabaseShape, poolLayer } from "../postgres/Database.ts"
+import type { DatabaseShape } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as BucketLocks from "./BucketLocks.ts"
 import { bucketCount, type Keeper, type Ownership, parallelScope, runKeeper } from "./Ownership.ts"
 
-/** One connection has the locks, one renews the registration, and one replaces a connection that hangs. */
-const connections = 3
-const shardLockExpiration = Duration.seconds(7)
-/** The dot makes it a schema; advisory locks of other prefixes do not collide. */
-const prefix = "tributary.cluster"
 const shardGroup = "default"
 
 /**
@@ -44,12 +41,15 @@ const lockSlot = Effect.fnUntraced(function* ({ locks }: DatabaseShape) {
   for (let slot = 0; ; slot += 1) if (yield* locks.tryLock(`tributary:process:${slot}`)) return slot
 })
 
+/** A process without landings restores the lock of its slot too: otherwise another process would take its identity. */
+const restoreEvery = Duration.seconds(2)
+
 const config = (slot: number) =>
   ShardingConfig.layer({
     // An identity; no process connects to it.
     runnerAddress: Option.some(RunnerAddress.make(`process-${slot}`, 0)),
     shardsPerGroup: bucketCount,
-    shardLockExpiration,
+    shardLockExpiration: BucketLocks.expiration,
     shardLockRefreshInterval: Duration.seconds(2),
     refreshAssignmentsInterval: Duration.seconds(1),
     runnerJoinDebounce: Duration.seconds(2),
@@ -85,12 +85,12 @@ export const make = (database: DatabaseShape): Ownership<DatabaseError> => ({
     Layer.effectDiscard(
       Effect.gen(function* () {
         const slot = yield* lockSlot(database)
+        yield* Effect.forkScoped(Effect.repeat(database.locks.restore, Schedule.spaced(restoreEvery)))
         const sharding = Sharding.layer.pipe(
-          Layer.provide([Runners.layerNoop, RunnerHealth.layerNoop, SqlRunnerStorage.layerStorage({ prefix })]),
+          Layer.provide([Runners.layerNoop, RunnerHealth.layerNoop, BucketLocks.layer(database)]),
           Layer.provide([MessageStorage.layerNoop, config(slot)]),
-          Layer.provide(poolLayer(database, connections)),
-          // Its warnings repeat for each bucket, and for each attempt of an outage.
-          Layer.provide(Layer.succeed(References.MinimumLogLevel, "Error"))
+          // Its messages repeat for each bucket, and for each attempt of an outage, which other services report.
+          Layer.provide(Layer.succeed(References.MinimumLogLevel, "Fatal"))
         )
         const keepers = Layer.effectDiscard(registerKeepers(keeper)).pipe(Layer.provide(sharding))
         yield* Effect.mapError(Layer.build(keepers), DatabaseError.from("share the companies with other processes"))

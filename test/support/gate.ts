@@ -1,4 +1,4 @@
-/** A proxy for a database that can be shut: connections are cut and refused, or no bytes pass. */
+/** A proxy for a database that can be slow, and can be shut: connections are cut and refused, or no bytes pass. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
 import { Effect, Redacted, type Scope } from "effect"
 
@@ -15,8 +15,8 @@ export interface Gate {
   readonly connections: () => number
 }
 
-/** Starts a gate. It ends with the scope. */
-export const makeGate = (database: Redacted.Redacted): Effect.Effect<Gate, never, Scope.Scope> =>
+/** Starts a gate, which ends with the scope. `delayMs` is the time that bytes take in each direction. */
+export const makeGate = (database: Redacted.Redacted, delayMs = 0): Effect.Effect<Gate, never, Scope.Scope> =>
   Effect.gen(function* () {
     const target = new URL(Redacted.value(database))
     const pairs = new Map<Socket, Socket>()
@@ -37,7 +37,10 @@ export const makeGate = (database: Redacted.Redacted): Effect.Effect<Gate, never
       ] as const) {
         from.setNoDelay(true)
         from.on("error", () => {})
-        from.on("data", (chunk: Buffer) => to.write(chunk))
+        from.on("data", (chunk: Buffer) => {
+          if (delayMs === 0) to.write(chunk)
+          else setTimeout(() => to.write(chunk), delayMs)
+        })
         from.once("close", () => {
           pairs.delete(client)
           to.destroy()

@@ -40,16 +40,19 @@ export const layerDatabase: Layer.Layer<Database, DatabaseError> = Layer.unwrap(
   Effect.map(freshDatabase, Database.layerUrl)
 )
 
-/** The same database as another process uses it: with its own connections and locks. */
-export const otherProcess: Effect.Effect<
-  Context.Service.Shape<typeof Database>,
-  DatabaseError,
-  Database | Scope.Scope
-> = Effect.gen(function* () {
-  const { host, port, user, password, database } = (yield* Database).endpoint
-  const url = `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`
-  return Context.get(yield* Layer.build(Layer.fresh(Database.layerUrl(Redacted.make(url)))), Database)
-})
+/** The URL of the database. */
+export const databaseUrl = Effect.map(Database, ({ endpoint: { host, port, user, password, database } }) =>
+  Redacted.make(`postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`)
+)
+
+/** The database of a URL as another process uses it: with its own connections and locks. */
+export const processAt = (
+  url: Redacted.Redacted
+): Effect.Effect<Context.Service.Shape<typeof Database>, DatabaseError, Scope.Scope> =>
+  Effect.map(Layer.build(Layer.fresh(Database.layerUrl(url))), (context) => Context.get(context, Database))
+
+/** The same database, as {@link processAt}. */
+export const otherProcess = Effect.flatMap(databaseUrl, processAt)
 
 /** Also with the pool for ordinary queries. */
 export const layerSql = Layer.provideMerge(sqlLayer, layerDatabase)

@@ -1,14 +1,22 @@
 import { assert, layer } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Runner from "effect/cluster/Runner"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import * as RunnerStorage from "effect/cluster/RunnerStorage"
+import * as ShardId from "effect/cluster/ShardId"
+import * as ShardingConfig from "effect/cluster/ShardingConfig"
 import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as BucketLocks from "../../../src/processes/BucketLocks.ts"
 import * as ClusterOwnership from "../../../src/processes/ClusterOwnership.ts"
 import { bucketCount } from "../../../src/processes/Ownership.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { ownershipContract } from "../../processes/ownershipContract.ts"
+import { makeGate } from "../../support/gate.ts"
+import { databaseUrl, layerWarehouse, otherProcess, processAt } from "../../support/postgres.ts"
 import { until } from "../../support/until.ts"
-import { layerWarehouse, otherProcess } from "../../support/postgres.ts"
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("ownership by the engine", (it) => {
   ownershipContract((title, effect) => it.effect(title, effect), {
@@ -45,23 +53,68 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("own
     })
   )
 
-  it.effect("has the tables that the engine would create", () =>
+  it.effect("owns its buckets again after a cut connection, over a slow network", () =>
+    Effect.gen(function* () {
+      const gate = yield* makeGate(yield* databaseUrl, 10)
+      const database = yield* processAt(gate.url)
+      const owned = new Set<number>()
+      const keeper = (bucket: number) =>
+        Effect.acquireRelease(
+          Effect.sync(() => owned.add(bucket)),
+          () => Effect.sync(() => owned.delete(bucket))
+        ).pipe(Effect.andThen(Effect.never))
+      yield* Layer.build(Layer.fresh(ClusterOwnership.make(database).layer(keeper)))
+      const owns = (count: number) =>
+        until(
+          `the process owns ${count} buckets`,
+          Effect.sync(() => owned.size),
+          (size) => size === count
+        )
+      yield* owns(bucketCount)
+      yield* gate.shut
+      yield* owns(0)
+      yield* gate.open
+      yield* owns(bucketCount)
+      // Another process joins and leaves: each time half of the locks change hands.
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const other = yield* otherProcess
+          yield* Layer.build(Layer.fresh(ClusterOwnership.make(other).layer(() => Effect.never)))
+          yield* until(
+            "the other process has its share",
+            Effect.sync(() => owned.size),
+            (size) => size > bucketCount / 4 && size < (bucketCount * 3) / 4
+          )
+        })
+      )
+      yield* owns(bucketCount)
+    })
+  )
+
+  it.effect("excludes processes of earlier releases, which use the engine's own storage", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* Layer.build(SqlRunnerStorage.layerMigrations({ prefix: "public.engine" }))
-      const columnsOf = (schema: string, prefix: string) => sql`
-        select replace(table_name, ${prefix}, '') as "table", column_name, data_type, character_maximum_length, is_nullable,
-               split_part(column_default, '(', 1) as "default"
-          from information_schema.columns where table_schema = ${schema} and table_name in (${`${prefix}_runners`}, ${`${prefix}_locks`})
-         order by table_name, ordinal_position`
-      const keysOf = (schema: string, prefix: string) => sql`
-        select pg_get_constraintdef(c.oid) as definition from pg_constraint c join pg_class t on t.oid = c.conrelid
-         where t.relnamespace = ${schema}::regnamespace and t.relname in (${`${prefix}_runners`}, ${`${prefix}_locks`})
-           and c.contype in ('p', 'u') order by 1`
-      const [columns, keys] = [yield* columnsOf("tributary", "cluster"), yield* keysOf("tributary", "cluster")]
-      assert.deepStrictEqual([columns.length, keys.length], [8, 3])
-      assert.deepStrictEqual(columns, yield* columnsOf("public", "engine"))
-      assert.deepStrictEqual(keys, yield* keysOf("public", "engine"))
+      const storage = SqlRunnerStorage.layerStorage({ prefix: "tributary.cluster" }).pipe(
+        Layer.provide(ShardingConfig.layer({ shardsPerGroup: bucketCount }))
+      )
+      const earlier = Context.get(yield* Layer.build(storage), RunnerStorage.RunnerStorage)
+      const current = Context.get(
+        yield* Layer.build(BucketLocks.layer(yield* otherProcess)),
+        RunnerStorage.RunnerStorage
+      )
+      const shards = [1, 2, bucketCount].map((bucket) => ShardId.make("default", bucket))
+      const [first, second] = [RunnerAddress.make("first", 0), RunnerAddress.make("second", 0)]
+      assert.deepStrictEqual(yield* earlier.acquire(first, shards.slice(0, 1)), shards.slice(0, 1))
+      assert.deepStrictEqual(yield* current.acquire(second, shards), shards.slice(1))
+      assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 1))
+      yield* current.release(second, shards[1]!)
+      assert.deepStrictEqual(yield* earlier.acquire(first, shards), shards.slice(0, 2))
+      yield* current.register(Runner.make({ address: second, groups: ["default"], weight: 1 }), true)
+      assert.deepStrictEqual(
+        (yield* earlier.getRunners).map(([{ address }]) => address.host),
+        (yield* current.getRunners).map(([{ address }]) => address.host)
+      )
+      assert.lengthOf(yield* sql`select from tributary.cluster_locks`, 0)
     })
   )
 

@@ -4,12 +4,14 @@
  */
 import { writeFileSync } from "node:fs"
 import { request } from "node:https"
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net"
+import { type AddressInfo, createServer, type Server } from "node:net"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { certificate } from "../../support/certificate.ts"
+import { makeGate } from "../../support/gate.ts"
 import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
 
@@ -28,38 +30,6 @@ const freePort = Effect.gen(function* () {
   const port = yield* listening(server, 0)
   yield* closed(server)
   return port
-})
-
-/** A route to the warehouse that can be cut. While it is cut, its port refuses connections. */
-const cuttable = Effect.fnUntraced(function* (databaseUrl: string) {
-  const url = new URL(databaseUrl)
-  const { hostname, port: realPort } = url
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    const upstream = connect(Number(realPort), hostname)
-    for (const one of [socket, upstream]) {
-      sockets.add(one)
-      one
-        .on("error", () => {})
-        .on("close", () => {
-          sockets.delete(one)
-          // `pipe` does not forward a reset: the server would keep the session and its locks.
-          socket.destroy()
-          upstream.destroy()
-        })
-    }
-    socket.pipe(upstream)
-    upstream.pipe(socket)
-  })
-  const port = yield* freePort
-  const cut = Effect.callback<void>((resume) => {
-    if (!server.listening) return resume(Effect.void)
-    server.close(() => resume(Effect.void))
-    for (const socket of sockets) socket.destroy()
-  })
-  url.port = String(port)
-  yield* Effect.addFinalizer(() => cut)
-  return { url: url.href, cut, reconnect: Effect.asVoid(listening(server, port)) }
 })
 
 interface Attempt {
@@ -266,8 +236,9 @@ describe("tributary serve", () => {
       Effect.scoped(
         Effect.gen(function* () {
           const { world, run, serve, order, cycle, arrives, ask, silent } = yield* makeReceiving
-          const way = yield* cuttable(world.databaseUrl)
-          const serving = yield* serve({ DATABASE_URL: way.url })
+          const gate = yield* makeGate(Redacted.make(world.databaseUrl))
+          yield* gate.shut
+          const serving = yield* serve({ DATABASE_URL: Redacted.value(gate.url) })
           yield* until("the process listens", ask("GET", "/healthz"), ({ status }) => status === 200)
           yield* until("the process reports the outage", Effect.sync(serving.stderrText), (text) =>
             text.includes("answered 503 until")
@@ -277,7 +248,7 @@ describe("tributary serve", () => {
           assert.deepStrictEqual([early.status, early.retryAfter], [503, "10"])
           assert.match((yield* ask("GET", "/metrics")).text, /tributary_webhook_inbox_up 0\n/)
 
-          yield* way.reconnect
+          yield* gate.open
           yield* serving.ready
           yield* run(["webhooks", "ensure"])
           const one = yield* order
@@ -287,11 +258,11 @@ describe("tributary serve", () => {
           // The reader of the log has closed its pipe. Later log lines are lost, and nothing else is.
           serving.child.stderr!.destroy()
           serving.child.stdout!.destroy()
-          yield* way.cut
+          yield* gate.shut
           const two = yield* order
           assert.deepStrictEqual(statusOf(yield* cycle), [503])
           assert.strictEqual((yield* ask("GET", "/healthz")).status, 200)
-          yield* way.reconnect
+          yield* gate.open
           yield* until("the process is ready again", ask("GET", "/readyz"), ({ status }) => status === 200)
           assert.deepStrictEqual(statusOf(yield* cycle), [204])
           yield* arrives(two)
