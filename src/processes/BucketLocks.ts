@@ -106,20 +106,18 @@ interface Session {
   readonly client: pg.Client
   readonly scope: Scope.Closeable
   /** The locks of the session, by shard. */
-  readonly held: Map<string, Lock>
+  readonly locks: Map<string, Lock>
 }
 
 const persisted = Effect.mapError((cause: OperationError) => new PersistenceError({ cause }))
 
 const bucketOfShard = (shardId: string): number => ShardId.fromString(shardId).id
 
-/** Ends with the scope, and all locks with it. */
-const make = Effect.fnUntraced(function* (database: DatabaseShape) {
+/** The connection of the locks. It ends with the scope, and all locks with it. */
+const makeConnection = Effect.fnUntraced(function* (database: DatabaseShape) {
   const lifetime = yield* Effect.scope
   let session: Session | null = null
   let opening: Fiber.Fiber<Session, DatabaseError> | null = null
-  /** Locks whose release was requested. */
-  const released = new Set<Lock>()
   /** One operation at a time, since the connection runs one statement after the other. */
   const line = yield* Semaphore.make(1)
 
@@ -137,7 +135,7 @@ const make = Effect.fnUntraced(function* (database: DatabaseShape) {
     const client = yield* Effect.onError(Scope.provide(connected, scope), () =>
       Scope.close(scope, Exit.die("the connection of the locks failed"))
     )
-    const opened: Session = { client, scope, held: new Map() }
+    const opened: Session = { client, scope, locks: new Map() }
     client.on("end", () => {
       if (session === opened) session = null
     })
@@ -171,32 +169,39 @@ const make = Effect.fnUntraced(function* (database: DatabaseShape) {
   const run: Statement.Run<OperationError> = (statement, ...values) =>
     operate(({ client }) => queryNamed(client, statement, ...values))
 
+  return { operate, run, lockOf: (shardId: string) => session?.locks.get(shardId) }
+})
+
+const make = Effect.fnUntraced(function* (database: DatabaseShape) {
+  const { operate, run, lockOf } = yield* makeConnection(database)
+  /** Locks whose release was requested. */
+  const released = new Set<Lock>()
   const acquire = (shardIds: ReadonlyArray<string>) =>
     operate(
-      Effect.fnUntraced(function* ({ client, held }) {
-        const buckets = new Map(shardIds.filter((id) => !held.has(id)).map((id) => [bucketOfShard(id), id]))
+      Effect.fnUntraced(function* ({ client, locks }) {
+        const buckets = new Map(shardIds.filter((id) => !locks.has(id)).map((id) => [bucketOfShard(id), id]))
         const rows = buckets.size === 0 ? [] : yield* queryNamed(client, lockStatement, [[...buckets.keys()]])
         for (const { bucket, locked } of rows) {
           const shardId = buckets.get(bucket)!
-          if (locked) held.set(shardId, { shardId })
+          if (locked) locks.set(shardId, { shardId })
         }
-        return shardIds.filter((id) => held.has(id))
+        return shardIds.filter((id) => locks.has(id))
       })
     )
-  const isHeld = ({ held }: Session, lock: Lock) => held.get(lock.shardId) === lock
+  const isLocked = (lock: Lock) => lockOf(lock.shardId) === lock
   const releaseRequested = operate(
-    Effect.fnUntraced(function* (current) {
-      const locks = [...released].filter((lock) => isHeld(current, lock))
+    Effect.fnUntraced(function* ({ client, locks }) {
+      const shardIds = [...released].filter(isLocked).map(({ shardId }) => shardId)
       released.clear()
-      if (locks.length === 0) return
-      yield* queryNamed(current.client, unlockStatement, [locks.map(({ shardId }) => bucketOfShard(shardId))])
-      for (const { shardId } of locks) current.held.delete(shardId)
+      if (shardIds.length === 0) return
+      yield* queryNamed(client, unlockStatement, [shardIds.map(bucketOfShard)])
+      for (const shardId of shardIds) locks.delete(shardId)
     })
   )
   /** The lock is the one at the time of the call: the engine repeats a release until it succeeds. */
   const release = (lock: Lock | undefined) =>
     Effect.suspend(() => {
-      if (lock === undefined || session === null || !isHeld(session, lock)) return Effect.void
+      if (lock === undefined || !isLocked(lock)) return Effect.void
       released.add(lock)
       return releaseRequested
     })
@@ -212,11 +217,11 @@ const make = Effect.fnUntraced(function* (database: DatabaseShape) {
     acquire: (_address, shardIds) => persisted(acquire(shardIds)),
     refresh: (address, shardIds) =>
       persisted(
-        Effect.map(run(heartbeatStatement, [address]), () => shardIds.filter((id) => session?.held.has(id) === true))
+        Effect.map(run(heartbeatStatement, [address]), () => shardIds.filter((id) => lockOf(id) !== undefined))
       ),
-    release: (_address, shardId) => persisted(release(session?.held.get(shardId))),
+    release: (_address, shardId) => persisted(release(lockOf(shardId))),
     releaseAll: () =>
-      persisted(operate(({ client, held }) => Effect.map(queryNamed(client, unlockAllStatement), () => held.clear())))
+      persisted(operate(({ client, locks }) => Effect.map(queryNamed(client, unlockAllStatement), () => locks.clear())))
   })
 })
 
