@@ -11,7 +11,7 @@ import * as Exit from "effect/Exit"
 import type pg from "pg"
 import type { QueryResultRow } from "pg"
 import { Priority } from "../budget/Budget.ts"
-import { execute } from "../postgres/Connection.ts"
+import { execute, executeNamed } from "../postgres/Connection.ts"
 import type { Urgency } from "../postgres/ConnectionPool.ts"
 import { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -32,7 +32,7 @@ export interface LandingConnection {
   /** Runs a named statement, as {@link LandingConnection.run}. */
   readonly runStatement: <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
     statement: Statement.Statement<P, C>,
-    values: Statement.Values<P>
+    ...values: Statement.Arguments<P>
   ) => Effect.Effect<
     { readonly rows: ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>; readonly affected: number },
     DatabaseError
@@ -94,7 +94,12 @@ export const make = Effect.fnUntraced(function* (options: {
     client,
     connected,
     run,
-    runStatement: ({ name, text }, values) => run(name, text, values),
+    runStatement: (statement, ...values) =>
+      connected(
+        Effect.flatMap(client, (lent) =>
+          executeNamed(lent, `${statement.name} ${options.resource}`, statement, ...values)
+        )
+      ),
     transactionEnded: (exit) =>
       Effect.sync(() => {
         if (Exit.isFailure(exit)) broken ??= unknownEnd(exit.cause)

@@ -2,12 +2,12 @@
  * Runs that may find nothing: incremental scans.
  *
  * Promise: such a run has a row of its own in `tributary.runs` only when it landed something, or failed. Runs that find
- * nothing are counted in one row until another run of the lane has a row. That row is written in the transaction that
- * moves the checkpoint, so that a quiet run is recorded exactly when its cursor was.
+ * nothing are counted in one row until another run of the lane has a row. One statement writes that row and moves the
+ * checkpoint, so that a quiet run is recorded exactly when its cursor was.
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
-import { saveCheckpoint } from "./CheckpointStore.ts"
+import type { OpenScan } from "./Checkpoint.ts"
 import { type Landing, type LandingResult, nothingLanded, transferOf } from "./Landing.ts"
 import type { LandingError } from "./LandingError.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
@@ -34,34 +34,29 @@ const findsNothing = ({ pages, scan, complete }: Landing): boolean =>
   scan?.kind === "incremental" &&
   pages.every(({ page }) => page.records.length === 0 && page.rejected.length === 0)
 
-/** Moves the checkpoint, and counts the run. Returns the row that counts it. */
-const landNothing = (lock: ResourceLock, options: OpenOptions, { pages, scan }: Landing) =>
-  lock.transaction(
-    Effect.gen(function* () {
-      yield* saveCheckpoint(
-        {
-          lock,
-          runId: null,
-          refetchGeneration: lock.refetchGeneration,
-          state: { knownFullScanReason: lock.checkpoint.fullScanReason }
-        },
-        { scan: null, completed: scan, lateMs: 0 }
-      )
-      const { bytes, requests } = transferOf(pages)
-      const { rows } = yield* lock.runStatement(quietStatement, [
-        lock.companyId,
-        lock.resource,
-        lock.checkpoint.fence,
-        instantText(lock.acquiredAt),
-        options.run.cursorFrom ?? null,
-        scan?.syncedThrough ?? null,
-        pages.length,
-        bytes,
-        requests
-      ])
-      return rows[0]!.id
-    })
+/** Moves the checkpoint, and counts the run. Returns the row that counts it; undefined where nothing may be written. */
+const landNothing = (lock: ResourceLock, { run }: OpenOptions, pages: Landing["pages"], scan: OpenScan) => {
+  const { bytes, requests } = transferOf(pages)
+  const { companyId, resource, checkpoint, acquiredAt } = lock
+  return Effect.map(
+    lock.runAtomic(quietStatement, [
+      companyId,
+      resource,
+      checkpoint.fence,
+      instantText(acquiredAt),
+      run.cursorFrom ?? null,
+      scan.syncedThrough,
+      pages.length,
+      bytes,
+      requests,
+      instantText(scan.beganAt),
+      lock.table.current,
+      lock.tableIdentity,
+      ...lock.clockBounds()
+    ]),
+    ({ rows }) => rows[0]?.id
   )
+}
 
 /** A session for an incremental scan of the live lane from its first page. `entered` is called when the run has a row. */
 export const open = (
@@ -81,17 +76,22 @@ export const open = (
             })
           )
     )
-    const land = (landing: Landing): Effect.Effect<LandingResult, LandingError> =>
-      session === null && findsNothing(landing)
-        ? Effect.map(landNothing(lock, options, landing), (runId) => {
-            entered({ runId, isQuiet: true })
-            return nothingLanded
-          })
-        : Effect.flatMap(opened, (begun) => begun.land(landing))
+    const land = Effect.fnUntraced(function* (landing: Landing): Effect.fn.Return<LandingResult, LandingError> {
+      const { pages, scan } = landing
+      if (session === null && scan !== null && findsNothing(landing)) {
+        const runId = yield* landNothing(lock, options, pages, scan)
+        if (runId !== undefined) {
+          entered({ runId, isQuiet: true })
+          return nothingLanded
+        }
+      }
+      // Also where the run may not write: the landing fails with the reason.
+      return yield* (yield* opened).land(landing)
+    })
     return {
       checkpoint: lock.checkpoint,
       timeOf: lock.timeOf,
-      land: (landing) => Effect.suspend(() => land(landing)),
+      land,
       transaction: (body) => lock.transaction(Effect.suspend(() => body(lock.run))),
       restart: (reason) => Effect.flatMap(opened, (begun) => begun.restart(reason)),
       open: Effect.asVoid(opened)

@@ -66,6 +66,13 @@ export interface ResourceLock extends Pick<
   readonly transaction: <A, E>(
     body: Effect.Effect<A, E>
   ) => Effect.Effect<A, E | DatabaseError | FenceLost | WarehouseClockStepped>
+  /**
+   * Runs one statement that is a transaction of its own, and that changes nothing unless the fence is this run's. Also for
+   * {@link ResourceLock.clockBounds}.
+   */
+  readonly runAtomic: LandingConnection.LandingConnection["runStatement"]
+  /** The times of the warehouse, in milliseconds since 1970, between which its clock was not set meanwhile. */
+  readonly clockBounds: () => readonly [from: number, until: number]
   /** Fails when an update under the fence changed no row. */
   readonly checkFence: (affected: number) => Effect.Effect<void, FenceLost>
 }
@@ -143,9 +150,10 @@ export const prepareStatement = Statement.make({
        on conflict (company_id, resource, lane) do nothing`
 })
 
+/** Changes nothing where the company has another source, or none yet. */
 export const raiseStatement = Statement.make({
   name: "take over",
-  params: ["int8", "text", "text", "text", "text"],
+  params: ["int8", "text", "text", "text", "text", "text?"],
   columns: {
     ...checkpointColumnTypes,
     ...ConfirmIdentity.identityColumnTypes,
@@ -158,7 +166,8 @@ export const raiseStatement = Statement.make({
     refetch_generation: "int8"
   },
   text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
-     values ($1, $2, $3, 1, 1, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now())
+     select $1, $2, $3, 1, 1, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now()
+      where $6::text is null or exists (select from tributary.sources s where s.company_id = $1 and s.address = $6)
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
        updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
@@ -174,10 +183,17 @@ export const raiseStatement = Statement.make({
 const raiseFence = Effect.fnUntraced(function* (context: LockContext) {
   const { companyId, resource, lane, table, identity, clock, connection } = context
   const { runStatement } = connection
-  yield* ConfirmIdentity.confirmSource(connection, companyId, identity.address)
-  if (lane !== "live") yield* runStatement(prepareStatement, [companyId, resource, table, identity.shape])
-  const { rows: raised } = yield* runStatement(raiseStatement, [companyId, resource, lane, table, identity.shape])
-  const own = raised[0]!
+  const { address, shape } = identity
+  const confirmSource = ConfirmIdentity.confirmSource(connection, companyId, address)
+  if (lane !== "live") {
+    yield* confirmSource
+    yield* runStatement(prepareStatement, [companyId, resource, table, shape])
+  }
+  const raise: Effect.Effect<Statement.RowOf<typeof raiseStatement>, DatabaseError | SourceError> = Effect.flatMap(
+    runStatement(raiseStatement, [companyId, resource, lane, table, shape, address]),
+    ({ rows: [row] }) => (row === undefined ? Effect.andThen(confirmSource, raise) : Effect.succeed(row))
+  )
+  const own = yield* raise
   clock.observe(own.now_ms)
   if (lane === "live") return { own, live: own }
   // Read after the fence was raised: a newer release that confirms its catalogue later raises it again, and an earlier
@@ -253,6 +269,12 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   const transaction: ResourceLock["transaction"] = (body) =>
     Effect.andThen(locks.restore, connected(inTransaction(context, checkFence, fence, body)))
 
+  const runAtomic: ResourceLock["runAtomic"] = (statement, ...values) =>
+    Effect.andThen(
+      locks.restore,
+      Effect.onExit(runStatement(statement, ...values), (exit) => connection.transactionEnded(exit))
+    )
+
   const writtenBy = CheckpointIdentity.generationOf(live.shape)
   if (writtenBy > identity.generation && options.acceptsOlderCatalogue !== true) {
     return yield* new CheckpointIdentity.NewerCatalogue({ resource, own: identity.generation, met: writtenBy })
@@ -286,6 +308,8 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     timeOf: clock.timeOf,
     now: clock.now,
     transaction,
+    runAtomic,
+    clockBounds: clock.bounds,
     checkFence
   }
 })

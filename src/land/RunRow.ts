@@ -2,7 +2,8 @@
 import * as Effect from "effect/Effect"
 import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
-import type { OpenScan } from "./Checkpoint.ts"
+import { forgetScanSql, type OpenScan } from "./Checkpoint.ts"
+import { tableIdentitySql } from "./CheckpointIdentity.ts"
 import { type Landing, type LandingResult, transferOf } from "./Landing.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
 import type { NewRun, SessionContext } from "./SessionContext.ts"
@@ -95,22 +96,36 @@ export const addRunCounts = (
   ])
 }
 
-/** Counts a run that found nothing: in the newest row of the lane if that counts such runs, otherwise in a new one. */
+/**
+ * Ends a run that found nothing: moves the checkpoint, and counts the run in the newest row of the lane if that counts
+ * such runs, otherwise in a new one. Changes nothing without the fence, for another table, or after the clock was set.
+ */
 export const quietStatement = Statement.make({
-  name: "count a run that found nothing of",
-  params: ["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8"],
+  name: "end a run that found nothing of",
+  params: [
+    ...["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8", "timestamptz"],
+    ...["text", "text", "float8", "float8"]
+  ] as const,
   columns: { id: "int8" },
-  text: `with earlier as (
+  text: `with moved as (
+       update tributary.checkpoints as c set cursor = coalesce($6, cursor),
+              cursor_read_at = case when $6 is null then cursor_read_at else $10 end, ${forgetScanSql},
+              updated_at = tributary.now()
+        where company_id = $1 and resource = $2 and lane = 'live' and fence = $3
+          and $12 = ${tableIdentitySql("$11")}
+          and extract(epoch from tributary.now()) * 1000 between $13::float8 and $14::float8
+       returning 1), earlier as (
        update tributary.runs r set quiet_runs = quiet_runs + 1, fence = $3, started_at = $4, finished_at = tributary.now(),
               cursor_from = $5, cursor_to = coalesce($6, cursor_to), pages = pages + $7, bytes = bytes + $8,
               requests = requests + $9, retries = retries + $9 - $7
-        where quiet_runs > 0 and id = (select id from tributary.runs
-                                        where company_id = $1 and resource = $2 and lane = 'live' order by id desc limit 1)
+        where exists (select from moved) and quiet_runs > 0
+          and id = (select id from tributary.runs
+                     where company_id = $1 and resource = $2 and lane = 'live' order by id desc limit 1)
        returning id), first as (
        insert into tributary.runs (company_id, resource, kind, status, fence, started_at, finished_at, cursor_from, cursor_to,
                                    pages, bytes, requests, retries, quiet_runs, quiet_since)
        select $1, $2, 'incremental', 'done', $3, $4, tributary.now(), $5, $6, $7, $8, $9, $9 - $7, 1, $4
-        where not exists (select from earlier)
+         from moved where not exists (select from earlier)
        returning id)
      select id from earlier union all select id from first`
 })

@@ -17,6 +17,8 @@ export interface WarehouseClock {
   readonly observe: (nowMs: number) => void
   /** By how much the warehouse's clock was set forward (negative: back), given the time that it has just answered. */
   readonly stepMs: (nowMs: number) => number
+  /** The earliest and the latest time of a warehouse whose clock was not set meanwhile. */
+  readonly bounds: () => readonly [from: number, until: number]
 }
 
 /** A smaller step is a usual correction of a clock, or a slow answer. */
@@ -47,7 +49,8 @@ export const make: Effect.Effect<WarehouseClock> = Clock.clockWith((clock) =>
       observe: (nowMs) => {
         aheadMs = Math.max(aheadMs, nowMs - monotonicMs())
       },
-      stepMs: (nowMs) => nowMs - monotonicMs() - aheadMs
+      stepMs: (nowMs) => nowMs - monotonicMs() - aheadMs,
+      bounds: () => [timeOf(monotonicMs()) - clockStepMsMax, timeOf(monotonicMs()) + clockStepMsMax]
     }
   })
 )

@@ -287,6 +287,39 @@ export const execute = <Row extends QueryResultRow>(
     })
   )
 
+/** The names of named statements within a session, by their text. */
+const preparedNames = new Map<string, string>()
+const preparedName = (text: string): string => {
+  const known = preparedNames.get(text)
+  if (known !== undefined) return known
+  const name = `tributary_${preparedNames.size + 1}`
+  preparedNames.set(text, name)
+  return name
+}
+
+/** {@link execute} for a named statement, which each session parses and plans once. `operation` names it in errors. */
+export const executeNamed = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
+  client: Client,
+  operation: string,
+  { text }: Statement.Statement<P, C>,
+  ...[values]: Statement.Arguments<P>
+): Effect.Effect<
+  { readonly rows: ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>; readonly affected: number },
+  DatabaseError
+> =>
+  Effect.map(
+    Effect.tryPromise({
+      try: () =>
+        client.query<Statement.RowOf<Statement.Statement<P, C>> & QueryResultRow>({
+          name: preparedName(text),
+          text,
+          values: [...(values ?? [])]
+        }),
+      catch: DatabaseError.from(operation)
+    }),
+    ({ rows, rowCount }) => ({ rows, affected: rowCount ?? 0 })
+  )
+
 /** {@link execute}, for the rows alone. */
 export const query = <Row extends QueryResultRow>(
   client: Client,
@@ -299,10 +332,10 @@ export const query = <Row extends QueryResultRow>(
 /** The rows of a named statement on a dedicated connection. */
 export const queryNamed = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
   client: Client,
-  { name, text }: Statement.Statement<P, C>,
-  ...[values]: Statement.Arguments<P>
+  statement: Statement.Statement<P, C>,
+  ...values: Statement.Arguments<P>
 ): Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, DatabaseError> =>
-  query(client, name, text, values)
+  Effect.map(executeNamed(client, statement.name, statement, ...values), ({ rows }) => rows)
 
 /** The error with the server, the reason and the remedy, from an error of `pg` or of the `SqlClient`. */
 export const connectError =

@@ -29,7 +29,8 @@ export class DatabaseError extends Data.TaggedError("DatabaseError")<{
         operation,
         code,
         message: coded === undefined ? plainMessage(chain) : serverMessage(coded),
-        isRetryable: code === undefined ? lost : isRetryableCode(code) || (lost && !isSqlState(code))
+        isRetryable:
+          code === undefined ? lost : isRetryableCode(code) || isStalePlan(coded) || (lost && !isSqlState(code))
       })
     }
 }
@@ -69,6 +70,9 @@ const isRetryableCode = (code: string): boolean =>
   isSqlState(code)
     ? code.startsWith("08") || retryableStates.has(code)
     : isErrno(code) && !code.startsWith("ERR_") && !permanentErrnos.has(code)
+
+/** A column of a prepared statement has another type since a migration. Another session prepares it anew. */
+const isStalePlan = (error: unknown): boolean => /cached plan must not change/.test(messageOf(error) ?? "")
 
 const codeOf = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && typeof error.code === "string" && error.code !== "" ? error.code : undefined

@@ -12,6 +12,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type pg from "pg"
+import * as Batched from "./Batched.ts"
 import { queryNamed } from "./Connection.ts"
 import type { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
@@ -26,7 +27,7 @@ export interface SessionLocks {
 }
 
 /** The connection to a server that does not answer is closed after this, with all locks. */
-const unlockMaxMs = 15_000
+const answerMaxMs = 15_000
 
 interface Session {
   readonly client: pg.Client
@@ -35,10 +36,10 @@ interface Session {
 }
 
 export const unlockStatement = Statement.make({
-  name: "release an advisory lock",
-  params: ["text"],
+  name: "release advisory locks",
+  params: ["text[]"],
   columns: { pg_advisory_unlock: "bool" },
-  text: "select pg_advisory_unlock(hashtextextended($1, 0))"
+  text: "select pg_advisory_unlock(hashtextextended(name, 0)) from unnest($1::text[]) as n(name)"
 })
 export const lockStatement = Statement.make({
   name: "acquire advisory locks",
@@ -89,38 +90,41 @@ export const make = Effect.fnUntraced(function* (
     session === null ? Effect.uninterruptibleMask(open) : Effect.succeed(session)
   )
 
-  const unlock = (name: string) =>
+  const release = Batched.make((released: ReadonlyArray<string>) =>
     Effect.gen(function* () {
       const current = session
       if (current !== null) {
         // The timeout does not include the wait for other statements of this process.
         const asked = line.withPermit(
-          Effect.exit(Effect.timeout(queryNamed(current.client, unlockStatement, [name]), unlockMaxMs))
+          Effect.exit(Effect.timeout(queryNamed(current.client, unlockStatement, [released]), answerMaxMs))
         )
         // A lock that the server may still hold for this process is released with the session.
         if (Exit.isFailure(yield* asked)) yield* leave(current)
       }
-      names.delete(name)
+      for (const name of released) names.delete(name)
+      return released
     })
+  )
 
-  const lock = (name: string) =>
+  const acquire = Batched.make((wanted: ReadonlyArray<string>) =>
     line.withPermit(
       Effect.gen(function* () {
         const { client } = yield* connected
-        const [row] = yield* queryNamed(client, lockStatement, [[name]])
-        return row?.locked === true
+        const rows = yield* queryNamed(client, lockStatement, [wanted])
+        return rows.map(({ locked }) => locked)
       })
     )
+  )
 
   const tryLock: SessionLocks["tryLock"] = (name) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         if (names.has(name)) return false
         names.set(name, false)
-        const asked = yield* Effect.exit(restore(lock(name)))
+        const asked = yield* Effect.exit(restore(acquire(name)))
         if (Exit.isFailure(asked)) {
           // The server may have granted it all the same.
-          yield* unlock(name)
+          yield* release(name)
           return yield* asked
         }
         if (!asked.value) {
@@ -128,7 +132,7 @@ export const make = Effect.fnUntraced(function* (
           return false
         }
         names.set(name, true)
-        yield* Effect.addFinalizer(() => unlock(name))
+        yield* Effect.addFinalizer(() => release(name))
         return true
       })
     )

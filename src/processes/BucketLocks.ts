@@ -23,6 +23,7 @@ import { PersistenceError } from "effect/cluster/ClusterError"
 import * as RunnerStorage from "effect/cluster/RunnerStorage"
 import * as ShardId from "effect/cluster/ShardId"
 import type pg from "pg"
+import * as Batched from "../postgres/Batched.ts"
 import { queryNamed } from "../postgres/Connection.ts"
 import type { DatabaseShape } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -174,8 +175,6 @@ const makeConnection = Effect.fnUntraced(function* (database: DatabaseShape) {
 
 const make = Effect.fnUntraced(function* (database: DatabaseShape) {
   const { operate, run, lockOf } = yield* makeConnection(database)
-  /** Locks whose release was requested. */
-  const released = new Set<Lock>()
   const acquire = (shardIds: ReadonlyArray<string>) =>
     operate(
       Effect.fnUntraced(function* ({ client, locks }) {
@@ -189,22 +188,19 @@ const make = Effect.fnUntraced(function* (database: DatabaseShape) {
       })
     )
   const isLocked = (lock: Lock) => lockOf(lock.shardId) === lock
-  const releaseRequested = operate(
-    Effect.fnUntraced(function* ({ client, locks }) {
-      const shardIds = [...released].filter(isLocked).map(({ shardId }) => shardId)
-      released.clear()
-      if (shardIds.length === 0) return
-      yield* queryNamed(client, unlockStatement, [shardIds.map(bucketOfShard)])
-      for (const shardId of shardIds) locks.delete(shardId)
-    })
+  const releaseTogether = Batched.make((released: ReadonlyArray<Lock>) =>
+    operate(
+      Effect.fnUntraced(function* ({ client, locks }) {
+        const shardIds = released.filter(isLocked).map(({ shardId }) => shardId)
+        if (shardIds.length > 0) yield* queryNamed(client, unlockStatement, [shardIds.map(bucketOfShard)])
+        for (const shardId of shardIds) locks.delete(shardId)
+        return released
+      })
+    )
   )
   /** The lock is the one at the time of the call: the engine repeats a release until it succeeds. */
   const release = (lock: Lock | undefined) =>
-    Effect.suspend(() => {
-      if (lock === undefined || !isLocked(lock)) return Effect.void
-      released.add(lock)
-      return releaseRequested
-    })
+    Effect.suspend(() => (lock === undefined || !isLocked(lock) ? Effect.void : Effect.asVoid(releaseTogether(lock))))
 
   return RunnerStorage.makeEncoded({
     getRunners: persisted(

@@ -96,12 +96,18 @@ const messages = () => {
   }
 }
 
-/** The statement of a simple query or of a parse message. */
-const textOf = ({ type, bytes }: Message): string => {
-  if (type === "Q") return bytes.toString("utf8", 5, bytes.length - 1)
-  if (type !== "P") return ""
-  const name = bytes.indexOf(0, 5)
-  return bytes.toString("utf8", name + 1, bytes.indexOf(0, name + 1))
+/** The statements of a connection: of a simple query, or of a message that binds a parsed one. */
+const statements = () => {
+  const prepared = new Map<string, string>()
+  return ({ type, bytes }: Message): string => {
+    if (type === "Q") return bytes.toString("utf8", 5, bytes.length - 1)
+    if (type !== "P" && type !== "B") return ""
+    const first = bytes.indexOf(0, 5)
+    const second = bytes.indexOf(0, first + 1)
+    if (type === "B") return prepared.get(bytes.toString("utf8", first + 1, second)) ?? ""
+    prepared.set(bytes.toString("utf8", 5, first), bytes.toString("utf8", first + 1, second))
+    return ""
+  }
 }
 
 const opensLanding = (text: string) => text.includes("tributary.checkpoints") && text.includes("for update")
@@ -122,6 +128,7 @@ const passDatabase = (session: Session, client: Socket, upstream: { readonly hos
     })
   }
   const split = messages()
+  const textOf = statements()
   /** The landing that this connection is in; null between landings. */
   let landing: { readonly number: number; hasRows: boolean; committing: boolean } | null = null
   client.once("close", () => {

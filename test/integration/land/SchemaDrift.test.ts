@@ -12,7 +12,7 @@ import * as ColumnPromotion from "../../../src/warehouse/ColumnPromotion.ts"
 import * as WarehouseCatalogue from "../../../src/warehouse/WarehouseCatalogue.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import { execute } from "../../../src/postgres/Connection.ts"
+import { executeNamed } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { things, tiny } from "../../support/tiny.ts"
@@ -69,8 +69,8 @@ const land = Effect.fnUntraced(function* (resource: Resource, records: ReadonlyA
 
 const runOf =
   (client: pg.Client): SchemaDrift.DriftOptions["runStatement"] =>
-  ({ name, text }, values) =>
-    execute(client, name, text, values)
+  (statement, ...values) =>
+    executeNamed(client, statement.name, statement, ...values)
 
 const recordsOf = Effect.fnUntraced(function* (resource: Resource) {
   const sql = yield* SqlClient.SqlClient

@@ -67,6 +67,7 @@ interface CopyStream extends NodeJS.EventEmitter {
 }
 
 interface Config {
+  readonly name?: string
   readonly text: string
   readonly values?: ReadonlyArray<unknown>
 }
@@ -129,8 +130,9 @@ export class SimulatedClient {
   query(request: unknown, values?: ReadonlyArray<unknown>): unknown {
     if (isCopy(request)) return this.copy(request)
     const config = typeof request === "string" ? { text: request } : (request as Config)
+    const sent: Config = { ...config, values: values ?? config.values ?? [] }
     return new Promise((resolve, reject) => {
-      this.turn(() => this.world.run(this, config.text, values ?? config.values, null, resolve, reject))
+      this.turn(() => this.world.run(this, sent, null, resolve, reject))
     })
   }
 
@@ -153,8 +155,7 @@ export class SimulatedClient {
     this.turn(() =>
       this.world.run(
         this,
-        stream.text,
-        undefined,
+        { text: stream.text },
         submit,
         () => emit("finish"),
         (error) => emit("error", error)
@@ -194,7 +195,9 @@ interface Blocked {
  * first has had the row.
  */
 const lineOf = (text: string, values: ReadonlyArray<unknown> | undefined): string | null =>
-  /^\s*(?:select lane, fence\b[^]*\bfor update\s*$|insert into tributary\.checkpoints as c\b)/.test(text)
+  /^\s*(?:select lane, fence\b[^]*\bfor update\s*$|insert into tributary\.checkpoints as c\b|with moved as \(\s*update tributary\.checkpoints\b)/.test(
+    text
+  )
     ? (values ?? []).slice(0, 2).map(String).join(" ")
     : null
 
@@ -253,14 +256,14 @@ export class Connections {
 
   run(
     client: SimulatedClient,
-    sentText: string,
-    values: ReadonlyArray<unknown> | undefined,
+    sent: Config,
     copy: ((done: (error: Error | null) => void) => void) | null,
     resolve: (value: unknown) => void,
     reject: (error: Error) => void
   ): void {
     const { kernel } = this
-    const text = this.unaware.has(client.owner) ? beforeIdentity(sentText) : sentText
+    const { values } = sent
+    const text = this.unaware.has(client.owner) ? beforeIdentity(sent.text) : sent.text
     const answer = (deliver: () => void) => {
       kernel.after(this.chance.skewed(100, 2000), client.owner, deliver)
       client.next()
@@ -301,7 +304,11 @@ export class Connections {
         const work =
           copy !== null && statement === text
             ? new Promise<unknown>((done, failed) => copy((error) => (error === null ? done(null) : failed(error))))
-            : session.client.query(statement, statement === text && values !== undefined ? [...values] : undefined)
+            : session.client.query<Record<string, unknown>>(
+                statement === sent.text
+                  ? { ...sent, values: [...(values ?? [])] }
+                  : { text: statement, values: statement === text ? [...(values ?? [])] : [] }
+              )
         const settle = async (outcome: () => void, error: Error | null) => {
           this.hooks.stepped(client.owner, brief(text))
           if (error === null) this.follow(client, text)

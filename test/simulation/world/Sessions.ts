@@ -77,6 +77,8 @@ export class Sessions {
     if (!this.lent.delete(session)) return
     try {
       await session.client.query(renewed)
+      // The driver remembers what it has prepared.
+      Object.assign((session.client as unknown as { connection: object }).connection, { parsedStatements: {} })
       this.idle.push(session)
     } catch {
       await this.destroy(session)
