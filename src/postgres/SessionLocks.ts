@@ -91,19 +91,18 @@ export const make = Effect.fnUntraced(function* (
   )
 
   const release = Batched.make((released: ReadonlyArray<string>) =>
-    Effect.gen(function* () {
-      const current = session
-      if (current !== null) {
-        // The timeout does not include the wait for other statements of this process.
-        const asked = line.withPermit(
-          Effect.exit(Effect.timeout(queryNamed(current.client, unlockStatement, [released]), answerMaxMs))
-        )
-        // A lock that the server may still hold for this process is released with the session.
-        if (Exit.isFailure(yield* asked)) yield* leave(current)
-      }
-      for (const name of released) names.delete(name)
-      return released
-    })
+    line.withPermit(
+      Effect.gen(function* () {
+        const current = session
+        if (current !== null) {
+          const asked = Effect.timeout(queryNamed(current.client, unlockStatement, [released]), answerMaxMs)
+          // A lock that the server may still hold for this process is released with the session.
+          if (Exit.isFailure(yield* Effect.exit(asked))) yield* leave(current)
+        }
+        for (const name of released) names.delete(name)
+        return released
+      })
+    )
   )
 
   const acquire = Batched.make((wanted: ReadonlyArray<string>) =>

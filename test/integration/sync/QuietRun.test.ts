@@ -47,6 +47,9 @@ const checkpoint = (companyId: bigint) =>
     )
   )
 
+const clockIs = (expression: string) =>
+  `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
+
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
 const thing = (id: number, second: number) =>
   record(things, { id: String(id), name: `thing ${id}`, lastchangedate: at(second) })
@@ -173,6 +176,58 @@ describe("a run that finds nothing", () => {
         assert.strictEqual((yield* ledger(companyId))[1]!.quiet_runs, 0)
       })
     )
+
+    /** Runs a sync during whose first read a statement is executed. The second read returns every record. */
+    const disturbed = Effect.fnUntraced(function* (companyId: bigint, statement: string) {
+      const sql = yield* SqlClient.SqlClient
+      const source = yield* synced(companyId)
+      const { page } = source.connector
+      source.script = nothing(20)
+      const read: ScriptedSource["connector"]["page"] = (request) =>
+        Effect.tap(page(request), () => {
+          if (source.requests.length > 2) return Effect.void
+          source.script = pages({ records: [thing(1, 1)], syncedThrough: at(30) })
+          return Effect.orDie(sql.unsafe(statement))
+        })
+      return yield* syncResource({ companyId, connector: { ...source.connector, page: read }, table })
+    })
+
+    it.effect("moves nothing where another run has taken over", () =>
+      Effect.gen(function* () {
+        const companyId = company()
+        const statement = `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where company_id = ${companyId}`
+        const outcome = yield* disturbed(companyId, statement)
+        assert.strictEqual(outcome.failure?.kind, "FenceLost")
+        assert.strictEqual((yield* checkpoint(companyId)).cursor, at(10))
+        assert.lengthOf(
+          (yield* ledger(companyId)).filter(({ quiet_runs: quietRuns }) => quietRuns > 0),
+          0
+        )
+      })
+    )
+
+    for (const [what, statement] of [
+      ["its table was truncated", "truncate erp.things"],
+      ["the warehouse's clock was set", clockIs("clock_timestamp() + interval ''1 hour''")]
+    ] as const) {
+      it.effect(`moves nothing where ${what}: the next attempt reads every record`, () =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const companyId = company()
+          const outcome = yield* Effect.ensuring(
+            disturbed(companyId, statement),
+            Effect.orDie(sql.unsafe(clockIs("clock_timestamp()")))
+          )
+          assert.strictEqual(outcome.status, "done", outcome.failure?.message)
+          assert.strictEqual((yield* checkpoint(companyId)).cursor, at(30))
+          assert.lengthOf(
+            (yield* ledger(companyId)).filter(({ quiet_runs: quietRuns }) => quietRuns > 0),
+            0
+          )
+          assert.lengthOf(yield* sql`select from erp.things where _company_id = ${companyId}`, 1)
+        })
+      )
+    }
 
     it.effect("has a row with its error when it fails, and the next quiet run follows it", () =>
       Effect.gen(function* () {
