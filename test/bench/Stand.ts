@@ -1,6 +1,6 @@
 /**
- * The environment of the bench: the reference server in a process of its own without a limit, an embedded Postgres at
- * its default durability, and the commands as a user starts them.
+ * The environment of the bench: the reference server in a process of its own without a limit, a Postgres at its default
+ * durability, and the commands as a user starts them.
  *
  * Promise: {@link Stand.close} ends everything that is started here, also during work, and deletes its folder.
  */
@@ -17,6 +17,7 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { datasetsDefault, tableOf } from "../../src/warehouse/Table.ts"
 import { start } from "../../src/postgres/EmbeddedPostgres.ts"
 import { type ReferenceProcess, startCommand, startReference } from "../support/reference.ts"
+import { startServer } from "../postgres/server.ts"
 import { type Cost, cpuOf, cpuOfFamily, watch } from "./Processes.ts"
 
 export interface Warehouse {
@@ -152,12 +153,38 @@ const posterProgram = fileURLToPath(new URL("./poster.ts", import.meta.url))
 /** The records in the heap of the reference server need more than Node's default. */
 const serverHeapMb = 12_000
 
-/** Starts Postgres. Servers and databases start on request. */
-export const open = async (): Promise<Stand> => {
+/** The Postgres of a stand. */
+interface Postgres {
+  /** Of the database `postgres`. */
+  readonly url: string
+  readonly pid: () => number
+  readonly stop: () => Promise<void>
+}
+
+const embedded = async (folder: string): Promise<Postgres> => {
+  const scope = Scope.makeUnsafe()
+  const { endpoint, pid } = await Effect.runPromise(
+    start({ root: join(folder, "postgres"), port: 0 }).pipe(Effect.provideService(Scope.Scope, scope))
+  )
+  const { host, port, user, password } = endpoint
+  return {
+    url: `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`,
+    pid,
+    stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}
+
+/** A server of another version (test/postgres/server.ts) with its own settings. */
+const installed = async (version: string): Promise<Postgres> => {
+  const { url, pid, stop } = await startServer(version, [])
+  return { url, pid: () => pid, stop }
+}
+
+/** Starts Postgres: the embedded one, or one of another version. Servers and databases start on request. */
+export const open = async (version: string | null = null): Promise<Stand> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-bench-"))
   // mkdtemp makes it private. As root, Postgres runs as another user, who needs access.
   chmodSync(folder, 0o755)
-  const scope = Scope.makeUnsafe()
   const references: Array<ReferenceProcess> = []
   const clients: Array<pg.Client> = []
   /** The running child processes. */
@@ -166,18 +193,13 @@ export const open = async (): Promise<Stand> => {
     for (const child of children) child.kill("SIGKILL")
     for (const client of clients) await client.end().catch(() => undefined)
     for (const reference of references) await reference.stop()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
+    await postgres.stop()
     rmSync(folder, { recursive: true, force: true })
   }
   let closing: Promise<void> | undefined
   const closeAll = () => (closing ??= close())
-  const postgres = await Effect.runPromise(
-    start({ root: join(folder, "postgres"), port: 0 }).pipe(Effect.provideService(Scope.Scope, scope))
-  )
-  const urlOf = (database: string) => {
-    const { host, port, user, password } = postgres.endpoint
-    return `postgres://${user}:${Redacted.value(password)}@${host}:${port}/${database}`
-  }
+  const postgres = await (version === null ? embedded(folder) : installed(version))
+  const urlOf = (database: string) => postgres.url.replace(/\/postgres(?=$|\?)/, `/${database}`)
   const connect = async (database: string) => {
     const client = new pg.Client({ connectionString: urlOf(database) })
     client.on("error", () => {})
@@ -449,13 +471,21 @@ export const fetchAll = async (
   return { seconds, rows, bytes }
 }
 
+/** A table of the minimal pipeline. */
+export interface BareTable {
+  readonly table: string
+  readonly columns: ReadonlyArray<string>
+  readonly create: string
+}
+
 /** A table as the product creates it for a resource, without the columns that only the product's promises need. */
-export const bareTable = (resource: string, name: string) => {
+export const bareTable = (resource: string, table: string): BareTable => {
   const { columns } = tableOf(serviceV2.resources.get(resource)!, datasetsDefault)
   return {
+    table,
     columns: columns.map((column) => column.name),
     create:
-      `create table ${name} ("_company_id" bigint not null, ` +
+      `create table ${table} ("_company_id" bigint not null, ` +
       columns.map((column) => `${column.sql} ${column.sqlType}`).join(", ") +
       `, primary key ("_company_id", "id"))`
   }

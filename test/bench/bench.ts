@@ -3,16 +3,19 @@
  * same work.
  *
  *     npm run bench -- --rows 200000 --page-size 250 --repeat 3 --only pipeline,quiet,cold,million,webhook,push --quota --json
+ *     npm run bench -- --only pipeline --page-size 100,250,1000 --postgres 15,18
  *
- * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `quiet` (nothing changed,
- * every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook`
+ * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `every` (a first sync of every
+ * resource), `quiet` (nothing changed, every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook`
  * (acknowledgements a second, and a steady rate of events down to their rows), `push` (100,000 records written to the
  * source), `serve` (the cost of an idle `serve`, its page, and the start of a command; needs Chromium), `quota` (the
  * used share of the request limit), `first-load` (300 companies), `scale` (10,000 idle companies). The last four take
  * minutes and therefore run only on request.
  *
  * Ratios matter most: machines differ and are busy with other things. Baseline and product alternate, and medians are
- * shown. Rates are those of the work; whole commands have lines of their own.
+ * shown. Rates are those of the work; whole commands have lines of their own. `--postgres` takes major versions
+ * (test/postgres/server.ts; with JIT where Debian installed it) instead of the embedded server. `test/bench/README.md` has
+ * results.
  */
 import { cpus } from "node:os"
 import { pipeline } from "node:stream/promises"
@@ -35,12 +38,15 @@ const { values: flags } = parseArgs({
     "page-size": { type: "string", default: "250" },
     repeat: { type: "string", default: "3" },
     only: { type: "string", default: "pipeline,quiet,cold,million,webhook,push" },
+    postgres: { type: "string" },
     quota: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
 })
 const rows = Number(flags.rows)
-const pageSize = Number(flags["page-size"])
+const pageSizes = flags["page-size"].split(",").map(Number)
+/** Of the groups that use one size: the first. */
+const pageSize = pageSizes[0]!
 const repeat = Math.max(1, Number(flags.repeat))
 const groups = new Set(flags.only.split(","))
 if (flags.quota) groups.add("quota")
@@ -98,11 +104,16 @@ const requireRowCount = async (warehouse: Stand.Warehouse, table: string, expect
 
 const unlimited: Stand.SyncSettings = { requestsPerMinute: null, pageSize }
 
-const measurePipeline = async (stand: Stand.Stand) => {
+const minimalArgsOf = (tables: ReadonlyArray<{ readonly resource: string } & Stand.BareTable>, size: number) => [
+  `--tables=${JSON.stringify(tables.map(({ resource: path, table, columns }) => ({ resource: path, table, columns })))}`,
+  `--page-size=${size}`
+]
+
+const measurePipeline = async (stand: Stand.Stand, size: number) => {
   const bare = Stand.bareTable(resource, "minimal")
-  const minimalArgs = [`--resource=${resource}`, "--table=minimal", `--columns=${bare.columns.join(",")}`]
-  minimalArgs.push(`--page-size=${pageSize}`)
-  const source = await stand.source(["--data", "scale", "--rows", String(rows)], { pageSize })
+  const minimalArgs = minimalArgsOf([{ resource, ...bare }], size)
+  const settings: Stand.SyncSettings = { requestsPerMinute: null, pageSize: size }
+  const source = await stand.source(["--data", "scale", "--rows", String(rows)], { pageSize: size })
   const all = {
     raw: [] as Array<Stand.FetchResult>,
     parsed: [] as Array<Stand.FetchResult>,
@@ -123,12 +134,12 @@ const measurePipeline = async (stand: Stand.Stand) => {
     const fresh = round === 1 ? source : { ...source, token: await source.reference.token(1) }
     if (round > 1) {
       await source.reference.control("PUT", "/limits", { requestsPerMinute: null })
-      if (pageSize > 250) await source.reference.control("PUT", "/dialect", { pageMax: pageSize })
+      if (size > 250) await source.reference.control("PUT", "/dialect", { pageMax: size })
     }
     // The server renders each record once. From then on every reader gets it at the same cost.
-    await Stand.fetchAll(fresh, { resource, pageSize, parse: false })
-    all.raw.push(await Stand.fetchAll(fresh, { resource, pageSize, parse: false }))
-    all.parsed.push(await Stand.fetchAll(fresh, { resource, pageSize, parse: true }))
+    await Stand.fetchAll(fresh, { resource, pageSize: size, parse: false })
+    all.raw.push(await Stand.fetchAll(fresh, { resource, pageSize: size, parse: false }))
+    all.parsed.push(await Stand.fetchAll(fresh, { resource, pageSize: size, parse: true }))
 
     const ours = await stand.warehouse()
     const theirs = await stand.warehouse()
@@ -147,7 +158,7 @@ const measurePipeline = async (stand: Stand.Stand) => {
     }
     const [minimalFull, full] = await both(
       () => stand.minimal(fresh, theirs, minimalArgs),
-      () => stand.sync(fresh, ours, unlimited, [resource])
+      () => stand.sync(fresh, ours, settings, [resource])
     )
     all.minimalFull.push(minimalFull)
     all.full.push(full)
@@ -158,10 +169,10 @@ const measurePipeline = async (stand: Stand.Stand) => {
     all.copied.push(await copyCeiling(theirs, "minimal"))
 
     const since = await change(fresh, rows, 1, "changed")
-    await Stand.fetchAll(fresh, { resource, pageSize, since, parse: false })
+    await Stand.fetchAll(fresh, { resource, pageSize: size, since, parse: false })
     const [minimalChanged, changed] = await both(
       () => stand.minimal(fresh, theirs, [...minimalArgs, "--since", since]),
-      () => stand.sync(fresh, ours, unlimited, [resource])
+      () => stand.sync(fresh, ours, settings, [resource])
     )
     all.minimalChanged.push(minimalChanged)
     all.changed.push(changed)
@@ -171,13 +182,13 @@ const measurePipeline = async (stand: Stand.Stand) => {
     // A scan begins before its cursor: recent changes are read again and not written. Time passes at the source, and
     // then there is nothing to read.
     await fresh.reference.control("POST", "/clock", { advanceSeconds: beyondOverlapSeconds })
-    all.again.push(await stand.sync(fresh, ours, unlimited, [resource]))
-    all.still.push(await stand.sync(fresh, ours, unlimited, [resource]))
+    all.again.push(await stand.sync(fresh, ours, settings, [resource]))
+    all.still.push(await stand.sync(fresh, ours, settings, [resource]))
     const afterStill = await Stand.rowsWritten(ours)
     if (afterStill !== afterChanged) throw new Error(`a quiet sync wrote ${afterStill - afterChanged} rows`)
     const sinceFew = await change(fresh, rows, 100, "again")
-    await Stand.fetchAll(fresh, { resource, pageSize, since: sinceFew, parse: false })
-    const percent = await stand.sync(fresh, ours, unlimited, [resource])
+    await Stand.fetchAll(fresh, { resource, pageSize: size, since: sinceFew, parse: false })
+    const percent = await stand.sync(fresh, ours, settings, [resource])
     all.percent.push(percent)
     all.percentWritten = (await Stand.rowsWritten(ours)) - afterStill
     await ours.close()
@@ -185,13 +196,14 @@ const measurePipeline = async (stand: Stand.Stand) => {
   }
   await source.reference.stop()
 
+  const measured: Array<Figures.Figure> = []
   const rate = (runs: ReadonlyArray<{ readonly seconds: number }>) =>
     rows / Figures.median(runs.map(({ seconds }) => seconds))
   const rawRate = rate(all.raw)
   const whole = (runs: ReadonlyArray<Stand.Run>) => Figures.median(runs.map(({ wholeSeconds }) => wholeSeconds))
   const ratios = (ours: ReadonlyArray<{ seconds: number }>, theirs: ReadonlyArray<{ seconds: number }>) =>
     ours.map(({ seconds }, index) => (theirs[index]!.seconds / seconds).toFixed(2)).join(" ")
-  figures.push(
+  measured.push(
     {
       what: "ceiling: fetch, bytes only",
       value: rawRate,
@@ -297,7 +309,42 @@ const measurePipeline = async (stand: Stand.Stand) => {
   say(`every row changed: ${costOf(middle(all.changed), rows)}`)
   say(`  read again:      ${costOf(middle(all.again), rows)}`)
   say(`  minimal:         ${costOf(middle(all.minimalChanged), rows)}`)
+  const isOne = pageSizes.length === 1
+  figures.push(
+    ...measured.map((figure) => ({ ...figure, what: isOne ? figure.what : `pages of ${size}: ${figure.what}` }))
+  )
   return Figures.medianOf(all.full.map(({ peakMb }) => peakMb))
+}
+
+/** A first sync of every resource, beside the minimal pipeline for the same records. */
+const measureEvery = async (stand: Stand.Stand) => {
+  const source = await stand.source(["--data", "demo"], { pageSize: null })
+  const tables = [...serviceV2.resources.keys()].map((path) => ({
+    resource: path,
+    ...Stand.bareTable(path, `minimal_${path}`)
+  }))
+  const ours: Array<Stand.SyncRun> = []
+  const theirs: Array<Stand.MinimalRun> = []
+  for (let round = 0; round < repeat; round++) {
+    const [own, bare] = [await stand.warehouse(), await stand.warehouse()]
+    for (const { create } of tables) await bare.query(create)
+    theirs.push(await stand.minimal(source, bare, minimalArgsOf(tables, 250)))
+    ours.push(await stand.sync(source, own, { requestsPerMinute: null, pageSize: null }, []))
+    await own.close()
+    await bare.close()
+  }
+  await source.reference.stop()
+  const seconds = (runs: ReadonlyArray<Stand.Run>) => Figures.median(runs.map(({ wholeSeconds }) => wholeSeconds))
+  const { totals } = ours[0]!
+  const { rows: minimalRows } = theirs[0]!
+  figures.push({
+    what: "first sync of every resource, whole command",
+    value: totals.records / seconds(ours),
+    baseline: minimalRows / seconds(theirs),
+    unit: "rows/s",
+    bound: { kind: "at least", limit: 0.9 },
+    note: `${totals.records} records of ${tables.length} resources: ${seconds(ours).toFixed(2)} s to ${seconds(theirs).toFixed(2)} s for ${minimalRows} (no cancelled ones); migrations and tables included`
+  })
 }
 
 const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
@@ -414,22 +461,12 @@ const measureCold = async (stand: Stand.Stand) => {
   )
 }
 
-say(
-  `${rows.toLocaleString("en-US")} ${resource}, pages of ${pageSize}, ${repeat} rounds, ${cpus().length} cores ` +
-    `(${cpus()[0]?.model ?? "unknown"}), Node ${process.version}`
-)
-const stand = await Stand.open()
-for (const [signal, code] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143]
-] as const) {
-  process.once(signal, () => void stand.close().finally(() => process.exit(code)))
-}
-try {
+const measure = async (stand: Stand.Stand) => {
   let peakMb: number | null = null
   if (groups.has("cold")) await measureCold(stand)
   if (groups.has("quiet")) await measureQuiet(stand)
-  if (groups.has("pipeline")) peakMb = await measurePipeline(stand)
+  if (groups.has("every")) await measureEvery(stand)
+  if (groups.has("pipeline")) for (const size of pageSizes) peakMb = await measurePipeline(stand, size)
   if (groups.has("million")) await measureMillion(stand, peakMb)
   if (groups.has("webhook"))
     figures.push(...(await Webhooks.acknowledgements(stand)), ...(await Webhooks.steadyRate(stand)))
@@ -439,7 +476,27 @@ try {
     figures.push(...(await Quota.quota(stand, say)), ...(await Quota.quotaWithLatency(stand, say)))
   if (groups.has("first-load")) figures.push(...(await firstLoad(stand, say)))
   if (groups.has("scale")) figures.push(...(await Scale.atSize(stand, { companies: 10_000, resources: 86 }, say)))
-} finally {
-  await stand.close()
 }
-process.stdout.write(flags.json ? `${JSON.stringify(Figures.plain(figures))}\n` : `\n${Figures.table(figures)}\n`)
+
+say(
+  `${rows.toLocaleString("en-US")} ${resource}, pages of ${pageSizes.join(", ")}, ${repeat} rounds, ${cpus().length} cores ` +
+    `(${cpus()[0]?.model ?? "unknown"}), Node ${process.version}`
+)
+const versions = flags.postgres === undefined ? [null] : flags.postgres.split(",")
+for (const version of versions) {
+  const stand = await Stand.open(version)
+  const end = (code: number) => () => void stand.close().finally(() => process.exit(code))
+  const [interrupted, terminated] = [end(130), end(143)]
+  process.once("SIGINT", interrupted)
+  process.once("SIGTERM", terminated)
+  figures.splice(0)
+  try {
+    await measure(stand)
+  } finally {
+    process.off("SIGINT", interrupted)
+    process.off("SIGTERM", terminated)
+    await stand.close()
+  }
+  if (versions.length > 1) process.stdout.write(`\nPostgres ${version}`)
+  process.stdout.write(flags.json ? `${JSON.stringify(Figures.plain(figures))}\n` : `\n${Figures.table(figures)}\n`)
+}

@@ -15,9 +15,7 @@ import { Pool } from "undici"
 
 const { values } = parseArgs({
   options: {
-    resource: { type: "string" },
-    table: { type: "string" },
-    columns: { type: "string" },
+    tables: { type: "string" },
     "page-size": { type: "string" },
     batch: { type: "string", default: "5000" },
     since: { type: "string" }
@@ -27,10 +25,12 @@ const requireValue = (value: string | undefined, name: string): string => {
   if (value === undefined) throw new Error(`${name} is missing`)
   return value
 }
-const resource = requireValue(values.resource, "--resource")
-const table = requireValue(values.table, "--table")
-/** Names of the fields, in the order of the table's columns after `_company_id`. */
-const columns = requireValue(values.columns, "--columns").split(",")
+/** What is loaded, one after the other. `columns` are the fields in the order of the columns after `_company_id`. */
+const tables = JSON.parse(requireValue(values.tables, "--tables")) as ReadonlyArray<{
+  readonly resource: string
+  readonly table: string
+  readonly columns: ReadonlyArray<string>
+}>
 const pageSize = requireValue(values["page-size"], "--page-size")
 const batchRows = Number(values.batch)
 const base = new URL(requireValue(process.env["SERVICE_API_URL"], "SERVICE_API_URL"))
@@ -39,16 +39,14 @@ const company = "1"
 
 const client = new pg.Client({ connectionString: requireValue(process.env["DATABASE_URL"], "DATABASE_URL") })
 await client.connect()
-const list = columns.map((name) => `"${name}"`).join(", ")
-await client.query(
-  `set temp_buffers = '64MB'; set enable_seqscan = off; create temp table stage as select "_company_id", ${list} from ${table} limit 0`
-)
-const merge =
-  `insert into ${table} ("_company_id", ${list}) select "_company_id", ${list} from stage ` +
+await client.query("set temp_buffers = '64MB'; set enable_seqscan = off")
+const listOf = (columns: ReadonlyArray<string>) => columns.map((name) => `"${name}"`).join(", ")
+const mergeOf = (table: string, columns: ReadonlyArray<string>) =>
+  `insert into ${table} ("_company_id", ${listOf(columns)}) select "_company_id", ${listOf(columns)} from stage ` +
   `on conflict ("_company_id", "id") do update set ` +
   columns.map((name) => `"${name}" = excluded."${name}"`).join(", ")
 
-const load = async (chunks: ReadonlyArray<string>): Promise<void> => {
+const load = async (merge: string, chunks: ReadonlyArray<string>): Promise<void> => {
   await client.query("begin; truncate stage")
   const copy = client.query(copyFrom("copy stage from stdin"))
   const finished = new Promise<void>((resolve, reject) => {
@@ -70,7 +68,7 @@ const escaped = (text: string): string =>
     ? text.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll("\r", "\\r")
     : text
 
-const render = (records: ReadonlyArray<Readonly<Record<string, unknown>>>): string => {
+const render = (columns: ReadonlyArray<string>, records: ReadonlyArray<Readonly<Record<string, unknown>>>): string => {
   let lines = ""
   for (const record of records) {
     lines += company
@@ -92,7 +90,7 @@ interface PageBody {
 }
 
 const pool = new Pool(base.origin, { connections: 2, pipelining: 1 })
-const fetchPage = async (cursor: string | null): Promise<Buffer> => {
+const fetchPage = async (resource: string, cursor: string | null): Promise<Buffer> => {
   const parameters = new URLSearchParams({
     limit: pageSize,
     ...(values.since === undefined ? {} : { modifiedsince: values.since }),
@@ -111,33 +109,43 @@ const fetchPage = async (cursor: string | null): Promise<Buffer> => {
 const nextOf = (page: Buffer): string | null =>
   /"next_cursor":"([^"]*)"/.exec(page.toString("latin1", Math.max(0, page.length - 2000)))?.[1] ?? null
 
+const loadTable = async ({ resource, table, columns }: (typeof tables)[number]): Promise<number> => {
+  await client.query(
+    `drop table if exists stage; create temp table stage as select "_company_id", ${listOf(columns)} from ${table} limit 0`
+  )
+  const merge = mergeOf(table, columns)
+  let rows = 0
+  let chunks: Array<string> = []
+  let batched = 0
+  let loading = Promise.resolve()
+  let next: Promise<Buffer> | null = fetchPage(resource, null)
+  while (next !== null) {
+    const bytes: Buffer = await next
+    const cursor = nextOf(bytes)
+    next = cursor === null ? null : fetchPage(resource, cursor)
+    // The error is handled where the page is awaited. Until then it must not end the process as unhandled.
+    next?.catch(() => undefined)
+    const page = JSON.parse(bytes.toString("utf8")) as PageBody
+    chunks.push(render(columns, page.data))
+    rows += page.data.length
+    batched += page.data.length
+    if (batched >= batchRows || next === null) {
+      const batch = chunks
+      chunks = []
+      batched = 0
+      // One batch is loaded while the next is read.
+      await loading
+      loading = load(merge, batch)
+      loading.catch(() => undefined)
+    }
+  }
+  await loading
+  return rows
+}
+
 const began = process.hrtime.bigint()
 let rows = 0
-let chunks: Array<string> = []
-let batched = 0
-let loading = Promise.resolve()
-let next: Promise<Buffer> | null = fetchPage(null)
-while (next !== null) {
-  const bytes: Buffer = await next
-  const cursor = nextOf(bytes)
-  next = cursor === null ? null : fetchPage(cursor)
-  // The error is handled where the page is awaited. Until then it must not end the process as unhandled.
-  next?.catch(() => undefined)
-  const page = JSON.parse(bytes.toString("utf8")) as PageBody
-  chunks.push(render(page.data))
-  rows += page.data.length
-  batched += page.data.length
-  if (batched >= batchRows || next === null) {
-    const batch = chunks
-    chunks = []
-    batched = 0
-    // One batch is loaded while the next is read.
-    await loading
-    loading = load(batch)
-    loading.catch(() => undefined)
-  }
-}
-await loading
+for (const table of tables) rows += await loadTable(table)
 const seconds = Number(process.hrtime.bigint() - began) / 1e9
 await client.end()
 await pool.close()
