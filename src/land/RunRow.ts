@@ -96,16 +96,15 @@ export const addRunCounts = (
   ])
 }
 
+const ledgerTypes = ["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8"] as const
+
 /**
  * Ends a run that found nothing: moves the checkpoint, and counts the run in the newest row of the lane if that counts
  * such runs, otherwise in a new one. Changes nothing without the fence, for another table, or after the clock was set.
  */
 export const quietStatement = Statement.make({
   name: "end a run that found nothing of",
-  params: [
-    ...["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8", "timestamptz"],
-    ...["text", "text", "float8", "float8"]
-  ] as const,
+  params: [...ledgerTypes, "timestamptz", "text", "text", "float8", "float8"],
   columns: { id: "int8" },
   text: `with moved as (
        update tributary.checkpoints as c set cursor = coalesce($6, cursor),

@@ -265,18 +265,15 @@ export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Sc
     Effect.tap((client) => lookAtSession(server, client))
   )
 
-/**
- * Runs one statement on a dedicated connection, or several without parameters (the answer is the last one's).
- * `affected` counts the rows read or written.
- */
-export const execute = <Row extends QueryResultRow>(
+const send = <Row extends QueryResultRow>(
   client: Client,
   operation: string,
   text: string,
-  values?: ReadonlyArray<unknown>
+  values: ReadonlyArray<unknown> = [],
+  name?: string
 ): Effect.Effect<{ readonly rows: ReadonlyArray<Row>; readonly affected: number }, DatabaseError> =>
   Effect.tryPromise({
-    try: () => client.query<Row>(text, values === undefined ? undefined : [...values]),
+    try: () => client.query<Row>({ text, values: [...values], ...(name === undefined ? {} : { name }) }),
     catch: DatabaseError.from(operation)
   }).pipe(
     Effect.map((result) => {
@@ -287,12 +284,21 @@ export const execute = <Row extends QueryResultRow>(
     })
   )
 
+/**
+ * Runs one statement on a dedicated connection, or several without parameters (the answer is the last one's).
+ * `affected` counts the rows read or written.
+ */
+export const execute = <Row extends QueryResultRow>(
+  client: Client,
+  operation: string,
+  text: string,
+  values?: ReadonlyArray<unknown>
+) => send<Row>(client, operation, text, values)
+
 /** The names of named statements within a session, by their text. */
 const preparedNames = new Map<string, string>()
 const preparedName = (text: string): string => {
-  const known = preparedNames.get(text)
-  if (known !== undefined) return known
-  const name = `tributary_${preparedNames.size + 1}`
+  const name = preparedNames.get(text) ?? `tributary_${preparedNames.size + 1}`
   preparedNames.set(text, name)
   return name
 }
@@ -303,22 +309,7 @@ export const executeNamed = <P extends ReadonlyArray<Statement.Type>, C extends 
   operation: string,
   { text }: Statement.Statement<P, C>,
   ...[values]: Statement.Arguments<P>
-): Effect.Effect<
-  { readonly rows: ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>; readonly affected: number },
-  DatabaseError
-> =>
-  Effect.map(
-    Effect.tryPromise({
-      try: () =>
-        client.query<Statement.RowOf<Statement.Statement<P, C>> & QueryResultRow>({
-          name: preparedName(text),
-          text,
-          values: [...(values ?? [])]
-        }),
-      catch: DatabaseError.from(operation)
-    }),
-    ({ rows, rowCount }) => ({ rows, affected: rowCount ?? 0 })
-  )
+) => send<Statement.RowOf<Statement.Statement<P, C>>>(client, operation, text, values, preparedName(text))
 
 /** {@link execute}, for the rows alone. */
 export const query = <Row extends QueryResultRow>(
