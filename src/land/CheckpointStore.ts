@@ -35,6 +35,7 @@ const scanTypes = ["int8?", "text?", "text?", "text?", "text?", "int8?", "text?"
 
 export const saveStatement = Statement.make({
   name: "move the checkpoint of",
+  isPrepared: true,
   params: [...checkpointTypes, ...scanTypes, "int8", "int8", "bool", "text?", "text?", "text", "text", "int8?"],
   columns: { same_table: "bool" },
   text: `update tributary.checkpoints as c set

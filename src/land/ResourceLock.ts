@@ -153,6 +153,7 @@ export const prepareStatement = Statement.make({
 /** Changes nothing where the company has another source, or none yet. */
 export const raiseStatement = Statement.make({
   name: "take over",
+  isPrepared: true,
   params: ["int8", "text", "text", "text", "text", "text?"],
   columns: {
     ...checkpointColumnTypes,
@@ -204,6 +205,7 @@ const raiseFence = Effect.fnUntraced(function* (context: LockContext) {
 
 export const lockStatement = Statement.make({
   name: "lock the checkpoint of",
+  isPrepared: true,
   params: ["int8", "text", "text", "text"],
   columns: { lane: "text", fence: "int8", now_ms: "float8", pg_advisory_xact_lock_shared: "void" },
   text: `select lane, fence, ${WarehouseClock.nowColumn}, pg_advisory_xact_lock_shared(hashtextextended($4, 0)) from tributary.checkpoints

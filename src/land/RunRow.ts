@@ -60,6 +60,7 @@ const countTypes = ["int8", "int8", "int8", "int8", "int8", "int8", "int8", "int
 
 export const countStatement = Statement.make({
   name: "count the run of",
+  isPrepared: true,
   params: [...countTypes, "text?", "int8", "int8", "int8"],
   text: `update tributary.runs set pages = pages + $2, bytes = bytes + $3, records = records + $4,
        inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7, deleted = deleted + $8,
@@ -104,6 +105,7 @@ const ledgerTypes = ["int8", "text", "int8", "timestamptz", "text?", "text?", "i
  */
 export const quietStatement = Statement.make({
   name: "end a run that found nothing of",
+  isPrepared: true,
   params: [...ledgerTypes, "timestamptz", "text", "text", "float8", "float8"],
   columns: { id: "int8" },
   text: `with moved as (

@@ -295,7 +295,7 @@ export const execute = <Row extends QueryResultRow>(
   values?: ReadonlyArray<unknown>
 ) => send<Row>(client, operation, text, values)
 
-/** The names of named statements within a session, by their text. */
+/** The names of prepared statements within a session, by their text. */
 const preparedNames = new Map<string, string>()
 const preparedName = (text: string): string => {
   const name = preparedNames.get(text) ?? `tributary_${preparedNames.size + 1}`
@@ -303,13 +303,20 @@ const preparedName = (text: string): string => {
   return name
 }
 
-/** {@link execute} for a named statement, which each session parses and plans once. `operation` names it in errors. */
+/** {@link execute} for a named statement. `operation` names it in errors. */
 export const executeNamed = <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
   client: Client,
   operation: string,
-  { text }: Statement.Statement<P, C>,
+  { text, isPrepared = false }: Statement.Statement<P, C>,
   ...[values]: Statement.Arguments<P>
-) => send<Statement.RowOf<Statement.Statement<P, C>>>(client, operation, text, values, preparedName(text))
+) =>
+  send<Statement.RowOf<Statement.Statement<P, C>>>(
+    client,
+    operation,
+    text,
+    values,
+    isPrepared ? preparedName(text) : undefined
+  )
 
 /** {@link execute}, for the rows alone. */
 export const query = <Row extends QueryResultRow>(

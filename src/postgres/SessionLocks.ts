@@ -37,12 +37,14 @@ interface Session {
 
 export const unlockStatement = Statement.make({
   name: "release advisory locks",
+  isPrepared: true,
   params: ["text[]"],
   columns: { pg_advisory_unlock: "bool" },
   text: "select pg_advisory_unlock(hashtextextended(name, 0)) from unnest($1::text[]) as n(name)"
 })
 export const lockStatement = Statement.make({
   name: "acquire advisory locks",
+  isPrepared: true,
   params: ["text[]"],
   columns: { locked: "bool" },
   text: "select pg_try_advisory_lock(hashtextextended(name, 0)) as locked from unnest($1::text[]) with ordinality as n(name, at) order by at"

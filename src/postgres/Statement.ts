@@ -72,6 +72,11 @@ export interface Statement<P extends ReadonlyArray<Type>, C extends Columns> {
   readonly params: P
   readonly columns: C
   readonly text: string
+  /**
+   * Whether a session parses and plans it once: for statements that run often, and find rows by a key however large the
+   * tables become.
+   */
+  readonly isPrepared?: boolean
 }
 
 /** Declares a statement. `columns` is omitted where it answers no rows. */
@@ -83,6 +88,7 @@ export const make = <
   readonly params?: P
   readonly columns?: C
   readonly text: string
+  readonly isPrepared?: boolean
 }): Statement<P, C> => ({ params: [] as unknown as P, columns: {} as C, ...statement })
 
 export const isStatement = (value: unknown): value is Statement<ReadonlyArray<Type>, Columns> =>

@@ -65,6 +65,7 @@ export const unlockAllStatement = Statement.make({
 
 export const registeredStatement = Statement.make({
   name: "list registered processes",
+  isPrepared: true,
   columns: { runner: "text", healthy: "bool" },
   text: `select runner, healthy from tributary.cluster_runners where last_heartbeat > now() - ${expirationMs} * interval '1 millisecond'`
 })
@@ -93,6 +94,7 @@ export const healthStatement = Statement.make({
 
 export const heartbeatStatement = Statement.make({
   name: "renew the registration of a process",
+  isPrepared: true,
   params: ["text"],
   text: "update tributary.cluster_runners set last_heartbeat = now() where address = $1"
 })

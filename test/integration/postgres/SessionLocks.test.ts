@@ -67,6 +67,7 @@ layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the locks
       const client = yield* connect
       const statement = Statement.make({
         name: "read what changes",
+        isPrepared: true,
         columns: { value: "int4" },
         text: "select value from public.changing"
       })
