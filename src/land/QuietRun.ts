@@ -7,6 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import type * as Statement from "../postgres/Statement.ts"
 import type { OpenScan } from "./Checkpoint.ts"
 import { type Landing, type LandingResult, nothingLanded, transferOf } from "./Landing.ts"
 import type { LandingError } from "./LandingError.ts"
@@ -39,22 +40,25 @@ const landNothing = (lock: ResourceLock, { run }: OpenOptions, pages: Landing["p
   const { bytes, requests } = transferOf(pages)
   const { companyId, resource, checkpoint, acquiredAt } = lock
   return Effect.map(
-    lock.runAtomic(quietStatement, [
-      companyId,
-      resource,
-      checkpoint.fence,
-      instantText(acquiredAt),
-      run.cursorFrom ?? null,
-      scan.syncedThrough,
-      pages.length,
-      bytes,
-      requests,
-      instantText(scan.beganAt),
-      lock.table.current,
-      lock.tableIdentity,
-      ...lock.clockBounds()
+    lock.runAtomic(quietStatement, ([from, until]): Statement.Arguments<typeof quietStatement.params> => [
+      [
+        companyId,
+        resource,
+        checkpoint.fence,
+        instantText(acquiredAt),
+        run.cursorFrom ?? null,
+        scan.syncedThrough,
+        pages.length,
+        bytes,
+        requests,
+        instantText(scan.beganAt),
+        lock.table.current,
+        lock.tableIdentity,
+        from,
+        until
+      ]
     ]),
-    ({ rows }) => rows[0]?.id
+    (rows) => rows[0]?.id
   )
 }
 

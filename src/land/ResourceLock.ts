@@ -67,12 +67,13 @@ export interface ResourceLock extends Pick<
     body: Effect.Effect<A, E>
   ) => Effect.Effect<A, E | DatabaseError | FenceLost | WarehouseClockStepped>
   /**
-   * Runs one statement that is a transaction of its own, and that changes nothing unless the fence is this run's. Also for
-   * {@link ResourceLock.clockBounds}.
+   * Runs one statement that is a transaction of its own, and that changes nothing unless the fence is this run's and the
+   * warehouse's time is within the bounds.
    */
-  readonly runAtomic: LandingConnection.LandingConnection["runStatement"]
-  /** The times of the warehouse, in milliseconds since 1970, between which its clock was not set meanwhile. */
-  readonly clockBounds: () => readonly [from: number, until: number]
+  readonly runAtomic: <P extends ReadonlyArray<Statement.Type>, C extends Statement.Columns>(
+    statement: Statement.Statement<P, C>,
+    values: (clockBounds: readonly [from: number, until: number]) => Statement.Arguments<P>
+  ) => Effect.Effect<ReadonlyArray<Statement.RowOf<Statement.Statement<P, C>>>, DatabaseError>
   /** Fails when an update under the fence changed no row. */
   readonly checkFence: (affected: number) => Effect.Effect<void, FenceLost>
 }
@@ -271,10 +272,14 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
   const transaction: ResourceLock["transaction"] = (body) =>
     Effect.andThen(locks.restore, connected(inTransaction(context, checkFence, fence, body)))
 
-  const runAtomic: ResourceLock["runAtomic"] = (statement, ...values) =>
+  const runAtomic: ResourceLock["runAtomic"] = (statement, values) =>
     Effect.andThen(
       locks.restore,
-      Effect.onExit(runStatement(statement, ...values), (exit) => connection.transactionEnded(exit))
+      // The bounds are of the time at which the connection is lent.
+      connected(Effect.suspend(() => runStatement(statement, ...values(clock.bounds())))).pipe(
+        Effect.onExit((exit) => connection.transactionEnded(exit)),
+        Effect.map(({ rows: changed }) => changed)
+      )
     )
 
   const writtenBy = CheckpointIdentity.generationOf(live.shape)
@@ -311,7 +316,6 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     now: clock.now,
     transaction,
     runAtomic,
-    clockBounds: clock.bounds,
     checkFence
   }
 })

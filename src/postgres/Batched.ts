@@ -24,7 +24,7 @@ export const make = <A, B, E>(
     while (waiting.size > 0) {
       const callers = [...waiting]
       waiting.clear()
-      const exit = yield* Effect.exit(run(callers.map(({ item }) => item)))
+      const exit = yield* Effect.exit(Effect.suspend(() => run(callers.map(({ item }) => item))))
       for (const [at, { result }] of callers.entries())
         Deferred.doneUnsafe(
           result,
@@ -34,13 +34,17 @@ export const make = <A, B, E>(
     isRunning = false
   })
   return (item) =>
-    Effect.gen(function* () {
-      const caller: Caller<A, B, E> = { item, result: yield* Deferred.make<B, E>() }
-      waiting.add(caller)
-      if (!isRunning) {
-        isRunning = true
-        yield* Effect.forkDetach(serve)
-      }
-      return yield* Effect.onInterrupt(Deferred.await(caller.result), () => Effect.sync(() => waiting.delete(caller)))
-    })
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const caller: Caller<A, B, E> = { item, result: yield* Deferred.make<B, E>() }
+        waiting.add(caller)
+        if (!isRunning) {
+          isRunning = true
+          yield* Effect.forkDetach(Effect.interruptible(serve))
+        }
+        return yield* Effect.onInterrupt(restore(Deferred.await(caller.result)), () =>
+          Effect.sync(() => waiting.delete(caller))
+        )
+      })
+    )
 }

@@ -72,7 +72,8 @@ const isRetryableCode = (code: string): boolean =>
     : isErrno(code) && !code.startsWith("ERR_") && !permanentErrnos.has(code)
 
 /** A column of a prepared statement has another type since a migration. Another session prepares it anew. */
-const isStalePlan = (error: unknown): boolean => /cached plan must not change/.test(messageOf(error) ?? "")
+const isStalePlan = (error: unknown): boolean =>
+  codeOf(error) === "0A000" && Predicate.hasProperty(error, "routine") && error.routine === "RevalidateCachedQuery"
 
 const codeOf = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && typeof error.code === "string" && error.code !== "" ? error.code : undefined

@@ -14,7 +14,7 @@ import * as Semaphore from "effect/Semaphore"
 import type pg from "pg"
 import * as Batched from "./Batched.ts"
 import { queryNamed } from "./Connection.ts"
-import type { DatabaseError } from "./DatabaseError.ts"
+import { DatabaseError } from "./DatabaseError.ts"
 import * as Statement from "./Statement.ts"
 
 export interface SessionLocks {
@@ -72,8 +72,8 @@ export const make = Effect.fnUntraced(function* (
 
   const open = Effect.fnUntraced(function* (restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
     const scope = yield* Scope.make()
-    const client = yield* restore(Scope.provide(connect, scope)).pipe(
-      Effect.onError(() => Scope.close(scope, Exit.void))
+    const client = yield* restore(Effect.timeout(Scope.provide(connect, scope), answerMaxMs)).pipe(
+      Effect.onError(() => Scope.close(scope, Exit.die("no answer")))
     )
     const opened: Session = { client, scope, isLost: false }
     client.on("end", () => {
@@ -83,7 +83,10 @@ export const make = Effect.fnUntraced(function* (
     session = opened
     const again = [...names].filter(([, isLocked]) => isLocked).map(([name]) => name)
     if (again.length === 0) return opened
-    const rows = yield* queryNamed(client, lockStatement, [again]).pipe(Effect.onError(() => leave(opened)))
+    const rows = yield* queryNamed(client, lockStatement, [again]).pipe(
+      Effect.timeout(answerMaxMs),
+      Effect.onError(() => leave(opened))
+    )
     const lost = again.filter((_name, at) => rows[at]?.locked !== true)
     if (lost.length > 0) yield* Effect.logDebug(`locks that another process has acquired: ${lost.join(", ")}`)
     return opened
@@ -108,13 +111,18 @@ export const make = Effect.fnUntraced(function* (
   )
 
   const acquire = Batched.make((wanted: ReadonlyArray<string>) =>
-    line.withPermit(
-      Effect.gen(function* () {
-        const { client } = yield* connected
-        const rows = yield* queryNamed(client, lockStatement, [wanted])
-        return rows.map(({ locked }) => locked)
-      })
-    )
+    line
+      .withPermit(
+        Effect.gen(function* () {
+          const current = yield* connected
+          const rows = yield* queryNamed(current.client, lockStatement, [wanted]).pipe(
+            Effect.timeout(answerMaxMs),
+            Effect.onError(() => leave(current))
+          )
+          return rows.map(({ locked }) => locked)
+        })
+      )
+      .pipe(Effect.mapError(DatabaseError.from("acquire advisory locks")))
   )
 
   const tryLock: SessionLocks["tryLock"] = (name) =>

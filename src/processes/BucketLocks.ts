@@ -2,6 +2,7 @@
  * What `effect/cluster` stores for ClusterOwnership.ts: the registered processes, and one advisory lock for each bucket.
  *
  * Promise: all locks of a process are on one connection. They end with it; the next use connects again, without locks.
+ * Another connection has the registration.
  * The server ends a connection that is silent for {@link expiration}, so that a frozen process keeps no lock. Each
  * operation fails after {@link operationMax}. Locks that are released while another operation runs are released
  * together. A release never affects a lock that was acquired after it was requested.
@@ -33,6 +34,7 @@ import * as Statement from "../postgres/Statement.ts"
 export const expiration = Duration.seconds(7)
 const expirationMs = Duration.toMillis(expiration)
 const operationMax = "2 seconds"
+const openingMax = "10 seconds"
 
 /** The engine's namespace for the prefix `tributary.cluster`, and its number of the lock of a bucket. */
 const keySql = "1191796787, 1000000 + bucket"
@@ -116,11 +118,11 @@ const persisted = Effect.mapError((cause: OperationError) => new PersistenceErro
 
 const bucketOfShard = (shardId: string): number => ShardId.fromString(shardId).id
 
-/** The connection of the locks. It ends with the scope, and all locks with it. */
+/** A connection for operations. It ends with the scope, and all locks with it. */
 const makeConnection = Effect.fnUntraced(function* (database: DatabaseShape) {
   const lifetime = yield* Effect.scope
   let session: Session | null = null
-  let opening: Fiber.Fiber<Session, DatabaseError> | null = null
+  let opening: Fiber.Fiber<Session, OperationError> | null = null
   /** One operation at a time, since the connection runs one statement after the other. */
   const line = yield* Semaphore.make(1)
 
@@ -135,8 +137,9 @@ const makeConnection = Effect.fnUntraced(function* (database: DatabaseShape) {
   const open = Effect.gen(function* () {
     const scope = yield* Scope.make()
     const connected = Effect.tap(database.connect, (client) => queryNamed(client, expireStatement))
-    const client = yield* Effect.onError(Scope.provide(connected, scope), () =>
-      Scope.close(scope, Exit.die("the connection of the locks failed"))
+    const client = yield* Scope.provide(connected, scope).pipe(
+      Effect.timeout(openingMax),
+      Effect.onError(() => Scope.close(scope, Exit.die("the connection of the locks failed")))
     )
     const opened: Session = { client, scope, locks: new Map() }
     client.on("end", () => {
@@ -177,6 +180,8 @@ const makeConnection = Effect.fnUntraced(function* (database: DatabaseShape) {
 
 const make = Effect.fnUntraced(function* (database: DatabaseShape) {
   const { operate, run, lockOf } = yield* makeConnection(database)
+  // A slow look at the processes must not end the connection of the locks.
+  const registry = yield* makeConnection(database)
   const acquire = (shardIds: ReadonlyArray<string>) =>
     operate(
       Effect.fnUntraced(function* ({ client, locks }) {
@@ -206,12 +211,14 @@ const make = Effect.fnUntraced(function* (database: DatabaseShape) {
 
   return RunnerStorage.makeEncoded({
     getRunners: persisted(
-      Effect.map(run(registeredStatement), (rows) => rows.map(({ runner, healthy }) => [runner, healthy] as const))
+      Effect.map(registry.run(registeredStatement), (rows) =>
+        rows.map(({ runner, healthy }) => [runner, healthy] as const)
+      )
     ),
     register: (address, runner, healthy) =>
-      persisted(Effect.map(run(registerStatement, [address, runner, healthy]), ([row]) => row!.machine_id)),
-    unregister: (address) => persisted(Effect.asVoid(run(unregisterStatement, [address]))),
-    setRunnerHealth: (address, healthy) => persisted(Effect.asVoid(run(healthStatement, [address, healthy]))),
+      persisted(Effect.map(registry.run(registerStatement, [address, runner, healthy]), ([row]) => row!.machine_id)),
+    unregister: (address) => persisted(Effect.asVoid(registry.run(unregisterStatement, [address]))),
+    setRunnerHealth: (address, healthy) => persisted(Effect.asVoid(registry.run(healthStatement, [address, healthy]))),
     acquire: (_address, shardIds) => persisted(acquire(shardIds)),
     refresh: (address, shardIds) =>
       persisted(

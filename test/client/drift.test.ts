@@ -7,7 +7,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Redacted from "effect/Redacted"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import type { PagingMode } from "../../connectors/service-v2/client/Paging.ts"
+import * as Paging from "../../connectors/service-v2/client/Paging.ts"
 import * as ServiceClient from "../../connectors/service-v2/client/ServiceClient.ts"
 import * as Budget from "../../src/budget/Budget.ts"
 import type { PageRequest } from "../../src/connector/Connector.ts"
@@ -20,11 +20,11 @@ const stamp = (second: number) =>
   new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString().replace(".000Z", ".000001Z")
 const beginning = "2026-01-01T00:00:00Z"
 
-type Paging = "page" | "offset" | "link" | "cursor"
+type PagingStyle = "page" | "offset" | "link" | "cursor"
 
 interface Options {
-  readonly paging: Paging
-  readonly mode?: PagingMode
+  readonly paging: PagingStyle
+  readonly mode?: Paging.PagingMode
   readonly dialect?: Json
   readonly resource?: "salesmen" | "areas"
   readonly pageSize?: number | null
@@ -292,6 +292,28 @@ describe.each(["page", "offset"] as const)("a scan by %s", (paging) => {
       assert.strictEqual(yield* tagOf(scan(opened, null, () => {})), "PagingBroken")
     })
   )
+})
+
+describe("the page before, read once more", () => {
+  const facts = (position: string | null) => ({
+    meta: { synced_through: position },
+    link: undefined,
+    records: 2,
+    identities: () => ["1 a", "2 b"]
+  })
+  const again = (syncedThrough: string | null, last = "2 b") => ({ path: "/salesmen?page=1", last, syncedThrough })
+
+  it("proves that no record moved where it ends with the same record, and is no earlier answer", () => {
+    assert.isNull(Paging.confirm(facts(stamp(9)), again(stamp(9))))
+    assert.isNull(Paging.confirm(facts(stamp(10)), again(stamp(9))))
+    assert.isNull(Paging.confirm(facts(null), again(stamp(9))))
+    assert.isNull(Paging.confirm(facts(stamp(9)), again(null)))
+  })
+
+  it("proves nothing where it is an answer from before the page after it, as of a replica that is behind", () => {
+    assert.strictEqual(Paging.confirm(facts(stamp(8)), again(stamp(9)))?._tag, "PageDrift")
+    assert.strictEqual(Paging.confirm(facts(stamp(9)), again(stamp(9), "3 c"))?._tag, "PageDrift")
+  })
 })
 
 describe("a scan while records move at random", () => {

@@ -265,5 +265,13 @@ export const regressions: ReadonlyArray<Regression> = [
     cause: "a checker took a run that found nothing, and began before a table was truncated, for its repair",
     later: ["S4m", "N9", "T1", "S14", "T2"],
     on: ["O1"]
+  },
+  {
+    kind: "syncs",
+    seed: 61501132,
+    cause:
+      "a page that was read once more to prove that no record moved came from a replica that was behind, and proved nothing",
+    later: ["S4m", "S8p", "S16", "D5", "D6"],
+    on: ["O1"]
   }
 ]

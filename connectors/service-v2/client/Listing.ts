@@ -209,14 +209,14 @@ export const make = (exchange: Exchange, options: ListingOptions): Listing => {
   const texts = readTexts(itemsKey)
 
   /** Reads the page before once more and checks that its last record is still the same. */
-  const confirm = (name: string, path: string, last: string) =>
+  const confirm = (name: string, again: Paging.Again) =>
     get(
-      path,
+      again.path,
       true,
       whenOk((answer) => {
         const listed = texts(name)(answer)
         if (listed instanceof Failed) return listed
-        const drift = Paging.confirm(listed.facts, last)
+        const drift = Paging.confirm(listed.facts, again)
         return drift === null ? answer : new Failed(drift, answer.requestId)
       })
     )
@@ -254,7 +254,7 @@ export const make = (exchange: Exchange, options: ListingOptions): Listing => {
       return Effect.flatMap(requestPage(call, mark), (turned) =>
         turned.again === null
           ? Effect.succeed(turned)
-          : Effect.map(confirm(call.name, turned.again.path, turned.again.last), ({ attempts, bytes }) => ({
+          : Effect.map(confirm(call.name, turned.again), ({ attempts, bytes }) => ({
               ...turned,
               attempts: turned.attempts + attempts,
               bytes: turned.bytes + bytes.length

@@ -17,6 +17,7 @@
  * removed and one added before the edge, both between the two requests.
  */
 import { createHash } from "node:crypto"
+import { isAfter } from "../../../src/connector/Instant.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import type { BaseAddress } from "./BaseAddress.ts"
 import { isObject, type JsonObject, member } from "./Envelope.ts"
@@ -54,12 +55,21 @@ export interface PageFacts {
   readonly identities: () => ReadonlyArray<string>
 }
 
+/** The page before, to be read once more. */
+export interface Again {
+  readonly path: string
+  /** The record that it must end with. */
+  readonly last: string
+  /** `synced_through` of the page after it: an earlier answer proves nothing. Null where the page has none. */
+  readonly syncedThrough: string | null
+}
+
 /** How a page joins the one before. */
 export interface Joint {
   /** Number of first records that are the last ones of the page before. */
   readonly repeated: number
-  /** The page before, to be read once more, and the record that it must end with; null when the join is proven. */
-  readonly again: { readonly path: string; readonly last: string } | null
+  /** Null when the join is proven. */
+  readonly again: Again | null
 }
 
 /** The request of a page. */
@@ -120,7 +130,7 @@ export const join = (
   }
   const at = seen.indexOf(last)
   if (at >= 0) return { repeated: at + 1 === overlap ? overlap : 0, again: null }
-  if (before !== null) return { repeated: 0, again: { path: before, last } }
+  if (before !== null) return { repeated: 0, again: { path: before, last, syncedThrough: syncedThroughOf(meta) } }
   return "page" in place && place.size !== null && records < place.size && member(meta, "has_more") === true
     ? broken(`the page has ${records} of more records, but ${place.size} were requested; remove page_size`)
     : drifted("the page does not contain the last record of the page before")
@@ -139,9 +149,22 @@ const isSame = (
   return seen.at(-1) === last && (before !== null || seen.length > 1)
 }
 
+const syncedThroughOf = (meta: JsonObject): string | null => {
+  const position = member(meta, "synced_through")
+  return typeof position === "string" ? position : null
+}
+
 /** Checks that the page before still ends with the same record; the drift when it does not. */
-export const confirm = ({ identities }: PageFacts, last: string): SourceError.PageDrift | null =>
-  identities().at(-1) === last ? null : drifted("the page before, read once more, ends with another record")
+export const confirm = (
+  { identities, meta }: PageFacts,
+  { last, syncedThrough }: Again
+): SourceError.PageDrift | null => {
+  if (identities().at(-1) !== last) return drifted("the page before, read once more, ends with another record")
+  const position = syncedThroughOf(meta)
+  return syncedThrough !== null && position !== null && isAfter(syncedThrough, position) === true
+    ? drifted("the page before, read once more, is an earlier answer than the page after it")
+    : null
+}
 
 /** The next page's token; null when this was the last page. */
 export const next = (
