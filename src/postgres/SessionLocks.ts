@@ -29,6 +29,20 @@ export interface SessionLocks {
 /** The connection to a server that does not answer is closed after this, with all locks. */
 const answerMaxMs = 15_000
 
+const answered = <A, R>(asked: Effect.Effect<A, DatabaseError, R>) =>
+  Effect.timeoutOrElse(asked, {
+    duration: answerMaxMs,
+    orElse: () =>
+      Effect.fail(
+        new DatabaseError({
+          operation: "use advisory locks",
+          code: undefined,
+          message: `the server did not answer within ${answerMaxMs / 1000} s`,
+          isRetryable: true
+        })
+      )
+  })
+
 interface Session {
   readonly client: pg.Client
   readonly scope: Scope.Closeable
@@ -72,8 +86,8 @@ export const make = Effect.fnUntraced(function* (
 
   const open = Effect.fnUntraced(function* (restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
     const scope = yield* Scope.make()
-    const client = yield* restore(Effect.timeout(Scope.provide(connect, scope), answerMaxMs)).pipe(
-      Effect.onError(() => Scope.close(scope, Exit.die("no answer")))
+    const client = yield* restore(answered(Scope.provide(connect, scope))).pipe(
+      Effect.onError(() => Scope.close(scope, Exit.die("the connection of the locks failed")))
     )
     const opened: Session = { client, scope, isLost: false }
     client.on("end", () => {
@@ -83,8 +97,7 @@ export const make = Effect.fnUntraced(function* (
     session = opened
     const again = [...names].filter(([, isLocked]) => isLocked).map(([name]) => name)
     if (again.length === 0) return opened
-    const rows = yield* queryNamed(client, lockStatement, [again]).pipe(
-      Effect.timeout(answerMaxMs),
+    const rows = yield* restore(answered(queryNamed(client, lockStatement, [again]))).pipe(
       Effect.onError(() => leave(opened))
     )
     const lost = again.filter((_name, at) => rows[at]?.locked !== true)
@@ -100,7 +113,7 @@ export const make = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         const current = session
         if (current !== null) {
-          const asked = Effect.timeout(queryNamed(current.client, unlockStatement, [released]), answerMaxMs)
+          const asked = answered(queryNamed(current.client, unlockStatement, [released]))
           // A lock that the server may still hold for this process is released with the session.
           if (Exit.isFailure(yield* Effect.exit(asked))) yield* leave(current)
         }
@@ -111,18 +124,15 @@ export const make = Effect.fnUntraced(function* (
   )
 
   const acquire = Batched.make((wanted: ReadonlyArray<string>) =>
-    line
-      .withPermit(
-        Effect.gen(function* () {
-          const current = yield* connected
-          const rows = yield* queryNamed(current.client, lockStatement, [wanted]).pipe(
-            Effect.timeout(answerMaxMs),
-            Effect.onError(() => leave(current))
-          )
-          return rows.map(({ locked }) => locked)
-        })
-      )
-      .pipe(Effect.mapError(DatabaseError.from("acquire advisory locks")))
+    line.withPermit(
+      Effect.gen(function* () {
+        const current = yield* connected
+        const rows = yield* answered(queryNamed(current.client, lockStatement, [wanted])).pipe(
+          Effect.onError(() => leave(current))
+        )
+        return rows.map(({ locked }) => locked)
+      })
+    )
   )
 
   const tryLock: SessionLocks["tryLock"] = (name) =>
