@@ -265,7 +265,11 @@ export const connect = (server: Server): Effect.Effect<Client, DatabaseError, Sc
     Effect.tap((client) => lookAtSession(server, client))
   )
 
-const send = <Row extends QueryResultRow>(
+/**
+ * Runs one statement on a dedicated connection, or several without parameters (the answer is the last one's).
+ * `affected` counts the rows read or written. With a name, the session keeps the statement prepared.
+ */
+export const execute = <Row extends QueryResultRow>(
   client: Client,
   operation: string,
   text: string,
@@ -284,17 +288,6 @@ const send = <Row extends QueryResultRow>(
     })
   )
 
-/**
- * Runs one statement on a dedicated connection, or several without parameters (the answer is the last one's).
- * `affected` counts the rows read or written.
- */
-export const execute = <Row extends QueryResultRow>(
-  client: Client,
-  operation: string,
-  text: string,
-  values?: ReadonlyArray<unknown>
-) => send<Row>(client, operation, text, values)
-
 /** The names of prepared statements within a session, by their text. */
 const preparedNames = new Map<string, string>()
 const preparedName = (text: string): string => {
@@ -310,7 +303,7 @@ export const executeNamed = <P extends ReadonlyArray<Statement.Type>, C extends 
   { text, isPrepared = false }: Statement.Statement<P, C>,
   ...[values]: Statement.Arguments<P>
 ) =>
-  send<Statement.RowOf<Statement.Statement<P, C>>>(
+  execute<Statement.RowOf<Statement.Statement<P, C>>>(
     client,
     operation,
     text,

@@ -46,7 +46,6 @@ const answered = <A, R>(asked: Effect.Effect<A, DatabaseError, R>) =>
 interface Session {
   readonly client: pg.Client
   readonly scope: Scope.Closeable
-  isLost: boolean
 }
 
 export const unlockStatement = Statement.make({
@@ -76,7 +75,6 @@ export const make = Effect.fnUntraced(function* (
 
   const leave = (left: Session) =>
     Effect.suspend(() => {
-      left.isLost = true
       if (session === left) session = null
       return Scope.close(left.scope, Exit.die("the connection of the locks failed"))
     })
@@ -89,9 +87,8 @@ export const make = Effect.fnUntraced(function* (
     const client = yield* restore(answered(Scope.provide(connect, scope))).pipe(
       Effect.onError(() => Scope.close(scope, Exit.die("the connection of the locks failed")))
     )
-    const opened: Session = { client, scope, isLost: false }
+    const opened: Session = { client, scope }
     client.on("end", () => {
-      opened.isLost = true
       if (session === opened) session = null
     })
     session = opened

@@ -1,11 +1,11 @@
 /**
  * What `effect/cluster` stores for ClusterOwnership.ts: the registered processes, and one advisory lock for each bucket.
  *
- * Promise: all locks of a process are on one connection. They end with it; the next use connects again, without locks.
- * Another connection has the registration.
- * The server ends a connection that is silent for {@link expiration}, so that a frozen process keeps no lock. Each
- * operation fails after {@link operationMax}. Locks that are released while another operation runs are released
- * together. A release never affects a lock that was acquired after it was requested.
+ * Promise: all locks of a process are on one connection; another one has the registration. The locks end with their
+ * connection; the next use connects again, without locks. The server ends a connection that is silent for
+ * {@link expiration}, so that a frozen process keeps no lock. Each operation fails after {@link operationMax}. Locks that
+ * are released while another operation runs are released together. A release never affects a lock that was acquired after
+ * it was requested.
  *
  * The engine's own storage releases each lock by two statements of its own, all of them at the same time and each within
  * the limit of one operation. With 256 buckets and 20 ms to the server that limit passes, the connection is replaced, and
@@ -32,7 +32,7 @@ import * as Statement from "../postgres/Statement.ts"
 
 /** A process that was silent for longer is not registered any more. */
 export const expiration = Duration.seconds(7)
-const expirationMs = Duration.toMillis(expiration)
+const expiredSql = `now() - ${Duration.toMillis(expiration)} * interval '1 millisecond'`
 const operationMax = "2 seconds"
 const openingMax = "10 seconds"
 
@@ -42,7 +42,7 @@ const keySql = "1191796787, 1000000 + bucket"
 export const expireStatement = Statement.make({
   name: "let the locks of buckets expire",
   columns: { set_config: "text" },
-  text: `select set_config('idle_session_timeout', '${expirationMs}', false)`
+  text: `select set_config('idle_session_timeout', '${Duration.toMillis(expiration)}', false)`
 })
 
 export const lockStatement = Statement.make({
@@ -69,7 +69,7 @@ export const registeredStatement = Statement.make({
   name: "list registered processes",
   isPrepared: true,
   columns: { runner: "text", healthy: "bool" },
-  text: `select runner, healthy from tributary.cluster_runners where last_heartbeat > now() - ${expirationMs} * interval '1 millisecond'`
+  text: `select runner, healthy from tributary.cluster_runners where last_heartbeat > ${expiredSql}`
 })
 
 export const registerStatement = Statement.make({
@@ -85,7 +85,7 @@ export const registerStatement = Statement.make({
 export const unregisterStatement = Statement.make({
   name: "unregister a process",
   params: ["text"],
-  text: `delete from tributary.cluster_runners where address = $1 or last_heartbeat < now() - ${expirationMs} * interval '1 millisecond'`
+  text: `delete from tributary.cluster_runners where address = $1 or last_heartbeat < ${expiredSql}`
 })
 
 export const healthStatement = Statement.make({

@@ -78,3 +78,7 @@ export const layerWarehouse = ownInstallation.pipe(
   ),
   Layer.orDie
 )
+
+/** The statement that makes this SQL expression the warehouse's time; quotes in it are doubled. */
+export const clockIs = (expression: string) =>
+  `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`

@@ -11,7 +11,7 @@ import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
 import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { codeOf } from "../../../src/cli/Exit.ts"
-import { layerWarehouse as warehouse } from "../../support/postgres.ts"
+import { clockIs, layerWarehouse as warehouse } from "../../support/postgres.ts"
 import { failing, record, scripted, things, tiny } from "../../support/tiny.ts"
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
@@ -88,10 +88,7 @@ const execute = <Row extends object>(statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
 
 /** Replaces the clock of the warehouse by this expression. Quotes must be doubled. */
-const nowIs = (expression: string) =>
-  execute(
-    `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
-  )
+const nowIs = (expression: string) => execute(clockIs(expression))
 
 /** Inserts a refetch request for a record of `things`. */
 const requestRefetch = (companyId: bigint, requestedAt: string, id = "1") =>

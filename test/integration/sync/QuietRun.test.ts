@@ -6,7 +6,7 @@ import { ServerFault } from "../../../src/connector/SourceError.ts"
 import { syncResource } from "../../../src/sync/SyncResource.ts"
 import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
-import { layerWarehouse } from "../../support/postgres.ts"
+import { clockIs, layerWarehouse } from "../../support/postgres.ts"
 import { failing, pages, record, scripted, type ScriptedSource, things } from "../../support/tiny.ts"
 
 const table = tableOf(things)
@@ -46,9 +46,6 @@ const checkpoint = (companyId: bigint) =>
       (rows) => rows[0]!
     )
   )
-
-const clockIs = (expression: string) =>
-  `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as 'select ${expression}'`
 
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
 const thing = (id: number, second: number) =>
