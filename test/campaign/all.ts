@@ -7,10 +7,10 @@
  *   npm run campaign -- --slice --from COMMIT   the same slice for another commit
  *   npm run campaign -- --only pushes,planted   some of them
  *
- * A slice uses seeds and kills of the same strength as the full campaign, only fewer of them. Its time is limited: real
- * processes run first, then seeds and planted bugs in the remaining time. A campaign that does not end within its time
- * has failed. Exit code 1 when one of them fails. The others still run, and the last lines of the failed ones are
- * printed again at the end. The last line counts the campaigns.
+ * A slice uses seeds and kills of the same strength as the full campaign, only fewer of them. Failed seeds and real
+ * processes run first and take the time that they need, then fresh seeds and planted bugs share the remaining time. A
+ * campaign of a slice that does not end within its limit has failed. Exit code 1 when one of them fails. The others still
+ * run, and the last lines of the failed ones are printed again at the end. The last line counts the campaigns.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { parseArgs } from "node:util"
@@ -32,6 +32,8 @@ const mutantParts = 4
  * Usual time from the start of the last seed to the end of its campaign: the seed, its repetition, the server's stop.
  */
 const lastSeedSeconds = 30
+/** Limit of a campaign whose amount of work is fixed: several times what it needs on a slow machine. */
+const fixedLimitSeconds = 600
 /** Lines of a failed campaign that are printed again at the end. */
 const shownAgain = 40
 /** Time for a terminated campaign to stop its servers. */
@@ -52,10 +54,11 @@ interface Part {
   readonly full: ReadonlyArray<string>
   /** The arguments in a slice; null when it is not part of one. */
   readonly slice: ReadonlyArray<string> | null
-  /** The weight of the campaign in a slice's remaining time, relative to this and all later campaigns. */
-  readonly share: number
-  /** When the time is over, campaigns of seeds run fewer of them, but at least this many. */
-  readonly atLeast?: number
+  /**
+   * Campaigns of fresh seeds share a slice's remaining time in the ratio of `share`. When the time is over they run fewer
+   * seeds, but at least this many. Without it the amount of work is fixed.
+   */
+  readonly fresh?: { readonly share: number; readonly atLeast: number }
 }
 
 /** In the order in which a slice runs them. */
@@ -64,75 +67,65 @@ const parts: ReadonlyArray<Part> = [
     name: "regressions",
     program: "simulate",
     full: ["--regressions"],
-    slice: ["--regressions"],
-    share: 4
+    slice: ["--regressions"]
   },
   {
     name: "kills",
     program: "kills",
     full: ["--kills", "200", "--postgres-kills", "20", "--zombies", "10", "--seed", seed],
-    slice: ["--kills", "20", "--postgres-kills", "3", "--zombies", "3", "--seed", seed],
-    share: 4
+    slice: ["--kills", "20", "--postgres-kills", "3", "--zombies", "3", "--seed", seed]
   },
   {
     name: "webhooks",
     program: "webhooks",
     full: ["--deliveries", "10000", "--seed", seed],
-    slice: ["--deliveries", "1500", "--kills", "4", "--companies", "4", "--seed", seed],
-    share: 4
+    slice: ["--deliveries", "1500", "--kills", "4", "--companies", "4", "--seed", seed]
   },
   {
     name: "pushes",
     program: "pushes",
     full: ["--kills", "50", "--postgres-kills", "3", "--seed", seed],
-    slice: ["--kills", "9", "--postgres-kills", "1", "--records", "240", "--seed", seed],
-    share: 4
+    slice: ["--kills", "9", "--postgres-kills", "1", "--records", "240", "--seed", seed]
   },
   {
     name: "owners",
     program: "owners",
     full: ["--disturbances", "100", "--seed", seed],
-    slice: null,
-    share: 0
+    slice: null
   },
   {
     name: "seeds",
     program: "simulate",
     full: ["--seeds", "3000", "--from", seed],
     slice: ["--seeds", "300", "--from", seed],
-    share: 3,
-    atLeast: 10
+    fresh: { share: 3, atLeast: 10 }
   },
   {
     name: "push-seeds",
     program: "simulate",
     full: ["--pushes", "only", "--seeds", "500", "--from", seed],
     slice: ["--pushes", "only", "--seeds", "60", "--from", seed],
-    share: 1,
-    atLeast: 2
+    fresh: { share: 1, atLeast: 2 }
   },
   {
     name: "push-seeds-beside",
     program: "simulate",
     full: ["--pushes", "beside", "--seeds", "500", "--from", seed],
     slice: ["--pushes", "beside", "--seeds", "40", "--from", seed],
-    share: 1,
-    atLeast: 2
+    fresh: { share: 1, atLeast: 2 }
   },
   {
     name: "planted",
     program: "simulate",
     full: ["--mutants", "--limit", "1000"],
     slice: ["--mutants", "--limit", "1000", "--part", `${drawn}/${mutantParts}`],
-    share: 3,
-    atLeast: 2
+    fresh: { share: 3, atLeast: 2 }
   },
   {
     name: "planted-plain",
     program: "simulate",
     full: ["--mutants", "--plain", "--limit", "25"],
-    slice: null,
-    share: 0
+    slice: null
   }
 ]
 
@@ -225,18 +218,18 @@ const summaries: Array<string> = []
 const failures: Array<string> = []
 const counts = { passed: 0, failed: 0 }
 const chosen = parts.filter(({ name, slice }) => names.includes(name) && (!values.slice || slice !== null))
-for (const [place, { name, program, full, slice, share, atLeast }] of chosen.entries()) {
+for (const [place, { name, program, full, slice, fresh }] of chosen.entries()) {
   const startedAt = seconds()
   let args = full
   let limitSeconds: number | null = null
   if (values.slice) {
     args = slice ?? full
-    const left = Math.max(0, endsAt - startedAt)
-    const shares = chosen.slice(place).reduce((sum, one) => sum + one.share, 0)
-    limitSeconds = (left * share) / shares
-    if (atLeast !== undefined) {
-      const ofSeeds = Math.max(lastSeedSeconds, limitSeconds - lastSeedSeconds)
-      args = [...args, "--minutes", (ofSeeds / 60).toFixed(2), "--at-least", String(atLeast)]
+    limitSeconds = fixedLimitSeconds
+    if (fresh !== undefined) {
+      const left = Math.max(0, endsAt - startedAt)
+      const shares = chosen.slice(place).reduce((sum, one) => sum + (one.fresh?.share ?? 0), 0)
+      const ofSeeds = Math.max(lastSeedSeconds, (left * fresh.share) / shares - lastSeedSeconds)
+      args = [...args, "--minutes", (ofSeeds / 60).toFixed(2), "--at-least", String(fresh.atLeast)]
       limitSeconds = ofSeeds + 3 * lastSeedSeconds
     }
   }
