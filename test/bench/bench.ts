@@ -112,6 +112,7 @@ const minimalArgsOf = (tables: ReadonlyArray<{ readonly resource: string } & Sta
 const measurePipeline = async (stand: Stand.Stand, size: number) => {
   const bare = Stand.bareTable(resource, "minimal")
   const minimalArgs = minimalArgsOf([{ resource, ...bare }], size)
+  const bytesArgs = [...minimalArgs, "--path", "bytes"]
   const settings: Stand.SyncSettings = { requestsPerMinute: null, pageSize: size }
   const source = await stand.source(["--data", "scale", "--rows", String(rows)], { pageSize: size })
   const all = {
@@ -119,8 +120,10 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     parsed: [] as Array<Stand.FetchResult>,
     copied: [] as Array<number>,
     minimalFull: [] as Array<Stand.MinimalRun>,
+    bytesFull: [] as Array<Stand.MinimalRun>,
     full: [] as Array<Stand.SyncRun>,
     minimalChanged: [] as Array<Stand.MinimalRun>,
+    bytesChanged: [] as Array<Stand.MinimalRun>,
     changed: [] as Array<Stand.SyncRun>,
     again: [] as Array<Stand.SyncRun>,
     still: [] as Array<Stand.SyncRun>,
@@ -143,7 +146,9 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
 
     const ours = await stand.warehouse()
     const theirs = await stand.warehouse()
+    const fromBytes = await stand.warehouse()
     await theirs.query(bare.create)
+    await fromBytes.query(bare.create)
     const both = async (
       baseline: () => Promise<Stand.MinimalRun>,
       product: () => Promise<Stand.SyncRun>
@@ -162,6 +167,8 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     )
     all.minimalFull.push(minimalFull)
     all.full.push(full)
+    all.bytesFull.push(await stand.minimal(fresh, fromBytes, bytesArgs))
+    await requireRowCount(fromBytes, "minimal", rows)
     await requireRowCount(ours, `erp.${resource}`, rows)
     await requireRowCount(theirs, "minimal", rows)
     const written = await Stand.rowsWritten(ours)
@@ -176,6 +183,7 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     )
     all.minimalChanged.push(minimalChanged)
     all.changed.push(changed)
+    all.bytesChanged.push(await stand.minimal(fresh, fromBytes, [...bytesArgs, "--since", since]))
     if (changed.totals.updated !== rows) throw new Error(`${changed.totals.updated} rows updated instead of ${rows}`)
     const afterChanged = await Stand.rowsWritten(ours)
 
@@ -193,6 +201,7 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
     all.percentWritten = (await Stand.rowsWritten(ours)) - afterStill
     await ours.close()
     await theirs.close()
+    await fromBytes.close()
   }
   await source.reference.stop()
 
@@ -245,6 +254,14 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
       note: `${whole(all.full).toFixed(2)} s to ${whole(all.minimalFull).toFixed(2)} s; programs started and ended, tables made`
     },
     {
+      what: "full sync, beside the byte path",
+      value: rate(all.full),
+      baseline: rate(all.bytesFull),
+      unit: "rows/s",
+      bound: null,
+      note: `whole commands: ${(whole(all.bytesFull) / whole(all.full)).toFixed(2)}`
+    },
+    {
       what: "every row changed",
       value: rate(all.changed),
       baseline: rate(all.minimalChanged),
@@ -259,6 +276,14 @@ const measurePipeline = async (stand: Stand.Stand, size: number) => {
       unit: "rows/s",
       bound: { kind: "at least", limit: 0.6 },
       note: `${whole(all.changed).toFixed(2)} s to ${whole(all.minimalChanged).toFixed(2)} s`
+    },
+    {
+      what: "every row changed, beside the byte path",
+      value: rate(all.changed),
+      baseline: rate(all.bytesChanged),
+      unit: "rows/s",
+      bound: null,
+      note: `whole commands: ${(whole(all.bytesChanged) / whole(all.changed)).toFixed(2)}`
     },
     {
       what: "nothing changed, every row read again",

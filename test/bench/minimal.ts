@@ -4,7 +4,7 @@
  * Pages over undici, `JSON.parse`, COPY text to a temporary stage, one INSERT ... ON CONFLICT a batch. The next page
  * is requested before this one is parsed, and a batch is loaded while the next is read. It keeps none of the
  * product's promises: no checkpoint, history, quarantine, fence, retry or type check, and of two versions the last
- * one wins.
+ * one wins. With `--path bytes` the bytes of a page are rewritten to COPY text without `JSON.parse` (`render.ts`).
  *
  * A process of its own, started by `bench.ts`; it prints one line of JSON.
  */
@@ -12,11 +12,13 @@ import { parseArgs } from "node:util"
 import pg from "pg"
 import { from as copyFrom } from "pg-copy-streams"
 import { Pool } from "undici"
+import { bytesRenderer, jsonRenderer, type Renderer } from "./render.ts"
 
 const { values } = parseArgs({
   options: {
     tables: { type: "string" },
     "page-size": { type: "string" },
+    path: { type: "string", default: "json" },
     batch: { type: "string", default: "5000" },
     since: { type: "string" }
   }
@@ -46,7 +48,7 @@ const mergeOf = (table: string, columns: ReadonlyArray<string>) =>
   `on conflict ("_company_id", "id") do update set ` +
   columns.map((name) => `"${name}" = excluded."${name}"`).join(", ")
 
-const load = async (merge: string, chunks: ReadonlyArray<string>): Promise<void> => {
+const load = async (merge: string, chunks: ReadonlyArray<string | Buffer>): Promise<void> => {
   await client.query("begin; truncate stage")
   const copy = client.query(copyFrom("copy stage from stdin"))
   const finished = new Promise<void>((resolve, reject) => {
@@ -62,32 +64,8 @@ const load = async (merge: string, chunks: ReadonlyArray<string>): Promise<void>
   await client.query("commit")
 }
 
-const special = /[\\\t\n\r]/
-const escaped = (text: string): string =>
-  special.test(text)
-    ? text.replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll("\r", "\\r")
-    : text
-
-const render = (columns: ReadonlyArray<string>, records: ReadonlyArray<Readonly<Record<string, unknown>>>): string => {
-  let lines = ""
-  for (const record of records) {
-    lines += company
-    for (const name of columns) {
-      const value = record[name]
-      if (value === null || value === undefined) lines += "\t\\N"
-      else if (typeof value === "string") lines += `\t${escaped(value)}`
-      else if (typeof value === "object") lines += `\t${escaped(JSON.stringify(value))}`
-      else lines += `\t${JSON.stringify(value)}`
-    }
-    lines += "\n"
-  }
-  return lines
-}
-
-interface PageBody {
-  readonly data: ReadonlyArray<Readonly<Record<string, unknown>>>
-  readonly _meta: { readonly next_cursor: string | null }
-}
+const rendererOf: (columns: ReadonlyArray<string>) => Renderer =
+  values.path === "bytes" ? bytesRenderer(company) : jsonRenderer(company)
 
 const pool = new Pool(base.origin, { connections: 2, pipelining: 1 })
 const fetchPage = async (resource: string, cursor: string | null): Promise<Buffer> => {
@@ -115,7 +93,8 @@ const loadTable = async ({ resource, table, columns }: (typeof tables)[number]):
   )
   const merge = mergeOf(table, columns)
   let rows = 0
-  let chunks: Array<string> = []
+  const renderPage = rendererOf(columns)
+  let chunks: Array<string | Buffer> = []
   let batched = 0
   let loading = Promise.resolve()
   let next: Promise<Buffer> | null = fetchPage(resource, null)
@@ -125,10 +104,10 @@ const loadTable = async ({ resource, table, columns }: (typeof tables)[number]):
     next = cursor === null ? null : fetchPage(resource, cursor)
     // The error is handled where the page is awaited. Until then it must not end the process as unhandled.
     next?.catch(() => undefined)
-    const page = JSON.parse(bytes.toString("utf8")) as PageBody
-    chunks.push(render(columns, page.data))
-    rows += page.data.length
-    batched += page.data.length
+    const { text, count } = renderPage(bytes)
+    chunks.push(text)
+    rows += count
+    batched += count
     if (batched >= batchRows || next === null) {
       const batch = chunks
       chunks = []
