@@ -244,6 +244,35 @@ const readPage = Effect.fnUntraced(function* <E>(
   return { ...second, bytes: first.bytes + second.bytes, attempts: first.attempts + second.attempts }
 })
 
+/** A list that is read apart from the checkpoint. */
+export interface ListRequest {
+  readonly resource: Resource
+  readonly since?: string
+  readonly where?: { readonly field: string; readonly value: string }
+  /** Whether an empty list is read a second time. */
+  readonly isEmptyUnlikely: boolean
+}
+
+/** Reads a list page by page, until its end or until `use` returns false. Returns whether it was read to its end. */
+export const readList = Effect.fnUntraced(function* (
+  connector: ConnectorShape,
+  { resource, since, where, isEmptyUnlikely }: ListRequest,
+  use: (page: Page, number: number) => boolean
+): Effect.fn.Return<boolean, SourceError> {
+  const query = where === undefined ? "" : `?${where.field}=${where.value}`
+  const checkProgress = makeProgressCheck(`/${resource.path}${query}`)
+  let token: string | null = null
+  for (let number = 1; ; number += 1) {
+    const request = { resource, since: since ?? null, token, where: where ?? null }
+    const page: Page = yield* readPage(connector.page(request), Effect.succeed(isEmptyUnlikely))
+    const goesOn = use(page, number)
+    yield* checkProgress(page, token, number)
+    if (page.next === null) return true
+    if (!goesOn) return false
+    token = page.next
+  }
+})
+
 /**
  * Reads every record whose field has a value: the children of one parent. An empty list of them is unlikely: a parent that
  * is read here has changed, perhaps by its first child.
@@ -254,12 +283,6 @@ export const children = Effect.fnUntraced(function* (
   where: { readonly field: string; readonly value: string }
 ): Effect.fn.Return<ReadonlyArray<Page>, SourceError> {
   const pages: Array<Page> = []
-  const checkProgress = makeProgressCheck(`/${resource.path}?${where.field}=${where.value}`)
-  for (let token: string | null = null; ;) {
-    const page: Page = yield* readPage(connector.page({ resource, since: null, token, where }), Effect.succeed(true))
-    pages.push(page)
-    yield* checkProgress(page, token, pages.length)
-    if (page.next === null) return pages
-    token = page.next
-  }
+  yield* readList(connector, { resource, where, isEmptyUnlikely: true }, (page) => pages.push(page) > 0)
+  return pages
 })

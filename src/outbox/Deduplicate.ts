@@ -3,9 +3,11 @@
  *
  * Promise: no record is created for the first time unless a read showed that the source lacks its externalid (F-04, G-08).
  * A few creates are looked up one by one. Many are compared with a scan that began after they were inserted, and every
- * possible duplicate is looked up. A record that exists is adopted, compared and landed. When it is not clear which
- * record is meant, or the record is cancelled (F-06), a person decides.
+ * possible duplicate is looked up. Many lookups read a list where that needs fewer requests; what the list does not show is
+ * looked up all the same. A record that exists is adopted, compared and landed. When it is not clear which record is meant,
+ * or the record is cancelled (F-06), a person decides.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { FetchedRecord } from "../connector/Connector.ts"
@@ -13,6 +15,7 @@ import type { SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import { syncResource } from "../sync/SyncResource.ts"
 import type { Database } from "../postgres/Database.ts"
+import type { Table } from "../warehouse/Table.ts"
 import * as AssumedNew from "./AssumedNew.ts"
 import { differences } from "./DiffWritten.ts"
 import { commitRows } from "./GroupCommit.ts"
@@ -28,7 +31,16 @@ import {
   transaction
 } from "./PushSession.ts"
 import { done, rejected, type ResolvedRow, type RowResolution } from "./RowResolution.ts"
-import { findByExternalid, idOf, idsText, isCancelled, valueOf } from "./SourceLookup.ts"
+import {
+  findByExternalid,
+  idOf,
+  idsText,
+  isCancelled,
+  type Listed,
+  listByExternalid,
+  nothingListed,
+  valueOf
+} from "./SourceLookup.ts"
 
 /** Up to this many creates are looked up one by one; more are compared with a scan. */
 const lookupsMax = 20
@@ -36,6 +48,10 @@ const lookupsMax = 20
 const lookupsDuringScanMax = 250
 /** Lookups that are committed together. */
 const lookupsPerCommit = 100
+/** Lookups whose records are found by one list; they are kept in memory. */
+const lookupsPerList = 5_000
+/** A list is read for at least this many lookups per page; a page has some fifty records or more. */
+const [lookupsPerPage, recordsPerPage] = [2, 50]
 
 /** The source has a record with another spelling of the externalid. It may be the same record: a person decides. */
 const rejectedAsAlike = (resource: Resource, { id, externalid }: AssumedNew.OtherSpelling): RowResolution =>
@@ -81,13 +97,46 @@ const resolveExisting = (
   return done(wasSent ? "created" : "adopted", id, different)
 }
 
-/** Looks a create up at the source. */
+const countUpToSql = (table: Table) =>
+  `select count(*)::int as count from (select from ${table.current} where "_company_id" = $1 limit $2) r`
+
+/**
+ * The records of many creates, by a list where that needs fewer requests than a lookup of each: of the records that changed
+ * since the time (milliseconds since 1970), or of all records where it is null. Empty where it does not, or when the list
+ * could not be read.
+ */
+export const listMany = Effect.fnUntraced(function* (
+  session: PushSession,
+  rows: ReadonlyArray<OutboxRow>,
+  changedSinceMs: number | null
+): Effect.fn.Return<Listed, PushSessionError> {
+  if (rows.length <= lookupsMax) return nothingListed
+  const { company, companyId, table } = session
+  const { resource } = table
+  const pagesMax = Math.ceil(rows.length / lookupsPerPage)
+  const sinceMs = resource.modifiedSince ? changedSinceMs : null
+  if (sinceMs === null) {
+    const recordsMax = pagesMax * recordsPerPage
+    const { rows: counted } = yield* transaction(session, (run) =>
+      run<{ count: number }>("count the records of", countUpToSql(table), [companyId, recordsMax + 1])
+    )
+    if ((counted[0]?.count ?? 0) > recordsMax) return nothingListed
+  }
+  const since = sinceMs === null ? null : new Date(sinceMs - Duration.toMillis(company.engine.overlap)).toISOString()
+  const wanted = new Set(rows.flatMap(({ externalid }) => externalid ?? []))
+  const list = listByExternalid(company.connector, resource, wanted, { since, pagesMax })
+  return yield* Effect.catchTag(list, "SourceError", () => Effect.succeed(nothingListed))
+})
+
+/** Looks a create up at the source, unless a list has shown its record. */
 export const lookUp = Effect.fnUntraced(function* (
   { company, table: { resource } }: PushSession,
   row: OutboxRow,
-  meaning: LookupMeaning
+  meaning: LookupMeaning,
+  listed: Listed = nothingListed
 ): Effect.fn.Return<ResolvedRow, SourceError> {
-  const readings = yield* findByExternalid(company.connector, resource, row.externalid ?? "")
+  const externalid = row.externalid ?? ""
+  const readings = listed.get(externalid) ?? (yield* findByExternalid(company.connector, resource, externalid))
   return { row, resolution: resolveExisting(resource, row, readings, meaning), readings }
 })
 
@@ -97,17 +146,22 @@ const lookUpNew = Effect.fnUntraced(function* (
   rows: ReadonlyArray<OutboxRow>,
   spellings: ReadonlyMap<string, AssumedNew.OtherSpelling> = new Map()
 ): Effect.fn.Return<void, PushSessionError> {
-  const lookUpOne = (row: OutboxRow) => {
+  const lookUpOne = (row: OutboxRow, listed: Listed) => {
     const spelling = spellings.get(row.externalid ?? "")
     const absent: RowResolution =
       spelling === undefined
         ? { state: "pending", reason: null, isAbsent: true }
         : rejectedAsAlike(session.table.resource, spelling)
-    return Effect.result(lookUp(session, row, { wasSent: false, absent }))
+    return Effect.result(lookUp(session, row, { wasSent: false, absent }, listed))
   }
+  let listed = nothingListed
   for (let start = 0; start < rows.length && !isStopped(session); start += lookupsPerCommit) {
+    if (start % lookupsPerList === 0) {
+      listed = yield* listMany(session, rows.slice(start, start + lookupsPerList), null)
+    }
     const { concurrency } = session.settings
-    const results = yield* Effect.forEach(rows.slice(start, start + lookupsPerCommit), lookUpOne, { concurrency })
+    const next = rows.slice(start, start + lookupsPerCommit)
+    const results = yield* Effect.forEach(next, (row) => lookUpOne(row, listed), { concurrency })
     const found = results.flatMap((result) => (result._tag === "Success" ? [result.success] : []))
     yield* commitRows(session, { closed: null, rows: found })
     const failed = results.find((result) => result._tag === "Failure")

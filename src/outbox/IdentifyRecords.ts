@@ -7,6 +7,7 @@
 import { roleField } from "../catalogue/Resource.ts"
 import { externalKeyOf } from "./Externalid.ts"
 import * as Effect from "effect/Effect"
+import type { FetchedRecord } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import { commitRows } from "./GroupCommit.ts"
 import type { OutboxRow } from "./OutboxRow.ts"
@@ -35,21 +36,29 @@ export const rejectOrStop = (
   })
 }
 
+/** A row with the number of its record. */
+export interface IdentifiedRow {
+  readonly row: OutboxRow
+  /** The record as it was read on the way, with its version; null when it was not read, or has no version. */
+  readonly reading: FetchedRecord | null
+}
+
 /** Finds the record of a row; null when the row was resolved instead. */
 const identify = Effect.fnUntraced(function* (
   session: PushSession,
   row: OutboxRow,
   inWarehouse: ReadonlyMap<string, ReadonlyArray<string>>
-): Effect.fn.Return<OutboxRow | null, PushSessionError | SourceError> {
+): Effect.fn.Return<IdentifiedRow | null, PushSessionError | SourceError> {
   const { resource } = session.table
   const { connector } = session.company
   const externalid = row.externalid ?? ""
   const ids = inWarehouse.get(externalid) ?? []
   if (ids.length === 1 && ids[0] !== undefined) {
     // The warehouse may be outdated: the record itself must show the externalid.
-    const { record } = yield* connector.get(resource, ids[0])
+    const reading = yield* connector.get(resource, ids[0])
+    const { record, version } = reading
     if (record !== null && valueOf(resource, record, resource.roles.externalKey) === externalid)
-      return { ...row, recordId: record.id }
+      return { row: { ...row, recordId: record.id }, reading: version === null ? null : reading }
   }
   const readings = yield* findByExternalid(connector, resource, externalid)
   const [only] = readings
@@ -67,37 +76,39 @@ const identify = Effect.fnUntraced(function* (
     const resolution = rejected("ambiguous_externalid", resource.roles.externalKey, reason)
     return yield* commitRow(session, { row, resolution, readings })
   }
-  return { ...row, recordId: id }
+  return { row: { ...row, recordId: id }, reading: null }
 })
+
+const identified = (row: OutboxRow): IdentifiedRow => ({ row, reading: null })
 
 /** The rows with the numbers of their records, without the rows that were resolved on the way. */
 export const identifyRecords = Effect.fnUntraced(function* (
   session: PushSession,
   rows: ReadonlyArray<OutboxRow>
-): Effect.fn.Return<ReadonlyArray<OutboxRow>, PushSessionError> {
+): Effect.fn.Return<ReadonlyArray<IdentifiedRow>, PushSessionError> {
   const unidentified = rows.filter(({ recordId }) => recordId === null)
-  if (unidentified.length === 0) return rows
+  if (unidentified.length === 0) return rows.map(identified)
   const { table, companyId, settings } = session
   if (roleField(table.resource, "externalKey") === undefined) {
     const reason = "records of this resource have no externalid: give the record's id"
     const resolution = rejected("not_found", externalKeyOf(table.resource), reason)
     yield* Effect.forEach(unidentified, (row) => commitRow(session, { row, resolution }), { discard: true })
-    return rows.filter(({ recordId }) => recordId !== null)
+    return rows.filter(({ recordId }) => recordId !== null).map(identified)
   }
   const externalids = unidentified.flatMap(({ externalid }) => externalid ?? [])
   const inWarehouse = yield* transaction(session, (run) => recordIdsOf(run, table, companyId, externalids))
   const identifyOne = (row: OutboxRow) =>
-    (row.recordId === null ? identify(session, row, inWarehouse) : Effect.succeed(row)).pipe(
+    (row.recordId === null ? identify(session, row, inWarehouse) : Effect.succeed(identified(row))).pipe(
       Effect.catchTag("SourceError", (error) => rejectOrStop(session, row, error))
     )
   const results = yield* Effect.forEach(rows, identifyOne, { concurrency: settings.concurrency })
-  const identified = results.filter((row) => row !== null)
+  const found = results.filter((result) => result !== null)
   const ids = new Set(unidentified.map(({ id }) => id))
   yield* transaction(session, (run) =>
     saveRecordIds(
       run,
-      identified.filter(({ id }) => ids.has(id))
+      found.flatMap(({ row }) => (ids.has(row.id) ? [row] : []))
     )
   )
-  return identified
+  return found
 })

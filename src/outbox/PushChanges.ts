@@ -1,16 +1,16 @@
 /**
  * Pushing of updates and cancels.
  *
- * Promise: a record is read before it is changed. Nothing is sent when the record shows the change already. An update
- * names the version that it changes. A change of other fields by another person is kept; a change of the same field is a
- * conflict, and a person decides.
+ * Promise: a record is read before it is changed. The reading that identified it is enough if it shows a version. Nothing
+ * is sent when the record shows the change already. An update names the version that it changes. A change of other fields
+ * by another person is kept; a change of the same field is a conflict, and a person decides.
  */
 import * as Effect from "effect/Effect"
 import type { FetchedRecord } from "../connector/Connector.ts"
 import { completeRequest } from "./CompleteRequest.ts"
 import { differences } from "./DiffWritten.ts"
 import { storeNextRequest } from "./GroupCommit.ts"
-import { commitRow, identifyRecords, rejectOrStop } from "./IdentifyRecords.ts"
+import { commitRow, type IdentifiedRow, identifyRecords, rejectOrStop } from "./IdentifyRecords.ts"
 import { type OutboxRow, rowsOf } from "./OutboxRow.ts"
 import { changesStatement, lockPendingStatement, parametersOf } from "./OutboxStore.ts"
 import { isStopped, type PushSession, type PushSessionError, scopeOf, transaction } from "./PushSession.ts"
@@ -46,11 +46,17 @@ const plan = (session: PushSession, row: OutboxRow, reading: FetchedRecord): Row
   return rejected("conflict", field, `another person has set ${field} to ${JSON.stringify(current)} meanwhile`)
 }
 
-/** Reads the record and sends the change where there is one; returns the row if it is pending again. */
-const pushChange = (session: PushSession, row: OutboxRow): Effect.Effect<OutboxRow | null, PushSessionError> =>
+/**
+ * Sends the change of a record where there is one; reads the record first where no reading is given. Returns the row if it
+ * is pending again.
+ */
+const pushChange = (
+  session: PushSession,
+  { row, reading: known }: IdentifiedRow
+): Effect.Effect<OutboxRow | null, PushSessionError> =>
   Effect.gen(function* () {
     const { company, table } = session
-    const reading = yield* company.connector.get(table.resource, row.recordId ?? "")
+    const reading = known ?? (yield* company.connector.get(table.resource, row.recordId ?? ""))
     const planned = plan(session, row, reading)
     if ("state" in planned) return yield* commitRow(session, { row, resolution: planned, readings: [reading] })
     const request = yield* storeNextRequest(session, (run) =>
@@ -61,12 +67,13 @@ const pushChange = (session: PushSession, row: OutboxRow): Effect.Effect<OutboxR
     return pending
   }).pipe(Effect.catchTag("SourceError", (error) => rejectOrStop(session, row, error)))
 
-/** Pushes the changes of one record, one after the other. */
-const pushChangesOfRecord = Effect.fnUntraced(function* (session: PushSession, rows: ReadonlyArray<OutboxRow>) {
-  for (const row of rows) {
-    for (let pending: OutboxRow | null = row; pending !== null;) {
+/** Pushes the changes of one record, one after the other: only the first finds the record as it was read before. */
+const pushChangesOfRecord = Effect.fnUntraced(function* (session: PushSession, rows: ReadonlyArray<IdentifiedRow>) {
+  let reading = rows[0]?.reading ?? null
+  for (const { row } of rows) {
+    for (let pending: OutboxRow | null = row; pending !== null; reading = null) {
       if (isStopped(session)) return
-      pending = yield* pushChange(session, pending)
+      pending = yield* pushChange(session, { row: pending, reading })
     }
   }
 })
@@ -83,7 +90,7 @@ export const pushChanges = Effect.fnUntraced(function* (
     const last = rows.at(-1)
     if (last === undefined) return
     after = last.id
-    const byRecord = Map.groupBy(yield* identifyRecords(session, rows), ({ recordId }) => recordId)
+    const byRecord = Map.groupBy(yield* identifyRecords(session, rows), ({ row }) => row.recordId)
     yield* Effect.forEach(byRecord.values(), (ofRecord) => pushChangesOfRecord(session, ofRecord), {
       concurrency: session.settings.concurrency,
       discard: true

@@ -12,14 +12,14 @@ import type { SourceError } from "../connector/SourceError.ts"
 import type { WriteResult, WriteSucceeded } from "../connector/WriteResult.ts"
 import type { ObservedPage } from "../land/Landing.ts"
 import type { RequestResolution } from "./Commit.ts"
-import { lookUp } from "./Deduplicate.ts"
+import { listMany, lookUp } from "./Deduplicate.ts"
 import { differences } from "./DiffWritten.ts"
 import type { OutboxRow } from "./OutboxRow.ts"
-import type { PushSession } from "./PushSession.ts"
+import type { PushSession, PushSessionError } from "./PushSession.ts"
 import { createRequestOf, type NewRequest, type PushRequest } from "./RequestStore.ts"
 import { done, rejectedBySource, type Rejection, type ResolvedRow, type RowResolution } from "./RowResolution.ts"
 import type { Rejected, SendResult, Uncertain } from "./Send.ts"
-import { findByExternalid, isShown } from "./SourceLookup.ts"
+import { findByExternalid, isShown, type Listed } from "./SourceLookup.ts"
 
 /** A record that fails alone is rejected after this many attempts. */
 const attemptsMax = 5
@@ -52,7 +52,8 @@ const readBack = Effect.fnUntraced(function* (
 const resolveItem = (
   session: PushSession,
   row: OutboxRow,
-  item: WriteResult | undefined
+  item: WriteResult | undefined,
+  listed: Listed
 ): Effect.Effect<ResolvedRow, SourceError> => {
   switch (item?._tag) {
     case "WriteSucceeded": {
@@ -62,12 +63,12 @@ const resolveItem = (
       return Effect.succeed({ row, resolution: done("created", id, different) })
     }
     case "WriteRejected": {
-      if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) })
-      return resolveRejection(session, row, item)
+      if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) }, listed)
+      return resolveRejection(session, row, item, listed)
     }
     default: {
       const rejection = unclear(item?.detail ?? "the answer does not show its result")
-      return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, true) })
+      return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, true) }, listed)
     }
   }
 }
@@ -76,11 +77,12 @@ const resolveItem = (
 const resolveRejection = (
   session: PushSession,
   row: OutboxRow,
-  rejection: Rejection
+  rejection: Rejection,
+  listed?: Listed
 ): Effect.Effect<ResolvedRow, SourceError> => {
   const resolution = rejectedBySource(rejection)
   return rejection.kind === "duplicate"
-    ? lookUp(session, row, { wasSent: false, absent: resolution })
+    ? lookUp(session, row, { wasSent: false, absent: resolution }, listed)
     : Effect.succeed({ row, resolution })
 }
 
@@ -111,17 +113,27 @@ const itemsByIndex = (items: ReadonlyArray<WriteResult>): ReadonlyMap<number, Wr
   return byIndex
 }
 
+/** Whether the item does not show the outcome of its record. */
+const isUnknown = (item: WriteResult | undefined): boolean =>
+  item === undefined || item._tag === "WriteUncertain" || (item._tag === "WriteRejected" && item.isRetryable)
+
 const resolveAnswered = Effect.fnUntraced(function* (
   session: PushSession,
   request: PushRequest,
   answer: WriteAnswer
-): Effect.fn.Return<RequestResolution, SourceError> {
+): Effect.fn.Return<RequestResolution, SourceError | PushSessionError> {
   const items = itemsByIndex(answer.items)
-  const rows = yield* Effect.forEach(
-    request.rows,
-    (row) => resolveItem(session, row, row.requestIndex === null ? undefined : items.get(row.requestIndex)),
-    { concurrency: session.settings.concurrency }
-  )
+  const itemOf = (row: OutboxRow) => (row.requestIndex === null ? undefined : items.get(row.requestIndex))
+  const isDuplicate = (item: WriteResult | undefined) =>
+    item?._tag === "WriteRejected" && !item.isRetryable && item.kind === "duplicate"
+  const duplicates = request.rows.filter((row) => isDuplicate(itemOf(row)))
+  const unknown = request.rows.filter((row) => isUnknown(itemOf(row)))
+  // Duplicates may be old records.
+  const changedSinceMs = duplicates.length > 0 ? null : request.createdAt
+  const listed = yield* listMany(session, [...duplicates, ...unknown], changedSinceMs)
+  const rows = yield* Effect.forEach(request.rows, (row) => resolveItem(session, row, itemOf(row), listed), {
+    concurrency: session.settings.concurrency
+  })
   const { status, source } = answer
   return {
     closed: { id: request.id, result: { state: "completed", status, reason: null, source } },
@@ -144,12 +156,13 @@ const resolveUncertain = Effect.fnUntraced(function* (
   session: PushSession,
   request: PushRequest,
   { code, detail, isFault }: Uncertain
-): Effect.fn.Return<RequestResolution, SourceError> {
+): Effect.fn.Return<RequestResolution, SourceError | PushSessionError> {
   const isAlone = request.rows.length === 1
   const rejection = { ...unclear(detail), code }
+  const listed = yield* listMany(session, request.rows, request.createdAt)
   const found = yield* Effect.forEach(
     request.rows,
-    (row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }),
+    (row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }, listed),
     { concurrency: session.settings.concurrency }
   )
   const isBisected = isFault && !isAlone
@@ -194,7 +207,7 @@ export const resolveCreate = (
   session: PushSession,
   request: PushRequest,
   result: SendResult
-): Effect.Effect<RequestResolution, SourceError> => {
+): Effect.Effect<RequestResolution, SourceError | PushSessionError> => {
   switch (result._tag) {
     case "Answered":
       return resolveAnswered(session, request, result.answer)

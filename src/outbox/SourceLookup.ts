@@ -55,3 +55,41 @@ export const findByExternalid = Effect.fnUntraced(function* (
   }
   return [...(same.size > 0 ? same : alike).values()]
 })
+
+/** Records by their externalid. */
+export type Listed = ReadonlyMap<string, ReadonlyArray<FetchedRecord>>
+
+export const nothingListed: Listed = new Map()
+
+/**
+ * The records with one of these externalids that a list shows: all of them, or those that changed since a time. An
+ * externalid that the result lacks has to be looked up: the list may have missed its record, shows only this spelling, and
+ * is not read beyond `pagesMax` pages. A longer list shows nothing.
+ */
+export const listByExternalid = Effect.fnUntraced(function* (
+  connector: ConnectorShape,
+  resource: Resource,
+  wanted: ReadonlySet<string>,
+  { since, pagesMax }: { readonly since: string | null; readonly pagesMax: number }
+): Effect.fn.Return<Listed, SourceError> {
+  const field = externalKeyOf(resource)
+  const listed = new Map<string, Map<string, FetchedRecord>>()
+  const unreadable: Array<string> = []
+  const request = { resource, isEmptyUnlikely: false, ...(since === null ? {} : { since }) }
+  const isComplete = yield* Scan.readList(connector, request, ({ records, rejected, beganAt, source }, number) => {
+    for (const record of records) {
+      const externalid = valueOf(resource, record, field)
+      if (externalid === null || !wanted.has(externalid)) continue
+      const same = listed.get(externalid) ?? new Map<string, FetchedRecord>()
+      listed.set(externalid, same.set(record.id, { record, rejected: null, version: null, beganAt, source }))
+    }
+    unreadable.push(...rejected.map(({ bytes }) => bytes))
+    return number < pagesMax
+  })
+  if (!isComplete) return nothingListed
+  for (const externalid of listed.keys()) {
+    const inJson = JSON.stringify(externalid)
+    if (unreadable.some((bytes) => bytes.includes(inJson))) listed.delete(externalid)
+  }
+  return new Map(Array.from(listed, ([externalid, same]) => [externalid, [...same.values()]]))
+})

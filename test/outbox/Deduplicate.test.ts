@@ -1,8 +1,8 @@
 /** The lookup by externalid at a source that compares texts loosely. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { ConnectorShape, SourceRecord } from "../../src/connector/Connector.ts"
-import { findByExternalid } from "../../src/outbox/SourceLookup.ts"
+import type { ConnectorShape, Page, PageRequest, SourceRecord } from "../../src/connector/Connector.ts"
+import { findByExternalid, idOf, listByExternalid } from "../../src/outbox/SourceLookup.ts"
 import { resourceOf } from "./support.ts"
 
 const resource = resourceOf("salesmen")
@@ -15,20 +15,27 @@ const record = (id: string, externalid: string): SourceRecord => ({
   extra: null
 })
 
-/** A source whose filter returns these records for any request. */
-const answering = (...records: ReadonlyArray<SourceRecord>) =>
+const page = (records: ReadonlyArray<SourceRecord>): Page => ({
+  records,
+  rejected: [],
+  next: null,
+  syncedThrough: null,
+  beganAt: 0,
+  attempts: 1,
+  bytes: 0,
+  source: ""
+})
+
+/** A source that returns these records for any request. */
+const answering = (...records: ReadonlyArray<SourceRecord>) => inPages(page(records))
+
+/** A source that returns these pages for any list. */
+const inPages = (...pages: ReadonlyArray<Page>) =>
   ({
-    page: () =>
-      Effect.succeed({
-        records,
-        rejected: [],
-        next: null,
-        syncedThrough: null,
-        beganAt: 0,
-        attempts: 1,
-        bytes: 0,
-        source: ""
-      })
+    page: ({ token }: PageRequest) => {
+      const at = Number(token ?? 0)
+      return Effect.succeed({ ...pages[at], next: at + 1 < pages.length ? String(at + 1) : null })
+    }
   }) as unknown as ConnectorShape
 
 const idsOf = (externalid: string, ...records: ReadonlyArray<SourceRecord>) =>
@@ -46,6 +53,42 @@ describe("the lookup by externalid", () => {
       )
       assert.deepStrictEqual(yield* idsOf("Caf\u00e9", record("1", "Cafe\u0301")), ["1"])
       assert.deepStrictEqual(yield* idsOf("crm-1", record("4", "crm-10")), [])
+    })
+  )
+})
+
+describe("the list of many externalids", () => {
+  const wanted = new Set(["a", "b", "c", "d"])
+  const listed = (connector: ConnectorShape, pagesMax = 10) =>
+    Effect.map(listByExternalid(connector, resource, wanted, { since: null, pagesMax }), (found) =>
+      Array.from(found, ([externalid, readings]) => [externalid, ...readings.map(idOf)])
+    )
+
+  it.effect("shows the records of exactly these externalids, each once", () =>
+    Effect.gen(function* () {
+      const first = page([record("1", "a"), record("2", "A"), record("3", "b"), record("4", "z")])
+      // Record 1 moved to the second page while the list was read. Two records have the externalid b.
+      const second = page([record("1", "a"), record("5", "b"), record("6", " c")])
+      assert.deepStrictEqual(yield* listed(inPages(first, second)), [
+        ["a", "1"],
+        ["b", "3", "5"]
+      ])
+    })
+  )
+
+  it.effect("does not show an externalid that an unreadable record may have", () =>
+    Effect.gen(function* () {
+      const broken = { id: "7", version: null, field: "name", reason: "no text", bytes: '{"id":7,"externalid":"a"}' }
+      const pages = [page([record("1", "a"), record("3", "b")]), { ...page([]), rejected: [broken as never] }]
+      assert.deepStrictEqual(yield* listed(inPages(...pages)), [["b", "3"]])
+    })
+  )
+
+  it.effect("shows nothing when the list is longer than it may be", () =>
+    Effect.gen(function* () {
+      const pages = [page([record("1", "a")]), page([record("3", "b")]), page([record("4", "d")])]
+      assert.deepStrictEqual(yield* listed(inPages(...pages), 2), [])
+      assert.strictEqual((yield* listed(inPages(...pages), 3)).length, 3)
     })
   )
 })

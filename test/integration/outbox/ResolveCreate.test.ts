@@ -98,6 +98,21 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
       })
     )
 
+    it.effect("find hundreds of existing records by a list instead of a lookup of each", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        yield* one.put(people(450))
+        yield* one.insert(people(500))
+        assert.strictEqual((yield* one.push()).status, "done")
+        assert.deepStrictEqual(tally(yield* one.rows), { adopted: 450, created: 50 })
+        // Five pages of the scan that finds the possible duplicates, and five of the list that confirms them.
+        const reads = yield* one.reads
+        assert.isAtMost(reads.length, 12)
+        assert.strictEqual((yield* one.sourceRecords).length, 500)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
+      })
+    )
+
     it.effect("reject a record whose externalid exists in another spelling", () =>
       Effect.gen(function* () {
         const one = yield* makeStand()
@@ -285,6 +300,37 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
           assert.strictEqual(pushed.calls.sent, isStored ? 3 : 5)
           yield* everyoneOnce(one, 9)
         }
+      })
+    )
+
+    it.effect("look a whole batch up by what has changed since it was sent", () =>
+      Effect.gen(function* () {
+        const one = yield* makeStand()
+        const old = { company: one.number, resource: "salesmen", records: people(2_000, 1_000) }
+        yield* one.control("POST", "/records", { ...old, at: "2020-01-01T00:00:00Z" })
+        const { connector } = one.company
+        let spoilt: string | null = null
+        const failing: ConnectorShape = {
+          ...connector,
+          write: (request) =>
+            Effect.suspend(() => {
+              spoilt ??= request.idempotencyKey
+              if (request.idempotencyKey !== spoilt) return connector.write(request)
+              const reason = new ServerFault({ status: 500, code: "server_error", retryAfter: null })
+              const failed = { method: "POST", path: "/salesmen/batch", requestId: null }
+              return Effect.andThen(connector.write(request), Effect.fail(new SourceError({ reason, request: failed })))
+            })
+        }
+        yield* one.insert(people(200))
+        const before = (yield* one.reads).length
+        const pushed = yield* one.push({}, { company: { ...one.company, connector: failing } })
+        assert.strictEqual(pushed.status, "done")
+        assert.deepStrictEqual(tally(yield* one.rows), { created: 200 })
+        // 20 pages of the scan that proves that the records are new, and a few of the list.
+        const reads = (yield* one.reads).slice(before)
+        assert.isAtMost(reads.length, 24)
+        assert.strictEqual((yield* one.sourceRecords).length, 2_200)
+        assert.deepStrictEqual((yield* one.isEqual).differences, [])
       })
     )
 

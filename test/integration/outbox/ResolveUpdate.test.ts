@@ -25,11 +25,16 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("updates and cancel
         ["updated", "updated", "unchanged", "not_found"]
       )
       assert.deepStrictEqual(pushed.calls, { sent: 2, batches: 0 })
+      // Before an update its record is read once, also where it is known by its externalid alone.
+      yield* one.insert([{ externalid: "p-0", phone1: "456" }], "update")
+      const reads = yield* one.reads
+      assert.strictEqual((yield* one.push()).failure, null)
+      assert.deepStrictEqual((yield* one.reads).slice(reads.length), [`/salesmen/${String(before[0]!["id"])}`])
       const now = yield* one.sourceRecords
       assert.deepStrictEqual(
         now.map(({ phone1, commissionrate }) => [phone1, commissionrate]),
         [
-          ["123", "1.500"],
+          ["456", "1.500"],
           [null, "2.000"],
           [null, "1.500"]
         ]

@@ -36,8 +36,7 @@ export interface OutboxRow {
 interface RequestEntry {
   readonly method: string
   readonly path: string
-  readonly status: number | null
-  readonly tokenId: number | null
+  readonly tokenid: number | null
 }
 
 let companies = 100
@@ -104,10 +103,10 @@ export const makeStand = Effect.fnUntraced(function* (path = "salesmen") {
       const state = yield* Effect.promise(() => source.lines(`/state?company=${number}&resource=${path}`))
       return yield* compare(table, BigInt(number), state)
     }),
-    /** The write requests that the source received. */
-    writes: Effect.map(control("GET", "/requests"), (answer) =>
-      (Array.isArray(answer) ? (answer as ReadonlyArray<RequestEntry>) : []).filter(
-        (entry) => entry.tokenId === tokenid && entry.method !== "GET"
+    /** The paths of the read requests that the source received, with their queries. */
+    reads: Effect.map(control("GET", "/requests"), (answer) =>
+      (answer as { readonly requests: ReadonlyArray<RequestEntry> }).requests.flatMap((entry) =>
+        entry.tokenid === tokenid && entry.method === "GET" ? [entry.path] : []
       )
     ),
     put: (records: ReadonlyArray<object>) =>

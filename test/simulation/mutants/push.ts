@@ -134,7 +134,7 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: "(row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }),",
+        find: "(row) => lookUp(session, row, { wasSent: true, absent: retryAbsent(row, rejection, isFault && isAlone) }, listed),",
         replace:
           "(row) => Effect.succeed<ResolvedRow>({ row, resolution: retryAbsent(row, rejection, isFault && isAlone) }),"
       }
@@ -148,7 +148,7 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: creates,
-        find: "if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) })",
+        find: "if (item.isRetryable) return lookUp(session, row, { wasSent: true, absent: retryAbsent(row, item, true) }, listed)",
         replace: "if (item.isRetryable) return Effect.succeed({ row, resolution: retryAbsent(row, item, true) })"
       }
     ],
@@ -230,7 +230,7 @@ export const push: ReadonlyArray<Mutant> = [
     changes: [
       {
         file: dedupe,
-        find: "return Effect.result(lookUp(session, row, { wasSent: false, absent }))",
+        find: "return Effect.result(lookUp(session, row, { wasSent: false, absent }, listed))",
         replace: "return Effect.result(Effect.succeed<ResolvedRow>({ row, resolution: absent }))"
       }
     ],
