@@ -36,7 +36,7 @@ export const jsonRenderer =
     return { text, count: data.length }
   }
 
-const [quote, backslash, comma, colon, tab, newline, letterN] = [0x22, 0x5c, 0x2c, 0x3a, 0x09, 0x0a, 0x6e]
+const [quote, backslash, comma, tab, newline, letterN] = [0x22, 0x5c, 0x2c, 0x09, 0x0a, 0x6e]
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d]
 
 /** The index after the string that begins at `at`. */
@@ -80,14 +80,14 @@ export const bytesRenderer =
     /** The keys of the record before, which usually come again in the same order. */
     const keys: Array<{ readonly bytes: Buffer; readonly place: number }> = []
 
+    const isKeyAt = (page: Buffer, from: number, to: number, bytes: Buffer): boolean => {
+      if (bytes.length !== to - from) return false
+      for (let index = 0; index < bytes.length; index += 1) if (page[from + index] !== bytes[index]) return false
+      return true
+    }
     const placeAt = (page: Buffer, from: number, to: number, index: number): number => {
       const expected = keys[index]
-      if (
-        expected !== undefined &&
-        expected.bytes.length === to - from &&
-        expected.bytes.equals(page.subarray(from, to))
-      )
-        return expected.place
+      if (expected !== undefined && isKeyAt(page, from, to, expected.bytes)) return expected.place
       const bytes = Buffer.from(page.subarray(from, to))
       const place = placeOf.get(bytes.toString("latin1")) ?? -1
       keys[index] = { bytes, place }
@@ -99,9 +99,9 @@ export const bytesRenderer =
       ends.fill(0)
       let index = at + 1
       for (let key = 0; page[index] === quote; key += 1) {
-        const keyEnd = page.indexOf(colon, index) - 1
-        const place = placeAt(page, index + 1, keyEnd, key)
-        const from = keyEnd + 2
+        const colonAt = endOfString(page, index)
+        const place = placeAt(page, index + 1, colonAt - 1, key)
+        const from = colonAt + 1
         const to = endOfValue(page, from)
         if (place >= 0) {
           starts[place] = from
