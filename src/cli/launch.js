@@ -1,17 +1,20 @@
 #!/usr/bin/env node
 // The `tributary` command. It is plain JavaScript, so that any Node can start it. In a checkout the program is TypeScript
-// and needs Node 24, which `npm ci` installs beside the other dependencies: an older Node starts that one. In an installed
-// package the program is compiled, and runs on any Node that its dependencies allow.
+// and needs Node 24, which `npm ci` installs beside the other dependencies: an older Node starts that one. `npm ci` also
+// builds it into `dist`, which starts faster and runs until a source file changes (`npm run build` builds it again). In an
+// installed package there is `dist` alone, and it runs on any Node that its dependencies allow.
 import { spawn } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, readdirSync, statSync } from "node:fs"
 import * as modules from "node:module"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import * as v8 from "node:v8"
 
-const source = new URL("../main.ts", import.meta.url)
+const root = fileURLToPath(new URL("../../", import.meta.url))
+const [source, built] = [`${root}src/main.ts`, `${root}dist/src/main.js`]
 const isCheckout = existsSync(source)
-const program = isCheckout ? source : new URL("../../dist/src/main.js", import.meta.url)
+const isBuilt = !isCheckout || isNewest(built)
+const program = pathToFileURL(isBuilt ? built : source)
 const needed = isCheckout ? "24" : "22.19"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
@@ -36,7 +39,7 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   // V8 lets the space for young objects grow to 48 MB and more, and does not shrink it. A sync creates mostly bytes, which
   // are elsewhere: it is no slower with the few MB that loading the first modules needs. With less, loading the others
   // would need a hundred collections. The reference server is excluded: its records are objects.
-  await import("effect/Effect")
+  if (!isBuilt) await import("effect/Effect")
   if (process.argv[2] !== "reference-server") v8.setFlagsFromString("--semi-space-growth-factor=1")
   // V8 also lets garbage grow to the size of the live objects. A verify of a large table would need twice the memory, and
   // the memory of a push would grow with the number of records.
@@ -68,6 +71,24 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
   })
+}
+
+/** Whether a file of the build was written after the last change of everything that it is made of. */
+function isNewest(file) {
+  const builtMs = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  // Not the time of modification, which a copy may keep. The time of a folder shows that a file was removed.
+  const isOlder = (path) => statSync(path).ctimeMs < builtMs
+  const isFolderOlder = (folder) =>
+    isOlder(folder) &&
+    readdirSync(folder, { withFileTypes: true }).every((entry) => {
+      const path = `${folder}/${entry.name}`
+      return entry.isDirectory() ? isFolderOlder(path) : isOlder(path)
+    })
+  return (
+    builtMs > 0 &&
+    ["config/build.js", "package.json", "package-lock.json"].every((name) => isOlder(`${root}${name}`)) &&
+    ["connectors", "migrations", "src"].every((name) => isFolderOlder(`${root}${name}`))
+  )
 }
 
 /** The Node binary of the `node` package. */
