@@ -38,7 +38,9 @@ interface DemoWorld {
   readonly say: Say
 }
 
-interface StoryOptions {
+interface StoryOptions<E> {
+  /** The reference server, which starts beside Postgres. */
+  readonly reference: Effect.Effect<Reference, E>
   readonly settings: Configuration
   readonly say: Say
   readonly progress: Layer.Layer<never>
@@ -73,17 +75,16 @@ export const truncateStatement = Statement.make({
 /** Empties the demo's warehouse: its source was the reference server of an earlier run. */
 const emptyWarehouse = Effect.andThen(Statement.run(dropStatement), Statement.run(truncateStatement))
 
-/** Starts the reference server and connects its companies to an empty warehouse. */
-const makeWorld = Effect.fnUntraced(function* ({ settings, say }: StoryOptions) {
+/** Starts the reference server with the data of the demo. */
+export const startReference = Effect.flatMap(Source, (source) =>
+  source.reference({ port: 0, controlPort: 0, data: "demo", rows: undefined, seed: undefined })
+)
+
+/** Connects the companies of the reference server to an empty warehouse. */
+const makeWorld = Effect.fnUntraced(function* <E>({ reference: starting, settings, say }: StoryOptions<E>) {
   const source = yield* Source
   const demo = yield* source.demo
-  const reference = yield* source.reference({
-    port: 0,
-    controlPort: 0,
-    data: "demo",
-    rows: undefined,
-    seed: undefined
-  })
+  const reference = yield* starting
   yield* say(`The reference server answers the ERP's API at ${reference.baseUrl}`)
   yield* emptyWarehouse
   const companies = yield* demo.companies(reference)
@@ -188,8 +189,8 @@ const serve = Effect.fnUntraced(function* (
 })
 
 /** Runs the steps; `print` shows the report. With a dashboard, it then serves until it is stopped. */
-export const tellStory = Effect.fn("demo.tellStory")(function* <E, R>(
-  options: StoryOptions,
+export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
+  options: StoryOptions<F>,
   page: DashboardConfiguration | null,
   json: boolean,
   print: (report: StoryReport) => Effect.Effect<void, E, R>

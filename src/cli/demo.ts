@@ -1,10 +1,11 @@
 /** The command `demo`: the whole product on one machine, from an empty folder to rows in tables. */
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Configuration from "../configuration/Configuration.ts"
 import { config, json, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
-import { type Say, type StoryReport, tellStory } from "./DemoStory.ts"
+import { type Say, startReference, type StoryReport, tellStory } from "./DemoStory.ts"
 import { CommandFailed, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import { toTable } from "./query.ts"
@@ -88,8 +89,9 @@ export const command = Command.make(
           })
         }
         yield* say("Starting an embedded Postgres (the first time takes a moment)")
+        const reference = yield* Effect.forkScoped(startReference)
         const story = tellStory(
-          { settings, say, progress: SyncProgress.layer(Progress.styleOf(flags)) },
+          { reference: Fiber.join(reference), settings, say, progress: SyncProgress.layer(Progress.styleOf(flags)) },
           flags.serve ? settings.dashboard : null,
           flags.json,
           flags.json ? printJson : printReport
@@ -98,7 +100,7 @@ export const command = Command.make(
           databaseUrl: null,
           dataDirectory: Warehouse.demoDirectory(settings)
         })
-      })
+      }).pipe(Effect.scoped)
     )
     yield* say(nextSteps)
   })
