@@ -15,7 +15,6 @@ import type { SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import { syncResource } from "../sync/SyncResource.ts"
 import type { Database } from "../postgres/Database.ts"
-import type { Table } from "../warehouse/Table.ts"
 import * as AssumedNew from "./AssumedNew.ts"
 import { differences } from "./DiffWritten.ts"
 import { commitRows } from "./GroupCommit.ts"
@@ -50,8 +49,8 @@ const lookupsDuringScanMax = 250
 const lookupsPerCommit = 100
 /** Lookups whose records are found by one list; they are kept in memory. */
 const lookupsPerList = 5_000
-/** A list is read for at least this many lookups per page; a page has some fifty records or more. */
-const [lookupsPerPage, recordsPerPage] = [2, 50]
+/** A list may have one page for this many lookups. A longer one is given up, at the price of these requests. */
+const lookupsPerPage = 10
 
 /** The source has a record with another spelling of the externalid. It may be the same record: a person decides. */
 const rejectedAsAlike = (resource: Resource, { id, externalid }: AssumedNew.OtherSpelling): RowResolution =>
@@ -97,36 +96,26 @@ const resolveExisting = (
   return done(wasSent ? "created" : "adopted", id, different)
 }
 
-const countUpToSql = (table: Table) =>
-  `select count(*)::int as count from (select from ${table.current} where "_company_id" = $1 limit $2) r`
-
 /**
- * The records of many creates, by a list where that needs fewer requests than a lookup of each: of the records that changed
- * since the time (milliseconds since 1970), or of all records where it is null. Empty where it does not, or when the list
- * could not be read.
+ * The records of many creates, by a list where that needs far fewer requests than a lookup of each: of the records that
+ * changed since the time (milliseconds since 1970), or of all records where it is null. Empty where it does not, or when the
+ * list could not be read.
  */
-export const listMany = Effect.fnUntraced(function* (
-  session: PushSession,
+export const listMany = (
+  { company, table: { resource } }: PushSession,
   rows: ReadonlyArray<OutboxRow>,
   changedSinceMs: number | null
-): Effect.fn.Return<Listed, PushSessionError> {
-  if (rows.length <= lookupsMax) return nothingListed
-  const { company, companyId, table } = session
-  const { resource } = table
-  const pagesMax = Math.ceil(rows.length / lookupsPerPage)
-  const sinceMs = resource.modifiedSince ? changedSinceMs : null
-  if (sinceMs === null) {
-    const recordsMax = pagesMax * recordsPerPage
-    const { rows: counted } = yield* transaction(session, (run) =>
-      run<{ count: number }>("count the records of", countUpToSql(table), [companyId, recordsMax + 1])
-    )
-    if ((counted[0]?.count ?? 0) > recordsMax) return nothingListed
-  }
-  const since = sinceMs === null ? null : new Date(sinceMs - Duration.toMillis(company.engine.overlap)).toISOString()
+): Effect.Effect<Listed> => {
+  if (rows.length <= lookupsMax) return Effect.succeed(nothingListed)
+  const since =
+    changedSinceMs === null || !resource.modifiedSince
+      ? null
+      : new Date(changedSinceMs - Duration.toMillis(company.engine.overlap)).toISOString()
   const wanted = new Set(rows.flatMap(({ externalid }) => externalid ?? []))
+  const pagesMax = Math.ceil(rows.length / lookupsPerPage)
   const list = listByExternalid(company.connector, resource, wanted, { since, pagesMax })
-  return yield* Effect.catchTag(list, "SourceError", () => Effect.succeed(nothingListed))
-})
+  return Effect.catchTag(list, "SourceError", () => Effect.succeed(nothingListed))
+}
 
 /** Looks a create up at the source, unless a list has shown its record. */
 export const lookUp = Effect.fnUntraced(function* (

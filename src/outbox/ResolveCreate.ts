@@ -15,7 +15,7 @@ import type { RequestResolution } from "./Commit.ts"
 import { listMany, lookUp } from "./Deduplicate.ts"
 import { differences } from "./DiffWritten.ts"
 import type { OutboxRow } from "./OutboxRow.ts"
-import type { PushSession, PushSessionError } from "./PushSession.ts"
+import type { PushSession } from "./PushSession.ts"
 import { createRequestOf, type NewRequest, type PushRequest } from "./RequestStore.ts"
 import { done, rejectedBySource, type Rejection, type ResolvedRow, type RowResolution } from "./RowResolution.ts"
 import type { Rejected, SendResult, Uncertain } from "./Send.ts"
@@ -121,7 +121,7 @@ const resolveAnswered = Effect.fnUntraced(function* (
   session: PushSession,
   request: PushRequest,
   answer: WriteAnswer
-): Effect.fn.Return<RequestResolution, SourceError | PushSessionError> {
+): Effect.fn.Return<RequestResolution, SourceError> {
   const items = itemsByIndex(answer.items)
   const itemOf = (row: OutboxRow) => (row.requestIndex === null ? undefined : items.get(row.requestIndex))
   const isDuplicate = (item: WriteResult | undefined) =>
@@ -156,7 +156,7 @@ const resolveUncertain = Effect.fnUntraced(function* (
   session: PushSession,
   request: PushRequest,
   { code, detail, isFault }: Uncertain
-): Effect.fn.Return<RequestResolution, SourceError | PushSessionError> {
+): Effect.fn.Return<RequestResolution, SourceError> {
   const isAlone = request.rows.length === 1
   const rejection = { ...unclear(detail), code }
   const listed = yield* listMany(session, request.rows, request.createdAt)
@@ -207,7 +207,7 @@ export const resolveCreate = (
   session: PushSession,
   request: PushRequest,
   result: SendResult
-): Effect.Effect<RequestResolution, SourceError | PushSessionError> => {
+): Effect.Effect<RequestResolution, SourceError> => {
   switch (result._tag) {
     case "Answered":
       return resolveAnswered(session, request, result.answer)
