@@ -9,6 +9,7 @@ import * as Output from "./Output.ts"
 import { dbtCommand } from "./schema/dbt.ts"
 import { printReport } from "./schema/Format.ts"
 import { grantsCommand } from "./schema/grants.ts"
+import { publicationCommand } from "./schema/publication.ts"
 import { apply, plan } from "./schema/SchemaChanges.ts"
 
 const planCommand = Command.make(
@@ -59,5 +60,5 @@ const applyCommand = Command.make(
 )
 
 export const command = Command.make("schema").pipe(
-  Command.withSubcommands([planCommand, applyCommand, grantsCommand, dbtCommand])
+  Command.withSubcommands([planCommand, applyCommand, grantsCommand, publicationCommand, dbtCommand])
 )

@@ -74,6 +74,12 @@ export const warehouseResources = Effect.fnUntraced(function* (settings: Configu
   return syncedResources(yield* WarehouseCatalogue.load(yield* catalogueOf(settings)), settings)
 })
 
+/** What is wrong with the names that a person gave to roles or publications. */
+export const invalidNames = (kind: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  names
+    .filter((name) => !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name))
+    .map((name) => `"${name}" is no name for a ${kind}: letters, digits and _, at most 63`)
+
 export const invalid = (...problems: ReadonlyArray<string>) => new ConfigurationError({ problems })
 
 /** The chosen fields. An unknown choice fails with the possible ones. */

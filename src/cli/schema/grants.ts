@@ -4,17 +4,16 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import * as Removal from "../../companies/Removal.ts"
-import type { Configuration } from "../../configuration/Configuration.ts"
 import * as CompanyGrants from "../../warehouse/CompanyGrants.ts"
 import * as Grants from "../../warehouse/Grants.ts"
 import { config, configuration, json, reported, textFlag, withExamples } from "../Command.ts"
 import * as Output from "../Output.ts"
 import * as Warehouse from "../Warehouse.ts"
-import { invalid, modelDatasets } from "./SchemaChanges.ts"
+import { invalid, invalidNames, modelDatasets } from "./SchemaChanges.ts"
 
 /** The number of a company, as the source last answered it. */
-const companyIdOf = Effect.fnUntraced(function* (settings: Configuration, company: string) {
-  const companyId = yield* Warehouse.provide(Removal.readCompanyId(company), settings)
+export const companyIdOf = Effect.fnUntraced(function* (company: string) {
+  const companyId = yield* Removal.readCompanyId(company)
   if (companyId !== null) return companyId
   return yield* invalid(
     `the warehouse does not know the number of company ${company}; sync it first: npx tributary sync`
@@ -46,17 +45,15 @@ export const grantsCommand = Command.make(
     const statements = yield* reported(
       Effect.gen(function* () {
         const settings = yield* configuration(flags.config)
-        const companyId = Option.isNone(flags.company) ? null : yield* companyIdOf(settings, flags.company.value)
+        const companyId = Option.isNone(flags.company)
+          ? null
+          : yield* Warehouse.provide(companyIdOf(flags.company.value), settings)
         const { loader } = flags
         const reader = Option.getOrElse(flags.reader, () =>
           companyId === null ? Grants.roleNamesDefault.reader : CompanyGrants.readerDefault(companyId)
         )
-        const invalidNames = [loader, reader].filter((name) => !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(name))
-        if (invalidNames.length > 0) {
-          return yield* invalid(
-            ...invalidNames.map((name) => `"${name}" is no name for a role: letters, digits and _, at most 63`)
-          )
-        }
+        const unusable = invalidNames("role", [loader, reader])
+        if (unusable.length > 0) return yield* invalid(...unusable)
         const { current, history } = settings.datasets
         const datasets = { ...modelDatasets(settings), current, history, control: Grants.controlDataset }
         if (companyId === null) return Grants.statements(datasets, { loader, reader })
