@@ -2,7 +2,7 @@
  * The publication of the current records for logical replication: its statements, and what keeps it from working.
  *
  * Promise: once the statements have run, the publication has every table of the current dataset, with the rows of every
- * company or of one. Tables that somebody else added stay. Nothing is changed here.
+ * company or of one. Tables that other people added stay. Nothing is changed here.
  *
  * A publication must publish inserts, updates and deletes: a soft deletion is an update of `_deleted_at`, and `company remove
  * --erase` deletes.
@@ -32,7 +32,7 @@ export interface PublicationPlan {
 
 export const serverStatement = Statement.make({
   name: "read the settings of logical replication",
-  params: ["text"],
+  params: ["name"],
   columns: {
     version: "int4",
     walLevel: "text",
@@ -51,7 +51,7 @@ export const serverStatement = Statement.make({
 
 export const publishedTablesStatement = Statement.make({
   name: "read the published tables",
-  params: ["text", "text"],
+  params: ["name", "name"],
   columns: { name: "name", identity: "text", hasKey: "bool", isPublished: "bool", filter: "text?" },
   // Before Postgres 15 the view has no row filters.
   text: `select c.relname as name, c.relreplident::text as identity,
@@ -65,12 +65,12 @@ export const publishedTablesStatement = Statement.make({
           order by 1`
 })
 
-/** A slot that nobody reads keeps all WAL since it was last read; above this size it is reported. */
+/** A slot without a subscriber keeps all WAL since it was last read; above this size it is reported. */
 const retainedMax = 1024 ** 3
 
-export const unreadSlotsStatement = Statement.make({
-  name: "read the slots that nobody reads",
-  params: ["int8"],
+export const idleSlotsStatement = Statement.make({
+  name: "read the slots without a subscriber",
+  params: ["numeric"],
   columns: { slot: "name", retained: "text", isLost: "bool" },
   text: `select slot_name as slot, pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)) as retained,
                 coalesce(wal_status = 'lost', false) as "isLost"
@@ -123,7 +123,7 @@ const problemsOf = (
   options: PublicationOptions,
   server: Server,
   tables: ReadonlyArray<PublishedTable>,
-  slots: ReadonlyArray<Statement.RowOf<typeof unreadSlotsStatement>>
+  slots: ReadonlyArray<Statement.RowOf<typeof idleSlotsStatement>>
 ): ReadonlyArray<string> => {
   const problems: Array<string> = []
   if (server.walLevel !== "logical")
@@ -133,7 +133,7 @@ const problemsOf = (
     ["max_replication_slots", server.slots]
   ] as const)
     if (value === 0)
-      problems.push(`${setting} is 0, so that nobody can read changes: set it to 10 and restart Postgres`)
+      problems.push(`${setting} is 0, which excludes every subscriber: set it to 10 and restart Postgres`)
   if (tables.length === 0)
     problems.push(`the dataset ${options.dataset} has no table yet: run npx tributary sync first`)
   if (server.publishesAll === true && options.companyId !== null)
@@ -144,7 +144,7 @@ const problemsOf = (
     problems.push(
       isLost
         ? `the slot ${slot} has lost changes: drop it (select pg_drop_replication_slot(${literal(slot)})), and copy the tables again`
-        : `nobody reads the slot ${slot}, for which Postgres keeps ${retained} of WAL: start its subscriber, or drop it (select pg_drop_replication_slot(${literal(slot)}))`
+        : `the slot ${slot} has no subscriber, and Postgres keeps ${retained} of WAL for it: start the subscriber, or drop it (select pg_drop_replication_slot(${literal(slot)}))`
     )
   return problems
 }
@@ -157,7 +157,7 @@ export const plan = Effect.fn("Publication.plan")(function* (options: Publicatio
   const [server] = yield* Statement.run(serverStatement, [options.name])
   if (options.companyId !== null && server!.version < rowFilterVersion) return null
   const tables = yield* Statement.run(publishedTablesStatement, [options.name, options.dataset])
-  const slots = yield* Statement.run(unreadSlotsStatement, [retainedMax])
+  const slots = yield* Statement.run(idleSlotsStatement, [retainedMax])
   return {
     statements: statementsOf(options, server!, tables),
     problems: problemsOf(options, server!, tables, slots),

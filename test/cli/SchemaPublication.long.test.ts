@@ -106,9 +106,9 @@ describe("tributary schema publication", () => {
           yield* Effect.promise(() => caughtUp(client))
 
           let rows = 0
-          for (const [table, held] of copy) {
+          for (const [table, copied] of copy) {
             const present = yield* query(`select * from ${table} order by id`)
-            const byId = [...held.values()].sort((a, b) => Number(a["id"]) - Number(b["id"]))
+            const byId = [...copied.values()].sort((a, b) => Number(a["id"]) - Number(b["id"]))
             assert.deepStrictEqual(
               byId.map((row) => ({ ...row })),
               present.map((row) => ({ ...row })),

@@ -347,7 +347,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
   it.effect("starts no insert or retry for an event that has waited longer than waitMax", () =>
     Effect.gen(function* () {
       const { gate, database } = yield* guarded
-      const inbox = yield* InboxWriter.make({ writers: 1, waitMax: Duration.millis(150) }).pipe(
+      const inbox = yield* InboxWriter.make({ writers: 1, waitMax: Duration.millis(750) }).pipe(
         Effect.provide(database)
       )
       const company = newCompany()
@@ -365,7 +365,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       offer("in flight")
       yield* untilEmpty
       offer("waits for long")
-      yield* Effect.sleep(200)
+      yield* Effect.sleep(900)
       offer("waits a little")
       assert.deepStrictEqual(outcomes, {})
       yield* gate.open
@@ -378,7 +378,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("InboxWri
       yield* gate.hang
       offer("lost late")
       yield* untilEmpty
-      yield* Effect.sleep(200)
+      yield* Effect.sleep(900)
       yield* gate.shut
       yield* gate.open
       yield* until(
