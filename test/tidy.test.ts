@@ -102,6 +102,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/reconcile": ["src/budget", "src/connector", "src/inbox", "src/postgres", "src/subscriptions", "src/sync"],
   "src/tasks": ["src/budget", "src/connector", "src/log", "src/postgres", "src/sync", "src/warehouse", "src/time"],
   "src/retention": ["src/postgres", "src/warehouse"],
+  "src/export": ["src/postgres", "src/warehouse"],
   "src/outbox": [
     "src/catalogue",
     "src/connector",
@@ -168,6 +169,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
+    "src/export",
     "src/retention",
     "src/budget",
     "src/catalogue",

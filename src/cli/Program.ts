@@ -58,6 +58,10 @@ const commands = {
     "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
     () => import("./query.ts")
   ),
+  export: lazy(
+    "Write the tables of the warehouse to files, as of one moment: Parquet, CSV or NDJSON",
+    () => import("./export.ts")
+  ),
   schema: lazy(
     "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
     () => import("./schema.ts")

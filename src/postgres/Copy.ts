@@ -10,7 +10,7 @@
 import * as Effect from "effect/Effect"
 import type pg from "pg"
 import type { Connection } from "pg"
-import { from, to } from "pg-copy-streams"
+import { type CopyToStreamQuery, from, to } from "pg-copy-streams"
 import { destroy } from "./Connection.ts"
 import { DatabaseError } from "./DatabaseError.ts"
 
@@ -90,8 +90,11 @@ export const copyIn = (
     })
   })
 
-/** The rows of `COPY (SELECT …) TO STDOUT`, for {@link copyIn} into another database; memory does not grow with them. */
-export const copyOut = (client: pg.Client, sqlCopyStatement: string): AsyncIterable<Uint8Array> =>
+/**
+ * The output of `COPY (SELECT …) TO STDOUT`, for {@link copyIn} into another database or for a file; memory does not grow
+ * with it. At its end `rowCount` is the number of rows.
+ */
+export const copyOut = (client: pg.Client, sqlCopyStatement: string): CopyToStreamQuery =>
   client.query(to(sqlCopyStatement))
 
 const takesInput = /^\s*copy\s[^;]*\sfrom\s+stdin\b[^;]*;?\s*$/i

@@ -1,0 +1,73 @@
+/** The command `export`: files of the warehouse's tables. */
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Option from "effect/Option"
+import * as Export from "../export/Export.ts"
+import { formats, type Manifest } from "../export/Manifest.ts"
+import { tableOf } from "../warehouse/Table.ts"
+import { config, demoWarehouse, json, onWarehouse, resources, switchFlag, textFlag, withExamples } from "./Command.ts"
+import { CommandFailed, exitCode } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import { companyIdOf } from "./schema/grants.ts"
+import { warehouseResources } from "./schema/SchemaChanges.ts"
+import * as Targets from "./Targets.ts"
+
+const summary = ({ tables, exportedAt, format }: Manifest, folder: string): ReadonlyArray<string> => {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0)
+  const bytes = tables.reduce((sum, { files }) => sum + files.reduce((size, file) => size + file.bytes, 0), 0)
+  return [
+    `${Output.count(rows)} rows of ${tables.length} tables as of ${exportedAt} in ${folder} (${format}, ${(bytes / 1e6).toFixed(1)} MB); its files are named in manifest.json`
+  ]
+}
+
+export const command = Command.make(
+  "export",
+  {
+    resources: resources("export"),
+    to: Flag.String("to").pipe(
+      Flag.withDescription("The folder of the files; it is created where it does not exist"),
+      Flag.withMetavar("DIR")
+    ),
+    format: Flag.Literals("format", formats).pipe(
+      Flag.withDescription("The format of the files (default: parquet)"),
+      Flag.withDefault("parquet" as const)
+    ),
+    history: switchFlag("history", "Every version of the records, too, below history/"),
+    company: textFlag("company", "NAME", "The rows of this company only"),
+    demo: demoWarehouse,
+    config,
+    json
+  },
+  Effect.fn(function* (flags) {
+    const manifest = yield* onWarehouse(flags, (settings) =>
+      Effect.gen(function* () {
+        const chosen =
+          flags.resources.length > 0
+            ? yield* Effect.forEach(flags.resources, (path) => Targets.resourceOf(settings, path))
+            : yield* warehouseResources(settings)
+        const companyId = Option.isNone(flags.company) ? null : yield* companyIdOf(flags.company.value)
+        return yield* Export.run({
+          folder: flags.to,
+          format: flags.format,
+          datasets: settings.datasets,
+          tables: chosen.map((resource) => tableOf(resource, settings.datasets).name),
+          history: flags.history,
+          companyId,
+          onTable: (table, rows) => (flags.json ? Effect.void : Output.note(`  ${table}: ${Output.count(rows)} rows`))
+        }).pipe(
+          Effect.catchTag("ExportFailed", ({ message }) =>
+            Effect.fail(new CommandFailed({ code: exitCode.configuration, message }))
+          )
+        )
+      })
+    )
+    yield* Output.printResult(flags.json, manifest, (written) => summary(written, flags.to))
+  })
+).pipe(
+  Command.withDescription("Write the tables of the warehouse to files, as of one moment: Parquet, CSV or NDJSON"),
+  withExamples({
+    "tributary export --to ./files": "Every table as Parquet, with exact decimals",
+    "tributary export widgets --history --format ndjson --to ./files": "One resource with all versions"
+  })
+)

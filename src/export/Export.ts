@@ -1,0 +1,198 @@
+/**
+ * Files of the warehouse's tables in a folder.
+ *
+ * Promise: all files of an export show the warehouse at one moment. They are complete before the manifest names them: an
+ * export that fails or is killed leaves the manifest and the files of the one before. One export at a time writes to a
+ * folder. The files of the export before the last are removed.
+ */
+import {
+  createWriteStream,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
+import { hostname } from "node:os"
+import { dirname, join, resolve } from "node:path"
+import { pipeline } from "node:stream/promises"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type pg from "pg"
+import { query, queryNamed } from "../postgres/Connection.ts"
+import { copyOut } from "../postgres/Copy.ts"
+import type { Database } from "../postgres/Database.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
+import * as Reader from "../warehouse/Reader.ts"
+import { ExportFailed } from "./ExportFailed.ts"
+import { columnsStatement, copyStatement, type ExportTable, tableOfRow } from "./ExportTable.ts"
+import * as Manifest from "./Manifest.ts"
+import * as Parquet from "./Parquet.ts"
+
+export interface ExportOptions {
+  readonly folder: string
+  readonly format: Manifest.Format
+  readonly datasets: { readonly current: string; readonly history: string }
+  /** Names of tables. Those that do not exist yet are left out. */
+  readonly tables: ReadonlyArray<string>
+  /** Exports every version of the records, too. */
+  readonly history: boolean
+  /** Exports the rows of this company only; null exports all. */
+  readonly companyId: bigint | null
+  /** Runs after each table. */
+  readonly onTable?: (table: string, rows: number) => Effect.Effect<void>
+}
+
+const failing = <A>(what: string, attempt: () => A): Effect.Effect<A, ExportFailed> =>
+  Effect.try({ try: attempt, catch: ExportFailed.from(what) })
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM"
+  }
+}
+
+/** Creates the folder of unfinished files, which also excludes other exports; one of a process that ended is replaced. */
+const createPartial = (folder: string): string => {
+  const partial = join(folder, ".partial")
+  mkdirSync(folder, { recursive: true })
+  const owner = join(partial, "owner")
+  for (const isLast of [false, true]) {
+    try {
+      mkdirSync(partial)
+      writeFileSync(owner, `${process.pid} ${hostname()}`)
+      return partial
+    } catch (error) {
+      if (isLast || (error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+    }
+    const [pid, host] = readFileSync(owner, "utf8").split(" ")
+    if (host !== hostname() || isAlive(Number(pid)))
+      throw new Error(`process ${pid} on ${host} exports to this folder; if it has ended, delete ${partial}`)
+    rmSync(partial, { recursive: true, force: true })
+  }
+  throw new Error(`${partial} cannot be created`)
+}
+
+const acquirePartial = (folder: string) =>
+  Effect.acquireRelease(
+    failing(folder, () => createPartial(folder)),
+    (partial) => Effect.sync(() => rmSync(partial, { recursive: true, force: true, maxRetries: 3 }))
+  )
+
+/** Writes the output of a COPY to a file. Returns the number of rows. */
+const copyToFile = (client: pg.Client, statement: string, path: string): Effect.Effect<number, DatabaseError> =>
+  Effect.tryPromise({
+    try: async (signal) => {
+      const rows = copyOut(client, statement)
+      await pipeline(rows, createWriteStream(path, { highWaterMark: 1024 * 1024 }), { signal })
+      return rows.rowCount
+    },
+    catch: DatabaseError.from("export")
+  })
+
+export const snapshotStatement = Statement.make({
+  name: "read the time of the snapshot",
+  columns: { at: "text" },
+  text: `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at`
+})
+
+/** A session that sees the warehouse at one moment, for as long as the export takes. */
+const openSnapshot = Effect.gen(function* () {
+  const client = yield* Reader.connect
+  yield* query(client, "begin to export", "set transaction isolation level repeatable read")
+  yield* query(client, "begin to export", "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0")
+  const [row] = yield* queryNamed(client, snapshotStatement)
+  return { client, at: row!.at }
+})
+
+type FileOf = (
+  table: ExportTable
+) => Effect.Effect<{ readonly path: string; readonly rows: number }, ExportFailed | DatabaseError>
+
+/** Writes one table to a file of the folder of unfinished files. */
+const makeFileOf = Effect.fnUntraced(function* (
+  { format, companyId }: ExportOptions,
+  client: pg.Client,
+  partial: string
+): Effect.fn.Return<FileOf, ExportFailed, Scope.Scope> {
+  const parquet = format === "parquet" ? yield* Parquet.open(join(partial, "duckdb")) : null
+  return (table) =>
+    Effect.gen(function* () {
+      const path = join(partial, `${table.dataset}.${table.name}.${format}`)
+      const copied = parquet === null ? path : `${path}.csv`
+      const rows = yield* copyToFile(client, copyStatement(table, format, companyId), copied)
+      if (parquet === null) return { path, rows }
+      const written = yield* parquet.write(copied, table.columns, path)
+      if (written !== rows)
+        return yield* new ExportFailed({ message: `${table.name}: DuckDB wrote ${written} of ${rows} rows` })
+      yield* failing("remove a temporary file", () => rmSync(copied))
+      return { path, rows }
+    })
+})
+
+const exportedFile = /^\d{8}T\d{12}Z\.(?:parquet|csv|ndjson)$/
+
+/** Removes the files of exports that neither of these manifests names. */
+const removeOthers = (folder: string, kept: ReadonlyArray<Manifest.Manifest>): void => {
+  const named = new Set(kept.flatMap(({ tables }) => tables.flatMap(({ files }) => files.map(({ path }) => path))))
+  const folders = new Set([...named].map((path) => dirname(path)))
+  for (const below of folders) {
+    for (const name of readdirSync(join(folder, below))) {
+      const path = `${below}/${name}`
+      if (exportedFile.test(name) && !named.has(path)) rmSync(join(folder, path))
+    }
+  }
+}
+
+/** Exports the tables. */
+export const run = Effect.fn("Export.run")(function* (
+  options: ExportOptions
+): Effect.fn.Return<Manifest.Manifest, ExportFailed | DatabaseError, Database | Scope.Scope> {
+  const { format, datasets, history, companyId } = options
+  const folder = resolve(options.folder)
+  const previous = yield* failing(folder, () => Manifest.read(folder))
+  const partial = yield* acquirePartial(folder)
+  const { client, at } = yield* openSnapshot
+  const read = history ? [datasets.current, datasets.history] : [datasets.current]
+  const found = (yield* queryNamed(client, columnsStatement, [read, options.tables])).map(tableOfRow)
+  const fileOf = yield* makeFileOf(options, client, partial)
+  const stamp = at.replaceAll(/[-:.]/g, "")
+  const tables: Array<Manifest.Manifest["tables"][number]> = []
+  for (const table of found) {
+    const { path: draft, rows } = yield* fileOf(table)
+    const below = table.dataset === datasets.current ? table.name : `history/${table.name}`
+    const path = `${below}/${stamp}.${format}`
+    const bytes = yield* failing(path, () => {
+      mkdirSync(join(folder, below), { recursive: true })
+      Manifest.sync(draft)
+      renameSync(draft, join(folder, path))
+      Manifest.sync(join(folder, below))
+      return statSync(join(folder, path)).size
+    })
+    tables.push({
+      table: `${table.dataset}.${table.name}`,
+      rows,
+      columns: table.columns,
+      files: [{ path, rows, bytes }]
+    })
+    yield* options.onTable?.(`${table.dataset}.${table.name}`, rows) ?? Effect.void
+  }
+  const manifest: Manifest.Manifest = {
+    version: 1,
+    exportedAt: at,
+    format,
+    companyId: companyId === null ? null : String(companyId),
+    tables
+  }
+  yield* failing("write the manifest", () => {
+    Manifest.write(folder, join(partial, "manifest.json"), manifest)
+    removeOthers(folder, previous === null ? [manifest] : [manifest, previous])
+  })
+  return manifest
+}, Effect.scoped)

@@ -1,0 +1,9 @@
+import * as Data from "effect/Data"
+
+/** An export that could not be written: the folder, the disk or DuckDB. The manifest of an earlier export stays. */
+export class ExportFailed extends Data.TaggedError("ExportFailed")<{ readonly message: string }> {
+  static from(what: string) {
+    return (error: unknown) =>
+      new ExportFailed({ message: `${what}: ${error instanceof Error ? error.message : String(error)}` })
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * The manifest of an export: the files of each table, as of one moment.
+ *
+ * Promise: the manifest is replaced as a whole, after all its files are on disk. A reader that takes its files from the
+ * manifest sees one complete export.
+ */
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
+import { join } from "node:path"
+import * as Schema from "effect/Schema"
+
+export const formats = ["parquet", "csv", "ndjson"] as const
+export type Format = (typeof formats)[number]
+
+const Manifest = Schema.Struct({
+  /** The version of this document. */
+  version: Schema.Literal(1),
+  /** The time of the snapshot, RFC 3339 in UTC, by the warehouse's clock. */
+  exportedAt: Schema.String,
+  format: Schema.Literals(formats),
+  /** The number of the only company; null for all companies. */
+  companyId: Schema.NullOr(Schema.String),
+  tables: Schema.Array(
+    Schema.Struct({
+      /** Dataset and name in the warehouse. */
+      table: Schema.String,
+      rows: Schema.Number,
+      columns: Schema.Array(Schema.Struct({ name: Schema.String, type: Schema.String })),
+      /** Paths relative to the manifest, with `/`. */
+      files: Schema.Array(Schema.Struct({ path: Schema.String, rows: Schema.Number, bytes: Schema.Number }))
+    })
+  )
+})
+export type Manifest = typeof Manifest.Type
+
+const fileName = "manifest.json"
+const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Manifest))
+
+/** The manifest of a folder; null where there is none. Throws when the file is none of an export. */
+export const read = (folder: string): Manifest | null => {
+  let text
+  try {
+    text = readFileSync(join(folder, fileName), "utf8")
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null
+    throw error
+  }
+  try {
+    return decode(text)
+  } catch {
+    throw new Error(`${join(folder, fileName)} is not the manifest of an export`)
+  }
+}
+
+/** Writes a file, and waits until it is on disk. */
+const writeDurably = (path: string, text: string): void => {
+  const file = openSync(path, "w")
+  try {
+    writeSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Waits until a file or a folder is on disk. */
+export const sync = (path: string): void => {
+  // Windows cannot open folders.
+  if (process.platform === "win32") return
+  const file = openSync(path, "r")
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Replaces the manifest of a folder; `draft` is a file of the same file system. */
+export const write = (folder: string, draft: string, manifest: Manifest): void => {
+  writeDurably(draft, `${JSON.stringify(manifest, null, 2)}\n`)
+  renameSync(draft, join(folder, fileName))
+  sync(folder)
+}

@@ -1,0 +1,241 @@
+/** Exports of tables with odd values, read back by DuckDB and as text. */
+import { spawn } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { hostname, tmpdir } from "node:os"
+import { join } from "node:path"
+import { once } from "node:events"
+import { DuckDBInstance } from "@duckdb/node-api"
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Export from "../../../src/export/Export.ts"
+import type { Format } from "../../../src/export/Manifest.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const acquireFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "tributary-export-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+const createTables = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const statement of [
+    "create schema if not exists erp",
+    "create schema if not exists erp_history",
+    "drop table if exists erp.things, erp.others cascade",
+    `create table erp.things ("_company_id" bigint, id bigint, amount numeric(20,4), loose numeric, name text, flag boolean,
+       day date, at timestamptz, lines jsonb, "select" text, primary key ("_company_id", id))`,
+    `insert into erp.things values
+       (1, 1, 0.1, 1.10, 'plain', true, '2026-02-28', '2026-01-02 03:04:05.678901+02', '[{"a": "b,\\"c\\""}]', 'x'),
+       (1, 2, 1234567890123456.7891, 123456789012345678901234567890.5, e'tab\\tquote"comma,\\nline\\\\', false, '0001-01-01',
+         '2999-12-31 23:59:59.999999+00', '{"k": "\\u00e9"}', ''),
+       (2, 3, null, null, '', null, null, null, null, null),
+       (2, -4, -0.0001, -0, '\\N', true, '9999-12-31', '1970-01-01', 'null', 'null')`,
+    `create table erp.others ("_company_id" bigint, id bigint, name text)`,
+    `create view erp_history.things as
+       select "_company_id", id, 1::bigint as "_version", to_jsonb(name) as record from erp.things`
+  ])
+    yield* sql.unsafe(statement)
+})
+
+const optionsOf = (folder: string, format: Format, more: Partial<Export.ExportOptions> = {}): Export.ExportOptions => ({
+  folder,
+  format,
+  datasets: datasetsDefault,
+  tables: ["things", "others", "unknown"],
+  history: false,
+  companyId: null,
+  ...more
+})
+
+const parquetRows = async (pattern: string) => {
+  const connection = await (await DuckDBInstance.create(":memory:")).connect()
+  const result = await connection.runAndReadAll(
+    `select columns(*)::varchar from read_parquet('${pattern.replaceAll("'", "''")}') order by id`
+  )
+  connection.closeSync()
+  return result.getRowObjectsJson()
+}
+
+const filesBelow = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => /\.\w+$/.test(path))
+    .sort()
+
+layer(layerWarehouse, { timeout: 60_000, excludeTestServices: true })("an export", (it) => {
+  it.effect("keeps every digit and every character in Parquet", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      const folder = yield* acquireFolder
+      const { tables } = yield* Export.run(optionsOf(folder, "parquet"))
+      assert.deepStrictEqual(
+        tables.map(({ table, rows }) => [table, rows]),
+        [
+          ["erp.others", 0],
+          ["erp.things", 4]
+        ]
+      )
+      const things = tables.find(({ table }) => table === "erp.things")!
+      const rows = yield* Effect.promise(() => parquetRows(join(folder, things.files[0]!.path)))
+      const none = { amount: null, loose: null, flag: null, day: null, at: null, lines: null, select: null }
+      assert.deepStrictEqual(rows, [
+        {
+          _company_id: "2",
+          id: "-4",
+          amount: "-0.0001",
+          loose: "0",
+          name: "\\N",
+          flag: "true",
+          day: "9999-12-31",
+          at: "1970-01-01 00:00:00+00",
+          lines: "null",
+          select: "null"
+        },
+        {
+          _company_id: "1",
+          id: "1",
+          amount: "0.1000",
+          loose: "1.10",
+          name: "plain",
+          flag: "true",
+          day: "2026-02-28",
+          at: "2026-01-02 01:04:05.678901+00",
+          lines: '[{"a": "b,\\"c\\""}]',
+          select: "x"
+        },
+        {
+          _company_id: "1",
+          id: "2",
+          amount: "1234567890123456.7891",
+          loose: "123456789012345678901234567890.5",
+          name: 'tab\tquote"comma,\nline\\',
+          flag: "false",
+          day: "0001-01-01",
+          at: "2999-12-31 23:59:59.999999+00",
+          lines: '{"k": "é"}',
+          select: ""
+        },
+        { _company_id: "2", id: "3", name: "", ...none }
+      ])
+      const others = tables.find(({ table }) => table === "erp.others")!
+      assert.deepStrictEqual(yield* Effect.promise(() => parquetRows(join(folder, others.files[0]!.path))), [])
+    })
+  )
+
+  it.effect("writes decimals as text in NDJSON, and one line for each row", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      const folder = yield* acquireFolder
+      const { tables } = yield* Export.run(optionsOf(folder, "ndjson", { companyId: 1n }))
+      const path = tables.find(({ table }) => table === "erp.things")!.files[0]!.path
+      const lines = readFileSync(join(folder, path), "utf8").trimEnd().split("\n")
+      assert.deepStrictEqual(
+        lines.map((line) => JSON.parse(line) as unknown),
+        [
+          {
+            _company_id: 1,
+            id: 1,
+            amount: "0.1000",
+            loose: "1.10",
+            name: "plain",
+            flag: true,
+            day: "2026-02-28",
+            at: "2026-01-02T01:04:05.678901Z",
+            lines: [{ a: 'b,"c"' }],
+            select: "x"
+          },
+          {
+            _company_id: 1,
+            id: 2,
+            amount: "1234567890123456.7891",
+            loose: "123456789012345678901234567890.5",
+            name: 'tab\tquote"comma,\nline\\',
+            flag: false,
+            day: "0001-01-01",
+            at: "2999-12-31T23:59:59.999999Z",
+            lines: { k: "é" },
+            select: ""
+          }
+        ]
+      )
+    })
+  )
+
+  it.effect("writes CSV with a header, and the history beside the current records", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      const folder = yield* acquireFolder
+      const { tables } = yield* Export.run(optionsOf(folder, "csv", { history: true, tables: ["things"] }))
+      assert.deepStrictEqual(
+        tables.map(({ table, rows, files }) => [table, rows, files[0]!.path.replace(/\d{8}T\d+Z/, "*")]),
+        [
+          ["erp.things", 4, "things/*.csv"],
+          ["erp_history.things", 4, "history/things/*.csv"]
+        ]
+      )
+      const text = readFileSync(join(folder, tables[0]!.files[0]!.path), "utf8")
+      assert.include(text, "_company_id,id,amount,loose,name,flag,day,at,lines,select\n")
+      assert.include(text, '\n2,3,,,"",,,,,\n')
+    })
+  )
+
+  it.effect("keeps the export before and removes older ones", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      const folder = yield* acquireFolder
+      const pathOf = Effect.map(
+        Export.run(optionsOf(folder, "csv", { tables: ["things"] })),
+        ({ tables }) => tables[0]!.files[0]!.path
+      )
+      const [, second, third] = [yield* pathOf, yield* pathOf, yield* pathOf]
+      writeFileSync(join(folder, "things", "of a person.csv"), "")
+      assert.deepStrictEqual(filesBelow(folder), ["manifest.json", second, third, "things/of a person.csv"].sort())
+    })
+  )
+
+  it.effect("leaves the export before when it fails, and no unfinished file", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      const folder = yield* acquireFolder
+      yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
+      const before = readFileSync(join(folder, "manifest.json"), "utf8")
+      const sql = yield* SqlClient.SqlClient
+      yield* sql.unsafe(
+        `create or replace view erp_history.things as
+           select "_company_id", id, (1 / (id - id))::bigint as "_version", to_jsonb(name) as record from erp.things`
+      )
+      const failed = yield* Effect.flip(Export.run(optionsOf(folder, "csv", { tables: ["things"], history: true })))
+      assert.include(failed.message, "division by zero")
+      assert.strictEqual(readFileSync(join(folder, "manifest.json"), "utf8"), before)
+      assert.isFalse(existsSync(join(folder, ".partial")))
+      yield* createTables
+      yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
+    })
+  )
+
+  it.effect("refuses a folder to which another export writes, and replaces the rest of one that was killed", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      const folder = yield* acquireFolder
+      const partial = join(folder, ".partial")
+      const own = (owner: string) => {
+        mkdirSync(partial)
+        writeFileSync(join(partial, "owner"), owner)
+      }
+      const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"])
+      own(`${child.pid} ${hostname()}`)
+      const busy = yield* Effect.flip(Export.run(optionsOf(folder, "csv")))
+      assert.include(busy.message, `process ${child.pid} on ${hostname()} exports to this folder`)
+      child.kill("SIGKILL")
+      yield* Effect.promise(() => once(child, "exit"))
+      yield* Export.run(optionsOf(folder, "csv"))
+      own("1 another-host")
+      assert.include((yield* Effect.flip(Export.run(optionsOf(folder, "csv")))).message, "on another-host exports")
+      rmSync(partial, { recursive: true })
+      writeFileSync(join(folder, "manifest.json"), "{}")
+      const other = yield* Effect.flip(Export.run(optionsOf(folder, "csv")))
+      assert.include(other.message, "is not the manifest of an export")
+    })
+  )
+})
