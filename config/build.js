@@ -4,64 +4,115 @@
  *
  * Promise: the program does the same in `dist` as in its sources. Modules of the project and of effect become a few files in
  * `dist/src`; other packages stay imports. A path that a module makes from its own address is the path of its place in
- * `dist`, where the files that the program reads are copied to. Types are not checked; `npm run check` does that.
+ * `dist`, where the files that the program reads are copied to. `dist` is replaced as a whole, and its time is that of the
+ * begin of the build. Types are not checked; `npm run check` does that.
  */
-import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
+import { isBuiltin } from "node:module"
 import { basename, dirname, join, relative } from "node:path"
 import { parseArgs } from "node:util"
 import { fileURLToPath } from "node:url"
 
 const { values } = parseArgs({ options: { "if-possible": { type: "boolean", default: false } } })
 const root = fileURLToPath(new URL("..", import.meta.url))
-const dist = join(root, "dist")
+const { name, version, type, dependencies, optionalDependencies } = JSON.parse(
+  readFileSync(join(root, "package.json"), "utf8")
+)
 
 /** The folders of files that the program reads while it runs. */
 const folders = ["connectors", "migrations", "src"]
+/** A folder of an earlier build that did not end is removed after this time. */
+const abandonedMs = 600_000
+/** The kernel's time of a change may be a few milliseconds behind the clock. */
+const clockMs = 10
 
+const prefix = ".dist-"
+const draft = join(root, `${prefix}${process.pid}`)
+const [dist, former] = [join(root, "dist"), `${draft}-former`]
 /** Every file is in this folder, whatever module it came from. */
-const output = join(dist, "src")
+const output = join(draft, "src")
+
+const remove = (path) => rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+
+const isExternal = (id) => {
+  const [scope, second] = id.split("/")
+  const found = scope.startsWith("@") ? `${scope}/${second}` : scope
+  const isBundled = found === "effect" || scope === "@effect"
+  return isBuiltin(id) || (!isBundled && (found in dependencies || found in optionalDependencies))
+}
 
 /** The address of a module in the bundle. */
 const ownAddress = {
   name: "own-address",
   transform(code, id) {
     if (!id.startsWith(root) || id.includes("node_modules") || !code.includes("import.meta.url")) return null
-    const place = relative(output, join(dist, relative(root, id))).replaceAll("\\", "/")
+    const place = relative(output, join(draft, relative(root, id))).replaceAll("\\", "/")
     return code.replaceAll("import.meta.url", `new URL(${JSON.stringify(place)}, import.meta.url).href`)
   }
 }
 
-const build = async () => {
-  const { rolldown } = await import("rolldown")
-  rmSync(dist, { recursive: true, force: true })
+/** Writes the build into the draft. */
+const build = async (rolldown) => {
+  const startedMs = Date.now() - clockMs
   for (const folder of folders) {
-    cpSync(join(root, folder), join(dist, folder), {
+    cpSync(join(root, folder), join(draft, folder), {
       recursive: true,
       // The launcher stays outside of `dist`, where `bin` of package.json names it.
       filter: (path) => !/\.(?:ts|md)$/.test(path) && basename(path) !== "launch.js"
     })
   }
-  const packages = dirname(fileURLToPath(import.meta.resolve("effect/package.json")))
-  cpSync(join(packages, "LICENSE"), join(dist, "effect.LICENSE"))
-  const { name, version, type } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-  writeFileSync(join(dist, "package.json"), `${JSON.stringify({ name, version, type })}\n`)
+  const effect = dirname(fileURLToPath(import.meta.resolve("effect/package.json")))
+  cpSync(join(effect, "LICENSE"), join(draft, "effect.LICENSE"))
+  writeFileSync(join(draft, "package.json"), `${JSON.stringify({ name, version, type })}\n`)
   const bundle = await rolldown({
     input: join(root, "src", "main.ts"),
     platform: "node",
-    external: (id) => /^[a-z@]/.test(id) && !/^(?:effect|@effect\/)/.test(id),
+    external: isExternal,
     plugins: [ownAddress]
   })
-  await bundle.write({ dir: output, format: "esm", entryFileNames: "main.js", chunkFileNames: "[name]-[hash].js" })
+  const written = await bundle.write({
+    dir: output,
+    format: "esm",
+    entryFileNames: "main.js",
+    chunkFileNames: "[name]-[hash].js"
+  })
   await bundle.close()
+  const files = new Set(written.output.map(({ fileName }) => fileName))
+  const missing = written.output
+    .flatMap(({ imports = [], dynamicImports = [] }) => [...imports, ...dynamicImports])
+    .filter((id) => !files.has(id) && !isExternal(id))
+  if (missing.length > 0) throw new Error(`the program imports ${missing.join(", ")}, which package.json does not name`)
+  utimesSync(join(output, "main.js"), startedMs / 1000, startedMs / 1000)
+}
+
+/** Puts the draft in the place of `dist`. */
+const replace = () => {
+  try {
+    renameSync(dist, former)
+  } catch (error) {
+    if (error.code !== "ENOENT") throw error
+  }
+  renameSync(draft, dist)
+}
+
+const removeAbandoned = () => {
+  for (const entry of readdirSync(root)) {
+    if (entry.startsWith(prefix) && Date.now() - statSync(join(root, entry)).mtimeMs > abandonedMs)
+      remove(join(root, entry))
+  }
 }
 
 try {
-  await build()
+  const { rolldown } = await import("rolldown")
+  try {
+    removeAbandoned()
+    await build(rolldown)
+    replace()
+  } finally {
+    remove(draft)
+    remove(former)
+  }
 } catch (error) {
-  // A part of `dist` must not run.
-  rmSync(dist, { recursive: true, force: true })
   if (!values["if-possible"]) throw error
-  process.stderr.write(
-    `The program runs from its sources, which starts more slowly (${error.message.split("\n")[0]}).\n`
-  )
+  process.stderr.write(`The program runs without a new build (${error.message.split("\n")[0]}).\n`)
 }

@@ -73,11 +73,11 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   })
 }
 
-/** Whether a file of the build was written after the last change of everything that it is made of. */
+/** Whether a build, whose time is that of its begin, is newer than everything that it is made of. */
 function isNewest(file) {
   const builtMs = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0
   // Not the time of modification, which a copy may keep. The time of a folder shows that a file was removed.
-  const isOlder = (path) => statSync(path).ctimeMs < builtMs
+  const isOlder = (path) => (statSync(path, { throwIfNoEntry: false })?.ctimeMs ?? Infinity) < builtMs
   const isFolderOlder = (folder) =>
     isOlder(folder) &&
     readdirSync(folder, { withFileTypes: true }).every((entry) => {

@@ -41,8 +41,8 @@ import {
   valueOf
 } from "./SourceLookup.ts"
 
-/** Up to this many creates are looked up one by one; more are compared with a scan. */
-const lookupsMax = 20
+/** Up to this many creates are looked up one by one; more are compared with a scan, or found by a list. */
+const lookupsMaxDefault = 20
 /** Up to this many creates are looked up while another process scans the resource. */
 const lookupsDuringScanMax = 250
 /** Lookups that are committed together. */
@@ -102,17 +102,19 @@ const resolveExisting = (
  * list could not be read.
  */
 export const listMany = (
-  { company, table: { resource } }: PushSession,
+  { company, table: { resource }, settings }: PushSession,
   rows: ReadonlyArray<OutboxRow>,
   changedSinceMs: number | null
 ): Effect.Effect<Listed> => {
-  if (rows.length <= lookupsMax) return Effect.succeed(nothingListed)
+  // A record that was sent before may exist twice, and one of the two may have changed before the time.
+  const first = rows.filter(({ attempts }) => attempts === 0)
+  if (first.length <= (settings.lookupsMax ?? lookupsMaxDefault)) return Effect.succeed(nothingListed)
   const since =
     changedSinceMs === null || !resource.modifiedSince
       ? null
       : new Date(changedSinceMs - Duration.toMillis(company.engine.overlap)).toISOString()
-  const wanted = new Set(rows.flatMap(({ externalid }) => externalid ?? []))
-  const pagesMax = Math.ceil(rows.length / lookupsPerPage)
+  const wanted = new Set(first.flatMap(({ externalid }) => externalid ?? []))
+  const pagesMax = Math.ceil(first.length / lookupsPerPage)
   const list = listByExternalid(company.connector, resource, wanted, { since, pagesMax })
   return Effect.catchTag(list, "SourceError", () => Effect.succeed(nothingListed))
 }
@@ -163,7 +165,8 @@ export const findExisting = Effect.fnUntraced(function* (
   session: PushSession,
   through: bigint
 ): Effect.fn.Return<void, PushSessionError, Database | SqlClient.SqlClient> {
-  const { company, companyId, table, children } = session
+  const { company, companyId, table, children, settings } = session
+  const { lookupsMax = lookupsMaxDefault } = settings
   const unknownCreates = (limit: number) =>
     transaction(session, (run) =>
       rowsOf(run, AssumedNew.unknownStatement, [...parametersOf(scopeOf(session)), through, limit])

@@ -34,6 +34,8 @@ export interface PushSettings {
   readonly keyAgeMax: Duration.Duration
   /** Requests in flight. */
   readonly concurrency: number
+  /** Up to this many records are looked up one by one (20); more are found by a scan or a list. */
+  readonly lookupsMax?: number
 }
 
 /** A company that is pushed to. */

@@ -61,10 +61,13 @@ export type Listed = ReadonlyMap<string, ReadonlyArray<FetchedRecord>>
 
 export const nothingListed: Listed = new Map()
 
+/** A list with more unreadable records than this is of no use: each of them may have any externalid. */
+const unreadableMax = 100
+
 /**
  * The records with one of these externalids that a list shows: all of them, or those that changed since a time. An
- * externalid that the result lacks has to be looked up: the list may have missed its record, shows only this spelling, and
- * is not read beyond `pagesMax` pages. A longer list shows nothing.
+ * externalid that the result lacks has to be looked up: the list may have missed its record, and shows only this spelling. A
+ * list of more than `pagesMax` pages shows nothing.
  */
 export const listByExternalid = Effect.fnUntraced(function* (
   connector: ConnectorShape,
@@ -84,9 +87,9 @@ export const listByExternalid = Effect.fnUntraced(function* (
       listed.set(externalid, same.set(record.id, { record, rejected: null, version: null, beganAt, source }))
     }
     unreadable.push(...rejected.map(({ bytes }) => bytes))
-    return number < pagesMax
+    return number < pagesMax && unreadable.length <= unreadableMax
   })
-  if (!isComplete) return nothingListed
+  if (!isComplete || unreadable.length > unreadableMax) return nothingListed
   for (const externalid of listed.keys()) {
     const inJson = JSON.stringify(externalid)
     if (unreadable.some((bytes) => bytes.includes(inJson))) listed.delete(externalid)

@@ -1,8 +1,10 @@
 /**
  * The publication of the current records for logical replication: its statements, and what keeps it from working.
  *
- * Promise: once the statements have run, the publication has every table of the current dataset, with the rows of every
- * company or of one. Tables that other people added stay. Nothing is changed here.
+ * Promise: once the statements have run, the publication has every table of the current dataset whose changes it can
+ * publish, with the rows of every company or of one. It has no table in which Postgres would refuse updates then. Tables and
+ * settings that a publication has already stay: where they do not fit, that is a problem for a person. Nothing is changed
+ * here.
  *
  * A publication must publish inserts, updates and deletes: a soft deletion is an update of `_deleted_at`, and `company remove
  * --erase` deletes.
@@ -38,29 +40,45 @@ export const serverStatement = Statement.make({
     walLevel: "text",
     walSenders: "int4",
     slots: "int4",
-    publishesAll: "bool?",
-    publishes: "text?"
+    publishes: "text[]?"
   },
   text: `select current_setting('server_version_num')::int as version, current_setting('wal_level') as "walLevel",
                 current_setting('max_wal_senders')::int as "walSenders", current_setting('max_replication_slots')::int as slots,
-                p.puballtables as "publishesAll",
-                case when p.oid is not null then concat_ws(', ', case when p.pubinsert then 'insert' end,
-                  case when p.pubupdate then 'update' end, case when p.pubdelete then 'delete' end) end as publishes
+                case when p.oid is not null then array_remove(array[case when p.pubinsert then 'insert' end,
+                  case when p.pubupdate then 'update' end, case when p.pubdelete then 'delete' end,
+                  case when p.pubtruncate then 'truncate' end], null) end as publishes
            from (select) one left join pg_publication p on p.pubname = $1`
 })
 
+/**
+ * The tables of a dataset. `isPublished`: the publication has the table, whether by its name (`isNamed`) or with its dataset
+ * or all tables. `identity`: `d` by the key, `f` by all columns, `i` by an index, `n` by nothing.
+ */
 export const publishedTablesStatement = Statement.make({
   name: "read the published tables",
   params: ["name", "name"],
-  columns: { name: "name", identity: "text", hasKey: "bool", isPublished: "bool", filter: "text?" },
-  // Before Postgres 15 the view has no row filters.
+  columns: {
+    name: "name",
+    identity: "text",
+    hasKey: "bool",
+    isPublished: "bool",
+    isNamed: "bool",
+    filter: "text?",
+    isPart: "bool"
+  },
+  // Before Postgres 15 the view has neither row filters nor lists of columns.
   text: `select c.relname as name, c.relreplident::text as identity,
                 exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary) as "hasKey",
-                p.tablename is not null as "isPublished", to_jsonb(p) ->> 'rowfilter' as filter
+                p.tablename is not null as "isPublished",
+                exists (select from pg_publication_rel r join pg_publication o on o.oid = r.prpubid
+                         where r.prrelid = c.oid and o.pubname = $1) as "isNamed",
+                to_jsonb(p) ->> 'rowfilter' as filter,
+                coalesce(jsonb_array_length(to_jsonb(p) -> 'attnames') < (
+                  select count(*) from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), false) as "isPart"
            from pg_class c join pg_namespace n on n.oid = c.relnamespace
            left join pg_publication_tables p
              on p.pubname = $1 and p.schemaname = n.nspname and p.tablename = c.relname
-          where n.nspname = $2 and c.relkind in ('r', 'p') and not c.relispartition
+          where n.nspname = $2 and c.relkind = 'r' and not c.relispartition
             and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = '_company_id' and not a.attisdropped)
           order by 1`
 })
@@ -83,39 +101,54 @@ export const idleSlotsStatement = Statement.make({
 type Server = Statement.RowOf<typeof serverStatement>
 type PublishedTable = Statement.RowOf<typeof publishedTablesStatement>
 
-/** The condition on the rows of a company, as Postgres prints it. */
-const filterOf = ({ companyId }: PublicationOptions): string | null =>
-  companyId === null ? null : `(_company_id = ${companyId})`
+const needed = ["insert", "update", "delete"]
+
+const tableSql = ({ dataset }: PublicationOptions, { name }: PublishedTable): string =>
+  `${identifier(dataset)}.${identifier(name)}`
+
+/** The company of a row filter, as Postgres prints it; null for any other filter. */
+const companyOf = (filter: string): bigint | null => {
+  const digits = /^\(_company_id = '?(\d+)'?(?:::bigint)?\)$/.exec(filter)?.[1]
+  return digits === undefined ? null : BigInt(digits)
+}
+
+/** Why the changes of a table cannot be published; null when they can. */
+const obstacleOf = (options: PublicationOptions, table: PublishedTable): string | null => {
+  const { name, identity, hasKey, isPublished, filter, isPart } = table
+  const other = "choose another --name"
+  if (isPublished && (filter === null ? null : companyOf(filter)) !== options.companyId) {
+    const rows = filter === null ? "the rows of every company" : `the rows where ${filter}`
+    return `the publication ${options.name} has ${rows} of the table ${name}: ${other}`
+  }
+  if (isPart) return `the publication ${options.name} has only some columns of the table ${name}: ${other}`
+  if (!hasKey && identity !== "f")
+    return `the table ${name} has no key: run alter table ${tableSql(options, table)} add primary key ("_company_id", "id")`
+  if (identity === "i")
+    return `the table ${name} is identified by an index: run alter table ${tableSql(options, table)} replica identity default`
+  return null
+}
 
 const statementsOf = (
   options: PublicationOptions,
-  { publishesAll, publishes }: Server,
+  { publishes }: Server,
   tables: ReadonlyArray<PublishedTable>
 ): ReadonlyArray<string> => {
   const name = identifier(options.name)
-  const filter = filterOf(options)
-  const quoted = (table: PublishedTable) => `${identifier(options.dataset)}.${identifier(table.name)}`
-  const published = (table: PublishedTable) => `${quoted(table)}${filter === null ? "" : ` where ${filter}`}`
-  const isUnlike = ({ isPublished, filter: present }: PublishedTable) => isPublished && present !== filter
-  const alter = (action: string, changed: ReadonlyArray<string>) =>
-    changed.length === 0 ? [] : [`alter publication ${name} ${action} table ${changed.join(", ")}`]
-  const identities = tables.flatMap((table) =>
-    table.identity === "n" ? [`alter table ${quoted(table)} replica identity default`] : []
+  const where = options.companyId === null ? "" : ` where (_company_id = ${options.companyId})`
+  const usable = tables.filter((table) => obstacleOf(options, table) === null)
+  const identities = usable.flatMap((table) =>
+    table.identity === "n" ? [`alter table ${tableSql(options, table)} replica identity default`] : []
   )
-  if (publishes === null) {
-    const list = tables.length === 0 ? "" : ` for table ${tables.map(published).join(", ")}`
-    return [...identities, `create publication ${name}${list}`]
-  }
-  const isIncomplete = publishes !== "insert, update, delete"
+  const added = usable.filter(({ isPublished }) => !isPublished)
+  const list = added.map((table) => `${tableSql(options, table)}${where}`).join(", ")
+  if (publishes === null) return [...identities, `create publication ${name}${list === "" ? "" : ` for table ${list}`}`]
+  const all = [...new Set([...publishes, ...needed])]
   return [
     ...identities,
-    ...(isIncomplete ? [`alter publication ${name} set (publish = 'insert, update, delete')`] : []),
-    ...(publishesAll === true
+    ...(all.length === publishes.length
       ? []
-      : [
-          ...alter("drop", tables.filter(isUnlike).map(quoted)),
-          ...alter("add", tables.filter((table) => !table.isPublished || isUnlike(table)).map(published))
-        ])
+      : [`alter publication ${name} set (publish = ${literal(all.join(", "))})`]),
+    ...(list === "" ? [] : [`alter publication ${name} add table ${list}`])
   ]
 }
 
@@ -136,16 +169,18 @@ const problemsOf = (
       problems.push(`${setting} is 0, which excludes every subscriber: set it to 10 and restart Postgres`)
   if (tables.length === 0)
     problems.push(`the dataset ${options.dataset} has no table yet: run npx tributary sync first`)
-  if (server.publishesAll === true && options.companyId !== null)
+  const isWide = tables.some(({ isPublished, isNamed }) => isPublished && !isNamed)
+  if (isWide && options.companyId !== null)
     problems.push(`the publication ${options.name} is for all tables and every company: choose another --name`)
-  for (const { name, hasKey } of tables)
-    if (!hasKey) problems.push(`the table ${name} has no key: run npx tributary schema apply`)
-  for (const { slot, retained, isLost } of slots)
+  else problems.push(...tables.flatMap((table) => obstacleOf(options, table) ?? []))
+  for (const { slot, retained, isLost } of slots) {
+    const drop = `drop it (select pg_drop_replication_slot(${literal(slot)}))`
     problems.push(
       isLost
-        ? `the slot ${slot} has lost changes: drop it (select pg_drop_replication_slot(${literal(slot)})), and copy the tables again`
-        : `the slot ${slot} has no subscriber, and Postgres keeps ${retained} of WAL for it: start the subscriber, or drop it (select pg_drop_replication_slot(${literal(slot)}))`
+        ? `the slot ${slot} has lost changes: ${drop}, and copy the tables again`
+        : `the slot ${slot} has no subscriber, and Postgres keeps ${retained} of WAL for it: start the subscriber, or ${drop}`
     )
+  }
   return problems
 }
 
@@ -161,6 +196,6 @@ export const plan = Effect.fn("Publication.plan")(function* (options: Publicatio
   return {
     statements: statementsOf(options, server!, tables),
     problems: problemsOf(options, server!, tables, slots),
-    tables: tables.length
+    tables: tables.filter((table) => obstacleOf(options, table) === null).length
   } satisfies PublicationPlan
 })

@@ -52,6 +52,12 @@ it("runs the sources after a file was removed, and the new build after that", ()
   expect(launch()).toBe("build")
 })
 
+it("runs the sources beside a file that cannot be read, as an editor's lock", () => {
+  build()
+  symlinkSync("user@host.1", join(folder, "src/.#main.ts"))
+  expect(launch()).toBe("sources")
+})
+
 it("runs the build where there are no sources, as in an installed package", () => {
   build()
   rmSync(join(folder, "src/main.ts"))

@@ -36,9 +36,9 @@ export const publicationCommand = Command.make(
     )
     const { statements, problems, tables } = plan
     yield* Output.printResult(flags.json, plan, () =>
-      statements.length === 0
-        ? [`-- The publication ${flags.name} is up to date, with ${tables} tables.`]
-        : statements.map((statement) => `${statement};`)
+      statements.length > 0
+        ? statements.map((statement) => `${statement};`)
+        : [`-- There is nothing to run: the publication ${flags.name} has ${tables} tables.`]
     )
     for (const problem of problems) yield* Output.note(problem, "Warn")
     if (problems.length > 0) yield* endWith(exitCode.incomplete)

@@ -36,7 +36,9 @@ const settingsOf = ({ batchRecordsMax, concurrency, pushing }: PushPlan): PushSe
   batchRecordsMax,
   useBatch: pushing.useBatch,
   keyAgeMax: Duration.millis(pushing.keyAgeMax / 1000),
-  concurrency
+  concurrency,
+  // Batches are small here: some are looked up by lists.
+  lookupsMax: Math.floor(batchRecordsMax / 2)
 })
 
 const optionsOf = Effect.fnUntraced(function* (
