@@ -117,6 +117,12 @@ export interface Stand {
     settings: SyncSettings,
     args: ReadonlyArray<string>
   ) => Promise<SyncRun>
+  /** Exports the resource as Parquet; returns the rows of its manifest. */
+  readonly exportParquet: (
+    source: Source,
+    warehouse: Warehouse,
+    resource: string
+  ) => Promise<Run & { readonly rows: number }>
   readonly minimal: (source: Source, warehouse: Warehouse, args: ReadonlyArray<string>) => Promise<MinimalRun>
   /** Writes a file and returns its path. */
   readonly write: (name: string, text: string) => string
@@ -329,6 +335,17 @@ export const open = async (version: string | null = null): Promise<Stand> => {
     return { ...run, rows, seconds, peakMb: run.peakMb ?? peakKb / 1024 }
   }
 
+  const exportParquet: Stand["exportParquet"] = async (from, to, resource) => {
+    const files = join(folder, "export")
+    const { result, ...run } = await counted(from, () =>
+      startCommand(["export", resource, "--to", files, "--json"], { cwd: folder, env: environment(from, to) })
+    )
+    rmSync(files, { recursive: true, force: true })
+    if (result.code !== 0) throw new Error(`export ended with ${result.code}: ${result.stderr}`)
+    const { tables } = JSON.parse(result.stdout) as { readonly tables: ReadonlyArray<{ readonly rows: number }> }
+    return { ...run, rows: tables.reduce((sum, { rows }) => sum + rows, 0) }
+  }
+
   const write: Stand["write"] = (name, text) => {
     const path = join(folder, name)
     writeFileSync(path, text)
@@ -418,6 +435,7 @@ dashboard: { listen: off }
     warehouse,
     sync,
     minimal,
+    exportParquet,
     write,
     push,
     post,

@@ -6,7 +6,7 @@
  *     npm run bench -- --only pipeline --page-size 100,250,1000 --postgres 15,18
  *
  * Groups: `pipeline` (a full sync, every row changed, one in a hundred changed, memory), `every` (a first sync of every
- * resource), `quiet` (nothing changed, every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows), `webhook`
+ * resource), `quiet` (nothing changed, every resource), `cold` (one page from a cold process), `million` (memory at 1,000,000 rows, and their export), `webhook`
  * (acknowledgements a second, and a steady rate of events down to their rows), `push` (100,000 records written to the
  * source), `serve` (the cost of an idle `serve`, its page, and the start of a command; needs Chromium), `quota` (the
  * used share of the request limit), `first-load` (300 companies), `scale` (10,000 idle companies). The last four take
@@ -377,6 +377,8 @@ const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
   const warehouse = await stand.warehouse()
   const run = await stand.sync(source, warehouse, unlimited, [resource])
   await requireRowCount(warehouse, `erp.${resource}`, million)
+  const exported = await stand.exportParquet(source, warehouse, resource)
+  if (exported.rows !== million) throw new Error(`${exported.rows} rows exported instead of ${million}`)
   await warehouse.close()
   await source.reference.stop()
   figures.push(
@@ -387,6 +389,22 @@ const measureMillion = async (stand: Stand.Stand, peakMb: number | null) => {
       unit: "MB",
       bound: { kind: "at most", limit: 250 },
       note: `${Math.round(million / run.seconds).toLocaleString("en-US")} rows/s, the server's first rendering included`
+    },
+    {
+      what: "export of 1,000,000 rows as Parquet",
+      value: exported.wholeSeconds,
+      baseline: null,
+      unit: "s",
+      bound: { kind: "at most", limit: 60 },
+      note: "the whole command"
+    },
+    {
+      what: "the same: peak memory",
+      value: exported.peakMb,
+      baseline: null,
+      unit: "MB",
+      bound: { kind: "at most", limit: 300 },
+      note: ""
     },
     {
       what: `memory: 1,000,000 rows beside ${rows.toLocaleString("en-US")}`,
