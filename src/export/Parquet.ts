@@ -18,9 +18,11 @@ export interface ParquetWriter {
   ) => Effect.Effect<number, ExportFailed>
 }
 
-/** Together with the columns of a row group, which DuckDB has in memory while it writes. */
-const memoryLimit = "160MB"
-const rowsPerGroup = 20_000
+/** DuckDB has a buffer of the CSV and one row group in memory. A second thread would need twice as much, and is no faster. */
+const memoryLimit = "96MB"
+const rowsPerGroup = 10_000
+/** Of one row; also the size of the buffer. */
+const lineBytesMax = 8 * 1024 * 1024
 
 const missing = new ExportFailed({
   message:
@@ -59,7 +61,7 @@ export const open = (temporaryFolder: string): Effect.Effect<ParquetWriter, Expo
         try: async () => {
           const instance = await DuckDBInstance.create(":memory:", {
             memory_limit: memoryLimit,
-            threads: "2",
+            threads: "1",
             temp_directory: temporaryFolder,
             autoload_known_extensions: "false"
           })
@@ -77,8 +79,8 @@ export const open = (temporaryFolder: string): Effect.Effect<ParquetWriter, Expo
             const result = await connection.run(
               // An empty string is quoted, and null is not.
               `copy (select * from read_csv(${quoted(csv)}, header = false, auto_detect = false, delim = ',', quote = '"',
-                 escape = '"', nullstr = '', allow_quoted_nulls = false, max_line_size = 16777216, buffer_size = 33554432, parallel = false, columns = {${types.join(", ")}}))
-               to ${quoted(parquet)} (format parquet, compression zstd, row_group_size ${rowsPerGroup})`
+                 escape = '"', nullstr = '', allow_quoted_nulls = false, max_line_size = ${lineBytesMax}, buffer_size = ${lineBytesMax}, columns = {${types.join(", ")}}))
+               to ${quoted(parquet)} (format parquet, compression snappy, row_group_size ${rowsPerGroup})`
             )
             return Number(result.rowsChanged)
           },
