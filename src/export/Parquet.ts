@@ -82,7 +82,7 @@ export const open = (temporaryFolder: string): Effect.Effect<ParquetWriter, Expo
                  escape = '"', nullstr = '', allow_quoted_nulls = false, max_line_size = ${lineBytesMax}, buffer_size = ${lineBytesMax}, columns = {${types.join(", ")}}))
                to ${quoted(parquet)} (format parquet, compression snappy, row_group_size ${rowsPerGroup})`
             )
-            return Number(result.rowsChanged)
+            return result.rowsChanged
           },
           catch: ExportFailed.from("write Parquet")
         })
