@@ -7,6 +7,7 @@
  */
 import {
   createWriteStream,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -71,8 +72,9 @@ const createPartial = (folder: string): string => {
     } catch (error) {
       if (isLast || (error as NodeJS.ErrnoException).code !== "EEXIST") throw error
     }
-    const [pid, host] = readFileSync(owner, "utf8").split(" ")
-    if (host !== hostname() || isAlive(Number(pid)))
+    // Without the file, its process was killed at once.
+    const [pid, host] = existsSync(owner) ? readFileSync(owner, "utf8").split(" ") : [null, hostname()]
+    if (host !== hostname() || (pid !== null && isAlive(Number(pid))))
       throw new Error(`process ${pid} on ${host} exports to this folder; if it has ended, delete ${partial}`)
     rmSync(partial, { recursive: true, force: true })
   }
@@ -163,26 +165,24 @@ export const run = Effect.fn("Export.run")(function* (
   const found = (yield* queryNamed(client, columnsStatement, [read, options.tables])).map(tableOfRow)
   const fileOf = yield* makeFileOf(options, client, partial)
   const stamp = at.replaceAll(/[-:.]/g, "")
-  const tables: Array<Manifest.Manifest["tables"][number]> = []
+  const drafts: Array<{ readonly table: ExportTable; readonly draft: string; readonly rows: number }> = []
   for (const table of found) {
     const { path: draft, rows } = yield* fileOf(table)
-    const below = table.dataset === datasets.current ? table.name : `history/${table.name}`
-    const path = `${below}/${stamp}.${format}`
-    const bytes = yield* failing(path, () => {
-      mkdirSync(join(folder, below), { recursive: true })
-      Manifest.sync(draft)
-      renameSync(draft, join(folder, path))
-      Manifest.sync(join(folder, below))
-      return statSync(join(folder, path)).size
-    })
-    tables.push({
-      table: `${table.dataset}.${table.name}`,
-      rows,
-      columns: table.columns,
-      files: [{ path, rows, bytes }]
-    })
+    yield* failing(draft, () => Manifest.sync(draft))
+    drafts.push({ table, draft, rows })
     yield* options.onTable?.(`${table.dataset}.${table.name}`, rows) ?? Effect.void
   }
+  const tables = yield* failing(folder, () =>
+    drafts.map(({ table, draft, rows }) => {
+      const below = table.dataset === datasets.current ? table.name : `history/${table.name}`
+      const path = `${below}/${stamp}.${format}`
+      mkdirSync(join(folder, below), { recursive: true })
+      renameSync(draft, join(folder, path))
+      Manifest.sync(join(folder, below))
+      const { size: bytes } = statSync(join(folder, path))
+      return { table: `${table.dataset}.${table.name}`, rows, columns: table.columns, files: [{ path, rows, bytes }] }
+    })
+  )
   const manifest: Manifest.Manifest = {
     version: 1,
     exportedAt: at,
