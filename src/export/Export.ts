@@ -26,6 +26,7 @@ import { query, queryNamed } from "../postgres/Connection.ts"
 import { copyOut } from "../postgres/Copy.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { isAlive, nameOf } from "../postgres/embedded/Process.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import { ExportFailed } from "./ExportFailed.ts"
@@ -50,15 +51,6 @@ export interface ExportOptions {
 const failing = <A>(what: string, attempt: () => A): Effect.Effect<A, ExportFailed> =>
   Effect.try({ try: attempt, catch: ExportFailed.from(what) })
 
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"
-  }
-}
-
 /** Creates the folder of unfinished files, which also excludes other exports; one of a process that ended is replaced. */
 const createPartial = (folder: string): string => {
   const partial = join(folder, ".partial")
@@ -67,15 +59,17 @@ const createPartial = (folder: string): string => {
   for (const isLast of [false, true]) {
     try {
       mkdirSync(partial)
-      writeFileSync(owner, `${process.pid} ${hostname()}`)
+      writeFileSync(owner, `${nameOf(process.pid)} ${hostname()}`)
       return partial
     } catch (error) {
       if (isLast || (error as NodeJS.ErrnoException).code !== "EEXIST") throw error
     }
     // Without the file, its process was killed at once.
-    const [pid, host] = existsSync(owner) ? readFileSync(owner, "utf8").split(" ") : [null, hostname()]
-    if (host !== hostname() || (pid !== null && isAlive(Number(pid))))
-      throw new Error(`process ${pid} on ${host} exports to this folder; if it has ended, delete ${partial}`)
+    const [name = "", host] = existsSync(owner) ? readFileSync(owner, "utf8").split(" ") : ["", hostname()]
+    if (host !== hostname() || isAlive(name))
+      throw new Error(
+        `process ${name.split(".")[0]} on ${host} exports to this folder; if it has ended, delete ${partial}`
+      )
     rmSync(partial, { recursive: true, force: true })
   }
   throw new Error(`${partial} cannot be created`)

@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import * as Export from "../../../src/export/Export.ts"
 import type { Format } from "../../../src/export/Manifest.ts"
+import { nameOf } from "../../../src/postgres/embedded/Process.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
@@ -224,7 +225,7 @@ layer(layerWarehouse, { timeout: 60_000, excludeTestServices: true })("an export
         writeFileSync(join(partial, "owner"), owner)
       }
       const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"])
-      own(`${child.pid} ${hostname()}`)
+      own(`${nameOf(child.pid!)} ${hostname()}`)
       const busy = yield* Effect.flip(Export.run(optionsOf(folder, "csv")))
       assert.include(busy.message, `process ${child.pid} on ${hostname()} exports to this folder`)
       child.kill("SIGKILL")

@@ -25,6 +25,23 @@ const recordCounts = (records: ReadonlyArray<Readonly<Record<string, unknown>>>)
   return times
 }
 
+/** A connector that answers 500 to every request with the first key, whether or not the source has stored its records. */
+const failingForOneKey = (connector: ConnectorShape, isStored: boolean): ConnectorShape => {
+  let spoilt: string | null = null
+  return {
+    ...connector,
+    write: (request) =>
+      Effect.suspend(() => {
+        spoilt ??= request.idempotencyKey
+        if (request.idempotencyKey !== spoilt) return connector.write(request)
+        const reason = new ServerFault({ status: 500, code: "server_error", retryAfter: null })
+        const failedRequest = { method: "POST", path: "/salesmen/batch", requestId: null }
+        const fail = Effect.fail(new SourceError({ reason, request: failedRequest }))
+        return isStored ? Effect.andThen(connector.write(request), fail) : fail
+      })
+  }
+}
+
 layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the outbox", (it) => {
   describe("without problems", () => {
     it.effect("write 600 records with three push requests, and the warehouse has them at once", () =>
@@ -280,20 +297,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
       Effect.gen(function* () {
         for (const isStored of [false, true]) {
           const one = yield* makeStand()
-          const { connector } = one.company
-          let spoilt: string | null = null
-          const failing: ConnectorShape = {
-            ...connector,
-            write: (request) =>
-              Effect.suspend(() => {
-                spoilt ??= request.idempotencyKey
-                if (request.idempotencyKey !== spoilt) return connector.write(request)
-                const reason = new ServerFault({ status: 500, code: "server_error", retryAfter: null })
-                const failedRequest = { method: "POST", path: "/salesmen/batch", requestId: null }
-                const fail = Effect.fail(new SourceError({ reason, request: failedRequest }))
-                return isStored ? Effect.andThen(connector.write(request), fail) : fail
-              })
-          }
+          const failing = failingForOneKey(one.company.connector, isStored)
           yield* one.insert(people(9))
           const pushed = yield* one.push({}, { company: { ...one.company, connector: failing } })
           assert.strictEqual(pushed.status, "done")
@@ -308,19 +312,7 @@ layer(stand, { timeout: 60_000, excludeTestServices: true })("creates from the o
         const one = yield* makeStand()
         const old = { company: one.number, resource: "salesmen", records: people(2_000, 1_000) }
         yield* one.control("POST", "/records", { ...old, at: "2020-01-01T00:00:00Z" })
-        const { connector } = one.company
-        let spoilt: string | null = null
-        const failing: ConnectorShape = {
-          ...connector,
-          write: (request) =>
-            Effect.suspend(() => {
-              spoilt ??= request.idempotencyKey
-              if (request.idempotencyKey !== spoilt) return connector.write(request)
-              const reason = new ServerFault({ status: 500, code: "server_error", retryAfter: null })
-              const failed = { method: "POST", path: "/salesmen/batch", requestId: null }
-              return Effect.andThen(connector.write(request), Effect.fail(new SourceError({ reason, request: failed })))
-            })
-        }
+        const failing = failingForOneKey(one.company.connector, true)
         yield* one.insert(people(200))
         const before = (yield* one.reads).length
         const pushed = yield* one.push({}, { company: { ...one.company, connector: failing } })
