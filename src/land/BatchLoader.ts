@@ -11,6 +11,7 @@ import type { QueryResultRow } from "pg"
 import type { SourceRecord } from "../connector/Connector.ts"
 import { copyIn } from "../postgres/Copy.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as ChangeBatch from "./ChangeBatch.ts"
 import { absentPositions, copyLines, copyValue } from "./CopyText.ts"
 import { countStaleAnswers, type MergeSql, planForKeys } from "./MergeSql.ts"
 import type { ResourceLock } from "./ResourceLock.ts"
@@ -126,6 +127,8 @@ const savepoint = <A>({ lock: { run } }: BatchLoaderOptions, attempt: Effect.Eff
 /** Copies a batch straight into the table. */
 const copyDirect: LoadBatch = ({ lock, sql, runId, origin }, batch) =>
   Effect.suspend(() => {
+    const ids: Array<string> = []
+    let began = batch[0]!.observedAt
     const lines = function* (): Generator<readonly [SourceRecord, string]> {
       let [observedAt, source, end] = ["", "", ""]
       for (const staged of batch) {
@@ -133,12 +136,17 @@ const copyDirect: LoadBatch = ({ lock, sql, runId, origin }, batch) =>
           ;({ observedAt, source } = staged)
           end = `${runId}\t${observedAt}\t${copyValue(source)}\t${origin}`
         }
+        ids.push(staged.record.id)
+        if (staged.observedAt < began) began = staged.observedAt
         yield [staged.record, end]
       }
     }
     return Effect.flatMap(lock.client, (client) =>
       copyIn(client, sql.copyDirect, copyLines(lines(), `${lock.companyId}\t`))
-    ).pipe(Effect.map((inserted) => ({ ...nothing, inserted })))
+    ).pipe(
+      Effect.tap(() => ChangeBatch.addFirst(lock, lock.table, lock.companyId, ids, began)),
+      Effect.map((inserted) => ({ ...nothing, inserted }))
+    )
   })
 
 /** Merges the stage; the versions that are replaced go to the history. */

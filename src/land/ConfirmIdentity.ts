@@ -71,7 +71,7 @@ export const replaceSourceStatement = Statement.make({
 export const adoptStatement = Statement.make({
   name: "let checkpoints adopt a source",
   params: ["int8", "text"],
-  text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1,
+  text: `update tributary.checkpoints set adopts_source = lane = 'live', fence = fence + 1, identity_fence = identity_fence + 1, feed_fence = feed_fence + 1,
       full_scan_reason = case when lane = 'live' then $2 else full_scan_reason end, ${forgetScanSql}, updated_at = tributary.now()
     where company_id = $1`
 })
@@ -121,7 +121,7 @@ export const confirmStatement = Statement.make({
   params: ["int8", "text", "text", "text", "text", "text"],
   text: `update tributary.checkpoints set
        fence = fence + case when lane = $3 then 0 else 1 end, identity_fence = fence + case when lane = $3 then 0 else 1 end,
-       table_identity = $4, shape = $5, full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
+       feed_fence = feed_fence + case when lane = $3 then 0 else 1 end, table_identity = $4, shape = $5, full_scan_reason = case when lane = 'live' then $6 else full_scan_reason end,
        ${forgetScanSql}, updated_at = tributary.now()
      where company_id = $1 and resource = $2`
 })

@@ -7,6 +7,7 @@
  */
 import { identifier, literal, nameFor } from "../warehouse/Identifier.ts"
 import { type Column, roleColumn, type Table } from "../warehouse/Table.ts"
+import * as ChangeBatch from "./ChangeBatch.ts"
 import { requestSql } from "./Refetch.ts"
 
 /**
@@ -189,6 +190,8 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
     `1 + coalesce((select max(h."_version") from ${table.superseded} h ` +
     `where h."_company_id" = $1::bigint and h."id" = s."id"), 0)`
   const source = `$1::bigint, ${list(sent, "s")}, $2::text, $3::bigint, s."_source", s."_began", ${version}`
+  /** Writes the versions of "merged" to the change feed. */
+  const fed = `fed as (${ChangeBatch.insert(table, "merged", { company: "$1::bigint", began: "began" })})`
   const counts =
     `count(*)::int as written, (count(*) filter (where stamp < $4::timestamptz))::int as late, ` +
     `(extract(epoch from min(stamp)) * 1000)::float8 as earliest_ms`
@@ -218,15 +221,16 @@ const upsertSql = (table: Table, authority: ConflictPolicy): UpsertSql => {
       `on conflict ("_company_id", "id") do update set ` +
       `${replaced("excluded", `excluded."_observed_at"`, `excluded."_origin"`, `excluded."_run_id"`)} ` +
       `where ${wins(table, authority, "excluded", `excluded."_observed_at"`)} and ${differs(table, "excluded")} ` +
-      `returning ${stamp("t")} as stamp) select ${counts} from merged`,
+      `returning ${stamp("t")} as stamp, t."id" as id, t."_version" as version, t."_observed_at" as began), ${fed} ` +
+      `select ${counts} from merged`,
     mergeKeeping:
-      `with merged (stamp, began, ${old.map(({ as }) => as).join(", ")}) as (` +
+      `with merged (stamp, id, version, began, ${old.map(({ as }) => as).join(", ")}) as (` +
       `merge into ${table.current} t using ${stage} s on t."_company_id" = $1::bigint and t."id" = s."id" ` +
       `when matched and ${wins(table, authority, "s", `s."_began"`)} and ${differs(table, "s")} ` +
       `then update set ${replaced("s", `s."_began"`, "$2::text", "$3::bigint")} ` +
       `when not matched then insert ${target} values (${source}) ` +
-      `returning ${stamp("new")}, s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
-      `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null) ` +
+      `returning ${stamp("new")}, new."id", new."_version", s."_began", ${old.map(({ name }) => `old.${identifier(name)}`).join(", ")}), ` +
+      `kept as (${history} select ${old.map(({ as }) => as).join(", ")}, began from merged where ${oldVersion} is not null), ${fed} ` +
       `select ${counts}, count(${oldVersion})::int as updated from merged`,
     countStale:
       column !== undefined && authority === "newer"
@@ -276,9 +280,10 @@ const softDeleteSql = (table: Table, authority: ConflictPolicy): SoftDeleteSql =
       `${historyInsert(table)} select t."_company_id", ${list(rowColumns(table), "t")}, $2::timestamptz from ${table.current} t ` +
       `join ${goneRows} g on g.id = t."id" where t."_company_id" = $1`,
     tombstone:
-      `update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = $5::text, ` +
+      `with gone as (update ${table.current} t set "_version" = t."_version" + 1, "_op" = 'delete', "_origin" = $5::text, ` +
       `"_run_id" = $3::bigint, "_source" = $4::text, "_observed_at" = $2::timestamptz, "_deleted_at" = $2::timestamptz ` +
-      `from ${goneRows} g where g.id = t."id" and t."_company_id" = $1`,
+      `from ${goneRows} g where g.id = t."id" and t."_company_id" = $1 returning t."id" as id, t."_version" as version) ` +
+      ChangeBatch.insert(table, "gone", { company: "$1::bigint", began: "$2::timestamptz" }),
     renumber:
       `update ${table.current} t set "_version" = h.version + 1 from (select "id", max("_version") as version ` +
       `from ${table.superseded} where "_company_id" = $1 group by "id") h ` +

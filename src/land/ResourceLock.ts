@@ -16,6 +16,7 @@ import * as Statement from "../postgres/Statement.ts"
 import * as LaneLock from "../warehouse/LaneLock.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import type { Table } from "../warehouse/Table.ts"
+import * as ChangeBatch from "./ChangeBatch.ts"
 import { type Checkpoint, checkpointColumns, checkpointColumnTypes, fromRow, type Lane } from "./Checkpoint.ts"
 import * as CheckpointIdentity from "./CheckpointIdentity.ts"
 import * as ConfirmIdentity from "./ConfirmIdentity.ts"
@@ -146,8 +147,8 @@ const lockLane = Effect.fnUntraced(function* (context: LockContext, options: Res
 export const prepareStatement = Statement.make({
   name: "prepare the checkpoint of",
   params: ["int8", "text", "text", "text"],
-  text: `insert into tributary.checkpoints (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
-       values ($1, $2, 'live', 0, 0, ${CheckpointIdentity.tableIdentitySql("$3")}, $4, tributary.now())
+  text: `insert into tributary.checkpoints (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
+       values ($1, $2, 'live', 0, 0, 0, ${CheckpointIdentity.tableIdentitySql("$3")}, $4, tributary.now())
        on conflict (company_id, resource, lane) do nothing`
 })
 
@@ -165,19 +166,22 @@ export const raiseStatement = Statement.make({
     current: "text",
     behind_ms: "float8?",
     unconfirmed: "bool",
+    feeds: "bool",
     refetch_generation: "int8"
   },
-  text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, table_identity, shape, updated_at)
-     select $1, $2, $3, 1, 1, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now()
+  text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
+     select $1, $2, $3, 1, 1, 1, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now()
       where $6::text is null or exists (select from tributary.sources s where s.company_id = $1 and s.address = $6)
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
-       updated_at = greatest(c.updated_at, tributary.now())
+       feed_fence = c.feed_fence + 1, updated_at = greatest(c.updated_at, tributary.now())
      returning ${checkpointColumns}, ${ConfirmIdentity.identityColumns}, ${WarehouseClock.nowColumn},
        ${WarehouseCatalogue.inferredCountSql("$2")} as inferred, ${CheckpointIdentity.tableIdentitySql("$4")} as current,
        (select extract(epoch from max(o.updated_at) - tributary.now()) * 1000 from tributary.checkpoints o
          where o.company_id = $1 and o.resource = $2)::float8 as behind_ms,
        exists (select 1 from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane <> $3
                  and o.identity_fence is distinct from o.fence) as unconfirmed,
+       c.feed_fence is not distinct from c.fence and not exists (select 1 from tributary.checkpoints o
+         where o.company_id = $1 and o.resource = $2 and o.lane <> $3 and o.feed_fence is distinct from o.fence) as feeds,
        ${Refetch.generationSql} as refetch_generation`
 })
 
@@ -292,10 +296,20 @@ export const acquire = Effect.fn("ResourceLock.acquire")(function* (
     shape: identity.shape,
     renumberSql: mergeSql(table).renumber
   }
+  const isReplaced = differences.replaced !== null
   const rows =
-    differences.all.length === 0
+    own.feeds && differences.all.length === 0
       ? null
-      : yield* transaction(ConfirmIdentity.confirmIdentity(connection, context, confirmed, differences))
+      : yield* transaction(
+          Effect.gen(function* () {
+            const confirmedRows =
+              differences.all.length === 0
+                ? null
+                : yield* ConfirmIdentity.confirmIdentity(connection, context, confirmed, differences)
+            if (!own.feeds || isReplaced) yield* ChangeBatch.beginAgain(connection, table, context, isReplaced)
+            return confirmedRows
+          })
+        )
   if (own.inferred !== WarehouseCatalogue.inferredCount(table.resource)) return yield* new TableChanged({ resource })
 
   return {

@@ -52,6 +52,34 @@ export interface ControlTables {
     readonly exempt_request: string | null
     readonly releases: Generated<bigint>
   }
+  readonly "tributary.change_batches": {
+    readonly id: Generated<bigint>
+    readonly company_id: bigint
+    readonly resource: string
+    readonly history: string
+    readonly kind: Generated<"versions" | "truncate" | "reload">
+    readonly ids: ReadonlyArray<bigint>
+    readonly versions: ReadonlyArray<bigint> | null
+    readonly changes: number
+    readonly began: Date
+    readonly landed_at: Generated<Date>
+    readonly last_position: bigint | null
+    readonly token: number | null
+  }
+  readonly "tributary.change_feed": {
+    readonly is_single: Generated<boolean>
+    readonly last_position: Generated<bigint>
+    readonly removed_through: Generated<bigint>
+  }
+  readonly "tributary.changes": {
+    readonly position: bigint | null
+    readonly company_id: bigint | null
+    readonly resource: string | null
+    readonly id: bigint | null
+    readonly version: bigint | null
+    readonly kind: string | null
+    readonly landed_at: Date | null
+  }
   readonly "tributary.checkpoints": {
     readonly company_id: bigint
     readonly resource: string
@@ -78,6 +106,7 @@ export interface ControlTables {
     readonly adopts_source: Generated<boolean>
     readonly overlap_learned_at: Generated<Date | null>
     readonly scan_refetch_generation: bigint | null
+    readonly feed_fence: bigint | null
   }
   readonly "tributary.companies": {
     readonly company: string

@@ -30,10 +30,20 @@ export const historyTablesStatement = Statement.make({
       where n.nspname = $1 and c.relkind = 'r' and right(c.relname, length($2)) = $2 order by 1`
 })
 
+export const removeChangesStatement = Statement.make({
+  name: "remove old changes from the feed",
+  params: ["timestamptz"],
+  text: `with old as (
+           select max(last_position) as reached from tributary.change_batches where began < $1 and last_position is not null),
+         gone as (delete from tributary.change_batches b using old where b.last_position <= old.reached)
+         update tributary.change_feed f set removed_through = greatest(f.removed_through, old.reached)
+           from old where old.reached is not null`
+})
+
 /**
  * Deletes versions that were replaced longer ago than `retention`, of every resource of the history dataset. The current
  * version of a row is in another table and stays. Null keeps every version. A query for a time before that finds nothing,
- * or a later version.
+ * or a later version. The changes of that time leave the feed first, so that a reader never misses the version before.
  */
 export const remove = Effect.fnUntraced(function* (
   dataset: string,
@@ -41,6 +51,7 @@ export const remove = Effect.fnUntraced(function* (
 ): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
   if (retention === null) return 0
   const before = yield* cutoff(retention)
+  yield* Statement.run(removeChangesStatement, [before])
   const tables = yield* Statement.run(historyTablesStatement, [dataset, supersededSuffix])
   let all = 0
   for (const { name } of tables) {

@@ -7,6 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { describeBlocked } from "../land/Landing.ts"
 import { abandonStatement, closeStatement, markStatement } from "../land/RunRow.ts"
 import type * as Sql from "../postgres/Sql.ts"
@@ -15,23 +16,26 @@ import type { Outcome } from "./Outcome.ts"
 
 type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
 
-/** Closes a run. Best effort: the outcome itself reports a lost database. */
+/** Closes a run, and gives its changes positions in the feed. Best effort: the outcome itself reports a lost database. */
 export const close = (runId: bigint, outcome: Outcome): Effect.Effect<void, never, SqlClient> => {
   const { companyId, resource, lane, failure, notes, massDeleteBlocked } = outcome
   const blocked = massDeleteBlocked === null ? null : describeBlocked(massDeleteBlocked)
   return Effect.ignore(
-    Statement.run(closeStatement, [
-      runId,
-      companyId,
-      resource,
-      lane,
-      outcome.status === "skipped" ? "failed" : outcome.status,
-      failure?.kind ?? (blocked === null ? null : "MassDeleteBlocked"),
-      failure?.message ?? blocked,
-      notes.length === 0 ? null : notes.join("; "),
-      failure?.remedy ?? null,
-      failure?.requests ?? 0
-    ])
+    Effect.andThen(
+      Statement.run(closeStatement, [
+        runId,
+        companyId,
+        resource,
+        lane,
+        outcome.status === "skipped" ? "failed" : outcome.status,
+        failure?.kind ?? (blocked === null ? null : "MassDeleteBlocked"),
+        failure?.message ?? blocked,
+        notes.length === 0 ? null : notes.join("; "),
+        failure?.remedy ?? null,
+        failure?.requests ?? 0
+      ]),
+      ChangeFeed.order
+    )
   )
 }
 

@@ -1,0 +1,91 @@
+/**
+ * What a landing adds to the change feed: the versions that it wrote, in its transaction.
+ *
+ * Promise: a version is in the feed exactly when it is in the table. The batches of a resource have ids in the order of its
+ * landings, because each landing locks the resource before it writes. Positions are given after the commit
+ * (`tributary.order_changes`), so that no landing waits for another one. A table that was replaced, or that a program
+ * without the feed has filled, begins again in the feed: `truncate`, then every record.
+ */
+import * as Effect from "effect/Effect"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as Statement from "../postgres/Statement.ts"
+import { literal } from "../warehouse/Identifier.ts"
+import type { Table } from "../warehouse/Table.ts"
+import type { LandingConnection } from "./LandingConnection.ts"
+
+/** Changes per batch: a reader of one change reads the ids of its batch. */
+const batchChangesMax = 10_000
+
+const target =
+  "insert into tributary.change_batches (company_id, resource, history, kind, ids, versions, changes, began)"
+
+/** Inserts the rows of a relation with the columns `id` and `version`; the expressions are of one of its rows. */
+export const insert = (
+  table: Table,
+  relation: string,
+  { company, began, kind = "versions" }: { readonly company: string; readonly began: string; readonly kind?: string }
+): string =>
+  `${target} select ${company}, ${literal(table.resource.path)}, ${literal(table.view)}, ${literal(kind)}, ` +
+  `array_agg(id order by id), array_agg(version order by id), count(*), min(began) ` +
+  `from (select id, version, ${began} as began, row_number() over () as place from ${relation}) written ` +
+  `group by (place - 1) / ${batchChangesMax} order by min(place)`
+
+export const firstLoadStatement = Statement.make({
+  name: "add a first load to the change feed of",
+  isPrepared: true,
+  params: ["int8", "text", "text", "int8[]", "timestamptz"],
+  text: `insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
+         select $1, $2, $3, $4, cardinality($4::bigint[]), $5`
+})
+
+/** Adds first versions. `began` is the text of the begin of the earliest read. */
+export const addFirst = (
+  { runStatement }: Pick<LandingConnection, "runStatement">,
+  table: Table,
+  companyId: bigint,
+  ids: ReadonlyArray<string>,
+  began: string
+): Effect.Effect<void, DatabaseError> =>
+  Effect.asVoid(runStatement(firstLoadStatement, [companyId, table.resource.path, table.view, ids, began]))
+
+export const truncateStatement = Statement.make({
+  name: "begin the change feed of",
+  params: ["int8", "text", "text"],
+  text: `insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)
+         values ($1, $2, $3, 'truncate', array[null]::bigint[], 1, tributary.now())`
+})
+
+export const fenceStatement = Statement.make({
+  name: "let checkpoints write the change feed of",
+  params: ["int8", "text", "text"],
+  text: `update tributary.checkpoints set fence = fence + case when lane = $3 then 0 else 1 end,
+      identity_fence = identity_fence + case when lane = $3 then 0 else 1 end,
+      feed_fence = fence + case when lane = $3 then 0 else 1 end
+    where company_id = $1 and resource = $2`
+})
+
+/**
+ * Begins the table in the feed again, with the records that it has now, and fences the other lanes off. The caller's
+ * transaction has locked the resource. A table that was not replaced and has no record is left out.
+ */
+export const beginAgain = Effect.fnUntraced(function* (
+  { run, runStatement }: Pick<LandingConnection, "run" | "runStatement">,
+  table: Table,
+  { companyId, resource, lane }: { readonly companyId: bigint; readonly resource: string; readonly lane: string },
+  isReplaced: boolean
+): Effect.fn.Return<void, DatabaseError> {
+  yield* runStatement(fenceStatement, [companyId, resource, lane])
+  const { rows } = yield* run("look for records of", `select from ${table.current} where "_company_id" = $1 limit 1`, [
+    companyId
+  ])
+  if (rows.length === 0 && !isReplaced) return
+  yield* runStatement(truncateStatement, [companyId, resource, table.view])
+  const present =
+    `(select "id" as id, "_version" as version from ${table.current} ` +
+    `where "_company_id" = $1::bigint and "_deleted_at" is null) present`
+  yield* run(
+    "add the records to the change feed of",
+    insert(table, present, { company: "$1::bigint", began: "tributary.now()", kind: "reload" }),
+    [companyId]
+  )
+})

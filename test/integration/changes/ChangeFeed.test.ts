@@ -1,0 +1,234 @@
+/** The change feed: a reader of it has the records of the warehouse, and gets every change once and in order. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type pg from "pg"
+import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
+import { type Operation, PositionLost } from "../../../src/changes/ChangeFeed.ts"
+import * as HistoryRetention from "../../../src/retention/HistoryRetention.ts"
+import { codeOf } from "../../../src/cli/Exit.ts"
+import { query } from "../../../src/postgres/Connection.ts"
+import { Database } from "../../../src/postgres/Database.ts"
+import { sync } from "../../../src/sync/Sync.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+import { record, scripted, things, tiny } from "../../support/tiny.ts"
+
+const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
+
+const execute = <Row extends object>(statement: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(statement))
+
+let companies = 0n
+
+/** A company with a source in memory, which lists the changes since the cursor, or everything. */
+const makeCompany = () => {
+  const companyId = (companies += 1n)
+  const rows = new Map<number, { readonly name: string; readonly second: number }>()
+  let second = 0
+  const { connector } = scripted(companyId, ({ since }) => ({
+    records: [...rows]
+      .filter((row) => since === null || at(row[1].second) >= since)
+      .map(([id, row]) =>
+        record(things, { id: String(id), name: row.name, lastchangedate: at(row.second) }, { customFields: "{}" })
+      ),
+    rejected: [],
+    syncedThrough: at((second += 1_000)),
+    next: null
+  }))
+  return {
+    companyId,
+    rows,
+    put: (id: number, name: string) => rows.set(id, { name, second: (second += 1_000) }),
+    run: Effect.fnUntraced(function* (full = false) {
+      const report = yield* sync({
+        companies: [{ name: "one", connector: { ...connector, catalogue: tiny }, resources: [things] }],
+        datasets: { current: "erp", history: "erp_history" },
+        concurrency: 1,
+        batchRecordsMax: 100,
+        mode: { full }
+      })
+      assert.strictEqual(codeOf(report), 0, String(report.companies[0]!.outcomes[0]!.failure?.message))
+    })
+  }
+}
+
+/** A reader with the records that it knows, by id, and the place to which it has read. */
+const makeReader = (companyId: bigint) => {
+  const known = new Map<bigint, string>()
+  const seen: Array<ChangeFeed.Change> = []
+  let position = ChangeFeed.beginning
+  /** Reads to the end of the feed, some changes at a time. */
+  const read = Effect.fnUntraced(function* (max = 1000) {
+    const fresh: Array<ChangeFeed.Change> = []
+    yield* ChangeFeed.order
+    for (;;) {
+      yield* ChangeFeed.confirm(position)
+      const changes = yield* ChangeFeed.readAfter(position, { companyId, resources: null }, max)
+      for (const change of changes) {
+        if (change.op === "truncate") known.clear()
+        else if (change.op === "delete") known.delete(change.id!)
+        else if (change.op !== "missing") known.set(change.id!, change.after!)
+      }
+      fresh.push(...changes)
+      if (changes.length === 0) break
+      position = ChangeFeed.parse(changes.at(-1)!.resume)!
+    }
+    seen.push(...fresh)
+    return fresh
+  })
+  /** Asserts that the reader has exactly the live rows. */
+  const assertEqual = Effect.gen(function* () {
+    const rows = yield* execute<{ id: bigint; record: string }>(
+      `select h.id, h.record::text as record from erp_history.things h
+        where h._company_id = ${companyId} and h._valid_to is null and h._op <> 'delete' order by h.id`
+    )
+    assert.deepStrictEqual(
+      [...known].sort(([a], [b]) => Number(a - b)),
+      rows.map(({ id, record }) => [BigInt(id), record])
+    )
+  })
+  return { read, known, seen, assertEqual, position: () => position }
+}
+
+const operations = (changes: ReadonlyArray<ChangeFeed.Change>) =>
+  changes.map(({ op, id }): readonly [Operation, number | null] => [op, id === null ? null : Number(id)])
+
+const nameOf = (text: string | null) => (text === null ? null : (JSON.parse(text) as { readonly name: string }).name)
+
+describe("the change feed", () => {
+  layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("against Postgres", (it) => {
+    it.effect("has each version once, with the record before and after it, and where it came from", () =>
+      Effect.gen(function* () {
+        const company = makeCompany()
+        const reader = makeReader(company.companyId)
+        company.put(1, "one")
+        company.put(2, "two")
+        yield* company.run()
+        assert.deepStrictEqual(operations(yield* reader.read()), [
+          ["insert", 1],
+          ["insert", 2]
+        ])
+        company.put(2, "second")
+        yield* company.run()
+        const [updated, ...others] = yield* reader.read()
+        assert.deepStrictEqual(others, [])
+        assert.strictEqual(updated!.op, "update")
+        assert.deepStrictEqual(updated!.changed, ["lastchangedate", "name"])
+        assert.deepStrictEqual([nameOf(updated!.before), nameOf(updated!.after)], ["two", "second"])
+        assert.deepStrictEqual([updated!.origin, updated!.version], ["scan", 2n])
+        assert.isNotNull(updated!.source)
+        company.rows.delete(1)
+        yield* company.run(true)
+        const [deleted] = yield* reader.read()
+        assert.deepStrictEqual(operations([deleted!]), [["delete", 1]])
+        assert.deepStrictEqual([nameOf(deleted!.before), deleted!.after], ["one", null])
+        company.put(1, "again")
+        yield* company.run()
+        const [again] = yield* reader.read()
+        assert.deepStrictEqual([again!.op, again!.before, nameOf(again!.after)], ["insert", null, "again"])
+        yield* reader.assertEqual
+        yield* company.run()
+        assert.deepStrictEqual(yield* reader.read(), [])
+        // From the beginning, in parts that end within a batch.
+        const second = makeReader(company.companyId)
+        yield* second.read(1)
+        assert.deepStrictEqual(second.seen, reader.seen)
+        yield* second.assertEqual
+      })
+    )
+
+    it.effect("orders by commit and without a gap, whichever landing began first", () =>
+      Effect.gen(function* () {
+        yield* ChangeFeed.order
+        const { number: end } = yield* ChangeFeed.end
+        const { connect } = yield* Database
+        const [first, second] = [yield* connect, yield* connect]
+        const add = (client: pg.Client, id: number) =>
+          query(
+            client,
+            "add a batch",
+            `insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
+             values (900, 'things', 'erp_history.things', '{${id},${id + 1}}', 2, now())`
+          )
+        yield* query(first, "begin", "begin")
+        yield* add(first, 10)
+        yield* add(second, 20)
+        yield* ChangeFeed.order
+        yield* query(first, "commit", "commit")
+        yield* Effect.all([ChangeFeed.order, ChangeFeed.order, ChangeFeed.order], { concurrency: "unbounded" })
+        const rows = yield* execute<{ position: bigint; id: bigint }>(
+          `select position, id from tributary.changes where company_id = 900 order by position`
+        )
+        assert.deepStrictEqual(
+          rows.map(({ position, id }) => [Number(BigInt(position) - end), Number(id)]),
+          [
+            [1, 20],
+            [2, 21],
+            [3, 10],
+            [4, 11]
+          ]
+        )
+      })
+    )
+
+    it.effect("begins a table again that was dropped, truncated, or filled by a program without the feed", () =>
+      Effect.gen(function* () {
+        const company = makeCompany()
+        const reader = makeReader(company.companyId)
+        for (let id = 1; id <= 3; id += 1) company.put(id, `thing ${id}`)
+        yield* company.run()
+        yield* reader.read()
+        yield* execute("truncate erp.things")
+        company.rows.delete(3)
+        yield* company.run()
+        const afterTruncate = yield* reader.read()
+        assert.strictEqual(afterTruncate[0]!.op, "truncate")
+        yield* reader.assertEqual
+        assert.deepStrictEqual([...reader.known.keys()].sort(), [1n, 2n])
+        // An earlier release landed a version.
+        yield* execute(
+          `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where company_id = ${company.companyId}`
+        )
+        yield* execute(
+          `update erp.things set name = 'unseen', _version = _version + 1 where _company_id = ${company.companyId} and id = 1`
+        )
+        yield* company.run()
+        assert.deepStrictEqual(operations(yield* reader.read()), [
+          ["truncate", null],
+          ["insert", 1],
+          ["insert", 2]
+        ])
+        yield* reader.assertEqual
+        yield* company.run()
+        assert.deepStrictEqual(yield* reader.read(), [])
+      })
+    )
+
+    it.effect("says what to do where a position is of another feed or was removed", () =>
+      Effect.gen(function* () {
+        const company = makeCompany()
+        const reader = makeReader(company.companyId)
+        company.put(1, "one")
+        yield* company.run()
+        company.put(1, "two")
+        yield* company.run()
+        yield* reader.read()
+        const position = reader.position()
+        const other = { ...position, token: position.token === "1" ? "2" : "1" }
+        assert.instanceOf(yield* Effect.flip(ChangeFeed.confirm(other)), PositionLost)
+        const selection = { companyId: null, resources: null }
+        const late = yield* Effect.flip(
+          ChangeFeed.readAfter({ number: position.number + 1n, token: null }, selection, 10)
+        )
+        assert.match(late.message, /restored.*export/s)
+        yield* HistoryRetention.remove("erp_history", Duration.zero)
+        const gone = yield* Effect.flip(ChangeFeed.readAfter({ number: 1n, token: null }, selection, 10))
+        assert.match(gone.message, /removed with the history/)
+        // The end of the feed, and its beginning, can be read on from.
+        assert.deepStrictEqual(yield* reader.read(), [])
+        assert.deepStrictEqual(yield* ChangeFeed.readAfter(ChangeFeed.beginning, selection, 10), [])
+      })
+    )
+  })
+})
