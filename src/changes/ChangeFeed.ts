@@ -119,7 +119,7 @@ export interface Selection {
 }
 
 /** The codes with which `tributary.changes_after` rejects a position. */
-const lostCodes: ReadonlySet<string | undefined> = new Set(["TB001", "TB002", "TB003"])
+const lostCodes: ReadonlySet<string | undefined> = new Set(["TB001", "TB002"])
 
 /** At most `max` changes after the position, in their order; none at the end of the feed. */
 export const readAfter = (

@@ -11,6 +11,7 @@ import type { SyncReport } from "../../src/sync/Sync.ts"
 import { bounded } from "./checkers/bounded.ts"
 import { type Canonical, ofSource } from "./checkers/Canonical.ts"
 import {
+  type Fed,
   type Final,
   type RowVersion,
   noLosses,
@@ -20,6 +21,7 @@ import {
 } from "./checkers/Checker.ts"
 import { cursor } from "./checkers/cursor.ts"
 import { differences, equal } from "./checkers/equal.ts"
+import { fed as fedOf } from "./checkers/fed.ts"
 import { fence } from "./checkers/fence.ts"
 import { forward } from "./checkers/forward.ts"
 import { genuine } from "./checkers/genuine.ts"
@@ -38,6 +40,7 @@ import { pushPlan } from "./PushPlan.ts"
 import type { Bench, Failure, Result } from "./Simulation.ts"
 import { Connections } from "./world/Connections.ts"
 import type { Machine } from "./world/Engine.ts"
+import { FeedReader } from "./world/FeedReader.ts"
 import { againMicros, lockNotAvailable } from "./world/Losses.ts"
 import { People, type PlannedRow } from "./world/People.ts"
 import { Ports } from "./world/Ports.ts"
@@ -60,7 +63,7 @@ const cyclesMax = 2
 const insertLockTimeoutMs = 20
 
 /** The checkers of landed rows, also of those that a push landed. */
-const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, ledger, polite, bounded]
+const watchers = [fence, genuine, forward, cursor, progress, equal, lively, history, fedOf, ledger, polite, bounded]
 
 /** A violation that a checker reported. */
 class Objection extends Error {
@@ -163,6 +166,8 @@ export const simulatePushes = async (
     }))
   }
 
+  const feed = new FeedReader(warehouse)
+  const fedChecker = watching.find(({ name }) => name === "fed")!
   const stamps = new Map<string, string>()
   /** Runs the checkers of every snapshot, after each commit. */
   const look = async () => {
@@ -171,14 +176,17 @@ export const simulatePushes = async (
       const what = checker.committed?.({ rows }) ?? null
       if (what !== null) throw new Objection(checker, what)
     }
+    const gap = await feed.read()
+    if (gap !== null) throw new Objection(fedChecker, gap)
     for (const { company, resource: path, stamp } of await warehouse.checkpoints()) {
       const key = `${company} ${path}`
       if (stamps.get(key) === stamp) continue
       stamps.set(key, stamp)
       const resource = serviceV2.resources.get(path)!
       const { subject, runs } = await warehouse.landed(company, resource)
+      const fed = await feed.compare(company, resource)
       for (const checker of watching) {
-        const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null
+        const what = checker.landed?.({ now: kernel.now, subject, runs, fed }) ?? null
         if (what !== null) throw new Objection(checker, what)
       }
     }
@@ -345,9 +353,12 @@ export const simulatePushes = async (
       await pass(10_000_000)
       const now: Array<Subject> = []
       const kept = new Map<string, ReadonlyArray<RowVersion>>()
+      const fed = new Map<string, Fed>()
+      await feed.read()
       for (const { company, resource } of subjects) {
         now.push(await warehouse.subject(company, resource))
         kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
+        fed.set(`${company} ${resource.path}`, await feed.compare(company, resource))
       }
       const said: ReadonlyArray<ResourceResult> = (report?.companies ?? []).flatMap((company) =>
         company.outcomes.map((outcome) => ({
@@ -360,6 +371,7 @@ export const simulatePushes = async (
       return {
         subjects: now,
         runs: await warehouse.runs(),
+        fed: (subject) => fed.get(`${subject.company} ${subject.resource.path}`)!,
         history: (subject) => kept.get(`${subject.company} ${subject.resource.path}`)!,
         said,
         attempts: network.attempts,

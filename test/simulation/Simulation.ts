@@ -12,6 +12,7 @@ import type {
   Checker,
   DrainMoment,
   Entry,
+  Fed,
   Final,
   RowVersion,
   ResourceResult,
@@ -26,6 +27,7 @@ import { trace as traceOf } from "./kernel/Trace.ts"
 import { describe, plan, type Plan, safetyEnds, type PlanOptions } from "./Plan.ts"
 import { Connections } from "./world/Connections.ts"
 import type { CycleOptions, Machine } from "./world/Engine.ts"
+import { FeedReader } from "./world/FeedReader.ts"
 import type { Command } from "./world/Service.ts"
 import { Losses } from "./world/Losses.ts"
 import { Network } from "./world/Network.ts"
@@ -165,6 +167,8 @@ export const simulate = async (
   }
   const watching = checkers.map((checkerOf) => checkerOf(setting))
 
+  const feed = new FeedReader(warehouse)
+  const fedChecker = watching.find(({ name }) => name === "fed")!
   const stamps = new Map<string, string>()
   const states = new Map<string, string>()
   const numbers = new Map<string, string>()
@@ -224,6 +228,8 @@ export const simulate = async (
       await lookAtInbox(entries)
       await lookAtProofs(proofs, entries)
     }
+    const gap = await feed.read()
+    if (gap !== null) throw new Objection(fedChecker, gap)
     for (const { company, resource: path, stamp } of checkpoints) {
       const key = `${company} ${path}`
       // The end of a run changes the ledger only, not the checkpoint.
@@ -236,8 +242,9 @@ export const simulate = async (
       if (/ignore_fields=(?!none)/.test(shape)) writers.ignoring.add(key)
       else writers.ignoring.delete(key)
       losses.observe(company, path, runs)
+      const fed = await feed.compare(company, resource)
       for (const checker of watching) {
-        const what = checker.landed?.({ now: kernel.now, subject, runs }) ?? null
+        const what = checker.landed?.({ now: kernel.now, subject, runs, fed }) ?? null
         if (what !== null) throw new Objection(checker, what)
       }
     }
@@ -416,9 +423,12 @@ export const simulate = async (
       await kernel.run(turnsMax)
       const now: Array<Subject> = []
       const kept = new Map<string, ReadonlyArray<RowVersion>>()
+      const fed = new Map<string, Fed>()
+      await feed.read()
       for (const { company, resource } of subjects) {
         now.push(await warehouse.subject(company, resource))
         kept.set(`${company} ${resource.path}`, await warehouse.history(company, resource))
+        fed.set(`${company} ${resource.path}`, await feed.compare(company, resource))
       }
       // The guard stops a scan of a restored source until a person accepts the deletions.
       const isDisputed = writers.wentBack && !full
@@ -435,6 +445,7 @@ export const simulate = async (
       return {
         subjects: now,
         runs: await warehouse.runs(),
+        fed: (subject) => fed.get(`${subject.company} ${subject.resource.path}`)!,
         history: (subject) => kept.get(`${subject.company} ${subject.resource.path}`)!,
         said,
         attempts: network.attempts,

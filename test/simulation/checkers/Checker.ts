@@ -74,12 +74,24 @@ export interface Subject {
   readonly quarantine: ReadonlyArray<QuarantinedRecord>
 }
 
+/** What a reader of the change feed was told of a table, and what the table has. */
+export interface Fed {
+  /** Of each live record, by id: its version and its JSON. */
+  readonly rows: ReadonlyMap<string, string>
+  readonly told: ReadonlyMap<string, string>
+  /** Whether every run so far wrote the feed, as the checkpoints say. */
+  readonly isFed: boolean
+  /** How often the reader's position was lost, by a restore. */
+  readonly restarts: number
+}
+
 /** After a COMMIT. */
 export interface Moment {
   readonly now: number
   readonly subject: Subject
   /** The latest runs of the resource, newest first. */
   readonly runs: ReadonlyArray<Run>
+  readonly fed: Fed
 }
 
 /** A version of a row, from the history. */
@@ -108,6 +120,7 @@ export interface Final {
   readonly subjects: ReadonlyArray<Subject>
   readonly runs: ReadonlyArray<Run>
   readonly history: (subject: Subject) => ReadonlyArray<RowVersion>
+  readonly fed: (subject: Subject) => Fed
   readonly said: ReadonlyArray<ResourceResult>
   readonly attempts: ReadonlyArray<Attempt>
   /** Sessions in a transaction, sessions in use, rows of working tables. */

@@ -6,6 +6,7 @@ import type { CheckerOf } from "./Checker.ts"
 import { cursor } from "./cursor.ts"
 import { drained } from "./drained.ts"
 import { equal } from "./equal.ts"
+import { fed } from "./fed.ts"
 import { fence } from "./fence.ts"
 import { forward } from "./forward.ts"
 import { forged } from "./forged.ts"
@@ -43,6 +44,7 @@ export const checkers: ReadonlyArray<CheckerOf> = [
   equal,
   lively,
   history,
+  fed,
   ledger,
   polite,
   bounded

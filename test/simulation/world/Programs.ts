@@ -79,8 +79,11 @@ export const programOf = (drawn: Plan, { release, ignores, leavesOut, pageSize }
 /** The texts that the release without identity does not have, each with the text that it has instead. */
 const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = [
   [/identity_fence = c\.identity_fence \+ 1,/, ""],
-  [/values \(\$1, \$2, \$3, 1, 1, /, "values ($1, $2, $3, 1, null, "],
-  [/values \(\$1, \$2, 'live', 0, 0, /, "values ($1, $2, 'live', 0, null, "],
+  [/select \$1, \$2, \$3, 1, 1, 1, /, "select $1, $2, $3, 1, null, null, "],
+  [/values \(\$1, \$2, 'live', 0, 0, 0, /, "values ($1, $2, 'live', 0, null, null, "],
+  [/feed_fence = c\.feed_fence \+ 1, /, ""],
+  [/feed_fence = feed_fence \+ case when lane = \$3 then 0 else 1 end, /, ""],
+  [/c\.feed_fence is not distinct[^]*? as feeds/, "true as feeds"],
   [/, \$([45]), tributary\.now\(\)\)/, ", nullif($$$1::text, $$$1::text), tributary.now())"],
   [
     /identity_fence, table_identity, shape(?=, \(| from)/,
@@ -89,11 +92,13 @@ const withoutIdentity: ReadonlyArray<readonly [text: RegExp, before: string]> = 
   [/and o\.identity_fence is distinct from o\.fence\)/, "and false)"]
 ]
 
-/** A statement as the release without identity sends it. */
-export const beforeIdentity = (text: string): string => {
+/** A statement as the release without identity, and without the change feed, sends it. */
+export const beforeIdentity = (sent: string): string => {
+  const text = sent.replace(/insert into tributary\.change_batches \([^)]*\)\s+select/, "select")
   if (!text.includes("identity_fence")) return text
   const old = withoutIdentity.reduce((so, [pattern, before]) => so.replace(pattern, before), text)
   // The insert names the column, the answer the alias. Nothing else may be left.
-  if (/identity_fence = |o\.identity_fence|, 0, 0, |, 1, 1, /.test(old)) throw new Error(`not rewritten: ${text}`)
+  if (/identity_fence = |o\.identity_fence|feed_fence = |o\.feed_fence|, 0, 0, |, 1, 1, /.test(old))
+    throw new Error(`not rewritten: ${text}`)
   return old
 }

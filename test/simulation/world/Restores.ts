@@ -29,7 +29,9 @@ const controlTables = [
   "inferred_columns",
   "field_findings",
   "companies",
-  "sources"
+  "sources",
+  "change_batches",
+  "change_feed"
 ].map((name) => `tributary.${name}`)
 
 /** A table that was dropped exists again when the next sync has created it. */

@@ -192,6 +192,25 @@ export class Warehouse {
     return parsed(row!["runs"]).map(runOf)
   }
 
+  /** The live records of a table as the change feed shows them: version and JSON, by id. */
+  async feedRows(company: number, resource: Resource) {
+    const rows = rowsOf(
+      ["id", `"_version"`, "record"],
+      `erp_history.${quoted(resource.path)} where "_company_id" = $1 and "_valid_to" is null and "_op" <> 'delete'`,
+      "id"
+    )
+    const row = await this.askTable(
+      rows,
+      `select ${rows} as rows, (select coalesce(bool_and(feed_fence is not distinct from fence), true) from tributary.checkpoints
+          where company_id = $1 and resource = $2)::text as fed`,
+      [company, resource.path]
+    )
+    return {
+      rows: new Map(parsed(row["rows"]).map(([id, version, record]) => [id!, `${version} ${record}`])),
+      isFed: row["fed"] === "true"
+    }
+  }
+
   /** Every version of every row, read from the tables beneath the view. */
   async history(company: number, resource: Resource): Promise<ReadonlyArray<RowVersion>> {
     const list = (table: string, validTo: string) =>
