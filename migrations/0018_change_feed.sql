@@ -86,10 +86,6 @@ create function tributary.changes_after(
 ) language plpgsql stable as $$
 declare
   one record;
-  -- Read in place of a view that was dropped: its versions are missing, and the table begins again with the next run.
-  nothing constant text := $nothing$(
-    select 0::bigint as "_company_id", 0::bigint as "id", 0::bigint as "_version", '' as "_op", '' as "_origin", '' as "_source",
-           0::bigint as "_run_id", now() as "_valid_from", '{}'::jsonb as record where false)$nothing$;
 begin
   if from_position > 0 and from_position < (select f.removed_through from tributary.change_feed f) then
     raise exception 'changes after position % were removed with the history', from_position
@@ -120,6 +116,10 @@ begin
            array_agg(c.kind) as kinds, array_agg(c.landed_at) as landings
       from chosen c group by c.history
   loop
+    if to_regclass(one.history) is null then
+      raise exception 'the view % with the changes from position % does not exist', one.history, (select min(place) from unnest(one.places) place)
+        using errcode = 'TB003', hint = 'It is created again by a sync of the resource.';
+    end if;
     return query execute format($query$
       select c.place, c.place || '-' || to_hex(c.token), c.company, c.resource, c.record, v.version,
              case when c.kind = 'truncate' then 'truncate' when v.op is null then 'missing'
@@ -138,11 +138,11 @@ begin
           select h.record from %1$s h
            where v.op in ('update', 'delete') and h."_company_id" = c.company and h."id" = c.record and h."_version" = c.number - 1
            limit 1) b on true
-       order by c.place$query$, coalesce(to_regclass(one.history)::text, nothing))
+       order by c.place$query$, to_regclass(one.history))
       using one.places, one.tokens, one.companies, one.resources, one.records, one.numbers, one.kinds, one.landings;
   end loop;
 end $$;
-comment on function tributary.changes_after(bigint, integer, bigint, text[]) is 'The changes after a position, at most max_changes of them; add "order by position". Errors: TB001 the changes were removed, TB002 the position is not of this feed.';
+comment on function tributary.changes_after(bigint, integer, bigint, text[]) is 'The changes after a position, at most max_changes of them; add "order by position". Errors: TB001 the changes were removed, TB002 the position is not of this feed, TB003 a view was dropped.';
 
 create view tributary.changes as
 select b.last_position - b.changes + u.n as position, b.company_id, b.resource, u.id, coalesce(u.version, 1) as version, b.kind, b.landed_at

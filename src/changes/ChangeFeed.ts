@@ -57,6 +57,13 @@ export class PositionLost extends Data.TaggedError("PositionLost")<{
   }
 }
 
+/** The view of a resource was dropped, so that its changes cannot be read until it exists again. */
+export class ViewDropped extends Data.TaggedError("ViewDropped")<{ readonly reason: string }> {
+  override get message(): string {
+    return `the change feed waits: ${this.reason}; run npx tributary schema apply, which creates it again, or leave the resource out`
+  }
+}
+
 /** The kinds of changes; `missing`: the version is no longer stored, because its row was deleted by hand or its table replaced. */
 export type Operation = "insert" | "update" | "delete" | "truncate" | "missing"
 
@@ -126,12 +133,13 @@ export const readAfter = (
   position: Position,
   { companyId, resources }: Selection,
   max: number
-): Effect.Effect<ReadonlyArray<Change>, PositionLost | SqlError, SqlClient> =>
+): Effect.Effect<ReadonlyArray<Change>, PositionLost | ViewDropped | SqlError, SqlClient> =>
   Effect.catchTag(
     Statement.run(readStatement, [position.number, max, companyId, resources]),
     "SqlError",
-    (error): Effect.Effect<never, PositionLost | SqlError> => {
+    (error): Effect.Effect<never, PositionLost | ViewDropped | SqlError> => {
       const { code, message } = DatabaseError.from("read the change feed")(error)
+      if (code === "TB003") return Effect.fail(new ViewDropped({ reason: message }))
       return Effect.fail(
         lostCodes.has(code) ? new PositionLost({ position: textOf(position), reason: message }) : error
       )

@@ -81,6 +81,8 @@ export interface Fed {
   readonly told: ReadonlyMap<string, string>
   /** Whether every run so far wrote the feed, as the checkpoints say. */
   readonly isFed: boolean
+  /** Whether the changes of a table whose view was dropped wait, and those after them. */
+  readonly isBlocked: boolean
   /** How often the reader's position was lost, by a restore. */
   readonly restarts: number
 }

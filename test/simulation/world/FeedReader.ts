@@ -12,12 +12,15 @@ import type { Warehouse } from "./Warehouse.ts"
 const changesPerCall = 7
 
 const lostCodes = /^TB00[12]$/
+const viewDropped = "TB003"
 
 export class FeedReader {
   private readonly warehouse: Warehouse
   /** The records of each table (`company/resource`), by id: the version and the record's JSON. */
   private readonly known = new Map<string, Map<string, string>>()
   private position = ChangeFeed.beginning
+  /** Whether a view was dropped, so that changes wait. */
+  private isBlocked = false
   /** How often the position was lost. */
   restarts = 0
 
@@ -27,6 +30,7 @@ export class FeedReader {
 
   /** Reads to the end. Returns a sentence where positions are not as promised. */
   async read(): Promise<string | null> {
+    this.isBlocked = false
     await this.warehouse.ask(ChangeFeed.orderStatement.text)
     for (;;) {
       const changes = await this.next()
@@ -53,7 +57,7 @@ export class FeedReader {
     }
   }
 
-  /** The next changes; null where the position is lost. */
+  /** The next changes; null where the position is lost, none where a view is dropped. */
   private async next() {
     const { number, token } = this.position
     if (token !== null) {
@@ -63,14 +67,18 @@ export class FeedReader {
     try {
       return await this.warehouse.ask(ChangeFeed.readStatement.text, [number, changesPerCall, null, null])
     } catch (error) {
-      if (lostCodes.test(String((error as { readonly code?: unknown }).code))) return null
-      throw error
+      const code = String((error as { readonly code?: unknown }).code)
+      if (lostCodes.test(code)) return null
+      if (code !== viewDropped) throw error
+      this.isBlocked = true
+      return []
     }
   }
 
   /** What the feed has told of a table, beside what the table has. */
   async compare(company: number, resource: Resource): Promise<Fed> {
     const { rows, isFed } = await this.warehouse.feedRows(company, resource)
-    return { rows, isFed, told: this.known.get(`${company}/${resource.path}`) ?? new Map(), restarts: this.restarts }
+    const told = this.known.get(`${company}/${resource.path}`) ?? new Map<string, string>()
+    return { rows, isFed, isBlocked: this.isBlocked, told, restarts: this.restarts }
   }
 }
