@@ -104,7 +104,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/reconcile": ["src/budget", "src/connector", "src/inbox", "src/postgres", "src/subscriptions", "src/sync"],
   "src/tasks": ["src/budget", "src/connector", "src/log", "src/postgres", "src/sync", "src/warehouse", "src/time"],
   "src/retention": ["src/postgres", "src/warehouse"],
-  "src/export": ["src/postgres", "src/warehouse"],
+  "src/export": ["src/changes", "src/postgres", "src/warehouse"],
   "src/outbox": [
     "src/catalogue",
     "src/connector",

@@ -98,23 +98,30 @@ export const readStatement = Statement.make({
 
 export type Change = Statement.RowOf<typeof readStatement>
 
+/** The position of a change. */
+export const positionOf = ({ resume }: Pick<Change, "resume">): Position => parse(resume)!
+
 export const tokenStatement = Statement.make({
   name: "look for a position of the change feed",
   params: ["int8"],
-  columns: { token: "text?" },
-  text: `select to_hex(token) as token from tributary.change_batches
-          where last_position >= $1 and last_position - changes < $1 order by last_position limit 1`
+  columns: { token: "text?", isGiven: "bool", isRemoved: "bool" },
+  text: `select to_hex(b.token) as token, $1 <= f.last_position as "isGiven", $1 > 0 and $1 < f.removed_through as "isRemoved"
+           from tributary.change_feed f left join lateral (
+             select token from tributary.change_batches
+              where last_position >= $1 and last_position - changes < $1 order by last_position limit 1) b on true`
 })
 
-/** Fails where the feed has another change at the position. */
+/** Fails where the feed cannot be read on from the position: its changes were removed, or it has another change there. */
 export const confirm = Effect.fnUntraced(function* (
   position: Position
 ): Effect.fn.Return<void, PositionLost | SqlError, SqlClient> {
-  if (position.token === null) return
-  const [found] = yield* Statement.run(tokenStatement, [position.number])
-  // Without a batch, the changes were removed with their company or with the history: reading decides.
-  if (found === undefined || found.token === position.token) return
-  return yield* new PositionLost({ position: textOf(position), reason: "the warehouse was restored" })
+  const { number, token } = position
+  const [found] = yield* Statement.run(tokenStatement, [number])
+  const lost = (reason: string) => new PositionLost({ position: textOf(position), reason })
+  if (found!.isRemoved) return yield* lost("later changes were removed with the history")
+  // Without a batch, the change was removed with its company or with the history.
+  const isOther = token !== null && found!.token !== null && found!.token !== token
+  if (!found!.isGiven || isOther) return yield* lost("the warehouse was restored")
 })
 
 /** Which changes are read. */

@@ -58,6 +58,10 @@ const commands = {
     "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
     () => import("./query.ts")
   ),
+  changes: lazy(
+    "Print every change of every record as lines of JSON, in the order of the feed",
+    () => import("./changes.ts")
+  ),
   export: lazy(
     "Write the tables of the warehouse to files, as of one moment: Parquet, CSV or NDJSON",
     () => import("./export.ts")

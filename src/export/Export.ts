@@ -21,7 +21,10 @@ import { dirname, join, resolve } from "node:path"
 import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
+import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import { copyOut } from "../postgres/Copy.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -29,8 +32,16 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { isAlive, nameOf } from "../postgres/embedded/Process.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Reader from "../warehouse/Reader.ts"
+import { identifier } from "../warehouse/Identifier.ts"
 import { ExportFailed } from "./ExportFailed.ts"
-import { columnsStatement, copyStatement, type ExportTable, tableOfRow } from "./ExportTable.ts"
+import {
+  columnsStatement,
+  copyStatement,
+  type ExportTable,
+  type RowSelection,
+  tableOfRow,
+  truncatedStatement
+} from "./ExportTable.ts"
 import * as Manifest from "./Manifest.ts"
 import * as Parquet from "./Parquet.ts"
 
@@ -42,6 +53,8 @@ export interface ExportOptions {
   readonly tables: ReadonlyArray<string>
   /** Exports every version of the records, too. */
   readonly history: boolean
+  /** Exports the records that changed after this position of the change feed only; null exports all. */
+  readonly since: ChangeFeed.Position | null
   /** Exports the rows of this company only; null exports all. */
   readonly companyId: bigint | null
   /** Runs after each table. */
@@ -108,21 +121,22 @@ const openSnapshot = Effect.gen(function* () {
 })
 
 type FileOf = (
-  table: ExportTable
+  table: ExportTable,
+  selection: RowSelection
 ) => Effect.Effect<{ readonly path: string; readonly rows: number }, ExportFailed | DatabaseError>
 
 /** Writes one table to a file of the folder of unfinished files. */
 const makeFileOf = Effect.fnUntraced(function* (
-  { format, companyId }: ExportOptions,
+  { format }: ExportOptions,
   client: pg.Client,
   partial: string
 ): Effect.fn.Return<FileOf, ExportFailed, Scope.Scope> {
   const parquet = format === "parquet" ? yield* Parquet.open(join(partial, "duckdb")) : null
-  return (table) =>
+  return (table, selection) =>
     Effect.gen(function* () {
       const path = join(partial, `${table.dataset}.${table.name}.${format}`)
       const copied = parquet === null ? path : `${path}.csv`
-      const rows = yield* copyToFile(client, copyStatement(table, format, companyId), copied)
+      const rows = yield* copyToFile(client, copyStatement(table, format, selection), copied)
       if (parquet === null) return { path, rows }
       const written = yield* parquet.write(copied, table.columns, path)
       if (written !== rows)
@@ -149,37 +163,69 @@ const removeOthers = (folder: string, kept: ReadonlyArray<Manifest.Manifest>): v
 /** Exports the tables. */
 export const run = Effect.fn("Export.run")(function* (
   options: ExportOptions
-): Effect.fn.Return<Manifest.Manifest, ExportFailed | DatabaseError, Database | Scope.Scope> {
-  const { format, datasets, history, companyId } = options
+): Effect.fn.Return<
+  Manifest.Manifest,
+  ExportFailed | DatabaseError | SqlError | ChangeFeed.PositionLost,
+  Database | SqlClient | Scope.Scope
+> {
+  const { format, datasets, history, companyId, since } = options
   const folder = resolve(options.folder)
   const previous = yield* failing(folder, () => Manifest.read(folder))
   const partial = yield* acquirePartial(folder)
+  yield* ChangeFeed.order
+  if (since !== null) yield* ChangeFeed.confirm(since)
   const { client, at } = yield* openSnapshot
+  const [end] = yield* queryNamed(client, ChangeFeed.endStatement)
+  const truncated = new Set(
+    since === null ? [] : (yield* queryNamed(client, truncatedStatement, [since.number])).map(({ view }) => view)
+  )
+  const selectionOf = ({ dataset, name }: ExportTable): RowSelection => {
+    const view = `${identifier(datasets.history)}.${identifier(name)}`
+    const isComplete = since === null || truncated.has(view)
+    return {
+      companyId,
+      changed: isComplete ? null : { since: since.number, view, isHistory: dataset === datasets.history }
+    }
+  }
   const read = history ? [datasets.current, datasets.history] : [datasets.current]
   const found = (yield* queryNamed(client, columnsStatement, [read, options.tables])).map(tableOfRow)
   const fileOf = yield* makeFileOf(options, client, partial)
   const stamp = at.replaceAll(/[-:.]/g, "")
-  const drafts: Array<{ readonly table: ExportTable; readonly draft: string; readonly rows: number }> = []
+  const drafts: Array<{
+    readonly table: ExportTable
+    readonly draft: string
+    readonly rows: number
+    readonly complete: boolean
+  }> = []
   for (const table of found) {
-    const { path: draft, rows } = yield* fileOf(table)
+    const selection = selectionOf(table)
+    const { path: draft, rows } = yield* fileOf(table, selection)
     yield* failing(draft, () => Manifest.sync(draft))
-    drafts.push({ table, draft, rows })
+    drafts.push({ table, draft, rows, complete: selection.changed === null })
     yield* options.onTable?.(`${table.dataset}.${table.name}`, rows) ?? Effect.void
   }
   const tables = yield* failing(folder, () =>
-    drafts.map(({ table, draft, rows }) => {
+    drafts.map(({ table, draft, rows, complete }) => {
       const below = table.dataset === datasets.current ? table.name : `history/${table.name}`
       const path = `${below}/${stamp}.${format}`
       mkdirSync(join(folder, below), { recursive: true })
       renameSync(draft, join(folder, path))
       Manifest.sync(join(folder, below))
       const { size: bytes } = statSync(join(folder, path))
-      return { table: `${table.dataset}.${table.name}`, rows, columns: table.columns, files: [{ path, rows, bytes }] }
+      return {
+        table: `${table.dataset}.${table.name}`,
+        rows,
+        complete,
+        columns: table.columns,
+        files: [{ path, rows, bytes }]
+      }
     })
   )
   const manifest: Manifest.Manifest = {
-    version: 1,
+    version: 2,
     exportedAt: at,
+    position: ChangeFeed.textOf(end!),
+    since: since === null ? null : ChangeFeed.textOf(since),
     format,
     companyId: companyId === null ? null : String(companyId),
     tables

@@ -5,7 +5,7 @@
  * 3339 in UTC with microseconds.
  */
 import * as Statement from "../postgres/Statement.ts"
-import { identifier } from "../warehouse/Identifier.ts"
+import { identifier, literal } from "../warehouse/Identifier.ts"
 import type { Format } from "./Manifest.ts"
 
 export interface ExportColumn {
@@ -68,11 +68,40 @@ const shown = ({ name, type }: ExportColumn, format: Format): string => {
 /** Characters that JSON text never contains, so that COPY neither quotes nor escapes a line. */
 const rawLines = String.raw`format csv, delimiter e'\x02', quote e'\x01'`
 
-/** COPY of the table, of one company if its number is given. */
-export const copyStatement = (table: ExportTable, format: Format, companyId: bigint | null): string => {
+export const truncatedStatement = Statement.make({
+  name: "find tables that the change feed begins again",
+  params: ["int8"],
+  columns: { view: "text" },
+  text: "select distinct history as view from tributary.change_batches where last_position > $1 and kind = 'truncate'"
+})
+
+/** Which rows of a table are exported. */
+export interface RowSelection {
+  /** Null exports those of all companies. */
+  readonly companyId: bigint | null
+  /** Exports the records with changes after this position of the feed, in the view with their history; null exports all. */
+  readonly changed: { readonly since: bigint; readonly view: string; readonly isHistory: boolean } | null
+}
+
+const conditionOf = ({ companyId, changed }: RowSelection): string => {
+  const conditions = [
+    ...(companyId === null ? [] : [`"_company_id" = ${companyId}`]),
+    ...(changed === null
+      ? []
+      : [
+          `("_company_id", "id"${changed.isHistory ? `, "_version"` : ""}) in (` +
+            `select b.company_id, u.id${changed.isHistory ? ", coalesce(u.version, 1)" : ""} from tributary.change_batches b ` +
+            `cross join unnest(b.ids, b.versions) u(id, version) ` +
+            `where b.last_position > ${changed.since} and b.history = ${literal(changed.view)})`
+        ])
+  ]
+  return conditions.length === 0 ? "" : ` where ${conditions.join(" and ")}`
+}
+
+/** COPY of these rows of the table. */
+export const copyStatement = (table: ExportTable, format: Format, selection: RowSelection): string => {
   const columns = table.columns.map((column) => `${shown(column, format)} as ${identifier(column.name)}`).join(", ")
-  const where = companyId === null ? "" : ` where "_company_id" = ${companyId}`
-  const rows = `select ${columns} from ${identifier(table.dataset)}.${identifier(table.name)}${where}`
+  const rows = `select ${columns} from ${identifier(table.dataset)}.${identifier(table.name)}${conditionOf(selection)}`
   return format === "ndjson"
     ? `copy (select row_to_json(r) from (${rows}) r) to stdout (${rawLines})`
     : `copy (${rows}) to stdout (format csv${format === "csv" ? ", header" : ""})`

@@ -13,10 +13,14 @@ export type Format = (typeof formats)[number]
 
 const Manifest = Schema.Struct({
   /** The version of this document. */
-  version: Schema.Literal(1),
+  version: Schema.Literal(2),
   /** The time of the snapshot, RFC 3339 in UTC, by the warehouse's clock. */
   exportedAt: Schema.String,
   format: Schema.Literals(formats),
+  /** A position of the change feed: later changes may be missing in the files, and earlier ones are in them. */
+  position: Schema.String,
+  /** The position after which records changed that are in the files; null: the files have every record. */
+  since: Schema.NullOr(Schema.String),
   /** The number of the only company; null for all companies. */
   companyId: Schema.NullOr(Schema.String),
   tables: Schema.Array(
@@ -24,6 +28,8 @@ const Manifest = Schema.Struct({
       /** Dataset and name in the warehouse. */
       table: Schema.String,
       rows: Schema.Number,
+      /** Whether the files have every record, and others have to be removed: always without `since`. */
+      complete: Schema.Boolean,
       columns: Schema.Array(Schema.Struct({ name: Schema.String, type: Schema.String })),
       /** Paths relative to the manifest, with `/`. */
       files: Schema.Array(Schema.Struct({ path: Schema.String, rows: Schema.Number, bytes: Schema.Number }))

@@ -155,6 +155,16 @@ const prepared: Readonly<Record<string, Prepared>> = {
     code: 4,
     says: /create publication "north" for table .* where \(_company_id = 1\)/
   },
+  "tributary changes": { says: /"position":1,.*"op":"insert","before":null,"after":\{/ },
+  "tributary changes widgets --from now --follow": {
+    as: "tributary changes customers --from 1 --follow",
+    serves: true,
+    says: /"resource":"customers"/
+  },
+  "tributary export --since 1200-1f3a9c --to ./changed": {
+    as: "tributary export --since 1 --to ./changed",
+    says: /changed rows of \d+ tables/
+  },
   "tributary export --to ./files": { says: /rows of \d+ tables as of .*\(parquet, / },
   "tributary export widgets --history --format ndjson --to ./files": {
     as: "tributary export customers --history --format ndjson --to ./files",

@@ -46,6 +46,7 @@ const optionsOf = (folder: string, format: Format, more: Partial<Export.ExportOp
   datasets: datasetsDefault,
   tables: ["things", "others", "unknown"],
   history: false,
+  since: null,
   companyId: null,
   ...more
 })
