@@ -67,6 +67,28 @@ begin
 end $$;
 comment on function tributary.order_changes(integer) is 'Gives positions to batches that have none, in the order of their commits as far as that can be observed. Returns the number of positions given.';
 
+create function tributary.begin_feed(for_company bigint, of_resource text, of_history text, of_table regclass, is_replaced boolean)
+  returns void language plpgsql volatile as $$
+declare
+  has_rows boolean;
+begin
+  execute format('select exists (select from %s where "_company_id" = $1)', of_table) into has_rows using for_company;
+  if not has_rows and not is_replaced then
+    return;
+  end if;
+  insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)
+  values (for_company, of_resource, of_history, 'truncate', array[null]::bigint[], 1, tributary.now());
+  -- Batches of 10,000: a reader of one change reads the ids of its batch.
+  execute format($query$
+    insert into tributary.change_batches (company_id, resource, history, kind, ids, versions, changes, began)
+    select $1, $2, $3, 'reload', array_agg(r.id order by r.id), array_agg(r.version order by r.id), count(*), tributary.now()
+      from (select "id" as id, "_version" as version, row_number() over (order by "id") as place from %s
+             where "_company_id" = $1 and "_deleted_at" is null) r
+     group by (r.place - 1) / 10000 order by min(r.place)$query$, of_table)
+    using for_company, of_resource, of_history;
+end $$;
+comment on function tributary.begin_feed(bigint, text, text, regclass, boolean) is 'Begins a table in the change feed again: truncate, then each of its records. A table that was not replaced and has no record is left out.';
+
 create function tributary.changed_fields(before jsonb, after jsonb) returns text[] language sql immutable parallel safe as $$
   -- As text, because jsonb calls 1.10 and 1.1 equal.
   select coalesce(array_agg(coalesce(b.key, a.key) order by coalesce(b.key, a.key)), '{}')

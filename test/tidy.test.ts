@@ -175,6 +175,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/retention",
     "src/budget",
     "src/catalogue",
+    "src/changes",
     "src/companies",
     "src/configuration",
     "src/connector",

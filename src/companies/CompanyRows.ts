@@ -93,6 +93,9 @@ const movedColumn = (shape: Shape, column: string, offsets: Offsets, datasets: D
   if (shape.name === "tributary.delivery_gaps" && column === "closed_by") {
     return `case when ${value} ~ '^run [0-9]+$' then 'run ' || substr(${value}, 5)::bigint + ${runs} else ${value} end as ${value}`
   }
+  // The feed of the other warehouse gives its own positions.
+  if (shape.name === "tributary.change_batches" && (column === "last_position" || column === "token"))
+    return `null as ${value}`
   const offset = offsets.get(numberedBy(shape, column) ?? "") ?? 0n
   return offset === 0n ? value : `case when ${value} > 0 then ${value} + ${offset} else ${value} end as ${value}`
 }

@@ -16,16 +16,14 @@ import type { LandingConnection } from "./LandingConnection.ts"
 /** Changes per batch: a reader of one change reads the ids of its batch. */
 const batchChangesMax = 10_000
 
-const target =
-  "insert into tributary.change_batches (company_id, resource, history, kind, ids, versions, changes, began)"
-
 /** Inserts the rows of a relation with the columns `id` and `version`; the expressions are of one of its rows. */
 export const insert = (
   table: Table,
   relation: string,
-  { company, began, kind = "versions" }: { readonly company: string; readonly began: string; readonly kind?: string }
+  { company, began }: { readonly company: string; readonly began: string }
 ): string =>
-  `${target} select ${company}, ${literal(table.resource.path)}, ${literal(table.view)}, ${literal(kind)}, ` +
+  `insert into tributary.change_batches (company_id, resource, history, ids, versions, changes, began) ` +
+  `select ${company}, ${literal(table.resource.path)}, ${literal(table.view)}, ` +
   `array_agg(id order by id), array_agg(version order by id), count(*), min(began) ` +
   `from (select id, version, ${began} as began, row_number() over () as place from ${relation}) written ` +
   `group by (place - 1) / ${batchChangesMax} order by min(place)`
@@ -48,11 +46,11 @@ export const addFirst = (
 ): Effect.Effect<void, DatabaseError> =>
   Effect.asVoid(runStatement(firstLoadStatement, [companyId, table.resource.path, table.view, ids, began]))
 
-export const truncateStatement = Statement.make({
+export const beginStatement = Statement.make({
   name: "begin the change feed of",
-  params: ["int8", "text", "text"],
-  text: `insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)
-         values ($1, $2, $3, 'truncate', array[null]::bigint[], 1, tributary.now())`
+  params: ["int8", "text", "text", "text", "bool"],
+  columns: { begin_feed: "void" },
+  text: "select tributary.begin_feed($1, $2, $3, $4::text::regclass, $5)"
 })
 
 export const fenceStatement = Statement.make({
@@ -69,23 +67,11 @@ export const fenceStatement = Statement.make({
  * transaction has locked the resource. A table that was not replaced and has no record is left out.
  */
 export const beginAgain = Effect.fnUntraced(function* (
-  { run, runStatement }: Pick<LandingConnection, "run" | "runStatement">,
+  { runStatement }: Pick<LandingConnection, "runStatement">,
   table: Table,
   { companyId, resource, lane }: { readonly companyId: bigint; readonly resource: string; readonly lane: string },
   isReplaced: boolean
 ): Effect.fn.Return<void, DatabaseError> {
   yield* runStatement(fenceStatement, [companyId, resource, lane])
-  const { rows } = yield* run("look for records of", `select from ${table.current} where "_company_id" = $1 limit 1`, [
-    companyId
-  ])
-  if (rows.length === 0 && !isReplaced) return
-  yield* runStatement(truncateStatement, [companyId, resource, table.view])
-  const present =
-    `(select "id" as id, "_version" as version from ${table.current} ` +
-    `where "_company_id" = $1::bigint and "_deleted_at" is null) present`
-  yield* run(
-    "add the records to the change feed of",
-    insert(table, present, { company: "$1::bigint", began: "tributary.now()", kind: "reload" }),
-    [companyId]
-  )
+  yield* runStatement(beginStatement, [companyId, resource, table.view, table.current, isReplaced])
 })

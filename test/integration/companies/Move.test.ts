@@ -76,6 +76,8 @@ const rowsOf = (company: string, number: number): Readonly<Record<string, string
              (${number}, 'items', 'live', 7, 7, 'c', 'database=1 checkpoints=2 table=3 file=4', 'shape', null, null, null, now())`,
     "tributary.scan_ids": `(company_id, resource, page, ids) values (${number}, 'customers', 1, array[1, 2])`,
     "tributary.refetch_requests": `(company_id, resource, field, value, requested_at) values (${number}, 'customers', 'id', '1', now())`,
+    "tributary.change_batches": `(company_id, resource, history, ids, versions, changes, began, last_position, token)
+      values (${number}, 'customers', '"erp_history"."customers"', array[1], array[2], 1, now(), nextval(pg_get_serial_sequence('tributary.change_batches', 'id')), 7)`,
     "tributary.quarantine": `(company_id, resource, reason, bytes, run_id, source, first_seen_at, last_seen_at)
       values (${number}, 'customers', 'odd', E'{"a":"\\\\u0009\\t\\n\\\\N"}', ${run}, 'GET', now(), now())`,
     "tributary.row_counts": `(company_id, resource, rows, deleted, run_id) values (${number}, 'customers', 1, 0, ${run}), (${number}, 'items', 0, 0, 0)`,

@@ -8,6 +8,7 @@ import { DuckDBInstance } from "@duckdb/node-api"
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
 import * as Export from "../../../src/export/Export.ts"
 import type { Format } from "../../../src/export/Manifest.ts"
 import { nameOf } from "../../../src/postgres/embedded/Process.ts"
@@ -193,6 +194,44 @@ layer(layerWarehouse, { timeout: 60_000, excludeTestServices: true })("an export
       const [, second, third] = [yield* pathOf, yield* pathOf, yield* pathOf]
       writeFileSync(join(folder, "things", "of a person.csv"), "")
       assert.deepStrictEqual(filesBelow(folder), ["manifest.json", second, third, "things/of a person.csv"].sort())
+    })
+  )
+
+  it.effect("has the records that changed after a position, and all of a table that began again", () =>
+    Effect.gen(function* () {
+      yield* createTables
+      const sql = yield* SqlClient.SqlClient
+      const folder = yield* acquireFolder
+      const add = (kind: string, ids: string) =>
+        sql.unsafe(
+          `insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)
+           values (1, 'things', '"erp_history"."things"', '${kind}', '{${ids}}', 1, now())`
+        )
+      yield* add("versions", "1")
+      const { position } = yield* Export.run(optionsOf(folder, "csv", { tables: ["things"] }))
+      const changedSince = Effect.suspend(() =>
+        Export.run(
+          optionsOf(folder, "csv", { tables: ["things", "others"], history: true, since: ChangeFeed.parse(position) })
+        )
+      ).pipe(Effect.map(({ tables }) => tables.map(({ table, rows, complete }) => [table, rows, complete])))
+      assert.deepStrictEqual(yield* changedSince, [
+        ["erp.others", 0, false],
+        ["erp.things", 0, false],
+        ["erp_history.things", 0, false]
+      ])
+      yield* add("versions", "2")
+      assert.deepStrictEqual((yield* changedSince).slice(1), [
+        ["erp.things", 1, false],
+        ["erp_history.things", 1, false]
+      ])
+      yield* add("truncate", "null")
+      assert.deepStrictEqual((yield* changedSince).slice(1), [
+        ["erp.things", 4, true],
+        ["erp_history.things", 4, true]
+      ])
+      const other = { number: ChangeFeed.parse(position)!.number, token: "0" }
+      const refused = yield* Effect.flip(Export.run(optionsOf(folder, "csv", { since: other })))
+      assert.match(refused.message, /restored/)
     })
   )
 

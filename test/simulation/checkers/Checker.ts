@@ -74,11 +74,11 @@ export interface Subject {
   readonly quarantine: ReadonlyArray<QuarantinedRecord>
 }
 
-/** What a reader of the change feed was told of a table, and what the table has. */
+/** What the change feed has shown of a table, and what the table has. */
 export interface Fed {
   /** Of each live record, by id: its version and its JSON. */
   readonly rows: ReadonlyMap<string, string>
-  readonly told: ReadonlyMap<string, string>
+  readonly shown: ReadonlyMap<string, string>
   /** Whether every run so far wrote the feed, as the checkpoints say. */
   readonly isFed: boolean
   /** Whether the changes of a table whose view was dropped wait, and those after them. */

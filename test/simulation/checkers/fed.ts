@@ -2,12 +2,12 @@
 import { type CheckerOf, type Fed, keyOf, type Subject } from "./Checker.ts"
 
 export const fed: CheckerOf = ({ losses }) => {
-  const difference = ({ company, resource }: Pick<Subject, "company" | "resource">, { rows, told }: Fed) => {
-    for (const id of new Set([...rows.keys(), ...told.keys()])) {
+  const difference = ({ company, resource }: Pick<Subject, "company" | "resource">, { rows, shown }: Fed) => {
+    for (const id of new Set([...rows.keys(), ...shown.keys()])) {
       const key = keyOf(company, resource.path, id)
       // A landing did not delete it.
-      if (losses.deletedByHand.has(key) || rows.get(id) === told.get(id)) continue
-      return `${key}: the feed told ${told.get(id) ?? "nothing"}, the warehouse has ${rows.get(id) ?? "nothing"}`
+      if (losses.deletedByHand.has(key) || rows.get(id) === shown.get(id)) continue
+      return `${key}: the feed shown ${shown.get(id) ?? "nothing"}, the warehouse has ${rows.get(id) ?? "nothing"}`
     }
     return null
   }

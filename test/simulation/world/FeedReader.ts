@@ -1,5 +1,5 @@
 /**
- * A reader of the change feed: it stores its position, and has the records that the feed has told it.
+ * A reader of the change feed: it stores its position, and has the records that the feed has shown.
  *
  * Promise: it uses what any reader uses, the statements of the feed. Where its position is lost, it begins again.
  */
@@ -75,10 +75,10 @@ export class FeedReader {
     }
   }
 
-  /** What the feed has told of a table, beside what the table has. */
+  /** What the feed has shown of a table, beside what the table has. */
   async compare(company: number, resource: Resource): Promise<Fed> {
     const { rows, isFed } = await this.warehouse.feedRows(company, resource)
-    const told = this.known.get(`${company}/${resource.path}`) ?? new Map<string, string>()
-    return { rows, isFed, isBlocked: this.isBlocked, told, restarts: this.restarts }
+    const shown = this.known.get(`${company}/${resource.path}`) ?? new Map<string, string>()
+    return { rows, isFed, isBlocked: this.isBlocked, shown, restarts: this.restarts }
   }
 }
