@@ -7,7 +7,7 @@ export const fed: CheckerOf = ({ losses }) => {
       const key = keyOf(company, resource.path, id)
       // A landing did not delete it.
       if (losses.deletedByHand.has(key) || rows.get(id) === shown.get(id)) continue
-      return `${key}: the feed shown ${shown.get(id) ?? "nothing"}, the warehouse has ${rows.get(id) ?? "nothing"}`
+      return `${key}: the feed has ${shown.get(id) ?? "nothing"}, the table has ${rows.get(id) ?? "nothing"}`
     }
     return null
   }

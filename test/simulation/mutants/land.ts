@@ -594,5 +594,35 @@ export const land: ReadonlyArray<Mutant> = [
       }
     ],
     options: { on: ["S5"] }
+  },
+  {
+    name: "deletions-not-in-feed",
+    origin: "a change feed that misses deletions",
+    story: "the feed has what a merge returns",
+    changes: [
+      {
+        file: merge,
+        find: 'ChangeBatch.insert(table, "gone", { company: "$1::bigint", began: "$2::timestamptz" })',
+        replace: '"select from gone"'
+      }
+    ],
+    options: { on: ["S9"], off: ["S4e"] }
+  },
+  {
+    name: "feed-ignores-replaced-table",
+    origin: "a change feed that misses what a restore did",
+    story: "the full scan after a loss lands what is missing",
+    changes: [{ file: lock, find: "if (!own.feeds || isReplaced)", replace: "if (!own.feeds)" }],
+    options: { on: ["T1", "T2"] }
+  },
+  {
+    name: "feed-ignores-older-release",
+    origin: "two releases beside each other",
+    story: "every program that runs has been updated",
+    changes: [
+      { file: lock, find: "own.feeds && differences.all", replace: "differences.all" },
+      { file: lock, find: "if (!own.feeds || isReplaced)", replace: "if (isReplaced)" }
+    ],
+    options: { on: ["G2"] }
   }
 ]
