@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
@@ -69,7 +70,7 @@ export const truncateStatement = Statement.make({
   text: `truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
            tributary.inbox, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
            tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts,
-           tributary.budget_usage restart identity`
+           tributary.budget_usage, tributary.change_batches restart identity`
 })
 
 /** Empties the demo's warehouse: its source was the reference server of an earlier run. */
@@ -147,6 +148,21 @@ const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, sa
   return records
 })
 
+/** Shows the change that was landed last as the change feed has it. */
+const showFeed = Effect.fnUntraced(function* ({ say }: DemoWorld, companyId: bigint) {
+  yield* ChangeFeed.order
+  const { number } = yield* ChangeFeed.end
+  const [change] = yield* ChangeFeed.readAfter(
+    { number: number - 1n, token: null },
+    { companyId, resources: null },
+    1
+  ).pipe(Effect.catchTags({ PositionLost: Effect.die, ViewDropped: Effect.die }))
+  if (change === undefined) return
+  const { resource, id, op, changed, resume } = change
+  const fields = changed === null || changed.length === 0 ? "" : ` of ${changed.join(", ")}`
+  yield* say(`   the change feed has it for other programs, at position ${resume}: ${resource} ${id}, ${op}${fields}`)
+})
+
 /** Rows, cursor and time of each resource, over all companies and syncs. */
 const resourceResults = Effect.fnUntraced(function* (syncs: ReadonlyArray<SyncReport>) {
   const statuses = yield* readResources(datasetsDefault)
@@ -220,6 +236,8 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
     certificate,
     say
   })
+
+  yield* showFeed(world, companies[0]!.companyId)
 
   yield* say("\n5. Is the warehouse equal to the source? Every row and every value, both ways\n")
   const records = yield* compareAll(world)
