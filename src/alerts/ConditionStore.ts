@@ -68,8 +68,9 @@ export const writeStatement = Statement.make({
   params: ["text", "timestamptz"],
   text: `insert into tributary.alert_messages (condition, route, event, kind, company, subject, level, severity, since, at, what, remedy, due_at)
     select c.id, r.route, r.event, c.kind, c.company, c.subject, r.level, r.severity, c.since, $2::timestamptz, c.what, c.remedy, r."dueAt"
-      from jsonb_to_recordset($1::text::jsonb) with ordinality as r(kind text, company text, subject text, route text, event text,
-           level int, severity text, "dueAt" timestamptz, place bigint)
+      from rows from (jsonb_to_recordset($1::text::jsonb) as (kind text, company text, subject text, route text, event text,
+             level int, severity text, "dueAt" timestamptz)) with ordinality
+             as r(kind, company, subject, route, event, level, severity, "dueAt", place)
       join tributary.alert_conditions c on (c.kind, c.company, c.subject) = (r.kind, r.company, r.subject)
      order by place
     on conflict (condition, route, event, level) do nothing`
