@@ -170,4 +170,3 @@ export const unsilenceStatement = Statement.make({
 
 /** Ends a silence, or all of them for null. */
 export const endSilences = (id: string | null) => Statement.run(unsilenceStatement, [id])
-

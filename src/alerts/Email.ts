@@ -44,10 +44,7 @@ export const send = Effect.fnUntraced(function* (
     })()
   )
   const failed = (error: unknown): Answer => {
-    const { code = "no code", responseCode } = Option.getOrElse(
-      decodeError(error),
-      (): typeof SmtpError.Type => ({})
-    )
+    const { code = "no code", responseCode } = Option.getOrElse(decodeError(error), (): typeof SmtpError.Type => ({}))
     if (responseCode !== undefined)
       return { type: "refused", error: `the mail server answered ${responseCode}`, retryAfter: null }
     const reason = `the mail server did not answer (${code})`

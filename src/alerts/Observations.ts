@@ -207,7 +207,9 @@ const budgetsMax = 1_000
 
 const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<ObservedCompany>, now: Date) {
   const slow = yield* BudgetState.worstBudgets(budgetsMax)
-  const paused = (slow.length === 0 ? [] : yield* BudgetState.readBudgets(slow)).filter((one) => one.pausedUntil !== null)
+  const paused = (slow.length === 0 ? [] : yield* BudgetState.readBudgets(slow)).filter(
+    (one) => one.pausedUntil !== null
+  )
   const states = new Map(paused.map((one) => [one.fingerprint, one]))
   return companies.flatMap(({ name, fingerprint }): ReadonlyArray<Observation> => {
     const state = states.get(fingerprint)

@@ -84,9 +84,7 @@ const post = Effect.fnUntraced(function* (
       const code = codeOf(failure)
       const error = `the request failed (${code ?? "no answer"})`
       return Effect.succeed<Answer>(
-        code !== null && notSent.test(code)
-          ? { type: "refused", error, retryAfter: null }
-          : { type: "unknown", error }
+        code !== null && notSent.test(code) ? { type: "refused", error, retryAfter: null } : { type: "unknown", error }
       )
     }),
     Effect.timeoutOrElse({ duration: requestTimeout, orElse: () => Effect.succeed(timedOut) })

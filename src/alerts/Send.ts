@@ -52,9 +52,12 @@ const sendBatch = Effect.fnUntraced(function* (route: Route, owner: string, batc
   const answer = yield* Receivers.send(route, batch.messages)
   const result = resultOf(answer, batch, Receivers.isIdempotent(route.receiver), yield* readNowMs)
   yield* retryTransient(MessageStore.finish(batch, route.name, owner, result))
-  if (result.state === "sent") return
+  // The log shows the first failure of a batch and its end.
+  if (result.state === "sent" || (result.state === "pending" && batch.attempts > 1)) return
   const next = result.state === "pending" ? `next attempt in ${Math.round(result.delaySeconds ?? 0)} s` : result.state
-  yield* Effect.logWarning(`alerts: route ${route.name}: ${result.error}; ${next}; npx tributary alerts history shows it`)
+  yield* Effect.logWarning(
+    `alerts: route ${route.name}: ${result.error}; ${next}; npx tributary alerts history shows it`
+  )
 })
 
 /** Sends the next batch of a route. Answers whether there was one. An interruption waits for the request. */
@@ -93,15 +96,16 @@ export const sendForever = Effect.fnUntraced(function* (
 })
 
 /** The HTTP client of alerts: certificates are verified whatever the environment says, and redirects are not followed. */
-export const httpClient: Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> = NodeHttpClient.makeDispatcherOptions({
-  connections: 1,
-  pipelining: 1,
-  maxResponseSize: 1024 * 1024,
-  connect: { timeout: Duration.toMillis(requestTimeout) / 2, rejectUnauthorized: true }
-}).pipe(
-  Effect.flatMap((dispatcher) =>
-    Effect.provideService(NodeHttpClient.makeUndici, NodeHttpClient.Dispatcher, dispatcher)
-  ),
-  // The path of an address may be a secret.
-  Effect.map(HttpClient.transformResponse(Effect.provideService(HttpClient.TracerDisabledWhen, () => true)))
-)
+export const httpClient: Effect.Effect<HttpClient.HttpClient, never, Scope.Scope> =
+  NodeHttpClient.makeDispatcherOptions({
+    connections: 1,
+    pipelining: 1,
+    maxResponseSize: 1024 * 1024,
+    connect: { timeout: Duration.toMillis(requestTimeout) / 2, rejectUnauthorized: true }
+  }).pipe(
+    Effect.flatMap((dispatcher) =>
+      Effect.provideService(NodeHttpClient.makeUndici, NodeHttpClient.Dispatcher, dispatcher)
+    ),
+    // The path of an address may be a secret.
+    Effect.map(HttpClient.transformResponse(Effect.provideService(HttpClient.TracerDisabledWhen, () => true)))
+  )

@@ -109,7 +109,9 @@ const messagesOf = (condition: Condition, announced: Announced, nowMs: number, {
       const last = announced.get(route.name)
       if (last !== undefined && level <= last) return []
       const dueAt = new Date(dueAtMs(route, severity, nowMs))
-      return [{ kind, company, subject, route: route.name, event: last === undefined ? "start" : "worse", level, dueAt }]
+      return [
+        { kind, company, subject, route: route.name, event: last === undefined ? "start" : "worse", level, dueAt }
+      ]
     })
 }
 

@@ -24,7 +24,8 @@ const { shown } = Output
 
 const minuteOf = (time: Date): string => `${time.toISOString().slice(0, 16).replace("T", " ")}`
 
-const noRoute = "no route is configured, so that serve observes nothing; see alerts.routes in config/tributary.example.yaml"
+const noRoute =
+  "no route is configured, so that serve observes nothing; see alerts.routes in config/tributary.example.yaml"
 
 const silenceText = ({ id, kind, company, subject, until, reason, by }: ConditionStore.StoredSilence): string =>
   `silence ${id}: ${shown(kind ?? "every kind")} of ${shown(company ?? "every company")}` +
@@ -47,7 +48,9 @@ const readList = Effect.fnUntraced(function* (settings: Configuration) {
 type Listed = Effect.Success<ReturnType<typeof readList>>
 
 const stateOf = ({ startedAt, absentAt, isSilenced: silenced }: Listed["conditions"][number]): string =>
-  [startedAt === null ? "observed" : absentAt === null ? "started" : "ending", ...(silenced ? ["silenced"] : [])].join(", ")
+  [startedAt === null ? "observed" : absentAt === null ? "started" : "ending", ...(silenced ? ["silenced"] : [])].join(
+    ", "
+  )
 
 const listLines = ({ conditions, silences, routes }: Listed): ReadonlyArray<string> => [
   ...(routes.length === 0 ? [noRoute] : []),
@@ -86,10 +89,7 @@ const list = Command.make(
 const silence = Command.make(
   "silence",
   {
-    kind: Flag.ChoiceWithValue(
-      "kind",
-      kinds.map((kind) => [kind, kind] as const)
-    ).pipe(Flag.withDescription("Only this kind"), Flag.optional),
+    kind: Flag.Literals("kind", kinds).pipe(Flag.withDescription("Only this kind"), Flag.optional),
     company: textFlag("company", "NAME", "Only this company"),
     subject: textFlag("subject", "NAME", "Only this resource or endpoint"),
     for: Flag.String("for").pipe(
@@ -193,7 +193,8 @@ const test = Command.make(
     const routes = alerts.routes.filter((route) => name === null || route.name === name)
     if (routes.length === 0) {
       const configured = alerts.routes.map((route) => route.name).join(", ")
-      const message = name === null || configured === "" ? noRoute : `there is no route ${name}; configured: ${configured}`
+      const message =
+        name === null || configured === "" ? noRoute : `there is no route ${name}; configured: ${configured}`
       return yield* reported(usageError(message))
     }
     const [Receivers, Send] = yield* Effect.promise(() =>
@@ -275,6 +276,4 @@ const history = Command.make(
   })
 )
 
-export const command = Command.make("alerts").pipe(
-  Command.withSubcommands([list, silence, unsilence, test, history])
-)
+export const command = Command.make("alerts").pipe(Command.withSubcommands([list, silence, unsilence, test, history]))

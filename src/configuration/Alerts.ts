@@ -28,7 +28,8 @@ const hostOf = (url: URL | null): string => url?.hostname.replace(/^\[(.*)\]$/, 
 const checkAddress = (url: Redacted.Redacted, protocols: ReadonlyArray<string>, allowHttp: boolean, wrong: Wrong) => {
   const parsed = URL.parse(Redacted.value(url))
   const expected = protocols.map((protocol) => `${protocol}//`).join(" or ")
-  if (parsed === null || parsed.hostname === "") return wrong("url_env", `expected an address that begins with ${expected}`)
+  if (parsed === null || parsed.hostname === "")
+    return wrong("url_env", `expected an address that begins with ${expected}`)
   if (parsed.protocol === "http:" && protocols.includes("https:") && (allowHttp || isLoopback(hostOf(parsed)))) return
   if (!protocols.includes(parsed.protocol)) {
     wrong("url_env", `expected an address that begins with ${expected}${allowHttp ? "" : "; allow_http accepts http"}`)
@@ -38,7 +39,10 @@ const checkAddress = (url: Redacted.Redacted, protocols: ReadonlyArray<string>, 
 const receiverOf = (inputs: Inputs, { name, slack, http, email }: AlertRoute, wrong: Wrong): Receiver | null => {
   const { allowHttp } = inputs.settings
   const label = `address of the route ${name}`
-  const under = (section: string): Wrong => (key, mistake) => wrong(`${section}.${key}`, mistake)
+  const under =
+    (section: string): Wrong =>
+    (key, mistake) =>
+      wrong(`${section}.${key}`, mistake)
   if ([slack, http, email].filter((one) => one !== null).length !== 1) {
     wrong("name", "set exactly one of slack, http and email")
     return null
@@ -85,9 +89,7 @@ export const alertsOf = (inputs: Inputs): AlertConfiguration => {
       const { name, companies, kinds, severityMin, digest, isCriticalAtOnce } = route
       if (names.indexOf(name) !== index) wrong("name", `another route has the name ${name}`)
       const receiver = receiverOf(inputs, route, wrong)
-      return receiver === null
-        ? []
-        : [{ name, companies, kinds, severityMin, digest, isCriticalAtOnce, receiver }]
+      return receiver === null ? [] : [{ name, companies, kinds, severityMin, digest, isCriticalAtOnce, receiver }]
     }),
     startAfter: Record.map(kindTraits, (traits, kind: Kind) => startAfter[kind] ?? traits.startAfter),
     endAfter

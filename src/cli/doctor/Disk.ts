@@ -36,5 +36,9 @@ export const problem = Effect.fnUntraced(function* (settings: Configuration) {
   const found = findings.find(({ status }) => status === "warning" || status === "failed")
   return found === undefined
     ? null
-    : ({ isCritical: found.status === "failed", message: found.message, remedy: found.remedy ?? "" } satisfies DiskProblem)
+    : ({
+        isCritical: found.status === "failed",
+        message: found.message,
+        remedy: found.remedy ?? ""
+      } satisfies DiskProblem)
 })
