@@ -22,7 +22,7 @@ import { startOf, timeFlag } from "./TimeRange.ts"
 
 const { shown } = Output
 
-const minuteOf = (time: Date): string => `${time.toISOString().slice(0, 16).replace("T", " ")}`
+const minuteOf = (time: Date): string => time.toISOString().slice(0, 16).replace("T", " ")
 
 const noRoute =
   "no route is configured, so that serve observes nothing; see alerts.routes in config/tributary.example.yaml"
@@ -30,7 +30,7 @@ const noRoute =
 const silenceText = ({ id, kind, company, subject, until, reason, by }: ConditionStore.StoredSilence): string =>
   `silence ${id}: ${shown(kind ?? "every kind")} of ${shown(company ?? "every company")}` +
   `${subject === null ? "" : `, ${shown(subject)}`} until ${minuteOf(until)} UTC, by ${shown(by)}` +
-  `${reason === null ? "" : ` (${shown(reason)})`}`
+  (reason === null ? "" : ` (${shown(reason)})`)
 
 const routesOf = ({ alerts }: Configuration) =>
   alerts.routes.map(({ name, receiver }) => ({ name, type: receiver.type }))
