@@ -30,8 +30,7 @@ const program = Effect.gen(function* () {
     { name: values.company, fingerprint: "0" }
   ])
   console.log(JSON.stringify({ messages: yield* evaluate }))
-  if (values.send) yield* Effect.provideContext(Send.sendForever(routes, owner), context)
-  return yield* Effect.never
+  return yield* values.send ? Effect.provideContext(Send.sendForever(routes, owner), context) : Effect.never
 }).pipe(Effect.scoped)
 
 NodeRuntime.runMain(program)
