@@ -53,15 +53,10 @@ export const fail = (kind: string) =>
 
 /** All processes evaluate and send at the same time, until no message is due. */
 export const round = Effect.fnUntraced(function* (processes: ReadonlyArray<Alerting>) {
+  const together = { concurrency: "unbounded" } as const
   yield* CountCompanies.countDue()
-  const all = (effects: ReadonlyArray<Effect.Effect<unknown>>) => Effect.all(effects, { concurrency: "unbounded" })
-  yield* all(processes.map(({ evaluate }) => evaluate))
-  while (
-    (yield* Effect.all(
-      processes.map(({ send }) => send),
-      { concurrency: "unbounded" }
-    )).includes(true)
-  );
+  yield* Effect.forEach(processes, ({ evaluate }) => evaluate, together)
+  while ((yield* Effect.forEach(processes, ({ send }) => send, together)).includes(true));
 })
 
 /** Rounds every minute, with a successful run before each where `isFresh`. */
