@@ -118,7 +118,10 @@ const failuresCritical = 10
 
 const minutesOf = (ms: number): string => `${Math.round(ms / 6_000) / 10} min`
 
-const resourceObservations = (state: Resources.ResourceState, isRefused: boolean): ReadonlyArray<Observation> => {
+const resourceObservations = (
+  state: Resources.ResourceState,
+  { isRefused, isRunning }: { readonly isRefused: boolean; readonly isRunning: boolean }
+): ReadonlyArray<Observation> => {
   const { company, resource: subject, freshAt, health, quarantined } = state
   const failure = failureOf(state)
   const { ageMs, targetMs } = health
@@ -150,7 +153,8 @@ const resourceObservations = (state: Resources.ResourceState, isRefused: boolean
                 ? `${subject} was never read to its end`
                 : `${subject} is as of ${freshAt.toISOString()}, its freshness target is ${minutesOf(targetMs)}`,
             remedy: `find the reason: ${status}; read it now: npx tributary sync ${subject} --company ${company}`,
-            isConsequence: health.isFailing
+            // The first sync of a company reads one resource after another.
+            isConsequence: health.isFailing || (freshAt === null && isRunning)
           } as const
         ]
       : []),
@@ -180,7 +184,8 @@ const readResources = Effect.fnUntraced(function* (names: ReadonlyArray<string>,
   const byCompany = Map.groupBy(states, ({ company }) => company)
   return [...byCompany].flatMap(([company, own]) => {
     const token = tokenOf(company, own)
-    return [...token, ...own.flatMap((state) => resourceObservations(state, token.length > 0))]
+    const about = { isRefused: token.length > 0, isRunning: own.some(({ health }) => health.isRunning) }
+    return [...token, ...own.flatMap((state) => resourceObservations(state, about))]
   })
 })
 

@@ -7,6 +7,7 @@ import { emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from ".
 import {
   eventsOf,
   minutes,
+  pass,
   postsOf,
   prepare,
   quarantine,
@@ -14,6 +15,7 @@ import {
   round,
   run,
   statesOf,
+  succeed,
   test,
   three,
   triggers
@@ -62,6 +64,42 @@ describe("each kind of condition", () => {
     )
     assert.deepStrictEqual(states, [{ state: "sent", attempts: 1 }])
     assert.deepStrictEqual(yield* ConditionStore.readConditions, [])
+  })
+})
+
+describe("a first sync", () => {
+  test("is not late while it reads one resource after another, and late when no process reads", function* () {
+    yield* prepare
+    const webhook = yield* httpReceiver()
+    const processes = yield* three([httpRoute(webhook.url)])
+    yield* run(
+      `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, process_id, started_at)
+       values ('north', 'widgets', 'sync', 'every 10 min', 900000, null, null),
+              ('north', 'gadgets', 'sync', 'every 10 min', 900000, 'p1', tributary.now())`
+    )
+    yield* run(
+      `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
+       values (7, 'gadgets', 'full', 'live', 'running', 1, tributary.now())`
+    )
+    const beforeRun =
+      "update tributary.tasks set status = null, started_at = null, finished_at = null where resource <> 'things'"
+    for (let minute = 0; minute < 20; minute += 1) {
+      yield* pass(60)
+      yield* succeed
+      yield* run(beforeRun)
+      yield* round(processes)
+    }
+    assert.deepStrictEqual(webhook.requests, [])
+    yield* run(
+      "update tributary.runs set status = 'abandoned', finished_at = tributary.now() where resource = 'gadgets'"
+    )
+    for (let minute = 0; minute < 7; minute += 1) {
+      yield* pass(60)
+      yield* succeed
+      yield* run(beforeRun)
+      yield* round(processes)
+    }
+    assert.deepStrictEqual(eventsOf(webhook.requests), ["start late", "start late"])
   })
 })
 
