@@ -160,7 +160,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/verify",
     "src/warehouse"
   ],
-  "src/configuration": ["src/postgres", "src/sync", "src/tasks", "src/warehouse"],
+  "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
+  "src/configuration": ["src/alerts", "src/postgres", "src/sync", "src/tasks", "src/warehouse"],
   "src/companies": [
     "src/catalogue",
     "src/configuration",
@@ -171,6 +172,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
+    "src/alerts",
     "src/export",
     "src/retention",
     "src/budget",

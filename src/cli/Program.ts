@@ -49,6 +49,10 @@ const commands = {
     () => import("./explain.ts")
   ),
   budget: lazy("Show the rate budget of each company, and the end of its pause", () => import("./budget.ts")),
+  alerts: lazy(
+    "Show the conditions of alerts and their messages, silence them, and test a route",
+    () => import("./alerts.ts")
+  ),
   company: lazy(
     "Add, list, pause, resume, move and remove companies of the warehouse; running processes apply it within seconds",
     () => import("./company.ts")

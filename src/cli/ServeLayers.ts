@@ -6,10 +6,12 @@ import * as Effect from "effect/Effect"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
+import * as HttpClient from "effect/http/HttpClient"
 import type * as Scope from "effect/Scope"
 import type { Database } from "../postgres/Database.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import type { Datasets } from "../warehouse/Table.ts"
+import * as AlertMetrics from "../status/AlertMetrics.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
@@ -51,6 +53,30 @@ interface MoreWork {
   readonly metrics: NonNullable<Service["metrics"]>
 }
 
+/** The evaluation and the sending of alerts. Their modules are loaded only where a route is configured. */
+const alertServices = Effect.fnUntraced(function* (
+  settings: Configuration,
+  companies: CurrentCompanies,
+  processId: string
+): Effect.fn.Return<ReadonlyArray<BackgroundService>, never, Scope.Scope> {
+  const [Disk, Evaluate, Send] = yield* Effect.promise(() =>
+    Promise.all([import("./doctor/Disk.ts"), import("../alerts/Evaluate.ts"), import("../alerts/Send.ts")])
+  )
+  const client = yield* Send.httpClient
+  const observed = () =>
+    companies().flatMap(({ company: { name }, fingerprint, isPaused }) => (isPaused ? [] : [{ name, fingerprint }]))
+  return [
+    {
+      what: "evaluating alerts",
+      run: Evaluate.evaluateForever(settings.alerts, { companies: observed, disk: Disk.problem(settings) })
+    },
+    {
+      what: "sending alerts",
+      run: Effect.provideService(Send.sendForever(settings.alerts.routes, processId), HttpClient.HttpClient, client)
+    }
+  ]
+})
+
 /** The work of `serve` beside receiver and outbox poller; `dashboard` is null where it is off. */
 export const backgroundWork = Effect.fnUntraced(function* (
   settings: Configuration,
@@ -67,6 +93,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
     }))
   return {
     work: Effect.fnUntraced(function* (companies, processId) {
+      const alerts = settings.alerts.routes.length === 0 ? [] : yield* alertServices(settings, companies, processId)
       const tasks = yield* TaskWorker.make({ processId, scheduleOf, freshnessOf, concurrency, datasets, models })
       const page: ReadonlyArray<BackgroundService> =
         dashboard === null
@@ -75,6 +102,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
       return {
         services: [{ what: "syncing by schedule", run: tasks.run }, ...page],
         singletons: [
+          ...alerts,
           { what: "counting the states of companies", run: CountCompanies.countForever },
           { what: "deferring polls of proven resources", run: EventProofs.updateForever(settings.provenPollInterval) },
           { what: "counting rows", run: CountRows.countRows(datasets) },
@@ -155,8 +183,9 @@ export const service = Effect.fnUntraced(function* (
     metrics: (all) =>
       Effect.gen(function* () {
         const pushed = yield* OutboxMetrics.make(() => all().map(({ company }) => company.name))
+        const alerts = yield* AlertMetrics.make(settings.alerts.routes.map(({ name }) => name))
         const figures = more === undefined ? Effect.succeed([]) : yield* more.metrics(all)
-        return Effect.map(Effect.all([pushed, figures]), (both) => both.flat())
+        return Effect.map(Effect.all([pushed, alerts, figures]), (all) => all.flat())
       }),
     warehouse,
     isTransient

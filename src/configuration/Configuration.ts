@@ -12,6 +12,8 @@ import type { ConfiguredResource } from "../warehouse/WarehouseCatalogue.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { EngineSettings } from "../sync/SyncResource.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
+import type { AlertConfiguration } from "../alerts/Route.ts"
+import { alertsOf } from "./Alerts.ts"
 import { companiesKeyOf, companiesOf, type CompanyConfiguration, type UnusableCompany } from "./Companies.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
 import { type ConfigurationFlags, readInputs } from "./Inputs.ts"
@@ -67,6 +69,7 @@ export interface Configuration
   /** Null: no dashboard. */
   readonly dashboard: DashboardConfiguration | null
   readonly monitoring: MonitoringConfiguration
+  readonly alerts: AlertConfiguration
 }
 
 const dataDirectoryDefault = ".tributary"
@@ -115,6 +118,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     webhooks: webhooksOf(inputs),
     dashboard: dashboardOf(inputs),
     monitoring: monitoringOf(inputs),
+    alerts: alertsOf(inputs),
     scheduleOf: schedulesOf(inputs)
   }
   if (problems.length > 0) return yield* new ConfigurationError({ problems })

@@ -47,7 +47,7 @@ const parseListen = (text: string): ListenAddress | null => {
   return host === undefined ? null : { host: host.replace(/^\[(.*)\]$/, "$1"), port: Number(port) }
 }
 
-const isLoopback = (host: string): boolean =>
+export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host)
 
 type Wrong = (key: string, mistake: string) => unknown

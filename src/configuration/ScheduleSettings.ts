@@ -6,7 +6,7 @@ import { between, seconds, meaning, pattern, required, section, setting } from "
 const units = { s: "seconds", m: "minutes", h: "hours", d: "days" } as const
 
 /** An interval such as `90s`. */
-const interval = meaning(
+export const interval = meaning(
   pattern(/^[1-9]\d{0,5}(s|m|h|d)$/u, "Expected a number and s, m, h or d, for example 90s or 10m"),
   Schema.Duration,
   (text) => Duration.fromInputUnsafe(`${Number(text.slice(0, -1))} ${units[text.slice(-1) as keyof typeof units]}`)

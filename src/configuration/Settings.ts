@@ -8,6 +8,7 @@ import { batchRecordsMaxDefault, engineDefault } from "../sync/SyncResource.ts"
 import { freshnessDefault } from "../sync/Sync.ts"
 import { provenPollIntervalDefault } from "../tasks/EventProofs.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
+import { Alerts } from "./AlertSettings.ts"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
 import { Schedules } from "./ScheduleSettings.ts"
 import {
@@ -282,6 +283,7 @@ export const Settings = section({
   retention: setting("retention", Retention, "how long finished work is kept in the dataset tributary", {}),
   dashboard: setting("dashboard", Dashboard, "the pages of tributary serve for people", {}),
   monitoring: setting("monitoring", Monitoring, "the listener of tributary serve for health checks and metrics", {}),
+  alerts: setting("alerts", Alerts, "which conditions tributary serve reports to whom", {}),
   allowHttp: setting(
     "allow_http",
     Schema.Boolean,

@@ -6,6 +6,58 @@ import type { Generated } from "kysely"
 import * as Query from "./Query.ts"
 
 export interface ControlTables {
+  readonly "tributary.alert_conditions": {
+    readonly id: Generated<bigint>
+    readonly kind: "late" | "failing" | "token" | "quarantine" | "gap" | "endpoint" | "budget" | "disk" | "restore"
+    readonly company: string
+    readonly subject: string
+    readonly level: number
+    readonly since: Date
+    readonly observed_at: Date
+    readonly started_at: Date | null
+    readonly absent_at: Date | null
+    readonly what: string
+    readonly remedy: string
+  }
+  readonly "tributary.alert_evaluations": {
+    readonly is_this: Generated<boolean>
+    readonly evaluated_at: Date | null
+  }
+  readonly "tributary.alert_messages": {
+    readonly id: Generated<bigint>
+    readonly condition: bigint
+    readonly route: string
+    readonly event: "start" | "worse" | "end"
+    readonly kind: string
+    readonly company: string
+    readonly subject: string
+    readonly level: number
+    readonly severity: "warning" | "critical"
+    readonly since: Date
+    readonly at: Date
+    readonly what: string
+    readonly remedy: string
+    readonly state: Generated<"pending" | "sending" | "sent" | "failed" | "uncertain">
+    readonly due_at: Date
+    readonly batch: bigint | null
+    readonly lease_owner: string | null
+    readonly lease_expires_at: Date | null
+    readonly sending_at: Date | null
+    readonly first_attempt_at: Date | null
+    readonly attempts: Generated<number>
+    readonly resolved_at: Date | null
+    readonly last_error: string | null
+  }
+  readonly "tributary.alert_silences": {
+    readonly id: Generated<bigint>
+    readonly kind: string | null
+    readonly only_company: string | null
+    readonly subject: string | null
+    readonly until: Date
+    readonly reason: string | null
+    readonly created_by: string
+    readonly created_at: Generated<Date>
+  }
   readonly "tributary.bucket_owners": {
     readonly bucket: number
     readonly process_id: string
@@ -525,6 +577,7 @@ export interface ControlTables {
     readonly abandoned_at: Date | null
     readonly parent: string | null
     readonly deferred_from: Date | null
+    readonly failure_kind: string | null
   }
   readonly "tributary.unknown_fields": {
     readonly company_id: bigint

@@ -16,6 +16,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "../postgres/Statement.ts"
 import { batches, batchRows, cutoff, deletesOld } from "./Batches.ts"
+import * as AlertRetention from "./AlertRetention.ts"
 import * as HistoryRetention from "./HistoryRetention.ts"
 import * as InboxRetention from "./InboxRetention.ts"
 import * as OutboxRetention from "./OutboxRetention.ts"
@@ -71,7 +72,8 @@ export const pass = Effect.fnUntraced(function* (settings: RetentionSettings) {
   const pushed = yield* OutboxRetention.remove(settings.outbox)
   const samples = yield* batches(Statement.run(removeSamplesStatement, [yield* cutoff(sampleRetention)]))
   const tasks = (yield* Statement.run(removeTasksStatement, [yield* cutoff(settings.runs)])).length
-  return { ...inbox, ...pushed, quarantine, runs, samples, tasks }
+  const alerts = yield* AlertRetention.remove(settings.runs)
+  return { ...inbox, ...pushed, quarantine, runs, samples, tasks, alerts }
 })
 
 export interface HistorySettings {

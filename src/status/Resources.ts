@@ -12,7 +12,7 @@ import * as Statement from "../postgres/Statement.ts"
 
 export type RunStatus = "running" | "done" | "quarantined" | "failed" | "abandoned"
 
-export interface LastRun extends Pick<Row, "endedAt" | "error" | "remedy" | "note"> {
+export interface LastRun extends Pick<Row, "endedAt" | "errorKind" | "error" | "remedy" | "note"> {
   readonly id: bigint
   readonly status: RunStatus
   readonly kind: string
@@ -120,7 +120,7 @@ export const resourcesStatement = Statement.make({
     status: Statement.as<RunStatus | null>("text?"),
     kind: "text?",
     ...Statement.columns("timestamptz?", "beganAt", "endedAt"),
-    ...Statement.columns("text?", "error", "remedy", "note"),
+    ...Statement.columns("text?", "errorKind", "error", "remedy", "note"),
     freshAt: "timestamptz?",
     isProven: "bool",
     quarantined: "float8"
@@ -129,7 +129,7 @@ export const resourcesStatement = Statement.make({
          k.cursor, coalesce(${learnedOverlap("k")}, 0)::float8 as "overlapMs", coalesce(k.max_lateness_ms, 0)::float8 as "lateMs",
          k.full_scan_at as "fullScanAt", k.full_scan_reason as "fullWanted", k.scan_kind as "scanKind",
          k.scan_pages::float8 as "scanPages", r.id as "runId", r.status, r.kind, r.started_at as "beganAt",
-         r.finished_at as "endedAt", r.error, r.remedy, r.note, f.fresh_at as "freshAt",
+         r.finished_at as "endedAt", r.error_kind as "errorKind", r.error, r.remedy, r.note, f.fresh_at as "freshAt",
          coalesce(f.proven_at = f.fresh_at, false) as "isProven",
          (select count(*)::float8 from tributary.quarantine q
            where q.company_id = f.company_id and q.resource = f.resource and q.resolved_at is null) as quarantined
@@ -137,7 +137,7 @@ export const resourcesStatement = Statement.make({
     left join tributary.checkpoints k
       on k.company_id = f.company_id and k.resource = f.resource and k.lane = 'live'
     left join lateral (
-      select id, status, kind, started_at, finished_at, error, remedy, note from tributary.runs
+      select id, status, kind, started_at, finished_at, error_kind, error, remedy, note from tributary.runs
        where company_id = f.company_id and resource = f.resource and lane = 'live'
        order by id desc limit 1) r on true
    where f.company = any(array(select jsonb_array_elements_text($1::jsonb))) and ($2::text is null or f.resource = $2)
@@ -145,14 +145,14 @@ export const resourcesStatement = Statement.make({
 })
 type Row = Statement.RowOf<typeof resourcesStatement>
 
-const lastRunOf = ({ runId, status, kind, beganAt, endedAt, error, remedy, note }: Row): LastRun | null =>
+const lastRunOf = ({ runId, status, kind, beganAt, endedAt, errorKind, error, remedy, note }: Row): LastRun | null =>
   runId === null || status === null || kind === null || beganAt === null
     ? null
-    : { id: runId, status, kind, beganAt, endedAt, error, remedy, note }
+    : { id: runId, status, kind, beganAt, endedAt, errorKind, error, remedy, note }
 
 /** All resources of these companies, or one of them, by company and name. */
 export const read = Effect.fn("dashboard.Resources.read")(function* (
-  companies: ReadonlyArray<ShownCompany>,
+  companies: ReadonlyArray<Pick<Company, "name">>,
   now: Date,
   resource: string | null = null
 ) {

@@ -1,6 +1,7 @@
 /** Identification of a company by its token; until the source accepts the token, no task of the company runs. */
 import * as Effect from "effect/Effect"
 import * as CompanyLog from "../log/CompanyLog.ts"
+import { type Failure, failureOf } from "../sync/Outcome.ts"
 import * as SourceGuard from "../sync/SourceGuard.ts"
 import { retryForever } from "./RetryForever.ts"
 import * as TaskClaims from "./TaskClaims.ts"
@@ -10,7 +11,7 @@ import { backoffMs, type CompanyState, monotonicMs, type WorkerState } from "./W
 export const blockCompany = Effect.fnUntraced(function* (
   worker: WorkerState,
   state: CompanyState,
-  { message, remedy }: { readonly message: string; readonly remedy: string }
+  { kind, message, remedy }: Pick<Failure, "kind" | "message" | "remedy">
 ) {
   state.consecutiveFailures += 1
   const delayMs = backoffMs(state.consecutiveFailures)
@@ -22,13 +23,13 @@ export const blockCompany = Effect.fnUntraced(function* (
       `company ${state.company.name}: nothing is synced: ${message}; ${remedy}; next attempt in ${delayMs / 1000} s, then less often`
     ).pipe(CompanyLog.about(state.company.name))
   }
-  yield* Effect.ignore(TaskClaims.blockCompany(state.company.name, message, remedy))
+  yield* Effect.ignore(TaskClaims.blockCompany(state.company.name, message, remedy, kind))
 })
 
 export const identifyCompany = Effect.fnUntraced(function* (worker: WorkerState, state: CompanyState) {
   const { name, connector } = state.company
   const identified = yield* Effect.result(connector.identify)
-  if (identified._tag === "Failure") return yield* blockCompany(worker, state, identified.failure)
+  if (identified._tag === "Failure") return yield* blockCompany(worker, state, failureOf(identified.failure))
   const identity = identified.success
   yield* retryForever(
     `company ${name}: its company id cannot be stored`,

@@ -176,14 +176,16 @@ export interface TaskResult {
   readonly failures: number
   /** When it runs next, in milliseconds since 1970. */
   readonly nextMs: number | null
+  /** Absent unless it failed. */
+  readonly failureKind?: string
 }
 
 export const completeStatement = Statement.make({
   name: "store the result of a task",
-  params: [...claimParams, "text", "int8?", "text?", "text?", "int4", "float8?"],
+  params: [...claimParams, "text", "int8?", "text?", "text?", "int4", "float8?", "text?"],
   columns: { resource: "text" },
   text: `update tributary.tasks
-          set status = $6, run_id = $7, error = $8, remedy = $9, failures = $10, next_run_at = to_timestamp($11::float8 / 1000),
+          set status = $6, run_id = $7, error = $8, remedy = $9, failures = $10, next_run_at = to_timestamp($11::float8 / 1000), failure_kind = $12,
               -- A failed task is tried again as it was requested.
               full_requested = full_requested and (requested_at is not null or ($6 = 'failed' and $11::float8 is not null)), process_id = null,
               finished_at = tributary.now(), updated_at = tributary.now()
@@ -200,7 +202,8 @@ export const completeTask = (claim: TaskClaim, result: TaskResult): Sql.Query<bo
       result.error,
       result.remedy,
       result.failures,
-      result.nextMs
+      result.nextMs,
+      result.failureKind ?? null
     ])
   )
 
@@ -223,7 +226,7 @@ export const returnStatement = Statement.make({
   params: [...claimParams, "text", "timestamptz?"],
   columns: { resource: "text" },
   text: `update tributary.tasks
-          set status = 'interrupted', error = $6, remedy = 'nothing to do: it continues as soon as a process of serve runs',
+          set status = 'interrupted', failure_kind = null, error = $6, remedy = 'nothing to do: it continues as soon as a process of serve runs',
               next_run_at = case when schedule is null and kind = 'sync' then next_run_at else tributary.now() end,
               requested_at = coalesce(requested_at, $7::timestamptz), process_id = null,
               finished_at = tributary.now(), updated_at = tributary.now()
@@ -236,14 +239,14 @@ export const returnTask = (task: ClaimedTask, reason: string): Sql.Query<boolean
 
 export const blockStatement = Statement.make({
   name: "block the tasks of a company",
-  params: ["text", "text", "text"],
+  params: ["text", "text", "text", "text"],
   text: `update tributary.tasks
-          set status = 'failed', error = $2, remedy = $3, finished_at = tributary.now(), updated_at = tributary.now(),
+          set status = 'failed', error = $2, remedy = $3, failure_kind = $4, finished_at = tributary.now(), updated_at = tributary.now(),
               requested_at = case when kind = 'sync' then null else requested_at end
         where company = $1 and process_id is null
           and (requested_at is not null or error is distinct from $2 or status is distinct from 'failed')`
 })
 
 /** Stores in every idle task of a company why it cannot run now. Pending requests for a sync end with that. */
-export const blockCompany = (company: string, error: string, remedy: string): Sql.Query<void> =>
-  Effect.asVoid(Statement.run(blockStatement, [company, error, remedy]))
+export const blockCompany = (company: string, error: string, remedy: string, failureKind: string): Sql.Query<void> =>
+  Effect.asVoid(Statement.run(blockStatement, [company, error, remedy, failureKind]))

@@ -35,12 +35,12 @@ export const readStatement = Statement.make({
     status: Statement.as<TaskStatus | null>("text?"),
     runId: "int8?",
     failures: "int4",
-    ...Statement.columns("text?", "error", "remedy")
+    ...Statement.columns("text?", "error", "remedy", "failureKind")
   },
   text: `select company, resource, kind, schedule, freshness_target_ms::float8 as "promiseMs", next_run_at as "nextAt", deferred_from as "deferredFrom", paused_at as "pausedAt",
               paused_by as "pausedBy", requested_at as "askedAt", requested_by as "askedBy", full_requested as "askedFull", since, until,
               coalesce(process_id in (select process_id from tributary.processes_alive), false) as "isRunning", started_at as "beganAt",
-              finished_at as "endedAt", status, run_id as "runId", failures, error, remedy
+              finished_at as "endedAt", status, run_id as "runId", failures, error, remedy, failure_kind as "failureKind"
          from tributary.tasks
         where ($1::text[] is null or company = any($1)) and ($2::text is null or resource = $2)
         order by company, resource, kind`

@@ -37,11 +37,11 @@ const failed = (
   worker: WorkerState,
   task: ClaimedTask,
   runId: bigint | null,
-  error: string,
-  remedy: string
+  { kind, message, remedy }: { readonly kind: string; readonly message: string; readonly remedy: string }
 ): TaskResult => {
   const failures = task.failures + 1
-  return { status: "failed", runId, error, remedy, failures, nextMs: retryMs(worker, task, failures) }
+  const nextMs = retryMs(worker, task, failures)
+  return { status: "failed", runId, error: message, remedy, failures, nextMs, failureKind: kind }
 }
 
 /** The result of a task whose run ended without an outcome: the database failed, or the program has a fault. */
@@ -51,11 +51,13 @@ export const crashed = (
   cause: Cause.Cause<{ readonly message: string }>
 ): TaskResult => {
   if (Cause.hasDies(cause)) {
-    return failed(worker, task, null, `this is a fault of the program: ${Cause.pretty(cause)}`, "please report it")
+    const message = `this is a fault of the program: ${Cause.pretty(cause)}`
+    return failed(worker, task, null, { kind: "Defect", message, remedy: "please report it" })
   }
   const error = Cause.squash(cause)
   const message = error instanceof Error ? error.message : String(error)
-  return failed(worker, task, null, message, "check the database; the next run goes on where this one stopped")
+  const remedy = "check the database; the next run goes on where this one stopped"
+  return failed(worker, task, null, { kind: "DatabaseError", message, remedy })
 }
 
 export const skipped = (
@@ -110,7 +112,7 @@ export const resultOf = (worker: WorkerState, task: ClaimedTask, outcome: Outcom
     if (failure.disposition === "contended") return postponed(worker)
     return isAccessBlock(outcome)
       ? skipped(worker, task, failure.message, failure.remedy)
-      : failed(worker, task, runId, failure.message, failure.remedy)
+      : failed(worker, task, runId, failure)
   }
   const [error, remedy] = warningOf(task, outcome)
   return {

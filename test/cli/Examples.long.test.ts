@@ -3,6 +3,8 @@
  * replaced. An example without preparation fails.
  */
 import { mkdirSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -25,6 +27,15 @@ interface Prepared {
   /** Answers to the prompts of the command, by a pattern of the prompt. */
   readonly answers?: ReadonlyArray<readonly [RegExp, string]>
 }
+
+/** A receiver that accepts every request, until the end of the tests. */
+const acceptingReceiver = Effect.callback<string>((resume) => {
+  const server = createServer((request, response) => request.resume().on("end", () => response.end("ok")))
+  server.listen(0, "127.0.0.1", () =>
+    resume(Effect.succeed(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`))
+  )
+  server.unref()
+})
 
 const subscriptionOf = (stage: Stage, address: string) =>
   Effect.map(stage.shell("tributary webhooks list --json"), ({ stdout, stderr }) => {
@@ -54,6 +65,13 @@ const refused = (externalid: string, line: string) => (stage: Stage) =>
     stage.file("bad.csv", `externalid,customercode,name,invoiceterm\n${externalid},${code},Bad,no such term\n`)
     const { stdout } = yield* stage.shell("tributary push customers --from bad.csv --json || true")
     return line.replace("N", String((JSON.parse(stdout) as { readonly push: number }).push))
+  })
+
+/** A line with a configuration that has a route to a receiver of this machine. */
+const routed = (line: string) => (stage: Stage) =>
+  Effect.map(acceptingReceiver, (url) => {
+    stage.file("routed.yaml", `alerts: { routes: [{ name: team, slack: { url_env: TEAM_SLACK_URL } }] }\n`)
+    return `export TEAM_SLACK_URL=${url}; ${line}`
   })
 
 const key = "TRIBUTARY_COMPANIES_KEY=0123456789abcdef0123456789abcdef"
@@ -218,6 +236,21 @@ const prepared: Readonly<Record<string, Prepared>> = {
     serves: true,
     says: /http:\/\/127\.0\.0\.1:\d+/
   },
+  "tributary alerts test": {
+    as: routed("tributary alerts test --config routed.yaml"),
+    says: /team: accepted/
+  },
+  "tributary alerts test team --json": {
+    as: routed("tributary alerts test team --json --config routed.yaml"),
+    says: /"route":"team","isAccepted":true/
+  },
+  "tributary alerts list": { says: /no route is configured/ },
+  "tributary alerts silence --kind late --company north --for 2h": { says: /silence 1: late of north until/ },
+  'tributary alerts silence --until 2030-01-01 --reason "migration" --json': { says: /"reason":"migration"/ },
+  "tributary alerts unsilence 3": { as: "tributary alerts unsilence 1", says: /ended silence 1: late of north/ },
+  "tributary alerts unsilence --all --json": { says: /"ended":\[\{"id":2/ },
+  "tributary alerts history": { says: /no message was written yet/ },
+  "tributary alerts history --limit 500 --json": { says: /"messages":\[\]/ },
   "tributary webhooks ensure": {
     first: (stage) => Effect.orDie(stage.begin("tributary serve", /Receiving events at/)),
     says: /subscription \d+ .*delivers/s

@@ -7,6 +7,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { deliveryReader } from "../../connectors/service-v2/client/Deliveries.ts"
+import { endAfterDefault } from "../../src/alerts/Kinds.ts"
 import { type Configuration, load } from "../../src/configuration/Configuration.ts"
 import { describe as inWords } from "../../src/tasks/Cron.ts"
 
@@ -176,14 +177,63 @@ describe("the retention and monitoring settings", () => {
           NORTH_TOKEN: "n",
           SOUTH_TOKEN: "s",
           TRIBUTARY_DASHBOARD_PASSWORD: password,
-          TRIBUTARY_METRICS_TOKEN: "t"
+          TRIBUTARY_METRICS_TOKEN: "t",
+          TEAM_SLACK_URL: "https://hooks.example.com/team",
+          MONITORING_URL: "https://monitoring.example.com",
+          MONITORING_SECRET: "m",
+          SMTP_URL: "smtps://u:p@mail.example.com"
         })
       )
+      assert.deepStrictEqual(settings.alerts.endAfter, endAfterDefault)
+      assert.deepStrictEqual(settings.alerts.startAfter.late, Duration.minutes(10))
       assert.strictEqual(inWords(settings.scheduleOf("orders")), "every 1 min")
       assert.strictEqual(settings.dashboard!.publicUrl, "https://tributary.example.com")
       // Each value that the example calls a default is the default.
       assert.deepStrictEqual(settings.webhooks.events, deliveryReader.eventsDefault)
       assert.deepStrictEqual({ ...settings.webhooks, publicUrl: null, events: null }, good(yield* read("")).webhooks)
+    })
+  )
+})
+
+describe("the routes of alerts", () => {
+  const route = (line: string, environment = {}) => read(`alerts: { routes: [{ name: team, ${line} }] }`, environment)
+
+  it.effect("have one receiver each, whose address is redacted", () =>
+    Effect.gen(function* () {
+      const URL_OF_TEAM = "https://hooks.example.com/secret"
+      const { routes } = good(yield* route("slack: { url_env: URL_OF_TEAM }, digest: 1h", { URL_OF_TEAM })).alerts
+      assert.deepInclude(routes[0], { name: "team", kinds: null, severityMin: "warning", digest: Duration.hours(1) })
+      const { receiver } = routes[0]!
+      assert.strictEqual(Redacted.value(receiver.url), URL_OF_TEAM)
+      assert.notInclude(JSON.stringify(routes), "secret")
+      const mail = good(
+        yield* route("email: { to: [a@b.example], from: t@b.example, url_env: MAIL }", { MAIL: "smtp://127.0.0.1:25" })
+      ).alerts.routes[0]!.receiver
+      assert.deepInclude(mail, { type: "email", to: ["a@b.example"], allowPlain: true })
+      assert.deepStrictEqual(good(yield* read("")).alerts.routes, [])
+    })
+  )
+
+  it.effect("are rejected with their place, and without the address", () =>
+    Effect.gen(function* () {
+      const problem = (line: string, environment = {}) =>
+        Effect.map(route(line, environment), (result) => wrong(result).join("\n"))
+      assert.match(yield* problem("kinds: [late]"), /set exactly one of slack, http and email/)
+      assert.match(
+        yield* problem("slack: { url_env: U }"),
+        /file:1:\d+: alerts\.routes\.0\.slack\.url_env: U is not set/
+      )
+      const open = yield* problem("slack: { url_env: U }", { U: "http://hooks.example.com/secret" })
+      assert.match(open, /begins with https:/)
+      assert.notInclude(open, "secret")
+      assert.match(
+        yield* problem("kinds: [tired], http: { url: https://a.example }"),
+        /alerts\.routes\.0\.kinds\.0: expected "late"/
+      )
+      assert.match(yield* problem("http: {}"), /either url or url_env/)
+      const twice =
+        "alerts: { routes: [{ name: a, http: { url: https://a.example } }, { name: a, http: { url: https://b.example } }] }"
+      assert.match(wrong(yield* read(twice)).join(), /another route has the name a/)
     })
   )
 })

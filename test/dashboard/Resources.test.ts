@@ -33,7 +33,8 @@ const task: Task = {
   runId: 1n,
   failures: 0,
   error: null,
-  remedy: null
+  remedy: null,
+  failureKind: null
 }
 const run: Resources.LastRun = {
   id: 1n,
@@ -41,6 +42,7 @@ const run: Resources.LastRun = {
   kind: "incremental",
   beganAt: before(5),
   endedAt: before(5),
+  errorKind: null,
   error: null,
   remedy: null,
   note: null

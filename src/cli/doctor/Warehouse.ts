@@ -16,7 +16,6 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { Database, type DatabaseError, sqlLayer } from "../../postgres/Database.ts"
-import { isLoopback } from "../../postgres/DatabaseUrl.ts"
 import { binaries } from "../../postgres/embedded/DataDirectory.ts"
 import * as Migrations from "../../postgres/Migrations.ts"
 import * as Statement from "../../postgres/Statement.ts"
@@ -34,7 +33,8 @@ import {
   type Tables,
   within
 } from "./Finding.ts"
-import { size, space } from "./Machine.ts"
+import { serverDisk } from "./Disk.ts"
+import { size } from "./Machine.ts"
 import { reader, rights, serverStatement } from "./Rights.ts"
 
 /** An embedded server may have to recover first. */
@@ -131,21 +131,6 @@ const fitness = Effect.fnUntraced(function* (
     about("size").ok(`the database takes ${size(row.bytes)}`),
     ...(database.embedded ? [] : [yield* serverDisk(about("disk"), database.endpoint.host)])
   ]
-})
-
-export const directoryStatement = Statement.make({
-  name: "look for the folder of the server",
-  columns: { folder: "text" },
-  text: "select current_setting('data_directory') as folder"
-})
-
-const serverDisk = Effect.fnUntraced(function* (its: About, host: string) {
-  const isHere = host.startsWith("/") || isLoopback(host)
-  // Only an administrator may read this setting.
-  const [row] = isHere ? yield* Effect.orElseSucceed(Statement.run(directoryStatement), () => []) : []
-  return row === undefined || !existsSync(row.folder)
-    ? its.skipped("SQL does not show the free space of the server's disk")
-    : yield* space(its, row.folder, "the server")
 })
 
 /** Whether the control tables are those of this version. */

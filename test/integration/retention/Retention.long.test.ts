@@ -24,7 +24,8 @@ const nothing = {
   events: 0,
   dead: 0,
   gaps: 0,
-  processes: 0
+  processes: 0,
+  alerts: 0
 }
 
 const ask = <Row extends object>(text: string) =>

@@ -31,6 +31,7 @@ const settings = `companies:
     resources: [customers, items, orders]
 webhooks: { listen: "127.0.0.1:0" }
 dashboard: { listen: off }
+alerts: { routes: [{ name: team, http: { url: "http://127.0.0.1:9/" }, kinds: [restore] }] }
 schedule: { default: { every: 1h } }
 `
 

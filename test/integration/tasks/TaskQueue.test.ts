@@ -341,7 +341,7 @@ describe("the task queue", () => {
         const company = newCompany()
         yield* TaskSchedules.upsertSchedules([plan(company, "a")])
         yield* TaskQueue.requestSync({ company, resource: "a", full: false, by: "Ann" })
-        yield* TaskClaims.blockCompany(company, "the token was refused", "give it another one")
+        yield* TaskClaims.blockCompany(company, "the token was refused", "give it another one", "Unauthorized")
         assert.deepInclude(yield* taskOf(company, "a"), {
           status: "failed",
           error: "the token was refused",

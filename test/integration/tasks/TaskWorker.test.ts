@@ -268,6 +268,7 @@ describe("the task worker", () => {
         yield* Effect.forkScoped(runTasks([refused, narrow, late]))
         const rests = yield* becomes(refused.name, "things", "failed")
         assert.isNotNull(rests.remedy)
+        assert.strictEqual(rests.failureKind, "Unauthorized")
         assert.lengthOf(refused.source.requests, 0)
         assert.deepInclude(yield* becomes(narrow.name, "things", "skipped"), {
           error: "things: the token lacks the scope shop:read",

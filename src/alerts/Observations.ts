@@ -1,0 +1,299 @@
+/**
+ * The conditions that hold now, from the read models of status, budget and pushes.
+ *
+ * Promise: a statement reads the companies in trouble, not all resources. At most {@link companiesMax} companies are read
+ * in detail: those with a condition already, and then the worst.
+ */
+import * as Effect from "effect/Effect"
+import { describePause } from "../budget/Pause.ts"
+import * as BudgetState from "../budget/BudgetState.ts"
+import * as PushPause from "../outbox/PushPause.ts"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import * as Resources from "../status/Resources.ts"
+import * as Webhooks from "../status/Webhooks.ts"
+import type { Kind } from "./Kinds.ts"
+
+export interface ConditionKey {
+  readonly kind: Kind
+  /** Empty for the whole installation. */
+  readonly company: string
+  /** The resource or endpoint; empty where the kind and the company say it all. */
+  readonly subject: string
+}
+
+export interface Observation extends ConditionKey {
+  /** The size in classes, from 0. */
+  readonly level: number
+  /** When it began; null where that is not known. */
+  readonly since: Date | null
+  /** A sentence without its full stop. It changes with the condition only, and not with the time. */
+  readonly what: string
+  readonly remedy: string
+  /** It is the consequence of another condition: it does not start, but goes on. */
+  readonly isConsequence?: boolean
+}
+
+export const keyOf = ({ kind, company, subject }: ConditionKey): string => JSON.stringify([kind, company, subject])
+
+/** A company of `serve`. */
+export interface ObservedCompany {
+  readonly name: string
+  /** The key of its rate budget. */
+  readonly fingerprint: string
+}
+
+/** A problem of the warehouse's disk, as `doctor` finds it. */
+export interface DiskProblem {
+  readonly isCritical: boolean
+  readonly message: string
+  readonly remedy: string
+}
+
+const companiesMax = 200
+
+export const troubledStatement = Statement.make({
+  name: "find companies in trouble",
+  params: ["text[]", "int4"],
+  columns: { company: "text" },
+  text: `select c.company from unnest($1::text[]) as c(company)
+    left join (select company, true as is_open from tributary.alert_conditions
+                where kind in ('late', 'failing', 'token', 'quarantine') group by 1) o using (company)
+    left join (select company, true as has_failed from tributary.tasks where failure_kind is not null group by 1) t using (company)
+    left join tributary.company_states s using (company)
+   where o.is_open or t.has_failed or s.state in ('failing', 'late') or s.quarantined > 0
+   order by o.is_open nulls last, t.has_failed nulls last, s.severity desc nulls last, c.company limit $2::int`
+})
+
+/** A level that rises by one with each multiplication by the base. */
+const levelOf = (size: number, base: number): number =>
+  size > 1 ? Math.floor(Math.log(size) / Math.log(base) + 1e-9) : 0
+
+const sentenceOf = (error: string | null | undefined): string => error ?? "the reason is not known"
+
+const timeOf = (at: Date | null): number => at?.getTime() ?? Number.NEGATIVE_INFINITY
+
+/** The last failure of a resource, of its task or of a run that a command made. */
+const failureOf = ({ task, lastRun }: Resources.ResourceState) =>
+  task?.status === "failed" && (lastRun?.status !== "failed" || timeOf(task.endedAt) >= timeOf(lastRun.endedAt))
+    ? { kind: task.failureKind, at: task.endedAt, error: task.error, remedy: task.remedy }
+    : {
+        kind: lastRun?.errorKind ?? null,
+        at: lastRun?.endedAt ?? null,
+        error: lastRun?.error ?? null,
+        remedy: lastRun?.remedy ?? null
+      }
+
+/** When a run last succeeded. A proof by events says nothing about the token. */
+const succeededMs = ({ freshAt, isProven, task }: Resources.ResourceState): number =>
+  Math.max(
+    isProven ? Number.NEGATIVE_INFINITY : timeOf(freshAt),
+    task?.status === "done" || task?.status === "quarantined" ? timeOf(task.endedAt) : Number.NEGATIVE_INFINITY
+  )
+
+/** The refusal of the token, unless a run has succeeded since. A 403 is one only where every run is refused. */
+const tokenOf = (company: string, states: ReadonlyArray<Resources.ResourceState>): ReadonlyArray<Observation> => {
+  const failing = states.filter(({ health }) => health.isFailing)
+  const everyRunFails = states.every(({ health }) => health.isFailing || health.isBlocked || health.isPaused)
+  const [last] = failing
+    .map(failureOf)
+    .filter(({ kind }) => kind === "Unauthorized" || (kind === "Forbidden" && everyRunFails))
+    .toSorted((a, b) => timeOf(b.at) - timeOf(a.at))
+  if (last === undefined || states.some((state) => succeededMs(state) > timeOf(last.at))) return []
+  return [
+    {
+      kind: "token",
+      company,
+      subject: "",
+      level: 0,
+      since: null,
+      what: sentenceOf(last.error),
+      remedy: `${last.remedy ?? "issue a new token"}; then check it: npx tributary doctor --company ${company}`
+    }
+  ]
+}
+
+/** The number of failures in a row that is critical. */
+const failuresCritical = 10
+
+const minutesOf = (ms: number): string => `${Math.round(ms / 6_000) / 10} min`
+
+const resourceObservations = (
+  state: Resources.ResourceState,
+  { isRefused, isRunning }: { readonly isRefused: boolean; readonly isRunning: boolean }
+): ReadonlyArray<Observation> => {
+  const { company, resource: subject, freshAt, health, quarantined } = state
+  const failure = failureOf(state)
+  const { ageMs, targetMs } = health
+  const status = `npx tributary status --company ${company}`
+  return [
+    ...(health.isFailing && failure.kind !== "Unauthorized" && !(isRefused && failure.kind === "Forbidden")
+      ? [
+          {
+            kind: "failing",
+            company,
+            subject,
+            level: (state.task?.failures ?? 0) >= failuresCritical ? 1 : 0,
+            since: null,
+            what: `the last run of ${subject} failed: ${sentenceOf(failure.error)}`,
+            remedy: `${failure.remedy ?? "read the reason"}; its state: ${status}`
+          } as const
+        ]
+      : []),
+    ...(health.isLate && targetMs !== null
+      ? [
+          {
+            kind: "late",
+            company,
+            subject,
+            level: ageMs === null ? 0 : levelOf(ageMs / targetMs, 2),
+            since: freshAt === null ? null : new Date(freshAt.getTime() + targetMs),
+            what:
+              freshAt === null
+                ? `${subject} was never read to its end`
+                : `${subject} is as of ${freshAt.toISOString()}, its freshness target is ${minutesOf(targetMs)}`,
+            remedy: `find the reason: ${status}; read it now: npx tributary sync ${subject} --company ${company}`,
+            // The first sync of a company reads one resource after another.
+            isConsequence: health.isFailing || (freshAt === null && isRunning)
+          } as const
+        ]
+      : []),
+    ...(quarantined > 0
+      ? [
+          {
+            kind: "quarantine",
+            company,
+            subject,
+            level: levelOf(quarantined, 10),
+            since: null,
+            what: `${quarantined} ${quarantined === 1 ? "record" : "records"} of ${subject} could not be landed`,
+            remedy: `npx tributary query "select record_id, field, reason from tributary.quarantine where resource = '${subject}' and resolved_at is null"`
+          } as const
+        ]
+      : [])
+  ]
+}
+
+const readResources = Effect.fnUntraced(function* (names: ReadonlyArray<string>, now: Date) {
+  const troubled = yield* Statement.run(troubledStatement, [names, companiesMax])
+  if (troubled.length === 0) return []
+  const states = yield* Resources.read(
+    troubled.map(({ company }) => ({ name: company })),
+    now
+  )
+  const byCompany = Map.groupBy(states, ({ company }) => company)
+  return [...byCompany].flatMap(([company, own]) => {
+    const token = tokenOf(company, own)
+    const about = { isRefused: token.length > 0, isRunning: own.some(({ health }) => health.isRunning) }
+    return [...token, ...own.flatMap((state) => resourceObservations(state, about))]
+  })
+})
+
+const readGaps = (names: ReadonlyArray<string>) =>
+  Effect.map(Statement.run(Webhooks.gapsStatement, [names]), (gaps) =>
+    [...Map.groupBy(gaps, ({ company, resource }) => JSON.stringify([company, resource])).values()].map(
+      (same): Observation => {
+        const [{ company, resource, detail, beganAt }] = same as [(typeof same)[number]]
+        return {
+          kind: "gap",
+          company,
+          subject: resource,
+          level: 0,
+          since: beganAt === null ? null : new Date(beganAt),
+          what: `events about ${resource} may have been dropped: ${detail}`,
+          remedy: `npx tributary webhooks ensure --company ${company}; it closes with the next run: npx tributary sync ${resource} --company ${company}`
+        }
+      }
+    )
+  )
+
+const longPauseMs = 60 * 60_000
+const budgetsMax = 1_000
+
+const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<ObservedCompany>, now: Date) {
+  const slow = yield* BudgetState.worstBudgets(budgetsMax)
+  const paused = (slow.length === 0 ? [] : yield* BudgetState.readBudgets(slow)).filter(
+    (one) => one.pausedUntil !== null
+  )
+  const states = new Map(paused.map((one) => [one.fingerprint, one]))
+  return companies.flatMap(({ name, fingerprint }): ReadonlyArray<Observation> => {
+    const state = states.get(fingerprint)
+    if (state === undefined || state.pausedUntil === null) return []
+    const { pausedUntil, pausedBy } = state
+    return [
+      {
+        kind: "budget",
+        company: name,
+        subject: "",
+        level: pausedUntil.getTime() - now.getTime() > longPauseMs ? 1 : 0,
+        since: pausedBy === null ? null : new Date(now.getTime() - pausedBy.agoMs),
+        what: `no request is sent until ${pausedUntil.toISOString()}: ${pausedBy === null ? "an answer requested a pause" : describePause(pausedBy)}`,
+        remedy: `wait, or when the fault is gone: npx tributary budget release --company ${name}`
+      }
+    ]
+  })
+})
+
+export const endpointsStatement = Statement.make({
+  name: "find dead endpoints",
+  columns: { name: "text?", since: "timestamptz?", reason: "text?" },
+  text: "select name, since, reason from tributary.dead_endpoints() order by name"
+})
+
+const readEndpoints: Sql.Query<ReadonlyArray<Observation>> = Effect.map(Statement.run(endpointsStatement), (rows) =>
+  rows.map(({ name, since, reason }) => ({
+    kind: "endpoint",
+    company: "",
+    subject: name ?? "",
+    level: 0,
+    since,
+    what: `deliveries to the endpoint ${name} have stopped: ${sentenceOf(reason)}`,
+    remedy: "repair the receiver, then resume the endpoint: npx tributary changes --help"
+  }))
+)
+
+const readRestore: Sql.Query<ReadonlyArray<Observation>> = Effect.map(PushPause.read, (reason) =>
+  reason === null
+    ? []
+    : [
+        {
+          kind: "restore",
+          company: "",
+          subject: "",
+          level: 0,
+          since: null,
+          what: PushPause.sentence(reason),
+          remedy: `compare the pending records (npx tributary push status) with the source, then: ${PushPause.releaseCommand}`
+        }
+      ]
+)
+
+/** All conditions that hold now, each key once. */
+export const read = Effect.fnUntraced(function* <E, R>(
+  companies: ReadonlyArray<ObservedCompany>,
+  disk: Effect.Effect<DiskProblem | null, E, R>,
+  now: Date
+) {
+  const names = companies.map(({ name }) => name)
+  const full = yield* disk
+  return [
+    ...(yield* readResources(names, now)),
+    ...(yield* readGaps(names)),
+    ...(yield* readBudgets(companies, now)),
+    ...(yield* readEndpoints),
+    ...(yield* readRestore),
+    ...(full === null
+      ? []
+      : [
+          {
+            kind: "disk",
+            company: "",
+            subject: "",
+            level: full.isCritical ? 1 : 0,
+            since: null,
+            what: full.message,
+            remedy: `${full.remedy}; check it: npx tributary doctor`
+          } satisfies Observation
+        ])
+  ]
+})

@@ -1,0 +1,148 @@
+/** Alerts on a real Postgres: three processes send exactly one start and one end of each kind of condition. */
+import { assert, describe } from "@effect/vitest"
+import { Duration } from "effect"
+import * as ConditionStore from "../../../src/alerts/ConditionStore.ts"
+import { kinds } from "../../../src/alerts/Kinds.ts"
+import { emailRoute, httpReceiver, httpRoute, slackRoute, smtpReceiver } from "../../support/alerting.ts"
+import {
+  eventsOf,
+  minutes,
+  pass,
+  postsOf,
+  prepare,
+  quarantine,
+  readDisk,
+  round,
+  run,
+  statesOf,
+  succeed,
+  test,
+  three,
+  triggers
+} from "./conditions.ts"
+
+describe("each kind of condition", () => {
+  test("has one start and one end on each route, with three processes", function* () {
+    yield* prepare
+    const webhook = yield* httpReceiver()
+    const slack = yield* httpReceiver()
+    const mail = yield* smtpReceiver
+    const routes = [httpRoute(webhook.url, "s3cret"), slackRoute(slack.url), emailRoute(mail.url)]
+    const processes = yield* three(routes, readDisk)
+    yield* minutes(3, processes)
+    assert.deepStrictEqual(webhook.requests, [], "nothing holds")
+    const expected: Array<string> = []
+    for (const kind of kinds) {
+      const trigger = triggers[kind]
+      yield* trigger.begin
+      yield* minutes(trigger.minutes, processes, trigger.isFresh)
+      expected.push(`start ${kind}`)
+      assert.deepStrictEqual(eventsOf(webhook.requests), expected)
+      yield* trigger.end
+      yield* minutes(4, processes)
+      expected.push(`end ${kind}`)
+      assert.deepStrictEqual(eventsOf(webhook.requests), expected)
+    }
+    assert.lengthOf(slack.requests, expected.length)
+    assert.lengthOf(mail.mails, expected.length)
+    // Each message says what, since when, for whom, and what to do.
+    for (const one of postsOf(webhook.requests)) {
+      assert.isAbove(one.what.length, 10)
+      assert.match(one.since, /^2026-11-20T/)
+      assert.match(one.remedy, /npx tributary/)
+      assert.include(["north", null], one.company)
+    }
+    const keys = webhook.requests.map(({ headers }) => headers["idempotency-key"])
+    assert.strictEqual(new Set(keys).size, expected.length)
+    assert.match(String(webhook.requests[0]!.headers["webhook-signature"]), /^v1,[\w+/]{43}=$/)
+    const { text } = JSON.parse(slack.requests[0]!.body) as { readonly text: string }
+    assert.match(text, /^\[WARNING\] Data is late: north, things\nWhat: [^]*Since: [^]*Consequence: [^]*What to do: /)
+    assert.match(mail.mails[0]!, /Subject: \[WARNING\] Data is late: north, things/)
+    assert.match(mail.mails[0]!, /Message-ID: <tributary-\d+-\d+@example\.com>/i)
+    const states = yield* run<{ state: string; attempts: number }>(
+      "select distinct state, attempts from tributary.alert_messages"
+    )
+    assert.deepStrictEqual(states, [{ state: "sent", attempts: 1 }])
+    assert.deepStrictEqual(yield* ConditionStore.readConditions, [])
+  })
+})
+
+describe("a first sync", () => {
+  test("is not late while it reads one resource after another, and late when no process reads", function* () {
+    yield* prepare
+    const webhook = yield* httpReceiver()
+    const processes = yield* three([httpRoute(webhook.url)])
+    yield* run(
+      `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, process_id, started_at)
+       values ('north', 'widgets', 'sync', 'every 10 min', 900000, null, null),
+              ('north', 'gadgets', 'sync', 'every 10 min', 900000, 'p1', tributary.now())`
+    )
+    yield* run(
+      `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
+       values (7, 'gadgets', 'full', 'live', 'running', 1, tributary.now())`
+    )
+    const beforeRun =
+      "update tributary.tasks set status = null, started_at = null, finished_at = null where resource <> 'things'"
+    for (let minute = 0; minute < 20; minute += 1) {
+      yield* pass(60)
+      yield* succeed
+      yield* run(beforeRun)
+      yield* round(processes)
+    }
+    assert.deepStrictEqual(webhook.requests, [])
+    yield* run(
+      "update tributary.runs set status = 'abandoned', finished_at = tributary.now() where resource = 'gadgets'"
+    )
+    for (let minute = 0; minute < 7; minute += 1) {
+      yield* pass(60)
+      yield* succeed
+      yield* run(beforeRun)
+      yield* round(processes)
+    }
+    assert.deepStrictEqual(eventsOf(webhook.requests), ["start late", "start late"])
+  })
+})
+
+describe("messages", () => {
+  test("are withdrawn from a digest by a silence", function* () {
+    yield* prepare
+    const webhook = yield* httpReceiver()
+    const processes = yield* three([httpRoute(webhook.url, null, { digest: Duration.hours(1) })])
+    yield* quarantine(300, 300)
+    yield* round(processes)
+    assert.deepStrictEqual(yield* statesOf("http"), ["start pending"])
+    const silence = {
+      kind: "quarantine",
+      company: null,
+      subject: null,
+      until: null,
+      reason: null,
+      seconds: 60,
+      by: "a test"
+    }
+    yield* ConditionStore.addSilence(silence)
+    assert.deepStrictEqual(yield* statesOf("http"), [])
+    yield* minutes(2, processes)
+    assert.deepStrictEqual(yield* statesOf("http"), ["start pending"], "it still holds")
+    yield* run("update tributary.quarantine set resolved_at = tributary.now()")
+    yield* minutes(70, processes)
+    assert.lengthOf(webhook.requests, 1, "one request for the digest")
+    assert.deepStrictEqual(eventsOf(webhook.requests), ["start quarantine", "end quarantine"])
+  })
+
+  test("that are due together are sent as one where they are many", function* () {
+    yield* prepare
+    const webhook = yield* httpReceiver()
+    const processes = yield* three([httpRoute(webhook.url)])
+    yield* run(
+      `insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+         select 7, 'r' || n, '1', 'x', '{}', 1, 'GET /x', tributary.now(), tributary.now() from generate_series(1, 30) n`
+    )
+    yield* run(
+      `insert into tributary.checkpoints (company_id, resource, updated_at) select 7, 'r' || n, tributary.now() from generate_series(1, 30) n`
+    )
+    yield* minutes(2, processes)
+    assert.lengthOf(postsOf(webhook.requests), 30)
+    assert.lengthOf(webhook.requests, 1)
+  })
+})

@@ -1,0 +1,175 @@
+/** A warehouse with one company, what makes each kind of condition hold in it, and rounds of three processes. */
+import { it } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as MessageStore from "../../../src/alerts/MessageStore.ts"
+import type { DiskProblem } from "../../../src/alerts/Observations.ts"
+import type { Route } from "../../../src/alerts/Route.ts"
+import type { Database } from "../../../src/postgres/Database.ts"
+import * as CountCompanies from "../../../src/tasks/CountCompanies.ts"
+import { type Alerting, alertingProcess, alertsTo } from "../../support/alerting.ts"
+import { clockIs, databaseUrl, layerWarehouse } from "../../support/postgres.ts"
+
+export const run = <Row extends object>(text: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text)).pipe(Effect.orDie)
+
+export const north = { name: "north", fingerprint: "f".repeat(64) }
+
+/** A warehouse with the company north, whose resource `things` is fresh, and a clock that only {@link pass} moves. */
+export const prepare = Effect.gen(function* () {
+  yield* run("create table public.test_clock (at timestamptz not null)")
+  yield* run("insert into public.test_clock values ('2026-11-20T12:00:00Z')")
+  yield* run(clockIs("(select at from public.test_clock)"))
+  yield* run("insert into tributary.companies (company, company_id) values ('north', 7)")
+  yield* run(
+    `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, status, started_at, finished_at)
+     values ('north', 'things', 'sync', 'every 10 min', 900000, 'done', tributary.now(), tributary.now())`
+  )
+  yield* succeed
+})
+
+/** A run of `things` succeeds now, and its task with it. */
+export const succeed = Effect.gen(function* () {
+  yield* run(
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+     values (7, 'things', 'incremental', 'live', 'done', 1, tributary.now(), tributary.now())`
+  )
+  yield* run(
+    `update tributary.tasks set status = 'done', failure_kind = null, error = null, remedy = null, failures = 0,
+            started_at = tributary.now(), finished_at = tributary.now(), updated_at = tributary.now()`
+  )
+})
+
+export const pass = (seconds: number) => run(`update public.test_clock set at = at + interval '${seconds} seconds'`)
+
+export const fail = (kind: string) =>
+  Effect.andThen(
+    pass(1),
+    run(
+      `update tributary.tasks set status = 'failed', failure_kind = '${kind}', error = 'answered by ${kind}', remedy = 'repair it',
+            failures = failures + 1, finished_at = tributary.now(), updated_at = tributary.now()`
+    )
+  )
+
+/** All processes evaluate and send at the same time, until no message is due. */
+export const round = Effect.fnUntraced(function* (processes: ReadonlyArray<Alerting>) {
+  const together = { concurrency: "unbounded" } as const
+  yield* CountCompanies.countDue()
+  yield* Effect.forEach(processes, ({ evaluate }) => evaluate, together)
+  while ((yield* Effect.forEach(processes, ({ send }) => send, together)).includes(true));
+})
+
+/** Rounds every minute, with a successful run before each where `isFresh`. */
+export const minutes = Effect.fnUntraced(function* (count: number, processes: ReadonlyArray<Alerting>, isFresh = true) {
+  for (let minute = 0; minute < count; minute += 1) {
+    yield* pass(60)
+    if (isFresh) yield* succeed
+    yield* round(processes)
+  }
+})
+
+/** A test with a warehouse of its own. */
+export const test = <A>(
+  name: string,
+  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope | SqlClient.SqlClient | Database>, A>
+) => it.live(name, () => Effect.gen(body).pipe(Effect.scoped, Effect.provide(layerWarehouse)), { timeout: 120_000 })
+
+interface Posted {
+  readonly id: string
+  readonly messages: ReadonlyArray<
+    Readonly<Record<"event" | "kind" | "what" | "remedy" | "since", string>> & { company: string | null }
+  >
+}
+
+export const postsOf = (requests: ReadonlyArray<{ readonly body: string }>) =>
+  requests.flatMap(({ body }) => (JSON.parse(body) as Posted).messages)
+
+export const eventsOf = (requests: ReadonlyArray<{ readonly body: string }>) =>
+  postsOf(requests).map(({ event, kind }) => `${event} ${kind}`)
+
+export const three = Effect.fnUntraced(function* (
+  routes: ReadonlyArray<Route>,
+  disk?: Effect.Effect<DiskProblem | null>
+) {
+  const url = yield* databaseUrl
+  return yield* Effect.forEach(["one", "two", "three"], (owner) =>
+    alertingProcess(owner, url, alertsTo(routes), [north], disk)
+  )
+})
+
+export const quarantine = (from: number, to: number) =>
+  run(
+    `insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at)
+     select 7, 'things', n::text, 'a NUL cannot be stored', '{}', 1, 'GET /x', tributary.now(), tributary.now()
+       from generate_series(${from}, ${to}) n`
+  )
+
+let disk: DiskProblem | null = null
+/** The problem of the disk, as `doctor` would find it. */
+export const readDisk = Effect.sync(() => disk)
+const full: DiskProblem = {
+  isCritical: false,
+  message: "1.5 GB free for the server (/data)",
+  remedy: "free space there"
+}
+const diskIs = (problem: DiskProblem | null) =>
+  Effect.sync(() => {
+    disk = problem
+  })
+
+/** What makes a condition of each kind hold, how many minutes it takes to start, and what ends it. */
+export const triggers = {
+  late: { begin: Effect.void, minutes: 25, end: succeed, isFresh: false },
+  failing: { begin: fail("ServerFault"), minutes: 7, end: succeed, isFresh: false },
+  token: { begin: fail("Unauthorized"), minutes: 1, end: succeed, isFresh: false },
+  quarantine: {
+    begin: quarantine(1, 3),
+    minutes: 1,
+    end: run("update tributary.quarantine set resolved_at = tributary.now()"),
+    isFresh: true
+  },
+  gap: {
+    begin: run(
+      `insert into tributary.delivery_gaps (company, resource, cause, detail, began_at)
+       values ('north', 'things', 'disabled', 'the subscription was disabled', tributary.now())`
+    ),
+    minutes: 12,
+    end: run("update tributary.delivery_gaps set closed_at = tributary.now()"),
+    isFresh: true
+  },
+  endpoint: {
+    begin: Effect.andThen(
+      run(
+        "create table tributary.change_endpoints (name text primary key, state text, dead_since timestamptz, reason text)"
+      ),
+      run(
+        "insert into tributary.change_endpoints values ('shop', 'dead', tributary.now(), 'answered 500 for two days')"
+      )
+    ),
+    minutes: 1,
+    end: run("drop table tributary.change_endpoints"),
+    isFresh: true
+  },
+  budget: {
+    begin: run(
+      `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at, retry_after_at)
+       values ('${north.fingerprint}', 500, tributary.now(), tributary.now() + interval '30 minutes')`
+    ),
+    minutes: 4,
+    end: run("delete from tributary.budgets"),
+    isFresh: true
+  },
+  disk: { begin: diskIs(full), minutes: 1, end: diskIs(null), isFresh: true },
+  restore: {
+    begin: run("update tributary.installation set pause_reason = 'the database was restored'"),
+    minutes: 1,
+    end: run("update tributary.installation set pause_reason = null"),
+    isFresh: true
+  }
+}
+
+/** The messages of a route, newest first, with their states. */
+export const statesOf = (route: string) =>
+  Effect.map(MessageStore.readHistory(100), (messages) =>
+    messages.filter((one) => one.route === route).map(({ event, state }) => `${event} ${state}`)
+  )
