@@ -234,11 +234,8 @@ describe("a checkpoint", () => {
         const [row] = yield* execute<{ fence: bigint; identity_fence: bigint }>(
           `select fence, identity_fence from tributary.checkpoints where company_id = ${companyId} and lane = 'records'`
         )
-        assert.deepStrictEqual(
-          [row!.fence, row!.identity_fence],
-          [2n, 2n],
-          "an earlier holder of the lane is fenced off"
-        )
+        assert.isTrue(row!.fence > 1n, "an earlier holder of the lane is fenced off")
+        assert.strictEqual(row!.identity_fence, row!.fence)
         assert.strictEqual((yield* checked()).kind, "incremental")
         yield* execute(
           `update tributary.checkpoints set fence = fence + 1 where company_id = ${companyId} and lane = 'live'`
