@@ -74,6 +74,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/connector": ["src/catalogue"],
   "src/budget": ["src/postgres", "src/time"],
   "src/changes": ["src/postgres"],
+  "src/delivery": ["src/changes", "src/postgres", "src/processes", "src/subscriptions", "src/time"],
   "src/warehouse": ["src/catalogue", "src/postgres"],
   "src/land": ["src/budget", "src/catalogue", "src/connector", "src/json", "src/postgres", "src/warehouse", "src/time"],
   "src/extract": ["src/catalogue", "src/connector", "src/land"],
@@ -148,6 +149,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/dashboard": [
     "src/budget",
     "src/connector",
+    "src/delivery",
     "src/http",
     "src/inbox",
     "src/json",
@@ -160,7 +162,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/verify",
     "src/warehouse"
   ],
-  "src/configuration": ["src/postgres", "src/sync", "src/tasks", "src/warehouse"],
+  "src/configuration": ["src/delivery", "src/postgres", "src/sync", "src/tasks", "src/warehouse"],
   "src/companies": [
     "src/catalogue",
     "src/configuration",
@@ -175,10 +177,12 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/retention",
     "src/budget",
     "src/catalogue",
+    "src/changes",
     "src/companies",
     "src/configuration",
     "src/connector",
     "src/dashboard",
+    "src/delivery",
     "src/http",
     "src/inbox",
     "src/log",
@@ -235,7 +239,7 @@ describe("the source tree", () => {
     const ambient =
       /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
     // The embedded server's password is a secret, which a simulation must not choose. The signing secrets and the key
-    // of the pages' forms take their randomness from a service of that name, as the tokens of companies do. A script of the pages runs in a browser.
+    // of the pages' forms take their randomness from a service of that name, as the tokens of companies and the secrets of endpoints do. A script of the pages runs in a browser.
     // The launcher waits before the program is loaded.
     const allowed = new Set([
       "src/cli/launch.js",
@@ -243,6 +247,7 @@ describe("the source tree", () => {
       "src/subscriptions/SigningSecrets.ts",
       "src/subscriptions/Reseal.ts",
       "src/companies/CompanyStore.ts",
+      "src/delivery/EndpointSecrets.ts",
       "src/dashboard/SessionCookies.ts",
       "src/dashboard/Sessions.ts",
       "src/dashboard/assets/live.js"
