@@ -62,6 +62,7 @@ const commands = {
     "Write the tables of the warehouse to files, as of one moment: Parquet, CSV or NDJSON",
     () => import("./export.ts")
   ),
+  changes: lazy("Send the changes of the warehouse to endpoints, as signed webhooks", () => import("./changes.ts")),
   schema: lazy(
     "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
     () => import("./schema.ts")

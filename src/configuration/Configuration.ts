@@ -14,6 +14,8 @@ import type { EngineSettings } from "../sync/SyncResource.ts"
 import type { ResourceSchedule } from "../tasks/Cron.ts"
 import { companiesKeyOf, companiesOf, type CompanyConfiguration, type UnusableCompany } from "./Companies.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
+import type { FileEndpoint } from "../delivery/Endpoint.ts"
+import { endpointsOf } from "./ChangeEndpoints.ts"
 import { type ConfigurationFlags, readInputs } from "./Inputs.ts"
 import {
   type DashboardConfiguration,
@@ -60,6 +62,8 @@ export interface Configuration
   readonly provenPollInterval: Duration.Duration
   readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
+  /** The endpoints that get the changes of the warehouse. */
+  readonly changeEndpoints: ReadonlyArray<FileEndpoint>
   readonly push: typeof Push.Type
   /** When `serve` syncs a resource. */
   readonly scheduleOf: (resource: string) => ResourceSchedule
@@ -113,6 +117,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     companies: companiesOf(inputs),
     companiesKey: companiesKeyOf(inputs),
     webhooks: webhooksOf(inputs),
+    changeEndpoints: endpointsOf(inputs),
     dashboard: dashboardOf(inputs),
     monitoring: monitoringOf(inputs),
     scheduleOf: schedulesOf(inputs)

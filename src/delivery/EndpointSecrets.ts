@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as SecureRandom from "effect/crypto/SecureRandom"
+import type { FileEndpoint } from "./Endpoint.ts"
 import * as SecretCipher from "../subscriptions/SecretCipher.ts"
 
 const cipher = SecretCipher.make("tributary endpoint secret 1", (name) => `signing secret of endpoint ${name}`)
@@ -36,6 +37,15 @@ export interface Keys {
   /** The secrets of the endpoints of the file, by name. */
   readonly file: ReadonlyMap<string, ReadonlyArray<Redacted.Redacted>>
 }
+
+/** The keys of a configuration. */
+export const keysOf = ({
+  companiesKey,
+  changeEndpoints
+}: {
+  readonly companiesKey: Redacted.Redacted | null
+  readonly changeEndpoints: ReadonlyArray<FileEndpoint>
+}): Keys => ({ key: companiesKey, file: new Map(changeEndpoints.map(({ name, secrets }) => [name, secrets])) })
 
 /** The secrets that sign a message, the current one first; empty where none can be opened. */
 export const secretsOf = (

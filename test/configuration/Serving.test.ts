@@ -176,12 +176,15 @@ describe("the retention and monitoring settings", () => {
           NORTH_TOKEN: "n",
           SOUTH_TOKEN: "s",
           TRIBUTARY_DASHBOARD_PASSWORD: password,
-          TRIBUTARY_METRICS_TOKEN: "t"
+          TRIBUTARY_METRICS_TOKEN: "t",
+          CHANGES_SECRET: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
         })
       )
       assert.strictEqual(inWords(settings.scheduleOf("orders")), "every 1 min")
       assert.strictEqual(settings.dashboard!.publicUrl, "https://tributary.example.com")
       // Each value that the example calls a default is the default.
+      const [endpoint] = settings.changeEndpoints
+      assert.deepInclude(endpoint, { name: "orders", batchMax: 1, retryHours: 72, allowPrivate: false })
       assert.deepStrictEqual(settings.webhooks.events, deliveryReader.eventsDefault)
       assert.deepStrictEqual({ ...settings.webhooks, publicUrl: null, events: null }, good(yield* read("")).webhooks)
     })
