@@ -15,6 +15,7 @@ import * as EndpointStore from "../delivery/EndpointStore.ts"
 import * as Sender from "../delivery/Sender.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
+import * as EndpointMetrics from "../status/EndpointMetrics.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
 import * as Retention from "../retention/Retention.ts"
 import * as CountCompanies from "../tasks/CountCompanies.ts"
@@ -108,14 +109,16 @@ export const backgroundWork = Effect.fnUntraced(function* (
         own: tasks.own
       }
     }),
-    metrics: (companies) =>
-      SyncMetrics.make(() =>
+    metrics: Effect.fnUntraced(function* (companies) {
+      const syncs = yield* SyncMetrics.make(() =>
         companies().map(({ company: { name, connector }, fingerprint }) => ({
           name,
           fingerprint,
           usage: connector.usage
         }))
       )
+      return Effect.map(Effect.all([syncs, yield* EndpointMetrics.make]), (both) => both.flat())
+    })
   }
 })
 

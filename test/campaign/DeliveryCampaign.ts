@@ -51,7 +51,9 @@ const key = "0123456789abcdef0123456789abcdef"
 const recordsMax = 2_000
 /** Virtual days must not end an endpoint. */
 const retryHours = 24 * 30
-const drainedMaxMs = 240_000
+const drainedMinMs = 240_000
+/** Time for a change until an endpoint counts as stuck. */
+const drainedMsPerChange = 6
 const changesPerSecond = 500
 const landingsPerSecond = 5
 
@@ -193,10 +195,17 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
   const scope = Scope.makeUnsafe()
   const processes = new Processes()
   const problems: Array<string> = []
-  const close = async () => {
+  const closeAll = async () => {
     await processes.close()
     await Effect.runPromise(Scope.close(scope, Exit.void))
     rmSync(folder, { recursive: true, force: true })
+  }
+  let closing: Promise<void> | null = null
+  const close = () => (closing ??= closeAll())
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => {
+      void close().finally(() => process.exit(130))
+    })
   }
   try {
     const database = await openDatabase(folder, scope)
@@ -298,7 +307,7 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
     if (bounded!.state !== "active") problems.push(`the endpoint that is down is ${bounded!.state}`)
     await down.start(true)
     tell("the endpoint that was down is up")
-    const giveUpAt = Date.now() + drainedMaxMs
+    const giveUpAt = Date.now() + drainedMinMs + drainedMsPerChange * changes
     for (let drained = false; !drained;) {
       await sleep(500)
       // What failed is due soon.
