@@ -1,5 +1,5 @@
 /** A change endpoint: where changes are sent, and which. */
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import type { Change } from "../changes/ChangeFeed.ts"
 
 /** The operations of the feed that a filter may name. */

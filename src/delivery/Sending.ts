@@ -46,10 +46,9 @@ const attempt = Effect.fnUntraced(function* (
   const nowMs = yield* MonotonicClock.make
   const beganMs = nowMs()
   const headers = Message.headersOf(message, secrets, yield* Clock.currentTimeMillis)
-  const answer: Answer | string = yield* Effect.catch(
-    transport.send({ url: row.url, allowPrivate: row.allowPrivate, headers, body: message.body }),
-    ({ message }) => Effect.succeed(message)
-  )
+  const answer: Answer | string = yield* transport
+    .send({ url: row.url, allowPrivate: row.allowPrivate, headers, body: message.body })
+    .pipe(Effect.catch((error) => Effect.succeed(error.message)))
   const common = { items, id: message.id, durationMs: Math.round(nowMs() - beganMs) }
   if (typeof answer === "string") {
     return { ...common, isDelivered: false, status: null, retryAfterMs: null, error: answer.slice(0, 300) }

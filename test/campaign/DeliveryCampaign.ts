@@ -133,7 +133,7 @@ const readJournal = (file: string): ReadonlyArray<Arrival> =>
     .split("\n")
     .filter((line) => line.split(" ").length === 9)
     .map((line) => {
-      const [arrived, landed, message, change, resource, id, , position, checksum] = line.split(" ") as Array<string>
+      const [arrived, landed, message, change, resource, id, , position, checksum] = line.split(" ")
       return {
         arrivedMs: Number(arrived),
         landedMs: Number(landed),
@@ -281,16 +281,16 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
       landed = Number(row!.count)
     }
     const perLanding = Math.min(1_500, Math.max(50, Math.ceil(changes / 40)))
-    const everyMs = Math.max(300, (changes * 12) / Math.max(1, kills) / 10)
-    let isLanding = true
+    const everyMs = Math.max(300, (changes * 0.6) / Math.max(1, kills))
     const disturbing = (async () => {
-      while (isLanding && killed < kills) {
+      for (let count = 0; count < kills; count += 1) {
         await sleep(chance.between(everyMs / 2, everyMs * 1.5))
         await disturb()
       }
     })()
-    for (let landings = 0, days = 0; landed < changes; landings += 1) {
+    for (let landings = 0, days = 0; ; landings += 1) {
       await land(perLanding)
+      if (landed >= changes && days >= downDays) break
       if (days < downDays && landed > (changes * (days + 1)) / (downDays + 2)) {
         days += 1
         await advance(24)
@@ -298,8 +298,6 @@ export const deliveryCampaign = async (options: DeliveryOptions): Promise<Delive
       }
       if (landings % 20 === 0) tell(`${landed} changes landed, ${killed} kills`)
     }
-    while (killed < kills) await sleep(100)
-    isLanding = false
     await disturbing
     const [bounded] = (await run(EndpointStore.list)).filter(({ name }) => name === "down")
     if (Number(bounded!.waiting) > 1_200)

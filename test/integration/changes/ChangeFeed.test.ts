@@ -85,7 +85,7 @@ const makeReader = (companyId: bigint) => {
     )
     assert.deepStrictEqual(
       [...known].sort(([a], [b]) => Number(a - b)),
-      rows.map(({ id, record }) => [BigInt(id), record])
+      rows.map(({ id, record }) => [id, record])
     )
   })
   return { read, known, seen, assertEqual, position: () => position }
@@ -161,7 +161,7 @@ describe("the change feed", () => {
           `select position, id from tributary.changes where company_id = 900 order by position`
         )
         assert.deepStrictEqual(
-          rows.map(({ position, id }) => [Number(BigInt(position) - end), Number(id)]),
+          rows.map(({ position, id }) => [Number(position - end), Number(id)]),
           [
             [1, 20],
             [2, 21],
@@ -185,7 +185,10 @@ describe("the change feed", () => {
         const afterTruncate = yield* reader.read()
         assert.strictEqual(afterTruncate[0]!.op, "truncate")
         yield* reader.assertEqual
-        assert.deepStrictEqual([...reader.known.keys()].sort(), [1n, 2n])
+        assert.deepStrictEqual(
+          [...reader.known.keys()].sort((a, b) => Number(a - b)),
+          [1n, 2n]
+        )
         // An earlier release landed a version.
         yield* execute(
           `update tributary.checkpoints set fence = fence + 1, identity_fence = identity_fence + 1 where company_id = ${company.companyId}`

@@ -57,7 +57,7 @@ const makeEndpoint = Effect.fnUntraced(function* (
     const [row] = yield* execute<{ fence: bigint }>(
       `update tributary.change_endpoints set fence = fence + 1 where name = '${name}' returning fence`
     )
-    return BigInt(row!.fence)
+    return row!.fence
   })
   let fence = yield* claim
   let state = Round.initial
@@ -95,11 +95,10 @@ describe("a round of an endpoint", () => {
         source.put(1, "uno", "1234567890123.10")
         yield* source.sync()
         yield* endpoint.rounds
-        assert.deepStrictEqual(receiver.accepted.map(({ id, op }) => [id, op]).sort(), [
-          [1, "insert"],
-          [1, "update"],
-          [2, "insert"]
-        ])
+        assert.deepStrictEqual(
+          new Set(receiver.accepted.map(({ id, op }) => `${op} ${id}`)),
+          new Set(["insert 1", "insert 2", "update 1"])
+        )
         assert.deepStrictEqual(sequence(receiver.accepted, 1), [1, 2])
         const message = receiver.received.find(({ body }) => body.includes("uno"))!
         const parsed = new Webhook(Redacted.value(endpoint.secret)).verify(

@@ -74,7 +74,8 @@ describe("the sender", () => {
         const [leased] = yield* execute<{ process_id: string; fence: bigint }>(
           "select process_id, fence from tributary.change_endpoints"
         )
-        assert.deepStrictEqual([leased!.process_id, BigInt(leased!.fence)], ["second", 2n])
+        assert.deepStrictEqual([leased!.process_id, leased!.fence], ["second", 2n])
+        yield* stored
         // Another process acquires the lease, as after a silence: the second one stops.
         yield* execute(
           "update tributary.change_endpoints set process_id = 'third', fence = fence + 1, leased_until = tributary.now() + interval '1 hour'"
