@@ -67,15 +67,16 @@ const serve = (options: SenderOptions, one: { readonly name: string; readonly fe
   Supervisor.runForever(
     `endpoint ${one.name}`,
     sendForever(options, one, pulse).pipe(
-      Effect.catchTag("PositionLost", ({ message }) =>
-        Effect.gen(function* () {
-          yield* Statement.run(SenderStore.endEndpointStatement, [one.name, one.fence, message])
-          yield* Effect.logWarning(`endpoint ${one.name}: ${message}`)
-          return yield* Effect.never
-        })
-      ),
-      // The lease is compared every second, which ends this fiber or begins another one.
-      Effect.catchTag("LeaseLost", () => Effect.never)
+      Effect.catchTags({
+        PositionLost: ({ message }) =>
+          Effect.gen(function* () {
+            yield* Statement.run(SenderStore.endEndpointStatement, [one.name, one.fence, message])
+            yield* Effect.logWarning(`endpoint ${one.name}: ${message}`)
+            return yield* Effect.never
+          }),
+        // The lease is compared every second, which ends this fiber or begins another one.
+        LeaseLost: () => Effect.never
+      })
     )
   )
 
