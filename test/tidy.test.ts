@@ -74,6 +74,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/connector": ["src/catalogue"],
   "src/budget": ["src/postgres", "src/time"],
   "src/changes": ["src/postgres"],
+  "src/delivery": ["src/changes", "src/postgres", "src/processes", "src/subscriptions", "src/time"],
   "src/warehouse": ["src/catalogue", "src/postgres"],
   "src/land": ["src/budget", "src/catalogue", "src/connector", "src/json", "src/postgres", "src/warehouse", "src/time"],
   "src/extract": ["src/catalogue", "src/connector", "src/land"],
@@ -148,6 +149,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/dashboard": [
     "src/budget",
     "src/connector",
+    "src/delivery",
     "src/http",
     "src/inbox",
     "src/json",
@@ -161,7 +163,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/warehouse"
   ],
   "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
-  "src/configuration": ["src/alerts", "src/postgres", "src/sync", "src/tasks", "src/warehouse"],
+  "src/configuration": ["src/alerts", "src/delivery", "src/postgres", "src/sync", "src/tasks", "src/warehouse"],
   "src/companies": [
     "src/catalogue",
     "src/configuration",
@@ -182,6 +184,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/configuration",
     "src/connector",
     "src/dashboard",
+    "src/delivery",
     "src/http",
     "src/inbox",
     "src/log",
@@ -238,7 +241,7 @@ describe("the source tree", () => {
     const ambient =
       /\bDate\.now\s*\(|\bnew Date\s*\(\s*\)|\bMath\.random\b|\bperformance\.now\b|\bset(?:Timeout|Interval)\s*\(|\brandomUUID\b|\bhrtime\b|\brandomBytes\b|\bgetRandomValues\b/
     // The embedded server's password is a secret, which a simulation must not choose. The signing secrets and the key
-    // of the pages' forms take their randomness from a service of that name, as the tokens of companies do. A script of the pages runs in a browser.
+    // of the pages' forms take their randomness from a service of that name, as the tokens of companies and the secrets of endpoints do. A script of the pages runs in a browser.
     // The launcher waits before the program is loaded.
     const allowed = new Set([
       "src/cli/launch.js",
@@ -246,6 +249,7 @@ describe("the source tree", () => {
       "src/subscriptions/SigningSecrets.ts",
       "src/subscriptions/Reseal.ts",
       "src/companies/CompanyStore.ts",
+      "src/delivery/EndpointSecrets.ts",
       "src/dashboard/SessionCookies.ts",
       "src/dashboard/Sessions.ts",
       "src/dashboard/assets/live.js"

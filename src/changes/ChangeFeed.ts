@@ -67,7 +67,7 @@ export class ViewDropped extends Data.TaggedError("ViewDropped")<{ readonly reas
 /** The kinds of changes; `missing`: the version is no longer stored, because its row was deleted by hand or its table replaced. */
 export type Operation = "insert" | "update" | "delete" | "truncate" | "missing"
 
-const changeColumns = {
+export const changeColumns = {
   position: "int8",
   resume: "text",
   companyId: "int8",

@@ -63,7 +63,7 @@ const commands = {
     () => import("./query.ts")
   ),
   changes: lazy(
-    "Print every change of every record as lines of JSON, in the order of the feed",
+    "Print every change of every record as lines of JSON, and send changes to endpoints",
     () => import("./changes.ts")
   ),
   export: lazy(

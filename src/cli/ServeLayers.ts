@@ -1,6 +1,6 @@
 /**
  * The services of `serve`, as the configuration states them. The receiver and the outbox poller also run in the demo;
- * {@link backgroundWork} is that of `serve` alone: task worker, row counts, retention and dashboard.
+ * {@link backgroundWork} is that of `serve` alone: task worker, deliveries of changes, row counts, retention and dashboard.
  */
 import * as Effect from "effect/Effect"
 import type { Configuration } from "../configuration/Configuration.ts"
@@ -12,8 +12,12 @@ import type { Database } from "../postgres/Database.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import * as AlertMetrics from "../status/AlertMetrics.ts"
+import * as EndpointSecrets from "../delivery/EndpointSecrets.ts"
+import * as EndpointStore from "../delivery/EndpointStore.ts"
+import * as Sender from "../delivery/Sender.ts"
 import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
+import * as EndpointMetrics from "../status/EndpointMetrics.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
 import * as Retention from "../retention/Retention.ts"
 import * as CountCompanies from "../tasks/CountCompanies.ts"
@@ -100,7 +104,18 @@ export const backgroundWork = Effect.fnUntraced(function* (
           ? []
           : [{ what: "the dashboard", run: dashboard.connect(() => shown(companies)), beforeTables: true }]
       return {
-        services: [{ what: "syncing by schedule", run: tasks.run }, ...page],
+        services: [
+          { what: "syncing by schedule", run: tasks.run },
+          {
+            what: "sending changes",
+            run: Effect.andThen(
+              EndpointStore.apply(settings.changeEndpoints),
+              Sender.run({ processId, keys: EndpointSecrets.keysOf(settings) })
+            ),
+            beforeTables: true
+          },
+          ...page
+        ],
         singletons: [
           ...alerts,
           { what: "counting the states of companies", run: CountCompanies.countForever },
@@ -122,14 +137,16 @@ export const backgroundWork = Effect.fnUntraced(function* (
         own: tasks.own
       }
     }),
-    metrics: (companies) =>
-      SyncMetrics.make(() =>
+    metrics: Effect.fnUntraced(function* (companies) {
+      const syncs = yield* SyncMetrics.make(() =>
         companies().map(({ company: { name, connector }, fingerprint }) => ({
           name,
           fingerprint,
           usage: connector.usage
         }))
       )
+      return Effect.map(Effect.all([syncs, yield* EndpointMetrics.make]), (both) => both.flat())
+    })
   }
 })
 

@@ -4,6 +4,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
+import { endpointsCommand } from "./changes/endpoints.ts"
 import { config, demoWarehouse, onWarehouse, resources, switchFlag, textFlag, withExamples } from "./Command.ts"
 import { CommandFailed, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -83,6 +84,7 @@ export const command = Command.make(
     )
   })
 ).pipe(
+  Command.withSubcommands([endpointsCommand]),
   Command.withDescription("Print every change of every record as lines of JSON, in the order of the feed"),
   withExamples({
     "tributary changes": "Every change so far, with the record before and after it",

@@ -16,6 +16,8 @@ import type { AlertConfiguration } from "../alerts/Route.ts"
 import { alertsOf } from "./Alerts.ts"
 import { companiesKeyOf, companiesOf, type CompanyConfiguration, type UnusableCompany } from "./Companies.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
+import type { FileEndpoint } from "../delivery/Endpoint.ts"
+import { endpointsOf } from "./ChangeEndpoints.ts"
 import { type ConfigurationFlags, readInputs } from "./Inputs.ts"
 import {
   type DashboardConfiguration,
@@ -62,6 +64,8 @@ export interface Configuration
   readonly provenPollInterval: Duration.Duration
   readonly allowHttp: boolean
   readonly webhooks: WebhookConfiguration
+  /** The endpoints that get the changes of the warehouse. */
+  readonly changeEndpoints: ReadonlyArray<FileEndpoint>
   readonly push: typeof Push.Type
   /** When `serve` syncs a resource. */
   readonly scheduleOf: (resource: string) => ResourceSchedule
@@ -116,6 +120,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     companies: companiesOf(inputs),
     companiesKey: companiesKeyOf(inputs),
     webhooks: webhooksOf(inputs),
+    changeEndpoints: endpointsOf(inputs),
     dashboard: dashboardOf(inputs),
     monitoring: monitoringOf(inputs),
     alerts: alertsOf(inputs),

@@ -9,6 +9,7 @@ import { freshnessDefault } from "../sync/Sync.ts"
 import { provenPollIntervalDefault } from "../tasks/EventProofs.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
 import { Alerts } from "./AlertSettings.ts"
+import { ChangeEndpoint } from "./EndpointSettings.ts"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
 import { Schedules } from "./ScheduleSettings.ts"
 import {
@@ -277,6 +278,12 @@ export const Settings = section({
     Webhooks,
     "how events of the service are received, so that a change arrives within seconds of its delivery",
     {}
+  ),
+  changeEndpoints: setting(
+    "change_endpoints",
+    Schema.Array(ChangeEndpoint),
+    "the addresses to which tributary serve sends the changes of the warehouse, as signed webhooks",
+    []
   ),
   push: setting("push", Push, "how records are written to the service", {}),
   schedule: setting("schedule", Schedules, "when tributary serve syncs which resource", {}),

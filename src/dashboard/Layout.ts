@@ -26,6 +26,7 @@ const menu: ReadonlyArray<readonly [section: Section, path: string, text: string
   ["budget", "/budget", "Budget"],
   ["webhooks", "/webhooks", "Webhooks"],
   ["outbox", "/outbox", "Outbox"],
+  ["endpoints", "/endpoints", "Endpoints"],
   ["quarantine", "/quarantine", "Quarantine"],
   ["records", "/records", "Records"]
 ]

@@ -64,7 +64,7 @@ export interface Redirect {
   readonly notice: string | null
 }
 
-export type Section = "overview" | "runs" | "budget" | "webhooks" | "outbox" | "quarantine" | "records"
+export type Section = "overview" | "runs" | "budget" | "webhooks" | "outbox" | "endpoints" | "quarantine" | "records"
 
 export type Answer = Page | Redirect
 

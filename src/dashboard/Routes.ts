@@ -2,6 +2,7 @@
 import type { Route } from "./Page.ts"
 import * as Actions from "./pages/Actions.ts"
 import * as Budget from "./pages/Budget.ts"
+import * as Endpoints from "./pages/Endpoints.ts"
 import * as Outbox from "./pages/Outbox.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Quarantine from "./pages/Quarantine.ts"
@@ -18,6 +19,7 @@ export const routes: ReadonlyArray<Route> = [
   Budget,
   Webhooks,
   Outbox,
+  Endpoints,
   Quarantine,
   Records
 ].flatMap(({ routes }) => routes)

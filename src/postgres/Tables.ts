@@ -104,6 +104,19 @@ export interface ControlTables {
     readonly exempt_request: string | null
     readonly releases: Generated<bigint>
   }
+  readonly "tributary.change_attempts": {
+    readonly endpoint: string
+    readonly slot: number
+    readonly number: bigint
+    readonly message_id: string
+    readonly first_position: bigint
+    readonly changes: number
+    readonly result: "delivered" | "failed" | "dead" | "obsolete"
+    readonly status: number | null
+    readonly error: string | null
+    readonly duration_ms: number
+    readonly at: Generated<Date>
+  }
   readonly "tributary.change_batches": {
     readonly id: Generated<bigint>
     readonly company_id: bigint
@@ -118,10 +131,52 @@ export interface ControlTables {
     readonly last_position: bigint | null
     readonly token: number | null
   }
+  readonly "tributary.change_endpoints": {
+    readonly name: string
+    readonly url: string
+    readonly origin: "file" | "command"
+    readonly only_company: string | null
+    readonly resources: ReadonlyArray<string> | null
+    readonly operations: ReadonlyArray<string> | null
+    readonly fields: ReadonlyArray<string> | null
+    readonly batch_max: Generated<number>
+    readonly allow_private: Generated<boolean>
+    readonly retry_hours: Generated<number>
+    readonly secret: Uint8Array | null
+    readonly previous_secret: Uint8Array | null
+    readonly previous_until: Date | null
+    readonly state: Generated<"active" | "paused" | "dead">
+    readonly state_since: Generated<Date>
+    readonly reason: string | null
+    readonly last_position: bigint
+    readonly last_token: string | null
+    readonly process_id: string | null
+    readonly leased_until: Date | null
+    readonly fence: Generated<bigint>
+    readonly failing_since: Date | null
+    readonly failures: Generated<number>
+    readonly next_attempt_at: Date | null
+    readonly succeeded_at: Date | null
+    readonly attempts: Generated<bigint>
+    readonly delivered: Generated<bigint>
+    readonly created_at: Generated<Date>
+  }
   readonly "tributary.change_feed": {
     readonly is_single: Generated<boolean>
     readonly last_position: Generated<bigint>
     readonly removed_through: Generated<bigint>
+  }
+  readonly "tributary.change_retries": {
+    readonly endpoint: string
+    readonly position: bigint
+    readonly company_number: bigint
+    readonly resource: string
+    readonly record_id: bigint | null
+    readonly state: Generated<"waiting" | "dead">
+    readonly attempts: Generated<number>
+    readonly failed_at: Date | null
+    readonly next_attempt_at: Date
+    readonly error: string | null
   }
   readonly "tributary.changes": {
     readonly position: bigint | null
@@ -240,15 +295,7 @@ export interface ControlTables {
     readonly company: string
     readonly subscription_id: string | null
     readonly resource: string
-    readonly cause:
-      | "abandoned"
-      | "acknowledged_not_stored"
-      | "disabled"
-      | "paused"
-      | "missing"
-      | "unobserved"
-      | "dropped"
-      | "overflow"
+    readonly cause: "abandoned" | "acknowledged_not_stored" | "disabled" | "paused" | "missing" | "unobserved" | "dropped" | "overflow"
     readonly detail: string
     readonly began_at: Date | null
     readonly ended_at: Date | null

@@ -50,7 +50,7 @@ const seed = String(firstSeed + drawn)
 
 interface Part {
   readonly name: string
-  readonly program: "kills" | "webhooks" | "pushes" | "owners" | "simulate"
+  readonly program: "kills" | "webhooks" | "pushes" | "owners" | "deliveries" | "simulate"
   readonly full: ReadonlyArray<string>
   /** The arguments in a slice; null when it is not part of one. */
   readonly slice: ReadonlyArray<string> | null
@@ -94,6 +94,12 @@ const parts: ReadonlyArray<Part> = [
     slice: null
   },
   {
+    name: "deliveries",
+    program: "deliveries",
+    full: ["--changes", "200000", "--kills", "60", "--seed", seed],
+    slice: ["--changes", "10000", "--kills", "8", "--down-days", "2", "--latency", "0", "--seed", seed]
+  },
+  {
     name: "seeds",
     program: "simulate",
     full: ["--seeds", "3000", "--from", seed],
@@ -134,6 +140,7 @@ const programs = {
   webhooks: "test/campaign/webhooks.ts",
   pushes: "test/campaign/pushes.ts",
   owners: "test/campaign/owners.ts",
+  deliveries: "test/campaign/deliveries.ts",
   simulate: "test/simulation/run.ts"
 } as const
 

@@ -83,6 +83,9 @@ const stored = (line: string) => (stage: Stage) =>
     (token) => `export ${key}; ${line.replaceAll("$TOKEN", token)}`
   )
 
+/** A line about an endpoint whose secret is sealed in the warehouse. */
+const endpoint = (line: string) => `export ${key}; ${line}`
+
 const otherDatabase = ({ world }: Stage) => `${new URL(world.databaseUrl).pathname.slice(1)}_other`
 
 /** A line about a company of the warehouse, with the address of another one. */
@@ -310,6 +313,35 @@ const prepared: Readonly<Record<string, Prepared>> = {
     as: (stage) => Effect.map(subscriptionOf(stage, elsewhere), (id) => `tributary webhooks delete ${id}`),
     says: /subscription/
   },
+
+  "tributary changes endpoints add app --url https://app.example.com/changes": {
+    as: endpoint("tributary changes endpoints add app --url http://127.0.0.1:9/changes --allow-private"),
+    says: /Added endpoint app: .*after position[^]*whsec_/
+  },
+  "tributary changes endpoints add app2 --url https://app.example.com/changes --resource RESOURCE --operation update --field status --batch 100 --from beginning":
+    {
+      as: endpoint(
+        "tributary changes endpoints add app2 --url https://app.example.com/changes --resource orders --operation update --field status --batch 100 --from beginning"
+      ),
+      says: /Added endpoint app2: .*after position 0/
+    },
+  "tributary changes endpoints list --json": { says: /"name":"app"/ },
+  // Nothing listens there.
+  "tributary changes endpoints test app": {
+    as: endpoint("tributary changes endpoints test app"),
+    code: 5,
+    says: /Endpoint app did not accept a test message: .*ECONNREFUSED/
+  },
+  "tributary changes endpoints pause app": { says: /Paused endpoint app/ },
+  "tributary changes endpoints resume app": { says: /Resumed endpoint app/ },
+  "tributary changes endpoints resume app --from now": { says: /Resumed endpoint app/ },
+  "tributary changes endpoints rotate app": {
+    as: endpoint("tributary changes endpoints rotate app"),
+    says: /24 hours[^]*whsec_/
+  },
+  "tributary changes endpoints replay app": { says: /0 dead letters of endpoint app/ },
+  "tributary changes endpoints replay app --since 1200": { says: /0 dead letters/ },
+  "tributary changes endpoints remove app": { says: /Removed endpoint app/ },
 
   "tributary company add north --token-env NORTH_TOKEN": {
     as: stored("NORTH_TOKEN=$TOKEN tributary company add north --token-env NORTH_TOKEN"),

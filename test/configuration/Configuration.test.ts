@@ -231,6 +231,23 @@ webhooks:
     })
   )
 
+  it.effect("names the mistakes of an endpoint with their places", () =>
+    Effect.gen(function* () {
+      const problems = yield* problemsOf(
+        `change_endpoints:
+  - { name: one, url: "http://app.example.com/", secrets_env: [ONE] }
+  - { name: one, url: "https://app.example.com/", secrets_env: [TWO], batch: 1 }
+`,
+        { TWO: "plain" }
+      )
+      const text = problems.join("\n")
+      assert.match(text, /file:2:\d+: change_endpoints.0.url: an address begins with https/)
+      assert.match(text, /file:2:\d+: change_endpoints.0.secrets_env.0: ONE is not set/)
+      assert.match(text, /file:3:\d+: change_endpoints.1.secrets_env.0: TWO is no secret of Standard Webhooks/)
+      assert.include(text, "two endpoints are called one")
+    })
+  )
+
   it("has an up-to-date JSON Schema beside its example", () => {
     const committed = readFileSync(new URL("../../config/tributary.schema.json", import.meta.url), "utf8")
     assert.deepStrictEqual(JSON.parse(committed), jsonSchema())

@@ -181,7 +181,8 @@ describe("the retention and monitoring settings", () => {
           TEAM_SLACK_URL: "https://hooks.example.com/team",
           MONITORING_URL: "https://monitoring.example.com",
           MONITORING_SECRET: "m",
-          SMTP_URL: "smtps://u:p@mail.example.com"
+          SMTP_URL: "smtps://u:p@mail.example.com",
+          CHANGES_SECRET: "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
         })
       )
       assert.deepStrictEqual(settings.alerts.endAfter, endAfterDefault)
@@ -189,6 +190,8 @@ describe("the retention and monitoring settings", () => {
       assert.strictEqual(inWords(settings.scheduleOf("orders")), "every 1 min")
       assert.strictEqual(settings.dashboard!.publicUrl, "https://tributary.example.com")
       // Each value that the example calls a default is the default.
+      const [endpoint] = settings.changeEndpoints
+      assert.deepInclude(endpoint, { name: "orders", batchMax: 1, retryHours: 72, allowPrivate: false })
       assert.deepStrictEqual(settings.webhooks.events, deliveryReader.eventsDefault)
       assert.deepStrictEqual({ ...settings.webhooks, publicUrl: null, events: null }, good(yield* read("")).webhooks)
     })

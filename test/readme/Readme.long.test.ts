@@ -191,7 +191,8 @@ const makeReader = (stage: Stage) => {
     const environment = {
       SERVICE_API_URL: stage.world.reference.baseUrl,
       SERVICE_API_TOKEN: stage.token,
-      TRIBUTARY_DASHBOARD_PASSWORD: "long enough"
+      TRIBUTARY_DASHBOARD_PASSWORD: "long enough",
+      CHANGES_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`
     }
     yield* Configuration.load({ config: file }, environment).pipe(
       Effect.catch(({ problems: messages }) => Effect.sync(() => problems.push(`${at}\n${messages.join("\n")}`)))

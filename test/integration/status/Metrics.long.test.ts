@@ -98,9 +98,13 @@ describe("the metrics, traces and logs", () => {
             [
               "tributary_webhook_last_accepted_timestamp_seconds",
               "tributary_webhook_stale_age_seconds",
-              "tributary_budget_paused_by"
+              "tributary_budget_paused_by",
+              "tributary_endpoint_active",
+              "tributary_endpoint_lag_seconds",
+              "tributary_endpoint_waiting",
+              "tributary_endpoint_dead_letters"
             ],
-            "no event was delivered, and no source requested a pause"
+            "no event was delivered, no source requested a pause, and there is no endpoint"
           )
           for (const [name, { help, type }] of last) {
             assert.isAbove(help.length, 10, name)

@@ -52,7 +52,7 @@ const embedded = filled.pipe(
 )
 
 /** Columns that contain no secret, although their names suggest one. */
-const harmless = ["checkpoints.scan_token", "pushes.content_hash"]
+const harmless = ["change_batches.token", "checkpoints.scan_token", "pushes.content_hash"]
 
 /** A superuser's DATABASE_URL, as of a Postgres container. */
 const superuser = filled.pipe(Layer.provideMerge(layerSql))
@@ -212,6 +212,13 @@ const behaves = (it: Vitest.MethodsNonLive<Database | SqlClient.SqlClient>) => {
            and has_column_privilege('tributary_reader', c.oid, attnum, 'select')
          group by 1 order by 1`
       assert.deepStrictEqual(shown, [
+        {
+          name: "change_endpoints",
+          columns:
+            "name,url,origin,only_company,resources,operations,fields,batch_max,allow_private,retry_hours,state,state_since," +
+            "reason,last_position,process_id,leased_until,fence,failing_since,failures,next_attempt_at,succeeded_at,attempts," +
+            "delivered,created_at"
+        },
         {
           name: "company_settings",
           columns: "company,url,company_id,resources,webhook_events,paused_at,paused_by,created_at,updated_at"

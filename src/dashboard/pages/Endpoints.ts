@@ -1,0 +1,125 @@
+/** `/endpoints`: where changes are sent, how far each endpoint is, and the delivery log. */
+import * as Effect from "effect/Effect"
+import * as EndpointStore from "../../delivery/EndpointStore.ts"
+import { ago, badge, count, duration, filterLinks, none, section, table, type Tone } from "../Components.ts"
+import { address, plural, visible } from "../Escape.ts"
+import { html, type Html, page, PageError, type Route } from "../Page.ts"
+import { ofQuery } from "../Params.ts"
+
+const logShown = 100
+
+type Endpoint = EndpointStore.EndpointStatus
+type LogEntry = Effect.Success<ReturnType<typeof EndpointStore.readLog>>[number]
+
+const tones: Readonly<Record<EndpointStore.EndpointState, Tone>> = { active: "good", paused: "quiet", dead: "bad" }
+
+const stateOf = ({ state, failingSince, reason, name }: Endpoint, now: Date): Html =>
+  state === "active"
+    ? failingSince === null
+      ? badge("good", "active")
+      : html`${badge("warn", "failing")} <span class="detail">since ${ago(failingSince, now)}</span>`
+    : html`${badge(tones[state], state)}
+        <span class="detail"
+          >${reason === null ? "" : `${visible(reason)}. `}To resume it:
+          <code>npx tributary changes endpoints resume ${visible(name)}</code></span
+        >`
+
+const lagOf = ({ lag, lagMs }: Endpoint): Html | string =>
+  lagMs === null ? none("none") : `${count(lag ?? 0n)}, ${duration(Math.max(0, lagMs))}`
+
+const deadOf = ({ dead, name }: Endpoint): Html | string =>
+  dead === null || dead === 0n
+    ? "0"
+    : html`${badge("bad", count(dead))}
+        <span class="detail"
+          >To send them again: <code>npx tributary changes endpoints replay ${visible(name)}</code></span
+        >`
+
+const endpointTable = (endpoints: ReadonlyArray<Endpoint>, now: Date): Html =>
+  table(
+    "Endpoints",
+    "Endpoint, State, #Behind, #Waiting, #Dead letters, #Delivered, Last success, Address",
+    endpoints.map((one) => [
+      html`<a href="${address("/endpoints", { endpoint: one.name })}">${visible(one.name)}</a>`,
+      stateOf(one, now),
+      lagOf(one),
+      count(one.waiting ?? 0n),
+      deadOf(one),
+      count(one.delivered),
+      ago(one.succeededAt, now),
+      visible(one.url)
+    ])
+  )
+
+const results: Readonly<Record<LogEntry["result"], Tone>> = {
+  delivered: "good",
+  failed: "warn",
+  dead: "bad",
+  obsolete: "quiet"
+}
+
+const logTable = (entries: ReadonlyArray<LogEntry>, now: Date): Html =>
+  table(
+    "Attempts, newest first",
+    "Message, Endpoint, Result, #Changes, #Took, When, Error",
+    entries.map(({ messageId, endpoint, result, status, changes, durationMs, at, error }) => [
+      html`<code>${visible(messageId)}</code>`,
+      visible(endpoint),
+      html`${badge(results[result], result)}${status === null ? "" : ` ${status}`}`,
+      count(changes),
+      duration(durationMs),
+      ago(at, now),
+      error === null ? "" : visible(error)
+    ])
+  )
+
+export const routes: ReadonlyArray<Route> = [
+  {
+    method: "GET",
+    path: "/endpoints",
+    handle: Effect.fn("page.endpoints")(function* (request) {
+      const { now } = request
+      const only = ofQuery(request, "endpoint")
+      const endpoints = yield* EndpointStore.list
+      if (only !== null && !endpoints.some(({ name }) => name === only)) {
+        return yield* new PageError({ status: 404, message: `There is no endpoint ${only}.` })
+      }
+      const entries = yield* EndpointStore.readLog(only, logShown)
+      return page({
+        title: "Endpoints",
+        section: "endpoints",
+        body: html`<h1>Endpoints</h1>
+          <p>
+            Addresses that get the changes of the warehouse as signed webhooks. A change that was not accepted waits and
+            is sent again.
+          </p>
+          ${
+            endpoints.length === 0
+              ? html`<p>
+                  There is none. To add one:
+                  <code>npx tributary changes endpoints add NAME --url ADDRESS</code>
+                </p>`
+              : html`<p>${plural(endpoints.length, "endpoint")}.</p>
+                  ${endpointTable(endpoints, now)}
+                  ${section(
+                    "log",
+                    "Delivery log",
+                    html`${
+                      endpoints.length < 2
+                        ? ""
+                        : filterLinks("Endpoint", [
+                            { to: "/endpoints", text: "All endpoints", isCurrent: only === null },
+                            ...endpoints.map(({ name }) => ({
+                              to: address("/endpoints", { endpoint: name }),
+                              text: visible(name),
+                              isCurrent: only === name
+                            }))
+                          ])
+                    }
+                    ${entries.length === 0 ? html`<p>Nothing was sent yet.</p>` : logTable(entries, now)}`
+                  )}`
+          }`
+      })
+    })
+  }
+]

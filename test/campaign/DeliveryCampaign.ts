@@ -1,0 +1,383 @@
+/**
+ * A campaign of deliveries: real senders share the endpoints of one warehouse, and real receivers keep a journal of what
+ * they accepted, while processes are killed, answers are lost, and an endpoint is down for virtual days.
+ *
+ * Promise: at the end each journal has every change of the feed. The first arrivals of a record's changes are in order. A
+ * change that arrived again has the same id and the same bytes. Processes are ended by their own ids only.
+ */
+import { spawn, type ChildProcess } from "node:child_process"
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { Effect, Exit, Layer, Logger, ManagedRuntime, Redacted, Scope } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as ChangeFeed from "../../src/changes/ChangeFeed.ts"
+import * as EndpointSecrets from "../../src/delivery/EndpointSecrets.ts"
+import * as EndpointStore from "../../src/delivery/EndpointStore.ts"
+import { Database, sqlLayer } from "../../src/postgres/Database.ts"
+import { start } from "../../src/postgres/EmbeddedPostgres.ts"
+import * as Migrations from "../../src/postgres/Migrations.ts"
+import { Chance } from "../fuzz/Chance.ts"
+import { makeCompany } from "../support/feeding.ts"
+import { clockIs } from "../support/postgres.ts"
+
+export interface DeliveryOptions {
+  readonly changes: number
+  /** Kills of senders and of receivers. */
+  readonly kills: number
+  /** Virtual days for which an endpoint is down. */
+  readonly downDays: number
+  readonly seed: number
+  /** Seconds of 500 changes each, whose delay is measured at the end; 0: none. */
+  readonly latencySeconds: number
+  readonly tell: (line: string) => void
+}
+
+export interface DeliveryReport {
+  readonly changes: number
+  readonly arrivals: Readonly<Record<string, number>>
+  readonly duplicates: number
+  readonly kills: number
+  /** Milliseconds from the landing to the arrival. */
+  readonly latency: { readonly count: number; readonly p50: number; readonly p99: number } | null
+  readonly problems: ReadonlyArray<string>
+  readonly seconds: number
+}
+
+const key = "0123456789abcdef0123456789abcdef"
+const recordsMax = 2_000
+/** Virtual days must not end an endpoint. */
+const retryHours = 24 * 30
+const drainedMinMs = 240_000
+/** Time for a change until an endpoint counts as stuck. */
+const drainedMsPerChange = 6
+const changesPerSecond = 500
+const landingsPerSecond = 5
+
+const perLandingMeasured = changesPerSecond / landingsPerSecond
+
+/** New records and their changes in one statement, so that the load itself costs little. */
+const landing = (firstId: number) => `
+  with model as (select to_jsonb(t) as row from erp.things t limit 1),
+       added as (
+         insert into erp.things
+         select (jsonb_populate_record(null::erp.things, m.row || jsonb_build_object('id', n, '_version', 1))).*
+           from model m cross join generate_series(${firstId}, ${firstId + perLandingMeasured - 1}) n returning id, "_company_id")
+  insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
+  select "_company_id", 'things', '"erp_history"."things"', array_agg(id order by id), count(*), tributary.now()
+    from added group by 1`
+
+const script = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url))
+
+class Processes {
+  private readonly running = new Set<ChildProcess>()
+
+  start(name: string, args: ReadonlyArray<string>): ChildProcess {
+    const child = spawn(process.execPath, [script(name), ...args], { stdio: ["pipe", "pipe", "pipe"] })
+    child.stderr.on("data", (part: Buffer) => {
+      const text = part.toString()
+      if (/signature is wrong|bug|Error:/.test(text)) process.stderr.write(text)
+    })
+    this.running.add(child)
+    child.once("exit", () => this.running.delete(child))
+    return child
+  }
+
+  async kill(child: ChildProcess): Promise<void> {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const ended = new Promise((resolve) => child.once("exit", resolve))
+    child.kill("SIGKILL")
+    await ended
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.running) await this.kill(child)
+  }
+}
+
+/** A receiver that can be killed and starts again at its address. */
+class Receiver {
+  port = 0
+  child: ChildProcess | null = null
+
+  readonly name: string
+  readonly journal: string
+  readonly secret: string
+  private readonly processes: Processes
+
+  constructor(name: string, journal: string, secret: string, processes: Processes) {
+    this.name = name
+    this.journal = journal
+    this.secret = secret
+    this.processes = processes
+    writeFileSync(journal, "")
+  }
+
+  async start(faults: boolean): Promise<void> {
+    const args = ["--port", String(this.port), "--journal", this.journal, "--secret", this.secret]
+    this.child = this.processes.start("changeReceiver.ts", [...args, ...(faults ? ["--faults"] : [])])
+    const [line] = (await new Promise((resolve) =>
+      createInterface({ input: this.child!.stdout! }).once("line", (one) => resolve([one]))
+    )) as [string]
+    this.port = Number(line)
+  }
+
+  async kill(): Promise<void> {
+    if (this.child !== null) await this.processes.kill(this.child)
+    this.child = null
+  }
+}
+
+interface Arrival {
+  readonly arrivedMs: number
+  readonly landedMs: number
+  readonly message: string
+  readonly change: string
+  readonly record: string
+  readonly position: number
+  readonly checksum: string
+}
+
+const readJournal = (file: string): ReadonlyArray<Arrival> =>
+  readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line.split(" ").length === 9)
+    .map((line) => {
+      const [arrived, landed, message, change, resource, id, , position, checksum] = line.split(" ")
+      return {
+        arrivedMs: Number(arrived),
+        landedMs: Number(landed),
+        message: message!,
+        change: change!,
+        record: `${resource}/${id}`,
+        position: Number(position),
+        checksum: checksum!
+      }
+    })
+
+/** What is wrong with the arrivals at an endpoint. */
+const compare = (name: string, arrivals: ReadonlyArray<Arrival>, positions: ReadonlySet<number>, isBatch: boolean) => {
+  const problems: Array<string> = []
+  const first = new Map<string, Arrival>()
+  const reached = new Map<string, number>()
+  for (const one of arrivals) {
+    const earlier = first.get(one.change)
+    if (earlier !== undefined) {
+      if (earlier.checksum !== one.checksum) problems.push(`${name}: ${one.change} arrived with other contents`)
+      if (!isBatch && earlier.message !== one.message) problems.push(`${name}: ${one.change} arrived under another id`)
+      continue
+    }
+    first.set(one.change, one)
+    const before = reached.get(one.record) ?? -1
+    if (one.position < before) problems.push(`${name}: ${one.record}: position ${one.position} after ${before}`)
+    reached.set(one.record, Math.max(before, one.position))
+  }
+  const arrived = new Set([...first.values()].map(({ position }) => position))
+  const missing = [...positions].filter((position) => !arrived.has(position))
+  if (missing.length > 0) problems.push(`${name}: ${missing.length} changes are missing, the first is ${missing[0]}`)
+  const foreign = [...arrived].filter((position) => !positions.has(position))
+  if (foreign.length > 0) problems.push(`${name}: ${foreign.length} arrivals are not of the feed`)
+  return { problems: problems.slice(0, 10), duplicates: arrivals.length - first.size }
+}
+
+const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)]!
+
+const openDatabase = async (folder: string, scope: Scope.Scope) => {
+  const postgres = await Effect.runPromise(
+    start({ root: join(folder, "postgres"), port: 0 }).pipe(
+      Effect.provideService(Scope.Scope, scope),
+      Effect.provideService(Logger.LogToStderr, true),
+      Effect.provide(Logger.layer([]))
+    )
+  )
+  const { host, port, user, password } = postgres.endpoint
+  return `postgres://${user}:${Redacted.value(password)}@${host}:${port}/postgres`
+}
+
+export const deliveryCampaign = async (options: DeliveryOptions): Promise<DeliveryReport> => {
+  const { changes, kills, downDays, seed, tell } = options
+  const began = performance.now()
+  const chance = new Chance(seed)
+  const folder = mkdtempSync(join(tmpdir(), "tributary-deliveries-"))
+  // As root, Postgres runs as another user, who needs access.
+  chmodSync(folder, 0o755)
+  const scope = Scope.makeUnsafe()
+  const processes = new Processes()
+  const problems: Array<string> = []
+  const closeAll = async () => {
+    await processes.close()
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    rmSync(folder, { recursive: true, force: true })
+  }
+  let closing: Promise<void> | null = null
+  const close = () => (closing ??= closeAll())
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => {
+      void close().finally(() => process.exit(130))
+    })
+  }
+  try {
+    const database = await openDatabase(folder, scope)
+    const warehouse = Layer.provideMerge(sqlLayer, Database.layerUrl(Redacted.make(database)))
+    const runtime = ManagedRuntime.make(warehouse.pipe(Layer.provideMerge(Logger.layer([]))))
+    const run = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient | Database>): Promise<A> =>
+      runtime.runPromise(effect)
+    const execute = <Row extends object>(text: string) =>
+      run(Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text)))
+    await run(Effect.scoped(Migrations.ensure()))
+    /** The virtual time, in hours after the real one. */
+    let offsetHours = 0
+    const advance = async (hours: number) => {
+      offsetHours += hours
+      await execute(clockIs(`clock_timestamp() + interval ''${offsetHours} hours''`))
+    }
+
+    const receivers: Array<Receiver> = []
+    for (const [name, batchMax] of [
+      ["single", 1],
+      ["batches", 100],
+      ["down", 50]
+    ] as const) {
+      const secret = await Effect.runPromise(EndpointSecrets.generate)
+      const receiver = new Receiver(name, join(folder, `${name}.log`), Redacted.value(secret), processes)
+      await receiver.start(true)
+      const definition = {
+        name,
+        url: `http://127.0.0.1:${receiver.port}/`,
+        company: null,
+        resources: null,
+        operations: null,
+        fields: null,
+        batchMax,
+        allowPrivate: true,
+        retryHours
+      }
+      const sealed = await Effect.runPromise(EndpointSecrets.seal(name, Redacted.make(key), secret))
+      await run(EndpointStore.add(definition, sealed, ChangeFeed.beginning))
+      receivers.push(receiver)
+    }
+    const down = receivers[2]!
+    await down.kill()
+
+    let started = 0
+    const startSender = () =>
+      processes.start("changeSender.ts", ["--database", database, "--key", key, "--id", `sender-${(started += 1)}`])
+    const senders = [startSender(), startSender()]
+
+    let killed = 0
+    const disturb = async () => {
+      const kind = chance.below(3)
+      killed += 1
+      if (kind < 2) {
+        const place = chance.below(senders.length)
+        await processes.kill(senders[place]!)
+        senders[place] = startSender()
+      } else {
+        const victim = receivers[chance.below(2)]!
+        await victim.kill()
+        await sleep(chance.between(0, 1500))
+        await victim.start(true)
+      }
+    }
+    const source = makeCompany(1n)
+    let landed = 0
+    const land = async (count: number) => {
+      for (let index = 0; index < count; index += 1)
+        source.put(chance.between(1, recordsMax), `name ${chance.below(1e9)}`)
+      await run(source.sync())
+      await run(ChangeFeed.order)
+      const [row] = await execute<{ count: bigint }>("select last_position as count from tributary.change_feed")
+      landed = Number(row!.count)
+    }
+    const perLanding = Math.min(1_500, Math.max(50, Math.ceil(changes / 40)))
+    const everyMs = Math.max(300, (changes * 0.6) / Math.max(1, kills))
+    const disturbing = (async () => {
+      for (let count = 0; count < kills; count += 1) {
+        await sleep(chance.between(everyMs / 2, everyMs * 1.5))
+        await disturb()
+      }
+    })()
+    for (let landings = 0, days = 0; ; landings += 1) {
+      await land(perLanding)
+      if (landed >= changes && days >= downDays) break
+      if (days < downDays && landed > (changes * (days + 1)) / (downDays + 2)) {
+        days += 1
+        await advance(24)
+        tell(`virtual day ${days}: ${landed} changes landed, ${killed} kills`)
+      }
+      if (landings % 20 === 0) tell(`${landed} changes landed, ${killed} kills`)
+    }
+    await disturbing
+    const [bounded] = (await run(EndpointStore.list)).filter(({ name }) => name === "down")
+    if (Number(bounded!.waiting) > 1_200)
+      problems.push(`${bounded!.waiting} changes wait for the endpoint that is down`)
+    if (bounded!.state !== "active") problems.push(`the endpoint that is down is ${bounded!.state}`)
+    await down.start(true)
+    tell("the endpoint that was down is up")
+    const giveUpAt = Date.now() + drainedMinMs + drainedMsPerChange * changes
+    for (let drained = false; !drained;) {
+      await sleep(1_000)
+      const endpoints = await run(EndpointStore.list)
+      drained = endpoints.every(({ lag, waiting }) => lag === 0n && waiting === 0n)
+      // What failed is due soon. Each step of the clock ends the leases, too.
+      if (!drained && endpoints.every(({ lag }) => lag === 0n)) await advance(5)
+      if (!drained && Date.now() > giveUpAt) {
+        problems.push(
+          `not drained: ${endpoints.map(({ name, state, lag, waiting, dead }) => `${name} ${state} ${lag}/${waiting}/${dead}`).join(", ")}`
+        )
+        break
+      }
+    }
+    tell("every change is delivered")
+    const dead = await execute<{ count: bigint }>("select count(*) from tributary.change_retries where state = 'dead'")
+    if (Number(dead[0]!.count) > 0) problems.push(`${dead[0]!.count} dead letters`)
+
+    const latency = options.latencySeconds === 0 ? null : await measure()
+    async function measure() {
+      await execute(clockIs("clock_timestamp()"))
+      for (const receiver of receivers) {
+        await receiver.kill()
+        await receiver.start(false)
+      }
+      await run(EndpointStore.pause("batches", "the measurement"))
+      await run(EndpointStore.pause("down", "the measurement"))
+      // The leases are of the virtual time.
+      await execute("update tributary.change_endpoints set leased_until = null, next_attempt_at = null")
+      await sleep(3_000)
+      const { number: from } = await run(ChangeFeed.end)
+      for (let index = 0; index < options.latencySeconds * landingsPerSecond; index += 1) {
+        const next = performance.now() + 1000 / landingsPerSecond
+        await execute(landing(recordsMax + 1 + index * perLandingMeasured))
+        await sleep(Math.max(0, next - performance.now()))
+      }
+      await sleep(3_000)
+      const delays = readJournal(receivers[0]!.journal)
+        .filter(({ position }) => position > Number(from))
+        .map(({ arrivedMs, landedMs }) => arrivedMs - landedMs)
+        .sort((a, b) => a - b)
+      for (const name of ["batches", "down"]) await run(EndpointStore.resume(name, null))
+      await sleep(5_000)
+      return { count: delays.length, p50: quantile(delays, 0.5), p99: quantile(delays, 0.99) }
+    }
+    const rows = await execute<{ position: bigint }>("select position from tributary.changes")
+    const positions = new Set(rows.map(({ position }) => Number(position)))
+    let duplicates = 0
+    const arrivals: Record<string, number> = {}
+    for (const { name, journal } of receivers) {
+      const all = readJournal(journal)
+      const found = compare(name, all, positions, name !== "single")
+      problems.push(...found.problems)
+      duplicates += found.duplicates
+      arrivals[name] = all.length
+    }
+    await runtime.dispose()
+    const seconds = (performance.now() - began) / 1000
+    return { changes: positions.size, arrivals, duplicates, kills: killed, latency, problems, seconds }
+  } finally {
+    await close()
+  }
+}
