@@ -88,14 +88,3 @@ create table tributary.alert_silences (
 );
 comment on table tributary.alert_silences is 'Silences of conditions (tributary alerts silence). A silenced condition sends nothing; if it still holds at the end, it starts then.';
 comment on column tributary.alert_silences.kind is 'Null for every kind; only_company and subject likewise.';
-
--- The table of endpoints is that of another migration, which a database may lack.
-create function tributary.dead_endpoints() returns table (name text, since timestamptz, reason text)
-  language plpgsql stable as $$
-begin
-  if to_regclass('tributary.change_endpoints') is not null then
-    return query select e.name, e.dead_since, e.reason from tributary.change_endpoints e where e.state = 'dead';
-  end if;
-end
-$$;
-comment on function tributary.dead_endpoints() is 'The outbound webhook endpoints that are dead.';

@@ -236,19 +236,19 @@ const readBudgets = Effect.fnUntraced(function* (companies: ReadonlyArray<Observ
 
 export const endpointsStatement = Statement.make({
   name: "find dead endpoints",
-  columns: { name: "text?", since: "timestamptz?", reason: "text?" },
-  text: "select name, since, reason from tributary.dead_endpoints() order by name"
+  columns: { name: "text", since: "timestamptz", reason: "text?" },
+  text: "select name, state_since as since, reason from tributary.change_endpoints where state = 'dead' order by name"
 })
 
 const readEndpoints: Sql.Query<ReadonlyArray<Observation>> = Effect.map(Statement.run(endpointsStatement), (rows) =>
   rows.map(({ name, since, reason }) => ({
     kind: "endpoint",
     company: "",
-    subject: name ?? "",
+    subject: name,
     level: 0,
     since,
     what: `deliveries to the endpoint ${name} have stopped: ${sentenceOf(reason)}`,
-    remedy: "repair the receiver, then resume the endpoint: npx tributary changes --help"
+    remedy: `repair the receiver, then: npx tributary changes endpoints resume ${name}`
   }))
 )
 

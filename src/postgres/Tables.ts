@@ -295,7 +295,15 @@ export interface ControlTables {
     readonly company: string
     readonly subscription_id: string | null
     readonly resource: string
-    readonly cause: "abandoned" | "acknowledged_not_stored" | "disabled" | "paused" | "missing" | "unobserved" | "dropped" | "overflow"
+    readonly cause:
+      | "abandoned"
+      | "acknowledged_not_stored"
+      | "disabled"
+      | "paused"
+      | "missing"
+      | "unobserved"
+      | "dropped"
+      | "overflow"
     readonly detail: string
     readonly began_at: Date | null
     readonly ended_at: Date | null

@@ -138,16 +138,12 @@ export const triggers = {
     isFresh: true
   },
   endpoint: {
-    begin: Effect.andThen(
-      run(
-        "create table tributary.change_endpoints (name text primary key, state text, dead_since timestamptz, reason text)"
-      ),
-      run(
-        "insert into tributary.change_endpoints values ('shop', 'dead', tributary.now(), 'answered 500 for two days')"
-      )
+    begin: run(
+      `insert into tributary.change_endpoints (name, url, origin, state, state_since, reason, last_position)
+       values ('shop', 'https://shop.example.com', 'command', 'dead', tributary.now(), 'answered 500 for two days', 0)`
     ),
     minutes: 1,
-    end: run("drop table tributary.change_endpoints"),
+    end: run("delete from tributary.change_endpoints"),
     isFresh: true
   },
   budget: {
