@@ -74,7 +74,10 @@ export const command = Command.make(
           resources: chosen.length === 0 ? null : chosen.map(({ path }) => path)
         }
         yield* ChangeFeed.order
-        yield* printFrom(yield* positionOf(flags.from), selection, flags.follow)
+        const from = yield* positionOf(flags.from)
+        if (flags.follow)
+          yield* Output.note(`Following the change feed after position ${ChangeFeed.textOf(from)}; Ctrl-C ends it`)
+        yield* printFrom(from, selection, flags.follow)
       }).pipe(
         Effect.catchTags({
           PositionLost: ({ message }) => Effect.fail(new CommandFailed({ code: exitCode.configuration, message })),

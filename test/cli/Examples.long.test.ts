@@ -176,7 +176,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
     code: 4,
     says: /create publication "north" for table .* where \(_company_id = 1\)/
   },
-  "tributary changes": { says: /"position":1,.*"op":"insert","before":null,"after":\{/ },
+  "tributary changes": { says: /^\{"position":1,.*"op":"insert".*"before":null,"after":\{/ },
   "tributary changes widgets --from now --follow": {
     as: "tributary changes customers --from 1 --follow",
     serves: true,

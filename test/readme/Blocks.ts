@@ -17,6 +17,8 @@ export interface Block {
     | "output"
     | "sql"
     | "yaml"
+    /** The code of a receiver of change webhooks. */
+    | "receiver"
     /** A drawing. */
     | "picture"
     /** Input for another program, which is not available in the test. */
@@ -29,6 +31,7 @@ const foreign = new Set(["nginx"])
 const kindOf = (language: string, text: string, before: Block | undefined): Block["kind"] | null => {
   if (language === "sh") return "shell"
   if (language === "sql" || language === "yaml") return language
+  if (language === "js" && text.includes("standardwebhooks")) return "receiver"
   if (foreign.has(language)) return "foreign"
   if (language !== "") return null
   if (/^\$ /m.test(text)) return "session"

@@ -4,9 +4,11 @@
  */
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { runInNewContext } from "node:vm"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import pg from "pg"
+import { Webhook } from "standardwebhooks"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { root } from "../support/reference.ts"
 import { type RunningCommand, makeStage, type Stage } from "../support/stage.ts"
@@ -28,6 +30,7 @@ const instead: ReadonlyArray<readonly [RegExp, string]> = [[/^npm ci && npm star
 const serving: ReadonlyArray<readonly [RegExp, RegExp]> = [
   [/tributary serve\b(?!.*--help)/, /Receiving events at|"ready":true/],
   [/tributary reference-server\b(?!.*--help)/, /"ready":true/],
+  [/tributary changes\b.*--follow\b/, /Following the change feed/],
   [/tributary demo --serve\b/, /dashboard is at http:\/\/127\.0\.0\.1:\d+/]
 ]
 
@@ -65,6 +68,9 @@ const pages = [
   "connectors/service-v2/models/README.md",
   "connectors/service-v2/reference-server/README.md"
 ]
+
+/** The signing secret of an endpoint. */
+const changesSecret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
 
 const settings = (stage: Stage) => `webhooks:
   listen: ${new URL(stage.receiverUrl).host.replace("localhost", "127.0.0.1")}
@@ -192,12 +198,38 @@ const makeReader = (stage: Stage) => {
       SERVICE_API_URL: stage.world.reference.baseUrl,
       SERVICE_API_TOKEN: stage.token,
       TRIBUTARY_DASHBOARD_PASSWORD: "long enough",
-      CHANGES_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+      CHANGES_SECRET: changesSecret
     }
     yield* Configuration.load({ config: file }, environment).pipe(
       Effect.catch(({ problems: messages }) => Effect.sync(() => problems.push(`${at}\n${messages.join("\n")}`)))
     )
   })
+
+  /** Runs the code of a receiver with a message that is signed by its secret, and with a forged one. */
+  const receive = ({ at, text }: Block) =>
+    Effect.sync(() => {
+      tally.run += 1
+      const body = '{"type":"orders.update","data":{"id":1}}'
+      const sentAt = new Date()
+      const receiver = (rawBody: string): unknown => {
+        const headers = {
+          "webhook-id": "chg_1",
+          "webhook-timestamp": String(Math.floor(sentAt.getTime() / 1000)),
+          "webhook-signature": new Webhook(changesSecret).sign("chg_1", sentAt, body)
+        }
+        const environment = { env: { CHANGES_SECRET: changesSecret } }
+        const code = `(() => { ${text.replace(/^import .*$/m, "")}\nreturn type })()`
+        return runInNewContext(code, { Webhook, process: environment, rawBody, headers })
+      }
+      const type = receiver(body)
+      if (type !== "orders.update") problems.push(`${at} answers ${String(type)}`)
+      try {
+        receiver(body.replace("1", "2"))
+        problems.push(`${at} accepts a forged message`)
+      } catch {
+        // As the block states.
+      }
+    })
 
   const read = Effect.fnUntraced(function* (rawBlock: Block) {
     const block = { ...rawBlock, text: filledIn(stage, rawBlock.text) }
@@ -215,6 +247,8 @@ const makeReader = (stage: Stage) => {
         return yield* sql(block)
       case "yaml":
         return yield* yaml(block)
+      case "receiver":
+        return yield* receive(block)
       case "foreign":
         left.push(`${block.at}: for another program`)
         return
