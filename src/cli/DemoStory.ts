@@ -158,9 +158,9 @@ const showFeed = Effect.fnUntraced(function* ({ say }: DemoWorld, companyId: big
     1
   ).pipe(Effect.catchTags({ PositionLost: Effect.die, ViewDropped: Effect.die }))
   if (change === undefined) return
-  const { resource, id, op, changed, resume } = change
+  const { resource, id, op, changed, position } = change
   const fields = changed === null || changed.length === 0 ? "" : ` of ${changed.join(", ")}`
-  yield* say(`   the change feed has it for other programs, at position ${resume}: ${resource} ${id}, ${op}${fields}`)
+  yield* say(`   the change feed has it for other programs, at position ${position}: ${resource} ${id}, ${op}${fields}`)
 })
 
 /** Rows, cursor and time of each resource, over all companies and syncs. */
