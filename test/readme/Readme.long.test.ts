@@ -198,7 +198,8 @@ const makeReader = (stage: Stage) => {
       SERVICE_API_URL: stage.world.reference.baseUrl,
       SERVICE_API_TOKEN: stage.token,
       TRIBUTARY_DASHBOARD_PASSWORD: "long enough",
-      CHANGES_SECRET: changesSecret
+      CHANGES_SECRET: changesSecret,
+      TEAM_SLACK_URL: "https://hooks.example.com/team"
     }
     yield* Configuration.load({ config: file }, environment).pipe(
       Effect.catch(({ problems: messages }) => Effect.sync(() => problems.push(`${at}\n${messages.join("\n")}`)))

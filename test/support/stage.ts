@@ -164,9 +164,9 @@ export const makeStage = Effect.gen(function* () {
     begin: Effect.fnUntraced(function* (line, ready) {
       const one = launch(line)
       running.add(one)
-      const printed = () => one.output.stdout
+      const printed = () => `${one.output.stdout}\n${one.output.stderr}`
       const ended = () => one.child.exitCode !== null
-      const failure = (what: string) => new Error(`${line}: ${what}\n${printed()}\n${one.output.stderr}`)
+      const failure = (what: string) => new Error(`${line}: ${what}\n${printed()}`)
       yield* until(
         () => ready.test(printed()) || ended(),
         () => failure("not ready in 60 s"),
