@@ -10,13 +10,14 @@
  * HMAC-SHA256 of id, time and body. `Idempotency-Key`, `webhook-id` and the Message-ID of an e-mail are the same for each
  * attempt.
  */
-import { createHmac } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Redacted from "effect/Redacted"
+import { Webhook } from "standardwebhooks"
+import * as RetryAfter from "../time/RetryAfter.ts"
 import { type Answer, requestTimeout } from "./Answer.ts"
 import * as Email from "./Email.ts"
 import type { AlertMessage } from "./MessageStore.ts"
@@ -48,13 +49,13 @@ const codeOf = (error: unknown): string | null => {
 
 /** A Retry-After in seconds or as a date. */
 export const retryAfterOf = (header: string | undefined, nowMs: number): Duration.Duration | null => {
-  if (header === undefined) return null
-  const ms = /^\d{1,9}$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - nowMs
-  return Number.isNaN(ms) ? null : Duration.millis(Math.max(0, ms))
+  const ms = RetryAfter.millisOf(header, nowMs)
+  return ms === null ? null : Duration.millis(ms)
 }
 
+/** The secret is a text of the receiver's choice, not `whsec_` and base64. */
 const signature = (secret: Redacted.Redacted, key: string, seconds: number, body: string): string =>
-  `v1,${createHmac("sha256", Redacted.value(secret)).update(`${key}.${seconds}.${body}`).digest("base64")}`
+  new Webhook(Redacted.value(secret), { format: "raw" }).sign(key, new Date(seconds * 1000), body)
 
 const post = Effect.fnUntraced(function* (
   url: Redacted.Redacted,

@@ -87,12 +87,15 @@ export const changeColumns = {
   landedAt: "timestamptz?"
 } as const
 
+/** The columns of a change; `c` is a row of `tributary.changes_after`. */
+export const changeSql = `c."position", c.resume, c.company_id as "companyId", c.resource, c.id, c.version, c.op, c.before::text, c.after::text,
+                c.changed, c.origin, c.source, c.run_id as "runId", c.observed_at as "observedAt", c.landed_at as "landedAt"`
+
 export const readStatement = Statement.make({
   name: "read the change feed",
   params: ["int8", "int4", "int8?", "text[]?"],
   columns: changeColumns,
-  text: `select c."position", c.resume, c.company_id as "companyId", c.resource, c.id, c.version, c.op, c.before::text, c.after::text,
-                c.changed, c.origin, c.source, c.run_id as "runId", c.observed_at as "observedAt", c.landed_at as "landedAt"
+  text: `select ${changeSql}
            from tributary.changes_after($1, $2, $3, $4) c order by c."position"`
 })
 

@@ -6,7 +6,7 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { changeColumns } from "../changes/ChangeFeed.ts"
+import { changeColumns, changeSql } from "../changes/ChangeFeed.ts"
 import { epochMs, type Query } from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
@@ -121,8 +121,7 @@ export const changesStatement = Statement.make({
   name: "read single changes of the feed",
   params: ["int8[]"],
   columns: changeColumns,
-  text: `select c."position", c.resume, c.company_id as "companyId", c.resource, c.id, c.version, c.op, c.before::text, c.after::text,
-                c.changed, c.origin, c.source, c.run_id as "runId", c.observed_at as "observedAt", c.landed_at as "landedAt"
+  text: `select ${changeSql}
            from unnest($1::bigint[]) p(place) cross join tributary.change_feed f
           cross join lateral tributary.changes_after(p.place - 1, 1) c
           where p.place > f.removed_through and p.place <= f.last_position and c."position" = p.place order by 1`

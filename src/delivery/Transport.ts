@@ -13,6 +13,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Agent, buildConnector, request } from "undici"
+import * as RetryAfter from "../time/RetryAfter.ts"
 import { isPrivate } from "./PrivateAddress.ts"
 
 /** No answer arrived. */
@@ -82,13 +83,6 @@ const describe = (error: unknown): string => {
   return error.cause instanceof Error && error.message === "fetch failed" ? describe(error.cause) : error.message
 }
 
-const retryAfterMs = (header: string | ReadonlyArray<string> | undefined, nowMs: number): number | null => {
-  const text = typeof header === "string" ? header : header?.[0]
-  if (text === undefined) return null
-  const ms = /^\d{1,9}$/.test(text.trim()) ? Number(text) * 1000 : Date.parse(text) - nowMs
-  return Number.isFinite(ms) ? Math.max(0, ms) : null
-}
-
 /** A client until the end of the scope. */
 export const make = Effect.fnUntraced(function* (
   timeout: Duration.Duration = timeoutDefault
@@ -112,7 +106,7 @@ export const make = Effect.fnUntraced(function* (
         })
       )
       const nowMs = yield* Clock.currentTimeMillis
-      return { status: statusCode, retryAfterMs: retryAfterMs(answered["retry-after"], nowMs) }
+      return { status: statusCode, retryAfterMs: RetryAfter.millisOf([answered["retry-after"]].flat()[0], nowMs) }
     })
   }
 })
