@@ -67,13 +67,19 @@ begin
 end $$;
 comment on function tributary.order_changes(integer) is 'Gives positions to batches that have none, in the order of their commits as far as that can be observed. Returns the number of positions given.';
 
+create function tributary.has_records(of_table regclass, of_company bigint) returns boolean language plpgsql stable strict as $$
+declare
+  has_any boolean;
+begin
+  execute format('select exists (select from %s where "_company_id" = $1)', of_table) into has_any using of_company;
+  return has_any;
+end $$;
+comment on function tributary.has_records(regclass, bigint) is 'Whether a table of records has one of the company, deleted ones included.';
+
 create function tributary.begin_feed(for_company bigint, of_resource text, of_history text, of_table regclass, is_replaced boolean)
   returns void language plpgsql volatile as $$
-declare
-  has_rows boolean;
 begin
-  execute format('select exists (select from %s where "_company_id" = $1)', of_table) into has_rows using for_company;
-  if not has_rows and not is_replaced then
+  if not is_replaced and not tributary.has_records(of_table, for_company) then
     return;
   end if;
   insert into tributary.change_batches (company_id, resource, history, kind, ids, changes, began)

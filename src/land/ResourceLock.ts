@@ -148,11 +148,14 @@ export const prepareStatement = Statement.make({
   name: "prepare the checkpoint of",
   params: ["int8", "text", "text", "text"],
   text: `insert into tributary.checkpoints (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
-       values ($1, $2, 'live', 0, 0, 0, ${CheckpointIdentity.tableIdentitySql("$3")}, $4, tributary.now())
+       values ($1, $2, 'live', 0, 0, null, ${CheckpointIdentity.tableIdentitySql("$3")}, $4, tributary.now())
        on conflict (company_id, resource, lane) do nothing`
 })
 
-/** Changes nothing where the company has another source, or none yet. */
+/**
+ * Changes nothing where the company has another source, or none yet. A table that has records at its first checkpoint
+ * begins in the change feed.
+ */
 export const raiseStatement = Statement.make({
   name: "take over",
   isPrepared: true,
@@ -170,7 +173,9 @@ export const raiseStatement = Statement.make({
     refetch_generation: "int8"
   },
   text: `insert into tributary.checkpoints as c (company_id, resource, lane, fence, identity_fence, feed_fence, table_identity, shape, updated_at)
-     select $1, $2, $3, 1, 1, 1, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now()
+     select $1, $2, $3, 1, 1, case when $3 <> 'live'
+         or exists (select from tributary.checkpoints o where o.company_id = $1 and o.resource = $2 and o.lane = $3)
+         or tributary.has_records(to_regclass($4), $1) is not true then 1 end, ${CheckpointIdentity.tableIdentitySql("$4")}, $5, tributary.now()
       where $6::text is null or exists (select from tributary.sources s where s.company_id = $1 and s.address = $6)
      on conflict (company_id, resource, lane) do update set fence = c.fence + 1, identity_fence = c.identity_fence + 1,
        feed_fence = c.feed_fence + 1, updated_at = greatest(c.updated_at, tributary.now())

@@ -273,5 +273,11 @@ export const regressions: ReadonlyArray<Regression> = [
       "a page that was read once more to prove that no record moved came from a replica that was behind, and proved nothing",
     later: ["S4m", "S8p", "S16", "D5", "D6"],
     on: ["O1"]
+  },
+  {
+    kind: "syncs",
+    seed: 100364878,
+    cause: "the change feed did not begin a table that had records at its first checkpoint",
+    later: ["D5", "K3", "T2"]
   }
 ]

@@ -202,6 +202,11 @@ describe("the change feed", () => {
         yield* reader.assertEqual
         yield* company.run()
         assert.deepStrictEqual(yield* reader.read(), [])
+        // Checkpoints of a time before the first sync were restored, and the rows were not.
+        yield* execute(`delete from tributary.checkpoints where company_id = ${company.companyId}`)
+        yield* company.run()
+        assert.strictEqual((yield* reader.read())[0]!.op, "truncate")
+        yield* reader.assertEqual
       })
     )
 
