@@ -6,7 +6,6 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import type { CompanyConfiguration } from "../configuration/Companies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { DashboardConfiguration } from "../configuration/Listeners.ts"
@@ -15,6 +14,7 @@ import { identifier } from "../warehouse/Identifier.ts"
 import { datasetsDefault, tableOf } from "../warehouse/Table.ts"
 import type { SyncCompany, SyncReport } from "../sync/Sync.ts"
 import { compare } from "../verify/Compare.ts"
+import * as DemoDelivery from "./DemoDelivery.ts"
 import * as DemoServe from "./DemoServe.ts"
 import * as DemoWebhook from "./DemoWebhook.ts"
 import { codeOf, CommandFailed, exitCode } from "./Exit.ts"
@@ -57,6 +57,8 @@ interface ResourceResult {
 export interface StoryReport {
   readonly records: number
   readonly webhook: DemoWebhook.TransferResult
+  /** The same change, as an endpoint received it from the warehouse. */
+  readonly delivery: DemoDelivery.ReceivedChange
   readonly resources: ReadonlyArray<ResourceResult>
   readonly queries: ReadonlyArray<{ readonly title: string; readonly sql: string; readonly result: QueryResult }>
 }
@@ -70,7 +72,7 @@ export const truncateStatement = Statement.make({
   text: `truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
            tributary.inbox, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
            tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts,
-           tributary.budget_usage, tributary.change_batches restart identity`
+           tributary.budget_usage, tributary.change_batches, tributary.change_endpoints restart identity cascade`
 })
 
 /** Empties the demo's warehouse: its source was the reference server of an earlier run. */
@@ -148,20 +150,28 @@ const compareAll = Effect.fnUntraced(function* ({ demo, reference, companies, sa
   return records
 })
 
-/** Shows the change that was landed last as the change feed has it. */
-const showFeed = Effect.fnUntraced(function* ({ say }: DemoWorld, companyId: bigint) {
-  yield* ChangeFeed.order
-  const { number } = yield* ChangeFeed.end
-  const [change] = yield* ChangeFeed.readAfter(
-    { number: number - 1n, token: null },
-    { companyId, resources: null },
-    1
-  ).pipe(Effect.catchTags({ PositionLost: Effect.die, ViewDropped: Effect.die }))
-  if (change === undefined) return
-  const { resource, id, op, changed, position } = change
-  const fields = changed === null || changed.length === 0 ? "" : ` of ${changed.join(", ")}`
-  yield* say(`   the change feed has it for other programs, at position ${position}: ${resource} ${id}, ${op}${fields}`)
-})
+/** Brings one change from the source to the warehouse, and from there to another program. */
+const bringChange = Effect.fnUntraced(function* (world: DemoWorld, certificate: DemoWebhook.Certificate) {
+  const { demo, reference, settings, companies, sources, say } = world
+  const endpoint = yield* DemoDelivery.begin()
+  const { brought, port } = yield* DemoWebhook.transferByWebhook({
+    demo,
+    reference,
+    settings,
+    company: settings.companies[0]!,
+    companyId: companies[0]!.companyId,
+    connector: sources[0]!.connector,
+    certificate,
+    say
+  })
+  const delivery = yield* endpoint.received
+  const { resource, id, op, changed, position } = delivery
+  yield* say(
+    `   sent on to another program at ${endpoint.url}, signed: ${resource} ${id}, ${op} of ${changed.join(", ")}`
+  )
+  yield* say(`   its position in the change feed is ${position}`)
+  return { brought, port, delivery }
+}, Effect.scoped)
 
 /** Rows, cursor and time of each resource, over all companies and syncs. */
 const resourceResults = Effect.fnUntraced(function* (syncs: ReadonlyArray<SyncReport>) {
@@ -213,7 +223,7 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
 ) {
   const { say, progress } = options
   const world = yield* makeWorld(options)
-  const { demo, reference, settings, companies, sources } = world
+  const { demo, sources } = world
 
   yield* say("\n1. First sync: every record of every resource\n")
   const first = yield* syncAll(world, progress)
@@ -224,20 +234,9 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
   yield* say("\n3. Incremental sync: only changes are requested\n")
   const second = yield* syncAll(world, progress)
 
-  yield* say("\n4. A webhook delivers a change, without polling\n")
+  yield* say("\n4. A webhook delivers a change, without polling, and another program gets it\n")
   const certificate = yield* DemoWebhook.throwAwayCertificate(Warehouse.demoDirectory(options.settings))
-  const { brought, port } = yield* DemoWebhook.transferByWebhook({
-    demo,
-    reference,
-    settings,
-    company: settings.companies[0]!,
-    companyId: companies[0]!.companyId,
-    connector: sources[0]!.connector,
-    certificate,
-    say
-  })
-
-  yield* showFeed(world, companies[0]!.companyId)
+  const { brought, port, delivery } = yield* bringChange(world, certificate)
 
   yield* say("\n5. Is the warehouse equal to the source? Every row and every value, both ways\n")
   const records = yield* compareAll(world)
@@ -245,6 +244,6 @@ export const tellStory = Effect.fn("demo.tellStory")(function* <E, R, F>(
   const queries = yield* Effect.forEach(demo.queries, ({ title, sql }) =>
     Effect.map(runQuery(sql), (result) => ({ title, sql, result }))
   )
-  yield* print({ records, webhook: brought, resources, queries })
+  yield* print({ records, webhook: brought, delivery, resources, queries })
   if (page !== null) return yield* serve(world, page, port, certificate, json)
 })

@@ -15,12 +15,13 @@ import * as Warehouse from "./Warehouse.ts"
 
 const resourcesShownMax = 16
 
-const printJson = ({ records, webhook, resources, queries }: StoryReport) =>
+const printJson = ({ records, webhook, delivery, resources, queries }: StoryReport) =>
   Output.print(
     Output.toJson({
       equal: true,
       records,
       webhook,
+      delivery,
       resources,
       queries: queries.map(({ title, sql, result }) => ({
         title,

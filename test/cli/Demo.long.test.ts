@@ -22,9 +22,10 @@ describe("tributary demo", () => {
             const demo = startCommand(["demo", "--json"], { cwd: folder, env: {} })
             const { code, stdout, stderr } = yield* Effect.promise(() => demo.done)
             assert.strictEqual(code, 0, stderr)
-            const { equal, records, webhook } = JSON.parse(stdout) as {
+            const { equal, records, webhook, delivery } = JSON.parse(stdout) as {
               equal: boolean
               records: number
+              delivery: { type: string; messageId: string; changed: ReadonlyArray<string> }
               webhook: {
                 eventType: string
                 eventId: string
@@ -41,6 +42,9 @@ describe("tributary demo", () => {
             assert.strictEqual(webhook.acknowledgement, 204)
             assert.deepStrictEqual([webhook.before, webhook.after], ["quote", "open"])
             assert.isBelow(webhook.durationMs, 5_000)
+            assert.strictEqual(delivery.type, "orders.update")
+            assert.match(delivery.messageId, /^chg_/)
+            assert.include(delivery.changed, "status")
             assert.deepStrictEqual(
               readdirSync(join(folder, ".tributary", "demo")).filter((name) => name.startsWith("certificate")),
               []
