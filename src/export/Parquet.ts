@@ -47,6 +47,19 @@ export const duckDbType = (type: string): string => {
   }
 }
 
+const decimal = /^DECIMAL\(20,(\d+)\)$/
+
+/**
+ * The column of the CSV as its type. DuckDB takes 14 us to read a DECIMAL of more than 18 digits from text, and 0.3 us for
+ * one of 18, which is exact where the value fits; the others take the slow way.
+ */
+const valueOf = ({ name, type }: ExportColumn): string => {
+  const column = `"${name.replaceAll('"', '""')}"`
+  const scale = decimal.exec(duckDbType(type))?.[1]
+  if (scale === undefined) return column
+  return `coalesce(try_cast(${column} as DECIMAL(18,${scale}))::DECIMAL(20,${scale}), ${column}::DECIMAL(20,${scale})) as ${column}`
+}
+
 /** DuckDB takes paths and names as literals; a backslash is no escape. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
 
@@ -75,10 +88,13 @@ export const open = (temporaryFolder: string): Effect.Effect<ParquetWriter, Expo
       write: (csv, columns, parquet) =>
         Effect.tryPromise({
           try: async () => {
-            const types = columns.map(({ name, type }) => `${quoted(name)}: ${quoted(duckDbType(type))}`)
+            const types = columns.map(({ name, type }) => {
+              const read = duckDbType(type)
+              return `${quoted(name)}: ${quoted(decimal.test(read) ? "VARCHAR" : read)}`
+            })
             const result = await connection.run(
               // An empty string is quoted, and null is not.
-              `copy (select * from read_csv(${quoted(csv)}, header = false, auto_detect = false, delim = ',', quote = '"',
+              `copy (select ${columns.map(valueOf).join(", ")} from read_csv(${quoted(csv)}, header = false, auto_detect = false, delim = ',', quote = '"',
                  escape = '"', nullstr = '', allow_quoted_nulls = false, max_line_size = ${lineBytesMax}, buffer_size = ${lineBytesMax}, columns = {${types.join(", ")}}))
                to ${quoted(parquet)} (format parquet, compression snappy, row_group_size ${rowsPerGroup})`
             )
