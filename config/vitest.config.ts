@@ -5,7 +5,11 @@ export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/**/*.long.test.ts", "test/**/*.browser.test.ts"],
+    // `test/postgres/run.ts` names its files, of both kinds.
+    exclude: [
+      ...(process.env["TEST_POSTGRES_URL"] === undefined ? ["test/**/*.long.test.ts"] : []),
+      "test/**/*.browser.test.ts"
+    ],
     pool: "forks",
     // Files that run in one process share its modules: loading them for each file took a fifth of the time. A file
     // restores what it changes of the process (`process.env`, the working directory).

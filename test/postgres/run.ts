@@ -15,7 +15,7 @@ import { startServer } from "./server.ts"
 const usual = [
   "test/integration/changes",
   "test/integration/companies/Move.test.ts",
-  "test/integration/endtoend/OddValues.test.ts",
+  "test/integration/endtoend/OddValues.long.test.ts",
   "test/integration/land/Merge.test.ts",
   "test/integration/land/SchemaDrift.test.ts",
   "test/integration/warehouse",
@@ -26,7 +26,7 @@ const usual = [
   "test/integration/postgres/Copy.test.ts",
   "test/integration/postgres/LockWait.test.ts",
   "test/integration/postgres/Migrations.test.ts",
-  "test/integration/postgres/SessionSettings.test.ts",
+  "test/integration/postgres/SessionSettings.long.test.ts",
   "test/integration/verify"
 ]
 
