@@ -158,7 +158,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a 
       const one = [{ name: "one", today: true }]
       assert.deepStrictEqual(yield* at(`position ${position}`, names("erp_models_asof")), one)
       assert.strictEqual((yield* at(`position ${position}`, names("erp_models"))).length, 2)
-      const dated = yield* at<{ day: Date }>(
+      const dated = yield* at<{ day: string }>(
         "2027-12-31 23:59:59+00",
         "select day::text as day from erp_models_asof.names"
       )
