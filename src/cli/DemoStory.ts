@@ -65,7 +65,7 @@ export interface StoryReport {
 
 export const dropStatement = Statement.make({
   name: "drop the demo's datasets",
-  text: `drop schema if exists ${identifier(datasetsDefault.history)}, ${identifier(datasetsDefault.current)} cascade`
+  text: `drop schema if exists ${Object.values(datasetsDefault).map(identifier).join(", ")} cascade`
 })
 export const truncateStatement = Statement.make({
   name: "empty the demo's control plane",

@@ -1,11 +1,20 @@
-/** `tributary query`: one read-only SQL statement on the warehouse. */
+/**
+ * `tributary query`: one read-only SQL statement on the warehouse.
+ *
+ * Names without a dataset mean the current records and the models, or with `--as-of` those as of the moment.
+ */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import pg from "pg"
+import { asOfModelsDataset, modelsDatasetDefault } from "../warehouse/Model.ts"
 import * as Reader from "../warehouse/Reader.ts"
+import type { Datasets } from "../warehouse/Table.ts"
+import { queryNamed } from "../postgres/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
-import { config, demoWarehouse, json, onWarehouse, withExamples } from "./Command.ts"
+import { config, demoWarehouse, json, onWarehouse, textFlag, withExamples } from "./Command.ts"
 import { type CommandFailed, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 
@@ -34,15 +43,36 @@ const valueBytes = 16
 const bytesOf = ({ rows }: QueryResult): number =>
   rows.reduce((sum, row) => row.reduce((bytes, value) => bytes + valueBytes + (value?.length ?? 0), sum), 0)
 
+/** The moment of a query: the settings `tributary.as_of` and `tributary.as_of_mode`. */
+export interface AsOf {
+  readonly moment: string
+  readonly mode: "warehouse" | "source"
+}
+
+/** The settings of a session whose names without a dataset mean the records as of the moment, or the current ones. */
+const settingsOf = ({ current, asOf }: Datasets, at: AsOf | undefined): string =>
+  JSON.stringify(
+    at === undefined
+      ? { search_path: `${current}, ${modelsDatasetDefault}, public` }
+      : {
+          search_path: `${asOf}, ${asOfModelsDataset}, public`,
+          "tributary.as_of": at.moment,
+          "tributary.as_of_mode": at.mode
+        }
+  )
+
 /**
  * Runs one statement as the reader, and passes its rows on in parts, so that memory does not grow with the result. The
  * first part may be empty. A statement that no cursor can run is a syntax error.
  */
 export const readParts = Effect.fn("query.read")(function* <E, R>(
   text: string,
-  take: (part: QueryResult) => Effect.Effect<void, E, R>
+  take: (part: QueryResult) => Effect.Effect<void, E, R>,
+  at?: AsOf
 ) {
   const client = yield* Reader.connect
+  const { datasets } = yield* Reader.ReaderOptions
+  yield* queryNamed(client, Reader.settingsStatement, [settingsOf(datasets, at)])
   // A named query is prepared, and Postgres prepares only a single statement.
   const send = (text: string, name?: string) =>
     Effect.tryPromise({
@@ -70,17 +100,21 @@ export const readParts = Effect.fn("query.read")(function* <E, R>(
 }, Effect.scoped)
 
 /** {@link readParts}, as a whole. */
-export const read = Effect.fnUntraced(function* (text: string) {
+export const read = Effect.fnUntraced(function* (text: string, at?: AsOf) {
   let columns: QueryResult["columns"] = []
   const rows: Array<QueryResult["rows"][number]> = []
   let bytes = 0
-  yield* readParts(text, (part) => {
-    bytes += bytesOf(part)
-    if (bytes > tableBytesMax) return Effect.fail(tooLarge)
-    columns = part.columns
-    for (const row of part.rows) rows.push(row)
-    return Effect.void
-  })
+  yield* readParts(
+    text,
+    (part) => {
+      bytes += bytesOf(part)
+      if (bytes > tableBytesMax) return Effect.fail(tooLarge)
+      columns = part.columns
+      for (const row of part.rows) rows.push(row)
+      return Effect.void
+    },
+    at
+  )
   return { columns, rows } satisfies QueryResult
 })
 
@@ -142,14 +176,27 @@ export const command = Command.make(
     sql: Argument.String("sql").pipe(
       Argument.withDescription("One SQL statement; it runs as the reader, in a read-only transaction")
     ),
+    asOf: textFlag(
+      "as-of",
+      "MOMENT",
+      "The records and models as of this moment (2026-10-31 23:59:59+00) or position of the change feed (position 12345)"
+    ),
+    mode: Flag.Literals("mode", ["warehouse", "source"]).pipe(
+      Flag.withDescription(
+        "With --as-of: the versions that the warehouse had read by then, or those that the source had by its times of " +
+          "change. The source has no time of a deletion: it counts from the read that found it"
+      ),
+      Flag.withDefault("warehouse" as const)
+    ),
     config,
     demo: demoWarehouse,
     json
   },
   Effect.fn(function* (flags) {
+    const at = Option.isNone(flags.asOf) ? undefined : { moment: flags.asOf.value, mode: flags.mode }
     const answered = flags.json
-      ? readParts(flags.sql, (part) => Output.printLines(part.rows.map((row) => rowJson(part, row))))
-      : Effect.flatMap(read(flags.sql), (result) =>
+      ? readParts(flags.sql, (part) => Output.printLines(part.rows.map((row) => rowJson(part, row))), at)
+      : Effect.flatMap(read(flags.sql, at), (result) =>
           Effect.andThen(Output.print(toTable(result)), Output.note(`  ${Output.plural(result.rows.length, "row")}`))
         )
     yield* onWarehouse(flags, () =>
@@ -163,6 +210,10 @@ export const command = Command.make(
 ).pipe(
   withExamples({
     'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"':
-      "The last five runs"
+      "The last five runs",
+    'tributary query --as-of "2026-10-31 23:59:59+00" "select count(*) from RESOURCE where _deleted_at is null"':
+      "The records that the warehouse had at the end of October",
+    'tributary query --as-of "position 12345" "select * from RESOURCE order by id limit 5"':
+      "Records as they were after a change of the change feed"
   })
 )

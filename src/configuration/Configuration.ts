@@ -129,7 +129,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   if (problems.length > 0) return yield* new ConfigurationError({ problems })
 
   const databaseUrl = variable("DATABASE_URL")
-  const { connectionsMax, ...datasets } = settings.warehouse
+  const { connectionsMax, current, history, asOf } = settings.warehouse
   const { concurrency, batchRecordsMax, customFields, ...engine } = settings.sync
   return {
     ...checked,
@@ -144,7 +144,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     databaseUrl: redacted(databaseUrl, "DATABASE_URL"),
     readerUrl: databaseUrl === undefined ? null : redacted(variable("DATABASE_READER_URL"), "DATABASE_READER_URL"),
     connectionsMax,
-    datasets,
+    datasets: { current, history, asOf: asOf ?? `${current}_asof` },
     dataDirectory: resolve(variable("TRIBUTARY_HOME") ?? dataDirectoryDefault),
     resources: Object.entries(settings.resources).map(([path, one]) => ({ path, ...one })),
     requestsPerMinute: requestsPerMinuteOf(settings),

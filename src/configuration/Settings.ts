@@ -99,6 +99,7 @@ const ResourceSettings = section({
 const Warehouse = section({
   current: setting("current", dataset, "dataset of the current records", datasetsDefault.current),
   history: setting("history", dataset, "dataset of all versions", datasetsDefault.history),
+  asOf: setting("as_of", dataset, "dataset of the records as of a moment; default: the name of current with _asof"),
   connectionsMax: setting(
     "connections",
     between(connectionsMin, 1000),

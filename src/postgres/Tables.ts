@@ -165,6 +165,7 @@ export interface ControlTables {
     readonly is_single: Generated<boolean>
     readonly last_position: Generated<bigint>
     readonly removed_through: Generated<bigint>
+    readonly history_from: Generated<Date>
   }
   readonly "tributary.change_retries": {
     readonly endpoint: string

@@ -36,14 +36,15 @@ export const removeChangesStatement = Statement.make({
   text: `with old as (
            select max(last_position) as reached from tributary.change_batches where began < $1 and last_position is not null),
          gone as (delete from tributary.change_batches b using old where b.last_position <= old.reached)
-         update tributary.change_feed f set removed_through = greatest(f.removed_through, old.reached)
-           from old where old.reached is not null`
+         update tributary.change_feed f set removed_through = greatest(f.removed_through, old.reached),
+                                            history_from = greatest(f.history_from, $1)
+           from old`
 })
 
 /**
  * Deletes versions that were replaced longer ago than `retention`, of every resource of the history dataset. The current
- * version of a row is in another table and stays. Null keeps every version. A query for a time before that finds nothing,
- * or a later version. The changes of that time leave the feed first, so that a reader never misses the version before.
+ * version of a row is in another table and stays. Null keeps every version. A query of the history for a
+ * time before that finds nothing, or a later version; an as-of query fails. The changes of that time leave the feed first, so that a reader never misses the version before.
  */
 export const remove = Effect.fnUntraced(function* (
   dataset: string,

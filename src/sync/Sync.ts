@@ -17,7 +17,7 @@ import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { Lane } from "../land/Checkpoint.ts"
 import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Datasets, tableOf } from "../warehouse/Table.ts"
-import { type Model, modelsDatasetDefault } from "../warehouse/Model.ts"
+import { type Model, modelDatasetsOf } from "../warehouse/Model.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as Views from "../warehouse/Views.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -198,14 +198,16 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
 export const applyViews = Effect.fnUntraced(function* ({ models, datasets }: Pick<SyncOptions, "models" | "datasets">) {
   if (models === undefined || models.length === 0) return
   const progress = yield* Progress
-  yield* Views.apply(models, { current: datasets.current, models: modelsDatasetDefault }).pipe(
-    Effect.flatMap(({ refused }) =>
-      Effect.forEach(refused, ({ name, reason, remedy }) =>
-        progress.note(`${modelsDatasetDefault}.${name} was left as it is: ${reason}; ${remedy}`)
-      )
-    ),
-    Effect.catch((error) => progress.note(`the views were left as they are: ${error.message}`))
-  )
+  for (const where of modelDatasetsOf(datasets)) {
+    yield* Views.apply(models, where).pipe(
+      Effect.flatMap(({ refused }) =>
+        Effect.forEach(refused, ({ name, reason, remedy }) =>
+          progress.note(`${where.models}.${name} was left as it is: ${reason}; ${remedy}`)
+        )
+      ),
+      Effect.catch((error) => progress.note(`the views were left as they are: ${error.message}`))
+    )
+  }
 })
 
 /** Syncs all companies. Fails only when the tables cannot be prepared. */

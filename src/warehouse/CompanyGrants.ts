@@ -1,8 +1,8 @@
 /**
  * The rights of a role that reads one company, as statements for the owner.
  *
- * Promise: the role sees rows of its company only: the views of two datasets of its own (`erp_2` and `erp_history_2` for
- * company number 2). It has no right on the datasets of all companies. Tables and columns that appear later are seen once
+ * Promise: the role sees rows of its company only: the views of datasets of its own (`erp_2`, `erp_history_2` and
+ * `erp_asof_2` for company number 2). It has no right on the datasets of all companies. Tables and columns that appear later are seen once
  * these statements are run again.
  *
  * Views instead of row-level security: the history of a resource is a view that reads with the rights of its owner, to
@@ -38,7 +38,7 @@ end`)}`
 export const statements = (datasets: AllDatasets, companyId: bigint, role: string): ReadonlyArray<string> => {
   const reader = identifier(role)
   const all = Object.values(datasets).map(identifier)
-  const read = [datasets.current, datasets.history]
+  const read = [datasets.current, datasets.history, datasets.asOf]
   return [
     Grants.createRole(role),
     Grants.closePublic,

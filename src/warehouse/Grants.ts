@@ -3,7 +3,7 @@
  *
  * Promise: three roles. The owner runs these statements, owns the tables and alone alters them: migrations, `tributary
  * schema apply`. The loader syncs: it reads and writes rows in the current and history datasets and the control plane,
- * and can create nothing but temporary tables. The reader reads the current records, the history and the models, in
+ * and can create nothing but temporary tables. The reader reads the current records, the history, the models, and both as of a moment, in
  * read-only transactions with a time limit, and the control plane without its secrets. Objects that the owner creates
  * later are granted the same way, except the control plane's tables to the reader. A role that is created here may log
  * in but has no password yet: the owner sets one (`\password` in psql), or uses certificates. The owner needs the right
@@ -15,6 +15,8 @@ import type { Datasets } from "./Table.ts"
 /** Every dataset of a warehouse. */
 export interface AllDatasets extends Datasets {
   readonly models: string
+  /** The models as of a moment. */
+  readonly asOfModels: string
   readonly control: string
 }
 
@@ -112,11 +114,10 @@ export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDe
   const reader = identifier(names.reader)
   const control = identifier(datasets.control)
   const loaded = [datasets.current, datasets.history, datasets.control].map(identifier)
-  const read = [datasets.current, datasets.history, datasets.models].map(identifier)
+  const models = [datasets.models, datasets.asOfModels].map(identifier)
+  const read = [...[datasets.current, datasets.history, datasets.asOf].map(identifier), ...models]
   return [
-    ...[datasets.current, datasets.history, datasets.models].map(
-      (dataset) => `create schema if not exists ${identifier(dataset)}`
-    ),
+    ...read.map((dataset) => `create schema if not exists ${dataset}`),
     createRole(names.loader),
     createRole(names.reader),
     closePublic,
@@ -140,8 +141,10 @@ export const statements = (datasets: AllDatasets, names: RoleNames = roleNamesDe
       `grant select on all tables in schema ${dataset} to ${reader}`,
       `alter default privileges in schema ${dataset} grant select on tables to ${reader}`
     ]),
-    `grant execute on all functions in schema ${identifier(datasets.models)} to ${reader}`,
-    `alter default privileges in schema ${identifier(datasets.models)} grant execute on functions to ${reader}`,
+    ...models.flatMap((dataset) => [
+      `grant execute on all functions in schema ${dataset} to ${reader}`,
+      `alter default privileges in schema ${dataset} grant execute on functions to ${reader}`
+    ]),
     ...readerSettings(names.reader)
   ]
 }

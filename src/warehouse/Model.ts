@@ -8,6 +8,7 @@
  * The SQL names a resource's table as `{{path}}` and today as `{{as_of}}`; nothing else is filled in.
  */
 import { identifier } from "./Identifier.ts"
+import type { Datasets } from "./Table.ts"
 
 /** Postgres namespaces that a view touches. */
 export interface ModelDatasets {
@@ -15,10 +16,30 @@ export interface ModelDatasets {
   readonly current: string
   /** The dataset of the views. */
   readonly models: string
+  /** Whether the records are those of the setting `tributary.as_of`. */
+  readonly isAsOf?: boolean
 }
 
-/** The dataset of the views unless the configuration names another. */
+/** The dataset of the views. */
 export const modelsDatasetDefault = "erp_models"
+
+/** The dataset of the views as of a moment. */
+export const asOfModelsDataset = "erp_models_asof"
+
+/** The datasets in which every model is a view. */
+export const modelDatasetsOf = ({
+  current,
+  asOf
+}: Pick<Datasets, "current" | "asOf">): ReadonlyArray<ModelDatasets> => [
+  { current, models: modelsDatasetDefault },
+  { current: asOf, models: asOfModelsDataset, isAsOf: true }
+]
+
+/** Which records the views of these datasets show. */
+export const noteOf = ({ isAsOf }: ModelDatasets): string =>
+  isAsOf === true
+    ? "Records and day are those of the setting tributary.as_of."
+    : "The records are the current ones; tributary.as_of moves the day only."
 
 export interface ModelColumn {
   readonly name: string

@@ -30,7 +30,7 @@ import { parseUrl } from "../postgres/DatabaseUrl.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Grants from "./Grants.ts"
 import { identifier, literal } from "./Identifier.ts"
-import { modelsDatasetDefault } from "./Model.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
 import { datasetsDefault, type Datasets } from "./Table.ts"
 
 export interface ReaderOptions {
@@ -310,7 +310,7 @@ const grant = Effect.fnUntraced(function* (owner: pg.Client, embedded: boolean) 
   const name = identifier(role)
   const names = (texts: ReadonlyArray<string>) =>
     `array[${texts.map((text) => literal(identifierText(text))).join(", ")}]`
-  const recordDatasets = [datasets.current, datasets.history, modelsDatasetDefault]
+  const recordDatasets = [...Object.values(datasets), modelsDatasetDefault, asOfModelsDataset]
   const records = names(recordDatasets)
   const schemas = names([...recordDatasets, Grants.controlDataset])
   const body = `

@@ -1,5 +1,5 @@
 /**
- * The tables of a resource: the current records, the superseded versions, and the view of all versions.
+ * The tables of a resource: the current records, the superseded versions, and the views of all versions and as of a moment.
  *
  * Promise: names and types follow from the catalogue alone (the contract is section 5.4 of the design), so that two
  * installations with the same catalogue have the same warehouse.
@@ -13,9 +13,11 @@ import { identifier, literal, supersededSuffix } from "./Identifier.ts"
 export interface Datasets {
   readonly current: string
   readonly history: string
+  /** The dataset of the records as of a moment. */
+  readonly asOf: string
 }
 
-export const datasetsDefault: Datasets = { current: "erp", history: "erp_history" }
+export const datasetsDefault: Datasets = { current: "erp", history: "erp_history", asOf: "erp_asof" }
 
 export interface Column {
   /** Its name in the database. */
@@ -38,6 +40,7 @@ export interface Table {
   readonly current: string
   readonly superseded: string
   readonly view: string
+  readonly asOf: string
   /** Name of the table of superseded versions, unquoted. */
   readonly supersededName: string
   /** One per field of the resource, in its order. */
@@ -160,6 +163,7 @@ export const tableOf = (resource: Resource, datasets: Datasets = datasetsDefault
     current: `${identifier(datasets.current)}.${identifier(name)}`,
     superseded: `${identifier(datasets.history)}.${identifier(supersededName)}`,
     view: `${identifier(datasets.history)}.${identifier(name)}`,
+    asOf: `${identifier(datasets.asOf)}.${identifier(name)}`,
     supersededName,
     columns: resource.fields.map((field) => columnOf(field, resource.roles)),
     meta: metaColumns

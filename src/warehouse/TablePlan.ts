@@ -17,6 +17,7 @@ import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { alteredSql } from "./Altered.ts"
+import * as AsOf from "./AsOf.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { type Column, type Datasets, type Table, statements } from "./Table.ts"
 import { tablesOfView } from "./ViewTables.ts"
@@ -55,7 +56,7 @@ export const relationsStatement = Statement.make({
     select n.nspname as dataset, c.relname as name, c.relkind::text as kind, obj_description(c.oid, 'pg_class') as comment,
            exists (select 1 from pg_index i where i.indrelid = c.oid and i.indisprimary) as "hasKey",
            case when c.relkind = 'v' then ${tablesOfView("c.oid")} end as reads,
-           (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description))
+           (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description) order by a.attnum)
               from pg_attribute a
               left join pg_description d
                 on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
@@ -68,7 +69,7 @@ export const relationsStatement = Statement.make({
 /** The datasets and the relations with the names of these tables, by `dataset.name`, in one query. */
 const introspect = Effect.fnUntraced(function* (datasets: Datasets, tables: ReadonlyArray<Table>) {
   const names = tables.flatMap((table) => [table.name, table.supersededName])
-  const found = yield* Statement.run(relationsStatement, [names, [datasets.current, datasets.history]])
+  const found = yield* Statement.run(relationsStatement, [names, [datasets.current, datasets.history, datasets.asOf]])
   return {
     datasets: new Set(found.map(({ dataset }) => dataset)),
     relations: new Map(
@@ -171,8 +172,15 @@ const planTable = (
   const tablesOfTheView = [`${datasets.current}.${table.name}`, `${datasets.history}.${table.supersededName}`]
   viewIsStale ||= view === undefined || !tablesOfTheView.every((name) => view.reads?.includes(name))
   if (viewIsStale) planned.push(statements.createView(table))
+  const asOf = existing.relations.get(`${datasets.asOf}.${table.name}`)
+  if (asOf !== undefined && asOf.kind !== "v") {
+    return new TableConflict({ table: `${datasets.asOf}.${table.name}`, detail: "is no view" })
+  }
+  const current = existing.relations.get(`${datasets.current}.${table.name}`)
+  const superseded = existing.relations.get(`${datasets.history}.${table.supersededName}`)
+  planned.push(...AsOf.planView(table, { current, superseded, view: asOf }))
   const comment = `${resource.purpose} [${resource.basis}]`
-  if (existing.relations.get(`${datasets.current}.${table.name}`)?.comment !== comment) {
+  if (current?.comment !== comment) {
     planned.push(`comment on table ${table.current} is ${literal(comment)}`)
   }
   if (view === undefined) {
@@ -215,7 +223,7 @@ export const planFor = Effect.fnUntraced(function* (
   if (first === undefined) return []
   const existing = yield* introspect(first.datasets, tables)
   const planned: Array<string> = []
-  for (const dataset of [first.datasets.current, first.datasets.history]) {
+  for (const dataset of [first.datasets.current, first.datasets.history, first.datasets.asOf]) {
     if (!existing.datasets.has(dataset)) planned.push(`create schema if not exists ${identifier(dataset)}`)
   }
   for (const table of tables) {

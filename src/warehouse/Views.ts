@@ -8,7 +8,6 @@
  * The comment of each view ends with a digest of its definition, by which the next run recognises it. A view that reads
  * other tables than those of its definition, since they were renamed, is replaced.
  */
-import { createHash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -17,10 +16,11 @@ import * as LockWait from "../postgres/LockWait.ts"
 import * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
+import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
 import { tablesOfView } from "./ViewTables.ts"
-import { asOfName, type Model, type ModelDatasets, queryOf, viewName } from "./Model.ts"
+import { asOfName, type Model, type ModelDatasets, noteOf, queryOf, viewName } from "./Model.ts"
 
 /** The statements for one view or index. */
 export interface Step {
@@ -92,7 +92,7 @@ export const objectsStatement = Statement.make({
               where d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid and d.deptype = 'n'
                 and r.ev_class is distinct from c.oid order by 1) end as dependents
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where (n.nspname = $2 and c.relkind in ('r', 'p', 'i', 'I'))
+     where (n.nspname = $2 and c.relkind in ('r', 'p', 'v', 'i', 'I'))
         or (n.nspname = $1 and c.relkind in ('r', 'p', 'v', 'm', 'f'))
     union all
     select 'function', p.proname, obj_description(p.oid, 'pg_proc'), -1, null, null, null, null
@@ -102,25 +102,22 @@ export const objectsStatement = Statement.make({
 })
 type ExistingObject = Statement.RowOf<typeof objectsStatement>
 
-const digestMark = /\[tributary ([0-9a-f]{16})\]$/
-
-const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16)
-
-const marked = (comment: string, digest: string): string => `${comment}\n[tributary ${digest}]`
-
 const asOfComment =
-  "What today is to the models: the session's current date, or the setting tributary.as_of where it is set (set tributary.as_of = '2026-03-31'). It moves the day, not the records."
+  "What today is to the models: the session's current date, or the day of the setting tributary.as_of where it is set (set tributary.as_of = '2026-03-31'; of a position, the day on which it landed)."
 
 /** The function that returns today, or the day of the setting tributary.as_of. */
 const asOfStep = (datasets: ModelDatasets): Step & { readonly digest: string } => {
-  const body = "select coalesce(nullif(current_setting('tributary.as_of', true), '')::date, current_date)"
+  const setting = "current_setting('tributary.as_of', true)"
+  const body =
+    `select coalesce(case when ${setting} like 'position %' then tributary.as_of_landed()::date ` +
+    `else nullif(${setting}, '')::date end, current_date)`
   const create = `create or replace function ${asOfName(datasets)}() returns date language sql stable parallel safe as ${literal(body)}`
-  const digest = digestOf(`${create}\n${asOfComment}`)
+  const digest = Digest.of(`${create}\n${asOfComment}`)
   return {
     name: "as_of",
     kind: "view",
     digest,
-    statements: [create, `comment on function ${asOfName(datasets)}() is ${literal(marked(asOfComment, digest))}`]
+    statements: [create, `comment on function ${asOfName(datasets)}() is ${literal(Digest.mark(asOfComment, digest))}`]
   }
 }
 
@@ -138,10 +135,11 @@ const planView = (
   const documented = model.columns.map(
     ({ name, comment }) => `comment on column ${view}.${identifier(name)} is ${literal(comment)}`
   )
-  const digest = digestOf([query, model.comment, ...documented].join("\n"))
+  const comment = `${model.comment}\n\n${noteOf(datasets)}`
+  const digest = Digest.of([query, comment, ...documented].join("\n"))
   const found = existing.get(`view.${model.name}`) ?? existing.get(`other.${model.name}`)
-  const foundDigest = digestMark.exec(found?.comment ?? "")?.[1]
-  const comments = [...documented, `comment on view ${view} is ${literal(marked(model.comment, digest))}`]
+  const foundDigest = Digest.find(found?.comment)
+  const comments = [...documented, `comment on view ${view} is ${literal(Digest.mark(comment, digest))}`]
   if (found === undefined)
     return { name: model.name, kind: "view", statements: [`create view ${view} as\n${query}`, ...comments] }
   if (foundDigest === undefined || found.kind !== "view") {
@@ -200,12 +198,12 @@ export const planFor = Effect.fnUntraced(function* (
         kind: "view",
         statements: [
           `create schema if not exists ${identifier(datasets.models)}`,
-          `comment on schema ${identifier(datasets.models)} is ${literal("Views for people; the comment of each says what it counts")}`
+          `comment on schema ${identifier(datasets.models)} is ${literal(`Views for people; the comment of each says what it counts. ${noteOf(datasets)}`)}`
         ]
       })
     }
     const asOf = asOfStep(datasets)
-    const found = digestMark.exec(existing.get("function.as_of")?.comment ?? "")?.[1]
+    const found = Digest.find(existing.get("function.as_of")?.comment)
     if (found !== asOf.digest) steps.push(asOf)
   }
   for (const model of possible) {

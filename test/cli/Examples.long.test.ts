@@ -151,6 +151,14 @@ const prepared: Readonly<Record<string, Prepared>> = {
   'tributary query "select resource, status, records from tributary.runs order by id desc limit 5"': {
     says: /complete|done|succeeded|ok/
   },
+  'tributary query --as-of "2026-10-31 23:59:59+00" "select count(*) from RESOURCE where _deleted_at is null"': {
+    as: 'tributary query --as-of now "select count(*) from customers where _deleted_at is null"',
+    says: /count\s+[1-9]/
+  },
+  'tributary query --as-of "position 12345" "select * from RESOURCE order by id limit 5"': {
+    as: 'tributary query --as-of "position 1" "select count(*) from customers"',
+    says: /count\s+\d/
+  },
   "tributary schema plan": {
     first: (stage) =>
       Effect.gen(function* () {

@@ -148,7 +148,7 @@ describe("tributary schema", () => {
           assert.strictEqual(grants.code, 0, grants.stderr)
           assert.include(grants.stdout, 'to "analyst";')
           // A changed column type is reported, and nothing is changed.
-          yield* world.query("drop view erp_history.items cascade")
+          yield* world.query("drop view erp_history.items, erp_asof.items cascade")
           yield* world.query("alter table erp.items alter column x_flag type text")
           const conflict = yield* run("schema", "apply")
           assert.strictEqual(conflict.code, 2)

@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as SqlClient from "effect/sql/SqlClient"
 import { statements } from "../../src/warehouse/Grants.ts"
-import { modelsDatasetDefault } from "../../src/warehouse/Model.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "../../src/warehouse/Model.ts"
 import * as Reader from "../../src/warehouse/Reader.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
@@ -148,7 +148,12 @@ describe("the pages", () => {
           }).pipe(Effect.scoped, Effect.provide(as(loginAs(admin, owner))))
 
           const names = { loader: owner, reader }
-          const all = { ...datasetsDefault, models: modelsDatasetDefault, control: "tributary" }
+          const all = {
+            ...datasetsDefault,
+            models: modelsDatasetDefault,
+            asOfModels: asOfModelsDataset,
+            control: "tributary"
+          }
           yield* administer((sql) =>
             Effect.forEach(statements(all, names), (statement) => sql.unsafe(statement), { discard: true })
           )

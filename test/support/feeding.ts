@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { codeOf } from "../../src/cli/Exit.ts"
 import { sync } from "../../src/sync/Sync.ts"
+import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { record, scripted, things, tiny } from "./tiny.ts"
 
 const at = (second: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
@@ -32,13 +33,13 @@ export const makeCompany = (companyId: bigint) => {
     companyId,
     rows,
     put: (id: number, name: string, price = "1.10") => rows.set(id, { name, price, second: (second += 1_000) }),
-    sync: Effect.fnUntraced(function* (full = false) {
+    sync: Effect.fnUntraced(function* (full = false, backfill = false) {
       const report = yield* sync({
         companies: [{ name: `c${companyId}`, connector: { ...connector, catalogue: tiny }, resources: [things] }],
-        datasets: { current: "erp", history: "erp_history" },
+        datasets: datasetsDefault,
         concurrency: 1,
         batchRecordsMax: 5_000,
-        mode: { full }
+        mode: backfill ? { backfill: { since: null, until: null } } : { full }
       })
       assert.strictEqual(codeOf(report), 0, String(report.companies[0]!.outcomes[0]!.failure?.message))
     })

@@ -15,7 +15,7 @@ import { words } from "../../src/catalogue/Field.ts"
 import { withFields } from "../../src/catalogue/Resource.ts"
 import * as Dbt from "../../src/warehouse/Dbt.ts"
 import { withInferred } from "../../src/warehouse/WarehouseCatalogue.ts"
-import { tableOf } from "../../src/warehouse/Table.ts"
+import { datasetsDefault, tableOf } from "../../src/warehouse/Table.ts"
 import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import * as Views from "../../src/warehouse/Views.ts"
 import { booksOf, land } from "../integration/models/compare.ts"
@@ -78,7 +78,7 @@ const File = Schema.Struct({
   )
 })
 
-const datasets = { current: "erp", history: "erp_history", models: "erp_models" }
+const datasets = { ...datasetsDefault, models: "erp_models" }
 const models = readModels()
 const resources = [...serviceV2.resources.values()]
 const options = { resources, models, datasets, freshnessOf: () => Duration.seconds(90) }

@@ -4,7 +4,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Grants from "../../warehouse/Grants.ts"
-import { modelsDatasetDefault } from "../../warehouse/Model.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.ts"
 import * as Reader from "../../warehouse/Reader.ts"
 import { about, type About, type Finding, type Findings } from "./Finding.ts"
 import * as Statement from "../../postgres/Statement.ts"
@@ -63,7 +63,7 @@ export const rights = Effect.fnUntraced(function* (
   { datasets }: Configuration,
   { standby, readonly, maycreate, maytemp, user, database }: Statement.RowOf<typeof serverStatement>
 ): Effect.fn.Return<Findings, SqlError, SqlClient.SqlClient> {
-  const wanted = [datasets.current, datasets.history, modelsDatasetDefault, "tributary"]
+  const wanted = [...Object.values(datasets), modelsDatasetDefault, asOfModelsDataset, "tributary"]
   const rows = yield* Statement.run(rightsStatement, [wanted])
   const findings: Array<Finding> = []
   const fail = (message: string, remedy: string) => findings.push(failed("configuration", message, remedy))

@@ -62,6 +62,7 @@ export const configurationText = (chosen: ConfigurationValues): string =>
     "# warehouse:",
     "#   current: erp # default; dataset of the current records",
     "#   history: erp_history # default; dataset of all versions",
+    "#   as_of: erp_asof # default; dataset of the records as of a moment",
     "",
     "freshness:",
     `  default_minutes: ${chosen.freshnessMinutes} # the maximum age of a resource; tributary serve syncs often enough for it`,

@@ -7,7 +7,7 @@ import type { Resource } from "../../catalogue/Resource.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
 import * as ColumnPromotion from "../../warehouse/ColumnPromotion.ts"
-import { type ModelDatasets, modelsDatasetDefault } from "../../warehouse/Model.ts"
+import { modelDatasetsOf } from "../../warehouse/Model.ts"
 import * as WarehouseCatalogue from "../../warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../../warehouse/Table.ts"
 import * as TablePlan from "../../warehouse/TablePlan.ts"
@@ -53,11 +53,6 @@ interface PromoteOptions {
   /** Instead of the inferred type. */
   readonly type: InferredType | null
 }
-
-export const modelDatasets = (settings: Configuration): ModelDatasets => ({
-  current: settings.datasets.current,
-  models: modelsDatasetDefault
-})
 
 /** The resources that the companies sync. */
 export const syncedResources = (
@@ -182,13 +177,22 @@ const change = Effect.fnUntraced(function* (
     statements.push(...changes.statements)
   }
   const models = yield* (yield* Source).models
-  const datasets = modelDatasets(settings)
-  if (!isPlan) {
-    const views = yield* Views.apply(models, datasets)
-    return { statements: [...statements, ...views.done], adopted, views }
+  const skipped: Array<Views.Skipped> = []
+  const refused: Array<Views.Refused> = []
+  for (const datasets of modelDatasetsOf(settings.datasets)) {
+    if (isPlan) {
+      const views = yield* Views.planFor(models, datasets)
+      statements.push(...views.steps.flatMap((step) => step.statements))
+      skipped.push(...views.skipped)
+      refused.push(...views.refused)
+    } else {
+      const views = yield* Views.apply(models, datasets)
+      statements.push(...views.done)
+      skipped.push(...views.skipped)
+      refused.push(...views.refused)
+    }
   }
-  const views = yield* Views.planFor(models, datasets)
-  return { statements: [...statements, ...views.steps.flatMap((step) => step.statements)], adopted, views }
+  return { statements, adopted, views: { skipped, refused } }
 })
 
 /** The changes that {@link apply} makes; changes nothing. */

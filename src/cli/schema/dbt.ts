@@ -6,13 +6,14 @@ import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import * as Dbt from "../../warehouse/Dbt.ts"
+import { modelsDatasetDefault } from "../../warehouse/Model.ts"
 import { config, configuration, reported, switchFlag, textFlag, withExamples } from "../Command.ts"
 import { catalogueOf } from "../EffectiveCatalogue.ts"
 import { usageError } from "../Exit.ts"
 import * as Output from "../Output.ts"
 import { Source } from "../Source.ts"
 import * as Warehouse from "../Warehouse.ts"
-import { modelDatasets, syncedResources, warehouseResources } from "./SchemaChanges.ts"
+import { syncedResources, warehouseResources } from "./SchemaChanges.ts"
 
 /** dbt sources, each with the text of its file. Inferred columns need the warehouse. */
 const dbtSources = Effect.fn("schema.dbt")(function* (settings: Configuration, useWarehouse: boolean) {
@@ -26,7 +27,7 @@ const dbtSources = Effect.fn("schema.dbt")(function* (settings: Configuration, u
     document.commentBefore = Dbt.heading.map((line) => ` ${line}`).join("\n")
     return document.toString({ lineWidth: 0 })
   }
-  const datasets = { ...settings.datasets, ...modelDatasets(settings) }
+  const datasets = { ...settings.datasets, models: modelsDatasetDefault }
   const sources = Dbt.sourcesOf({ resources, models, datasets, freshnessOf: settings.freshnessOf })
   return {
     text: textOf(sources),

@@ -6,10 +6,11 @@ import * as Option from "effect/Option"
 import * as Removal from "../../companies/Removal.ts"
 import * as CompanyGrants from "../../warehouse/CompanyGrants.ts"
 import * as Grants from "../../warehouse/Grants.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "../../warehouse/Model.ts"
 import { config, configuration, json, reported, textFlag, withExamples } from "../Command.ts"
 import * as Output from "../Output.ts"
 import * as Warehouse from "../Warehouse.ts"
-import { invalid, invalidNames, modelDatasets } from "./SchemaChanges.ts"
+import { invalid, invalidNames } from "./SchemaChanges.ts"
 
 /** The number of a company, as the source last answered it. */
 export const companyIdOf = Effect.fnUntraced(function* (company: string) {
@@ -54,8 +55,12 @@ export const grantsCommand = Command.make(
         )
         const unusable = invalidNames("role", [loader, reader])
         if (unusable.length > 0) return yield* invalid(...unusable)
-        const { current, history } = settings.datasets
-        const datasets = { ...modelDatasets(settings), current, history, control: Grants.controlDataset }
+        const datasets = {
+          ...settings.datasets,
+          models: modelsDatasetDefault,
+          asOfModels: asOfModelsDataset,
+          control: Grants.controlDataset
+        }
         if (companyId === null) return Grants.statements(datasets, { loader, reader })
         if (reader === loader || reader === Grants.roleNamesDefault.reader) {
           return yield* invalid(`the role ${reader} has the rows of every company; choose another --reader`)

@@ -11,6 +11,7 @@ import { codeOf } from "../../../src/cli/Exit.ts"
 import { query } from "../../../src/postgres/Connection.ts"
 import { Database } from "../../../src/postgres/Database.ts"
 import { sync } from "../../../src/sync/Sync.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { record, scripted, things, tiny } from "../../support/tiny.ts"
 
@@ -43,7 +44,7 @@ const makeCompany = () => {
     run: Effect.fnUntraced(function* (full = false) {
       const report = yield* sync({
         companies: [{ name: "one", connector: { ...connector, catalogue: tiny }, resources: [things] }],
-        datasets: { current: "erp", history: "erp_history" },
+        datasets: datasetsDefault,
         concurrency: 1,
         batchRecordsMax: 100,
         mode: { full }

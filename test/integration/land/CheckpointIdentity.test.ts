@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Rejected, SourceDescription } from "../../../src/connector/Connector.ts"
 import { ServerFault } from "../../../src/connector/SourceError.ts"
-import { type Datasets, tableOf } from "../../../src/warehouse/Table.ts"
+import { type Datasets, datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import { fetchRecords } from "../../../src/sync/FetchRecords.ts"
 import { sync } from "../../../src/sync/Sync.ts"
 import { codeOf } from "../../../src/cli/Exit.ts"
@@ -45,7 +45,7 @@ interface Options {
   readonly name?: string
 }
 
-const erp: Datasets = { current: "erp", history: "erp_history" }
+const erp = datasetsDefault
 
 /** A company with ten records that has been synced once. */
 const synced = Effect.fnUntraced(function* (first: Options = {}) {
@@ -165,7 +165,7 @@ describe("a checkpoint", () => {
     it.effect("is valid for one dataset only, and a switch of datasets reads every record", () =>
       Effect.gen(function* () {
         const { put, checked } = yield* synced()
-        const datasets = { current: "erp_prod", history: "erp_prod_history" }
+        const datasets = { current: "erp_prod", history: "erp_prod_history", asOf: "erp_prod_asof" }
         assert.strictEqual((yield* checked({ datasets })).kind, "full")
         put(4, "changed")
         assert.strictEqual((yield* checked({ datasets })).kind, "incremental")

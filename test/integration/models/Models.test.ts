@@ -8,15 +8,15 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
-import { tableOf } from "../../../src/warehouse/Table.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { server, type HttpReply } from "../../reference-server/support.ts"
 import { booksOf, check, land, resourcesOf } from "./compare.ts"
 import { exact, figures, type Json } from "./figures.ts"
 
-const datasets = { current: "erp", history: "erp_history", models: "erp_models" }
+const datasets = { ...datasetsDefault, models: "erp_models" }
 const models = readModels()
 const resources = resourcesOf(models)
 const today = "2026-03-16"
@@ -84,7 +84,7 @@ const one = (resource: string, fits: (record: Json) => boolean): Json => {
 
 const openOf = (invoice: Json) => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
 
-layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the models", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the models", (it) => {
   it.effect("contain the same figures as the records of the server", () =>
     Effect.gen(function* () {
       yield* TablePlan.apply(resources.map((resource) => tableOf(serviceV2.resources.get(resource)!, datasets)))

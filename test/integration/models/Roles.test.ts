@@ -11,7 +11,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
 import { readModels } from "../../../connectors/service-v2/models/index.ts"
 import { controlDataset, statements } from "../../../src/warehouse/Grants.ts"
-import { modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "../../../src/warehouse/Model.ts"
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
@@ -23,7 +23,12 @@ import { until } from "../../support/until.ts"
 import { makeWorld } from "../../support/world.ts"
 import { booksOf, check, resourcesOf } from "./compare.ts"
 
-const datasets = { ...datasetsDefault, models: modelsDatasetDefault, control: controlDataset }
+const datasets = {
+  ...datasetsDefault,
+  models: modelsDatasetDefault,
+  asOfModels: asOfModelsDataset,
+  control: controlDataset
+}
 const models = readModels()
 const resources = resourcesOf(models)
 const password = "not-a-secret"

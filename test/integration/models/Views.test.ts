@@ -10,7 +10,7 @@ import { tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import * as Views from "../../../src/warehouse/Views.ts"
 import { Database } from "../../../src/postgres/Database.ts"
-import { layerSql } from "../../support/postgres.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
 import { resourcesOf } from "./compare.ts"
 
 /** A view over `shelves` with these columns. */
@@ -54,11 +54,11 @@ const columnsOf = (view: string) =>
     )
   )
 
-layer(layerSql, { excludeTestServices: true, timeout: "60 seconds" })("the model views", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the model views", (it) => {
   it.effect("are created in the configured datasets, and cost one query when they are current", () =>
     Effect.gen(function* () {
       const models = readModels()
-      const datasets = { current: "mill", history: "mill_history", models: "mill_views" }
+      const datasets = { current: "mill", history: "mill_history", asOf: "mill_asof", models: "mill_views" }
       const resources = resourcesOf(models)
       yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasets)))
       const first = yield* Views.apply(models, datasets)

@@ -27,7 +27,7 @@ import {
   timestamp
 } from "../../../connectors/service-v2/catalogue/fields.ts"
 import { withInferred } from "../../../src/warehouse/WarehouseCatalogue.ts"
-import { tableOf } from "../../../src/warehouse/Table.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { compare } from "../../../src/verify/Compare.ts"
 import { canonical, parse } from "../../../src/json/Json.ts"
@@ -569,7 +569,7 @@ describe("verify", () => {
     it.effect("reports every record as missing when the table does not exist", () =>
       Effect.gen(function* () {
         const pair = yield* equalPair(gaugesUpTo(3))
-        const table = tableOf(gauges, { current: "nowhere", history: "nowhere_history" })
+        const table = tableOf(gauges, { ...datasetsDefault, current: "nowhere", history: "nowhere_history" })
         const report = yield* verify({ ...pair, table })
         assert.deepInclude(report, { status: "unequal", missing: 3, warehouse: 0, source: 3 })
       })

@@ -76,7 +76,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
       yield* sql`alter table erp.things rename to things_old`
       yield* sql`create table erp.things (like erp.things_old including all)`
       const statements = yield* TablePlan.apply([table])
-      assert.strictEqual(statements.filter((statement) => statement.startsWith("create or replace view")).length, 1)
+      assert.strictEqual(statements.filter((statement) => statement.startsWith("create or replace view")).length, 2)
       yield* sql`insert into erp.things (_company_id, id, name, _origin, _observed_at) values (1, 77, 'new', 'scan', now())`
       const rows = yield* sql<{ record: Record<string, unknown> }>`select record from erp_history.things where id = 77`
       assert.deepStrictEqual(
@@ -93,7 +93,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the tabl
       const sql = yield* SqlClient.SqlClient
       const table = tableOf({ ...things, path: "touched" })
       yield* TablePlan.apply([table])
-      yield* sql`drop view erp_history.touched`
+      yield* sql`drop view erp_history.touched, erp_asof.touched`
       yield* sql`alter table erp.touched alter column price type double precision`
       const conflict = yield* Effect.flip(TablePlan.apply([table]))
       assert.strictEqual(conflict._tag, "TableConflict")

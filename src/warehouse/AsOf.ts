@@ -1,0 +1,140 @@
+/**
+ * The views of the records as of a moment: the setting `tributary.as_of` of the session.
+ *
+ * Promise: a view has the columns of its table, and at most one version of each record. The mode `warehouse` chooses the
+ * latest version whose read had begun by the moment. The mode `source` chooses the latest version whose time of change is
+ * not after the moment; a deletion, and a record without that time, count from the read that found them. A position of the
+ * change feed chooses the versions that had landed by then. Without a moment, or for one before the
+ * retained history, reading fails and says what to do.
+ *
+ * Each mode has two branches, of which Postgres runs those of the session's mode only: current rows, and superseded ones.
+ */
+import * as Digest from "./Digest.ts"
+import { identifier, literal, nameFor } from "./Identifier.ts"
+import { roleColumn, type Table } from "./Table.ts"
+
+const mode = "(select tributary.as_of_mode())"
+const moment = "(select tributary.as_of_time())"
+const position = "(select tributary.as_of_position())"
+
+const isSameRecord = (one: string, other: string): string =>
+  `${one}."_company_id" = ${other}."_company_id" and ${one}."id" = ${other}."id"`
+
+/** An older read may bring a newer version, as when a request lasts long. The versions that such a version replaced. */
+const isOvertaken = (alias: string): string => `${alias}."_valid_to" < ${alias}."_observed_at"`
+
+/** The records that changed after the position, each with its first version since. Reloads of the feed are no changes. */
+const changedAfter = (table: Table): string =>
+  `(select b.company_id, u.id, min(coalesce(u.version, 1)) as version ` +
+  `from tributary.change_batches b cross join unnest(b.ids, b.versions) with ordinality u(id, version, place) ` +
+  `where b.history = ${literal(table.view)} and b.kind = 'versions' ` +
+  `and (b.last_position is null or b.last_position > ${position}) ` +
+  `and (b.last_position is null or b.last_position - b.changes + u.place > ${position}) group by 1, 2)`
+
+interface Branch {
+  readonly mode: string
+  readonly current: string
+  readonly superseded: string
+  readonly joined?: string
+}
+
+const branchesOf = (table: Table): ReadonlyArray<Branch> => {
+  const stamp = roleColumn(table, "modifiedAt")?.sql
+  const later = (relation: string, alias: string, condition: string) =>
+    `not exists (select from ${relation} ${alias} where ${isSameRecord(alias, "s")} and ${condition})`
+  const observed: Branch = {
+    mode: stamp === undefined ? "in ('warehouse', 'source')" : "= 'warehouse'",
+    current: `c."_observed_at" <= ${moment}`,
+    superseded:
+      `s."_observed_at" <= ${moment} and s."_valid_to" > ${moment} and ` +
+      later(
+        table.superseded,
+        "h",
+        `h."_version" > s."_version" and ${isOvertaken("h")} and h."_valid_to" <= ${moment} and h."_observed_at" > ${moment}`
+      )
+  }
+  const changed: Branch = {
+    mode: "= 'position'",
+    current: `not exists (select from ${changedAfter(table)} a where a.company_id = c."_company_id" and a.id = c."id")`,
+    superseded: `a.company_id = s."_company_id" and a.id = s."id" and a.version = s."_version" + 1`,
+    joined: `, ${changedAfter(table)} a`
+  }
+  if (stamp === undefined) return [observed, changed]
+  const at = (alias: string) =>
+    `case when ${alias}."_op" = 'delete' then ${alias}."_observed_at" else coalesce(${alias}.${stamp}, ${alias}."_observed_at") end`
+  const stamped: Branch = {
+    mode: "= 'source'",
+    current: `${at("c")} <= ${moment}`,
+    superseded:
+      `${at("s")} <= ${moment} and ${later(table.current, "c", `${at("c")} <= ${moment}`)} and ` +
+      later(table.superseded, "h", `h."_version" > s."_version" and ${at("h")} <= ${moment}`)
+  }
+  return [observed, stamped, changed]
+}
+
+const queryOf = (table: Table, columns: ReadonlyArray<string>): string => {
+  const select = (alias: string) => columns.map((name) => `${alias}.${identifier(name)}`).join(", ")
+  const parts = branchesOf(table).flatMap((branch) => [
+    `select ${select("c")} from ${table.current} c where ${mode} ${branch.mode} and ${branch.current}`,
+    `select ${select("s")} from ${table.superseded} s${branch.joined ?? ""} where ${mode} ${branch.mode} and ${branch.superseded}`
+  ])
+  return parts.join("\nunion all\n")
+}
+
+const commentOf = ({ resource }: Table): string =>
+  `${resource.path} as of the setting tributary.as_of, a moment or a position of the change feed ('position 12345'): ${resource.purpose}. ` +
+  "tributary.as_of_mode chooses versions by the reads of the warehouse (warehouse, the default) or by the source's times of change (source). " +
+  "The source has no time of a deletion, which counts from the read that found it."
+
+/**
+ * An index of the few overtaken versions, and one of the times of pages: superseded versions are appended in the order of
+ * their times, so that it costs a landing nothing that can be measured.
+ */
+const createIndexes = ({ name, superseded }: Table): ReadonlyArray<string> => {
+  const indexName = (kind: string) => identifier(nameFor(`${name}__${kind}`, new Set()))
+  return [
+    `create index if not exists ${indexName("overtaken")} on ${superseded} ("_company_id", "id", "_version") where "_valid_to" < "_observed_at"`,
+    `create index if not exists ${indexName("times")} on ${superseded} using brin ("_valid_to", "_observed_at") with (autosummarize = on)`
+  ]
+}
+
+/** A relation as the plan of the tables finds it, with its columns in their order. */
+export interface ExistingRelation {
+  readonly comment: string | null
+  readonly reads: ReadonlyArray<string> | null
+  readonly columns: ReadonlyMap<string, unknown>
+}
+
+/** The columns of a table once the plan has run. */
+const columnsOf = (table: Table, found: ExistingRelation | undefined): ReadonlySet<string> =>
+  new Set([
+    ...(found === undefined ? ["_company_id"] : found.columns.keys()),
+    ...[...table.columns, ...table.meta].map(({ name }) => name)
+  ])
+
+/**
+ * The statements that make the view, and its index of the versions that an older read replaced; none when both are up to
+ * date. Columns of a view keep their order when it is replaced, since Postgres only appends some.
+ */
+export const planView = (
+  table: Table,
+  existing: Readonly<Record<"current" | "superseded" | "view", ExistingRelation | undefined>>
+): ReadonlyArray<string> => {
+  const { datasets, name, supersededName } = table
+  const superseded = columnsOf(table, existing.superseded)
+  const columns = [...columnsOf(table, existing.current)].filter((column) => superseded.has(column))
+  const shown = [...(existing.view?.columns.keys() ?? [])]
+  const isAppended = shown.every((column) => columns.includes(column))
+  const query = queryOf(table, isAppended ? [...new Set([...shown, ...columns])] : columns)
+  const comment = Digest.mark(commentOf(table), Digest.of(query))
+  const isBound = [`${datasets.current}.${name}`, `${datasets.history}.${supersededName}`].every((one) =>
+    existing.view?.reads?.includes(one)
+  )
+  if (isBound && existing.view?.comment === comment) return []
+  return [
+    ...createIndexes(table),
+    ...(isAppended ? [] : [`drop view ${table.asOf}`]),
+    `create or replace view ${table.asOf} as\n${query}`,
+    `comment on view ${table.asOf} is ${literal(comment)}`
+  ]
+}
