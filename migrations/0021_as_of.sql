@@ -1,7 +1,7 @@
 -- The moment of as-of queries: the settings tributary.as_of and tributary.as_of_mode of a session.
 
-alter table tributary.change_feed add column history_from timestamptz not null default '-infinity';
-comment on column tributary.change_feed.history_from is 'Versions that were replaced before this time were removed with the history.';
+alter table tributary.change_feed add column history_from timestamptz;
+comment on column tributary.change_feed.history_from is 'Versions that were replaced before this time were removed with the history; null: none was.';
 
 -- As their owner: a reader of one company has no right on the control plane.
 create function tributary.as_of_mode() returns text language plpgsql stable security definer set search_path = pg_catalog as $$

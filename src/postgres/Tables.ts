@@ -165,7 +165,7 @@ export interface ControlTables {
     readonly is_single: Generated<boolean>
     readonly last_position: Generated<bigint>
     readonly removed_through: Generated<bigint>
-    readonly history_from: Generated<Date>
+    readonly history_from: Date | null
   }
   readonly "tributary.change_retries": {
     readonly endpoint: string
