@@ -145,7 +145,7 @@ export const openBench = async (
       await monitor.query(`truncate ${tables.join(", ")} cascade`)
       await monitor.query(sequences.map(({ name: sequence }) => `select setval('${sequence}', 1, false)`).join(";"))
     }
-    await monitor.query("update tributary.change_feed set last_position = 0, removed_through = 0")
+    await monitor.query("update tributary.change_feed set last_position = 0, removed_through = 0, history_from = null")
     if (++seeds % 100 === 0) {
       for (const table of [
         "pg_class",
