@@ -61,8 +61,8 @@ begin
     raise exception 'changes after position % were removed with the history', chosen
       using errcode = 'TB001', detail = 'Choose a later position.';
   elsif chosen > feed.last_position or exists (
-      select from tributary.change_batches b
-       where b.last_position >= chosen and b.last_position - b.changes < chosen and to_hex(b.token) <> parts[2]) then
+      select from (select w.* from tributary.change_batches w where w.last_position >= chosen order by w.last_position limit 1) b
+       where b.last_position - b.changes < chosen and to_hex(b.token) <> parts[2]) then
     raise exception 'position % was not given by this feed: the warehouse was restored', chosen
       using errcode = 'TB002', detail = 'Choose a moment instead.';
   end if;

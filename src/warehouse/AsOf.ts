@@ -113,8 +113,7 @@ const columnsOf = (table: Table, found: ExistingRelation | undefined): ReadonlyS
   ])
 
 /**
- * The statements that make the view, and its index of the versions that an older read replaced; none when both are up to
- * date. Columns of a view keep their order when it is replaced, since Postgres only appends some.
+ * The statements that make the view and its indexes; none when the view is up to date. Columns of a view keep their order when it is replaced, since Postgres only appends some.
  */
 export const planView = (
   table: Table,
