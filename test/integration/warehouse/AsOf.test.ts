@@ -13,6 +13,7 @@ import { asOfModelsDataset, modelOf, modelsDatasetDefault } from "../../../src/w
 import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
 import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
 import { makeCompany } from "../../support/feeding.ts"
+import { numbers } from "../../support/numbers.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 import { things } from "../../support/tiny.ts"
 
@@ -35,15 +36,6 @@ const failure = (asOf: string, mode = "") =>
 /** Every row with every column, as text. */
 const rowsOf = (dataset: string, companyId: bigint) =>
   `select t::text as row from ${dataset}.things t where _company_id = ${companyId} order by id`
-
-/** A small generator of numbers, so that a failure repeats. */
-const numbers = (seed: number) => {
-  let state = seed
-  return (below: number) => {
-    state = (state * 48_271) % 2_147_483_647
-    return state % below
-  }
-}
 
 let companies = 100n
 
