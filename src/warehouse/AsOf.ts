@@ -4,8 +4,8 @@
  * Promise: a view has the columns of its table, and at most one version of each record. The mode `warehouse` chooses the
  * latest version whose read had begun by the moment. The mode `source` chooses the latest version whose time of change is
  * not after the moment; a deletion, and a record without that time, count from the read that found them. A position of the
- * change feed chooses the versions that had landed by then. Without a moment, or for one before the
- * retained history, reading fails and says what to do.
+ * change feed chooses the versions that had landed by then: those of reads that had begun by its time, except the few
+ * that landed after it. Without a moment, or for one before the retained history, reading fails and says what to do.
  *
  * Each mode has two branches, of which Postgres runs those of the session's mode only: current rows, and superseded ones.
  */
@@ -15,7 +15,7 @@ import { roleColumn, type Table } from "./Table.ts"
 
 const mode = "(select tributary.as_of_mode())"
 const moment = "(select tributary.as_of_time())"
-const position = "(select tributary.as_of_position())"
+const positionTime = "(select tributary.as_of_position_time())"
 
 const isSameRecord = (one: string, other: string): string =>
   `${one}."_company_id" = ${other}."_company_id" and ${one}."id" = ${other}."id"`
@@ -23,19 +23,16 @@ const isSameRecord = (one: string, other: string): string =>
 /** An older read may bring a newer version, as when a request lasts long. The versions that such a version replaced. */
 const isOvertaken = (alias: string): string => `${alias}."_valid_to" < ${alias}."_observed_at"`
 
-/** The records that changed after the position, each with its first version since. Reloads of the feed are no changes. */
-const changedAfter = (table: Table): string =>
-  `(select b.company_id, u.id, min(coalesce(u.version, 1)) as version ` +
-  `from tributary.change_batches b cross join unnest(b.ids, b.versions) with ordinality u(id, version, place) ` +
-  `where b.history = ${literal(table.view)} and b.kind = 'versions' ` +
-  `and (b.last_position is null or b.last_position > ${position}) ` +
-  `and (b.last_position is null or b.last_position - b.changes + u.place > ${position}) group by 1, 2)`
+/** Whether a version landed after the position, although its read had begun by the time of the position. */
+const landedLater = (table: Table, alias: string, version: string): string =>
+  `exists (select from tributary.landed_later(${literal(table.view)}) l where l.company_id = ${alias}."_company_id" ` +
+  `and l.id = ${alias}."id" and l.version = ${version})`
 
+/** The conditions of one relation in one mode; several are alternatives, of which a row fulfils at most one. */
 interface Branch {
   readonly mode: string
   readonly current: string
-  readonly superseded: string
-  readonly joined?: string
+  readonly superseded: ReadonlyArray<string>
 }
 
 const branchesOf = (table: Table): ReadonlyArray<Branch> => {
@@ -45,19 +42,24 @@ const branchesOf = (table: Table): ReadonlyArray<Branch> => {
   const observed: Branch = {
     mode: stamp === undefined ? "in ('warehouse', 'source')" : "= 'warehouse'",
     current: `c."_observed_at" <= ${moment}`,
-    superseded:
+    superseded: [
       `s."_observed_at" <= ${moment} and s."_valid_to" > ${moment} and ` +
-      later(
-        table.superseded,
-        "h",
-        `h."_version" > s."_version" and ${isOvertaken("h")} and h."_valid_to" <= ${moment} and h."_observed_at" > ${moment}`
-      )
+        later(
+          table.superseded,
+          "h",
+          `h."_version" > s."_version" and ${isOvertaken("h")} and h."_valid_to" <= ${moment} and h."_observed_at" > ${moment}`
+        )
+    ]
   }
+  const landed = (alias: string) =>
+    `${alias}."_observed_at" <= ${positionTime} and not ${landedLater(table, alias, `${alias}."_version"`)}`
   const changed: Branch = {
     mode: "= 'position'",
-    current: `not exists (select from ${changedAfter(table)} a where a.company_id = c."_company_id" and a.id = c."id")`,
-    superseded: `a.company_id = s."_company_id" and a.id = s."id" and a.version = s."_version" + 1`,
-    joined: `, ${changedAfter(table)} a`
+    current: landed("c"),
+    superseded: [
+      `${landed("s")} and s."_valid_to" > ${positionTime}`,
+      `${landed("s")} and s."_valid_to" <= ${positionTime} and ${landedLater(table, "s", 's."_version" + 1')}`
+    ]
   }
   if (stamp === undefined) return [observed, changed]
   const at = (alias: string) =>
@@ -65,9 +67,10 @@ const branchesOf = (table: Table): ReadonlyArray<Branch> => {
   const stamped: Branch = {
     mode: "= 'source'",
     current: `${at("c")} <= ${moment}`,
-    superseded:
+    superseded: [
       `${at("s")} <= ${moment} and ${later(table.current, "c", `${at("c")} <= ${moment}`)} and ` +
-      later(table.superseded, "h", `h."_version" > s."_version" and ${at("h")} <= ${moment}`)
+        later(table.superseded, "h", `h."_version" > s."_version" and ${at("h")} <= ${moment}`)
+    ]
   }
   return [observed, stamped, changed]
 }
@@ -76,7 +79,9 @@ const queryOf = (table: Table, columns: ReadonlyArray<string>): string => {
   const select = (alias: string) => columns.map((name) => `${alias}.${identifier(name)}`).join(", ")
   const parts = branchesOf(table).flatMap((branch) => [
     `select ${select("c")} from ${table.current} c where ${mode} ${branch.mode} and ${branch.current}`,
-    `select ${select("s")} from ${table.superseded} s${branch.joined ?? ""} where ${mode} ${branch.mode} and ${branch.superseded}`
+    ...branch.superseded.map(
+      (condition) => `select ${select("s")} from ${table.superseded} s where ${mode} ${branch.mode} and ${condition}`
+    )
   ])
   return parts.join("\nunion all\n")
 }

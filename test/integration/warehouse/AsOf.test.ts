@@ -129,6 +129,47 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a 
     })
   )
 
+  it.effect("shows what had landed at a position, also of reads that began before it and landed after it", () =>
+    Effect.gen(function* () {
+      const companyId = (companies += 1n)
+      const read = (id: number, version: number, began: number, landed: number) =>
+        execute(
+          `insert into tributary.change_batches (company_id, resource, history, ids, versions, changes, began, landed_at)
+           values (${companyId}, 'things', '"erp_history"."things"', '{${id}}', '{${version}}', 1, to_timestamp(${began}), to_timestamp(${landed}))`
+        ).pipe(
+          Effect.andThen(ChangeFeed.order),
+          Effect.andThen(ChangeFeed.end),
+          Effect.map((end) => `position ${ChangeFeed.textOf(end)}`)
+        )
+      yield* execute(
+        `insert into erp.things (_company_id, id, _version, _origin, _observed_at)
+         values (${companyId}, 1, 3, 'scan', to_timestamp(12)), (${companyId}, 2, 1, 'scan', to_timestamp(5))`
+      )
+      yield* execute(
+        `insert into erp_history.things__superseded (_company_id, id, _version, _origin, _observed_at, _valid_to)
+         values (${companyId}, 1, 1, 'scan', to_timestamp(10), to_timestamp(6)),
+                (${companyId}, 1, 2, 'scan', to_timestamp(6), to_timestamp(12))`
+      )
+      const expectations: ReadonlyArray<readonly [position: string, rows: ReadonlyArray<string>]> = [
+        [yield* read(1, 1, 10, 11), ["1 1"]],
+        [yield* read(2, 1, 5, 20), ["1 1", "2 1"]],
+        [yield* read(1, 2, 6, 21), ["1 2", "2 1"]],
+        [yield* read(1, 3, 12, 22), ["1 3", "2 1"]]
+      ]
+      for (const [position, expected] of expectations) {
+        const rows = yield* at<{ row: string }>(
+          position,
+          `select id || ' ' || _version as row from erp_asof.things where _company_id = ${companyId} order by id`
+        )
+        assert.deepStrictEqual(
+          rows.map(({ row }) => row),
+          expected,
+          position
+        )
+      }
+    })
+  )
+
   it.effect("is possible for the models, and for a reader of one company, which sees its rows only", () =>
     Effect.gen(function* () {
       const company = makeCompany((companies += 1n))
