@@ -52,7 +52,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })("a f
         ]
       )
       const schedule = yield* Schedule.readOf(["north"])
-      const lines = reportLines({ resources, paused: [], schedule, webhooks: [], outbox: [], pushPause: null }).join(
+      const lines = reportLines({ resources, paused: [], schedule, webhooks: [], outbox: [], invariants: [], pushPause: null }).join(
         "\n"
       )
       assert.match(lines, /6 min ago by events/)
