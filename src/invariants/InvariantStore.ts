@@ -70,8 +70,9 @@ export const registerStatement = Statement.make({
                                        resources = excluded.resources, query = excluded.query),
     marked as (
       insert into tributary.invariant_states as s (invariant, company_id, due_at)
-      select distinct c.name, k.company_id, tributary.now()
-        from changed c join tributary.checkpoints k on k.lane = 'live' and k.resource = any (c.resources)
+      select m.name, m.company_id, tributary.now() from (
+        select distinct c.name, k.company_id
+          from changed c join tributary.checkpoints k on k.lane = 'live' and k.resource = any (c.resources)) m
       on conflict (invariant, company_id) do update set marks = s.marks + 1, due_at = excluded.due_at)
     update tributary.invariant_evaluation set rules = $2`
 })
@@ -101,10 +102,10 @@ export const markStatement = Statement.make({
        where v.since < ${readAt("i.resources", "v.company_id")}),
     marked as (
       insert into tributary.invariant_states as s (invariant, company_id, due_at)
-      select i.name, c.company_id, tributary.now() + make_interval(secs => $1)
-        from changed c join tributary.invariants i on c.resource = any (i.resources)
-      union
-      select invariant, company_id, tributary.now() + make_interval(secs => $1) from confirmable
+      select m.name, m.company_id, tributary.now() + make_interval(secs => $1) from (
+        select i.name, c.company_id from changed c join tributary.invariants i on c.resource = any (i.resources)
+        union
+        select invariant, company_id from confirmable) m
       on conflict (invariant, company_id) do update set marks = s.marks + 1, due_at = least(s.due_at, excluded.due_at))
     update tributary.invariant_evaluation e set position = d.reached from done d where e.position is distinct from d.reached`
 })
