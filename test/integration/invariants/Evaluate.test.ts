@@ -187,7 +187,10 @@ describe("a rule that misbehaves", () => {
         "d_write",
         "with gone as (delete from {{things}} returning *) select _company_id as company_id, 'things' as resource, id, 'x' as detail from gone"
       ),
-      ruleOf("e_two", `${select} from {{things}}) v) w) v; delete from {{things}}; select * from (select * from (select * from (select 1`),
+      ruleOf(
+        "e_two",
+        `${select} from {{things}}) v) w) v; delete from {{things}}; select * from (select * from (select * from (select 1`
+      ),
       ruleOf(
         "f_function",
         `${select} from {{things}} where set_config('transaction_read_only', 'off', false) is not null`
