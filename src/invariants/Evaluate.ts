@@ -115,10 +115,10 @@ export const evaluateOnce = Effect.fnUntraced(function* (
   { invariants, current, timeout = timeoutDefault }: EvaluationOptions,
   { isNow }: { readonly isNow: boolean }
 ): Effect.fn.Return<number, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
-  const rules = invariants.map(({ sql: _, ...rule }, index): InvariantStore.StoredRule => ({
-    ...rule,
-    query: queryOf(invariants[index]!, { current })
-  }))
+  const rules = invariants.map((one): InvariantStore.StoredRule => {
+    const { name, severity, statement, comment, resources } = one
+    return { name, severity, statement, comment, resources, query: queryOf(one, { current }) }
+  })
   const digest = InvariantStore.digestOf(rules)
   if (!(yield* InvariantStore.hasWork(digest))) return 0
   yield* InvariantStore.mark(rules, digest, debounce)
