@@ -308,7 +308,8 @@ const attempt = Effect.fnUntraced(function* (move: Move, target: Target) {
     control.map(({ name }) => name)
   )
   yield* query(client, "commit the copy", "commit")
-  const relations = shapes.map(({ name }) => name)
+  // The target evaluates the invariants anew.
+  const relations = [...shapes.map(({ name }) => name), "tributary.invariant_states", "tributary.violations"]
   const receipt = yield* Removal.removeFrom(runOn(source), { ...owner, by, action: "move" }, relations, row.moveId)
   const deleted = new Map(Object.entries(receipt.rows).map(([name, rows]) => [name, BigInt(rows)]))
   yield* confirmCounts(copied, deleted, relations)
