@@ -237,8 +237,8 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
 )
 
 /** Runs before each fetch of a cursor: a statement can change the limit of the statements that follow. */
-export const limitTime = (client: pg.Client): Effect.Effect<unknown, DatabaseError> =>
-  query(client, "limit the time", `set local statement_timeout = '${statementTimeout}'`)
+export const limitTime = (client: pg.Client, timeout = statementTimeout): Effect.Effect<unknown, DatabaseError> =>
+  query(client, "limit the time", `set local statement_timeout = ${literal(timeout)}`)
 
 export const powersStatement = Statement.make({
   name: "look at the powers of the reader",

@@ -1,0 +1,183 @@
+/**
+ * The capabilities of assistants (the Model Context Protocol) from a configuration: the warehouse, a plan and a dry run.
+ *
+ * Promise: nothing is migrated, sent to the source or stored. Without a warehouse none is created.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
+import { TextEncoder } from "node:util"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
+import type { Configuration } from "../configuration/Configuration.ts"
+import type { AssistantHandler } from "../dashboard/Dashboard.ts"
+import type { Backend } from "../dashboard/PageRunner.ts"
+import { toolFailure, type ToolFailure } from "../mcp/Answer.ts"
+import {
+  Capabilities,
+  type DryRunRequest,
+  failureOf,
+  type OpenWarehouse,
+  type PlanRequest,
+  unreachable
+} from "../mcp/Capabilities.ts"
+import type { Problem } from "../outbox/Push.ts"
+import { sqlLayer } from "../postgres/Database.ts"
+import * as Reader from "../warehouse/Reader.ts"
+import { Source } from "./Source.ts"
+import { Version } from "./Version.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+/** Concurrent calls of tools; each query has a connection of its own. */
+const callsMax = 4
+
+/** A mistake in the arguments or the configuration, which names what exists. */
+const invalid = ({ message }: { readonly message: string }): ToolFailure =>
+  toolFailure("invalid_argument", message, "Correct the argument; freshness and list_tables show the names.")
+
+/** The configuration with the companies of the warehouse. */
+const extended = (settings: Configuration, warehouse: Effect.Effect<OpenWarehouse, ToolFailure>) =>
+  Effect.flatMap(warehouse, ({ context }) =>
+    StoredCompanies.extend(settings, StoredCompanies.readOnly(settings)).pipe(
+      Effect.provideContext(context),
+      Effect.mapError(failureOf)
+    )
+  )
+
+const plan = Effect.fnUntraced(function* (
+  settings: Configuration,
+  warehouse: Effect.Effect<OpenWarehouse, ToolFailure>,
+  { companies, full, resources }: PlanRequest
+) {
+  const [Plan, Targets] = yield* Effect.promise(() => Promise.all([import("./plan.ts"), import("./Targets.ts")]))
+  const all = yield* extended(settings, warehouse)
+  const targets = yield* Effect.mapError(Targets.connect(all, { companies, resources }), invalid)
+  return yield* Plan.run(all, { full, backfill: null, probe: false }, targets)
+}, Effect.scoped)
+
+const dryRun = Effect.fnUntraced(function* (
+  settings: Configuration,
+  warehouse: Effect.Effect<OpenWarehouse, ToolFailure>,
+  { company, operation, records, resource }: DryRunRequest
+) {
+  const [DryRun, NdJson, PushRun, Targets] = yield* Effect.promise(() =>
+    Promise.all([
+      import("../outbox/DryRun.ts"),
+      import("../outbox/input/NdJson.ts"),
+      import("./PushRun.ts"),
+      import("./Targets.ts")
+    ])
+  )
+  const all = yield* extended(settings, warehouse)
+  const name = yield* Effect.mapError(PushRun.companyNameOf(all, Option.fromNullishOr(company)), invalid)
+  const found = yield* Effect.mapError(Targets.resourceOf(all, resource), invalid)
+  const problems: Array<Problem> = []
+  const lines = Stream.fromAsyncIterable(NdJson.read(chunkOf(records)), invalidLines).pipe(Stream.flattenIterable)
+  const checked = DryRun.dryRun({
+    company: name,
+    resource: found,
+    operation,
+    batchRecordsMax: all.push.batchRecordsMax,
+    useBatch: all.push.useBatch,
+    records: lines,
+    onProblem: (problem) => Effect.sync(() => void problems.push(problem))
+  })
+  const nothing = { given: 0, bytes: 0, calls: { batch: 0, single: 0 }, first: [] }
+  const report = yield* Effect.catchTag(checked, "EnqueueRejected", ({ message }) =>
+    problems.length > 0
+      ? Effect.succeed(nothing)
+      : Effect.fail(toolFailure("invalid_records", message, "Give one JSON object on each line."))
+  )
+  const { bytes, calls, first, given } = report
+  return { company: name, problems, given, bytes, calls, first: first.map(({ text }) => text) }
+})
+
+const invalidLines = () =>
+  toolFailure("invalid_records", "The records cannot be read.", "Give one JSON object on each line.")
+
+const chunkOf = async function* (text: string) {
+  yield new TextEncoder().encode(text)
+}
+
+/** The capabilities on a warehouse that is connected elsewhere. */
+const make = Effect.fnUntraced(function* (
+  settings: Configuration,
+  warehouse: Effect.Effect<OpenWarehouse, ToolFailure>
+) {
+  const source = yield* Source
+  return Capabilities.of({
+    version: yield* Version,
+    datasets: settings.datasets,
+    warehouse,
+    plan: (request) => Effect.provideService(plan(settings, warehouse, request), Source, source),
+    dryRun: (request) => Effect.provideService(dryRun(settings, warehouse, request), Source, source),
+    slots: Semaphore.makeUnsafe(callsMax)
+  })
+})
+
+const noWarehouse = toolFailure(
+  "no_warehouse",
+  "There is no warehouse yet.",
+  "The operator runs npx tributary sync, or npx tributary demo to try it."
+)
+
+/** Connects when the first tool needs the warehouse, and again after a failure. The connections end with the scope. */
+const openOnce = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
+  const location = Warehouse.locationOf(settings, demo)
+  const scope = yield* Effect.scope
+  const { mayHaveCompanies } = yield* Effect.promise(() => import("./Targets.ts"))
+  const turn = Semaphore.makeUnsafe(1)
+  let opened: OpenWarehouse | null = null
+  const reader = Layer.succeed(Reader.ReaderOptions, {
+    url: location.readerUrl ?? null,
+    datasets: settings.datasets
+  })
+  const layer = sqlLayer.pipe(Layer.provideMerge(Warehouse.databaseLayer(location)), Layer.provideMerge(reader))
+  const open = Effect.gen(function* () {
+    if (opened !== null) return opened
+    if (!mayHaveCompanies({ ...settings, ...location })) return yield* Effect.fail(noWarehouse)
+    const own = yield* Scope.fork(scope)
+    const connect = Effect.gen(function* () {
+      const context = yield* Layer.buildWithScope(layer, own)
+      const pages = yield* Reader.pages.pipe(Effect.provideContext(context), Scope.provide(own))
+      return { pages, context }
+    })
+    opened = yield* connect.pipe(
+      Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
+      Effect.tapError((error) => Effect.logWarning(`the warehouse does not answer: ${Warehouse.describe(error)}`)),
+      Effect.mapError(() => unreachable)
+    )
+    return opened
+  })
+  return turn.withPermit(open)
+})
+
+/** Serves one assistant on the standard input and output, until the input ends. */
+export const serveStdio = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
+  const warehouse = yield* openOnce(settings, demo)
+  const capabilities = yield* make(settings, warehouse)
+  const Server = yield* Effect.promise(() => import("../mcp/Server.ts"))
+  // The first tool finds the warehouse connected.
+  yield* Effect.forkScoped(Effect.ignore(warehouse))
+  return yield* Layer.launch(Server.stdio.pipe(Layer.provide(Layer.succeed(Capabilities, capabilities))))
+}, Effect.scoped)
+
+/** Serves assistants at the address of the dashboard. Its modules are loaded with the first request. */
+export const forDashboard = Effect.fnUntraced(function* (settings: Configuration) {
+  const context = yield* Effect.context<Source>()
+  return async (backend: () => Backend | null): Promise<AssistantHandler> => {
+    const { serve } = await import("../mcp/Http.ts")
+    const warehouse = Effect.suspend(() => {
+      const connected = backend()
+      return connected === null
+        ? Effect.fail(unreachable)
+        : Effect.map(connected.reader, (pages) => ({ pages, context: connected.context }))
+    })
+    const capabilities = Layer.effect(Capabilities, make(settings, warehouse))
+    // With the context also come its loggers.
+    return serve(capabilities.pipe(Layer.provideMerge(Layer.succeedContext(context))))
+  }
+})

@@ -1,0 +1,31 @@
+/** The company that an argument names. */
+import * as Effect from "effect/Effect"
+import * as Statement from "../postgres/Statement.ts"
+import { toolFailure } from "./Answer.ts"
+
+export const companiesStatement = Statement.make({
+  name: "look for a company of the warehouse",
+  params: ["text?", "int4"],
+  columns: { company: "text", companyId: "int8" },
+  text: `select company, company_id as "companyId" from tributary.companies
+          where $1::text is null or company = $1 or company_id::text = $1 order by company limit $2`
+})
+
+const namesMax = 50
+
+/** The company with this name or number. */
+export const companyOf = (given: string) =>
+  Effect.gen(function* () {
+    const [found] = yield* Statement.run(companiesStatement, [given, 1])
+    if (found !== undefined) return found
+    const names = (yield* Statement.run(companiesStatement, [null, namesMax])).map(({ company }) => company)
+    return yield* Effect.fail(
+      toolFailure(
+        "unknown_company",
+        `There is no company ${given}.`,
+        names.length === 0
+          ? "Nothing has been synced yet: the operator runs npx tributary sync."
+          : `Name one of: ${names.join(", ")}.`
+      )
+    )
+  })
