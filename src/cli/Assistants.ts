@@ -128,7 +128,6 @@ const noWarehouse = toolFailure(
 const openOnce = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
   const location = Warehouse.locationOf(settings, demo)
   const scope = yield* Effect.scope
-  const { mayHaveCompanies } = yield* Effect.promise(() => import("./Targets.ts"))
   const turn = Semaphore.makeUnsafe(1)
   let opened: OpenWarehouse | null = null
   const reader = Layer.succeed(Reader.ReaderOptions, {
@@ -138,7 +137,7 @@ const openOnce = Effect.fnUntraced(function* (settings: Configuration, demo: boo
   const layer = sqlLayer.pipe(Layer.provideMerge(Warehouse.databaseLayer(location)), Layer.provideMerge(reader))
   const open = Effect.gen(function* () {
     if (opened !== null) return opened
-    if (!mayHaveCompanies({ ...settings, ...location })) return yield* Effect.fail(noWarehouse)
+    if (!Warehouse.exists(location)) return yield* Effect.fail(noWarehouse)
     const own = yield* Scope.fork(scope)
     const connect = Effect.gen(function* () {
       const context = yield* Layer.buildWithScope(layer, own)
@@ -159,9 +158,9 @@ const openOnce = Effect.fnUntraced(function* (settings: Configuration, demo: boo
 export const serveStdio = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
   const warehouse = yield* openOnce(settings, demo)
   const capabilities = yield* make(settings, warehouse)
+  // The warehouse answers while the modules are loaded, so that the first tool finds it connected.
+  yield* Effect.forkScoped(Effect.ignore(warehouse), { startImmediately: true })
   const Server = yield* Effect.promise(() => import("../mcp/Server.ts"))
-  // The first tool finds the warehouse connected.
-  yield* Effect.forkScoped(Effect.ignore(warehouse))
   return yield* Layer.launch(Server.stdio.pipe(Layer.provide(Layer.succeed(Capabilities, capabilities))))
 }, Effect.scoped)
 

@@ -58,7 +58,7 @@ export class Capabilities extends Context.Service<
     readonly datasets: Datasets
     /** The warehouse; fails while it does not answer. */
     readonly warehouse: Effect.Effect<OpenWarehouse, ToolFailure>
-    /** Plans the next sync from the warehouse alone. */
+    /** Plans the next sync from the warehouse alone, in transactions of its own. */
     readonly plan: (request: PlanRequest) => Effect.Effect<object, ToolFailure | SqlError, SqlClient.SqlClient>
     /** Checks the records of a push, and sends and stores nothing. */
     readonly dryRun: (request: DryRunRequest) => Effect.Effect<DryRunResult, ToolFailure>
@@ -98,7 +98,7 @@ export const failureOf = (error: ToolFailure | SqlError | DatabaseError): ToolFa
 }
 
 /** Records the SQL of the statements that the effect runs. */
-const recordSql = <A, E, R>(
+export const recordSql = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<readonly [A, ReadonlyArray<SqlText>], E, R> =>
   Effect.suspend(() => {
@@ -127,6 +127,8 @@ export interface Finding<Data> {
   readonly data: Data
   readonly scope: Freshness.Scope
   readonly remarks?: ReadonlyArray<string>
+  /** SQL that ran before. */
+  readonly sql?: ReadonlyArray<SqlText>
 }
 
 /** Reads the data of an answer, and the freshness of its tables, in one transaction of the reader. */
@@ -139,9 +141,9 @@ export const readAnswer = <Data>(
     return yield* readOnly(
       pages,
       Effect.gen(function* () {
-        const [{ data, scope, remarks = [] }, sql] = yield* recordSql(find)
+        const [{ data, scope, remarks = [], sql: earlier = [] }, sql] = yield* recordSql(find)
         const context = yield* Freshness.read(Statement.run, scope)
-        return { data, ...context, sql, remarks: [...remarks, ...context.remarks] }
+        return { data, ...context, sql: [...earlier, ...sql], remarks: [...remarks, ...context.remarks] }
       })
     )
   }).pipe(Effect.mapError(failureOf))

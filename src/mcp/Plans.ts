@@ -1,10 +1,11 @@
 /** The tools `plan_sync` and `dry_run_push`: what a command would do. Neither sends a request to the source. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as SqlClient from "effect/sql/SqlClient"
 import * as Tool from "effect/ai/Tool"
 import type { Operation } from "../outbox/Push.ts"
 import { answer, cut, printable, ToolFailure } from "./Answer.ts"
-import { Capabilities, readAnswer } from "./Capabilities.ts"
+import { Capabilities, failureOf, readAnswer, recordSql } from "./Capabilities.ts"
 
 const namesMax = 100
 /** Below the limit of a request to the dashboard. */
@@ -37,13 +38,18 @@ export const handlePlan = (given: {
   readonly full?: boolean
 }) =>
   Effect.gen(function* () {
-    const { plan } = yield* Capabilities
+    const { plan, warehouse } = yield* Capabilities
+    const { pages } = yield* warehouse
     const { resources = [], company, full = false } = given
+    const [planned, sql] = yield* recordSql(
+      plan({ resources, companies: company === undefined ? [] : [company], full })
+    ).pipe(Effect.provideService(SqlClient.SqlClient, pages.sql), Effect.mapError(failureOf))
     return yield* readAnswer(
-      Effect.map(plan({ resources, companies: company === undefined ? [] : [company], full }), (planned) => ({
+      Effect.succeed({
         data: printable(planned) as Schema.Json,
-        scope: { resources: resources.length === 0 ? null : resources, company: company ?? null }
-      }))
+        scope: { resources: resources.length === 0 ? null : resources, company: company ?? null },
+        sql
+      })
     )
   })
 

@@ -137,26 +137,31 @@ const serverOf = (url: Redacted.Redacted): Effect.Effect<Server, DatabaseError> 
     embedded: false
   }))
 
+const logIn = Effect.fnUntraced(function* (login: Login) {
+  const database = yield* Database
+  switch (login._tag) {
+    case "Refused":
+      return yield* refusal(`SQL is not run as this user of the database: ${login.message}; ${login.remedy}`)
+    case "Url": {
+      const reader = yield* connectTo(yield* serverOf(login.url))
+      yield* refusePower(reader)
+      return reader
+    }
+    case "Own":
+      return yield* asOwnReader(database)
+    case "Role":
+    case "Owner":
+      return yield* database.connect
+  }
+})
+
 /** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
 export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.gen(function* () {
-  const database = yield* Database
   const login = yield* loginOf
-  const client = yield* Effect.gen(function* () {
-    switch (login._tag) {
-      case "Refused":
-        return yield* refusal(`SQL is not run as this user of the database: ${login.message}; ${login.remedy}`)
-      case "Url": {
-        const reader = yield* connectTo(yield* serverOf(login.url))
-        yield* refusePower(reader)
-        return reader
-      }
-      case "Own":
-        return yield* asOwnReader(database)
-      case "Role":
-      case "Owner":
-        return yield* database.connect
-    }
-  })
+  return yield* begin(login, yield* logIn(login))
+})
+
+const begin = Effect.fnUntraced(function* (login: Login, client: pg.Client) {
   const settings = {
     default_transaction_read_only: "on",
     statement_timeout: statementTimeout,
@@ -178,6 +183,8 @@ export interface Pages {
   readonly grant: Effect.Effect<void, DatabaseError>
   /** Why the owner reads instead of the reader; null where the reader reads. */
   readonly asOwner: SkippedPages | null
+  /** As {@link connect}, without another look for the reader and its rights. */
+  readonly connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope>
 }
 
 /** Why the reader cannot read for the dashboard. */
@@ -221,7 +228,7 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
     const database = yield* Database
     const login = yield* loginOf
     const options = yield* ReaderOptions
-    const owner = { sql: yield* SqlClient.SqlClient, role: null, grant: Effect.void }
+    const owner = { sql: yield* SqlClient.SqlClient, role: null, grant: Effect.void, connect }
     const asOwner = yield* skippedPages(login)
     if (asOwner !== null) return { ...owner, asOwner }
     if (login._tag === "Role") return { ...owner, role, asOwner }
@@ -230,6 +237,9 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
     return {
       sql: Context.get(pool, SqlClient.SqlClient),
       role: null,
+      connect: Effect.flatMap(login._tag === "Url" ? logIn(login) : connectTo(reader), (client) =>
+        begin(login, client)
+      ),
       grant: login._tag === "Own" ? Effect.provideService(grantIn(database), ReaderOptions, options) : Effect.void,
       asOwner
     }
