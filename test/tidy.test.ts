@@ -162,6 +162,15 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/verify",
     "src/warehouse"
   ],
+  "src/mcp": [
+    "src/changes",
+    "src/dashboard/Escape.ts",
+    "src/outbox",
+    "src/postgres",
+    "src/status",
+    "src/verify",
+    "src/warehouse"
+  ],
   "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
   "src/configuration": ["src/alerts", "src/delivery", "src/postgres", "src/sync", "src/tasks", "src/warehouse"],
   "src/companies": [
@@ -188,6 +197,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/http",
     "src/inbox",
     "src/log",
+    "src/mcp",
     "src/outbox",
     "src/postgres",
     "src/processes",
