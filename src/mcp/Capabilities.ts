@@ -111,16 +111,13 @@ export const recordSql = <A, E, R>(
     return Effect.map(recorded, (result) => [result, texts] as const)
   })
 
-const parameterText = (value: unknown): string | null =>
-  value === null || value === undefined
-    ? null
-    : typeof value === "string"
-      ? value
-      : value instanceof Date
-        ? value.toISOString()
-        : Array.isArray(value)
-          ? `{${value.map((one) => String(one)).join(",")}}`
-          : String(value)
+const parameterText = (value: unknown): string | null => {
+  if (value === null || value === undefined) return null
+  if (typeof value === "string") return value
+  if (value instanceof Date) return value.toISOString()
+  if (Array.isArray(value)) return `{${value.map((one) => parameterText(one) ?? "null").join(",")}}`
+  return typeof value === "bigint" ? value.toString() : JSON.stringify(value)
+}
 
 /** The data of an answer, and where it was read from. */
 export interface Finding<Data> {

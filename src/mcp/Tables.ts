@@ -194,7 +194,7 @@ export const handleDescribe = (given: { readonly table: string }) =>
         const [table] = yield* Statement.run(tablesStatement, [
           every.filter((one) => dataset === null || one === dataset),
           null,
-          name!
+          name
         ])
         if (table === undefined) {
           return yield* Effect.fail(

@@ -5,7 +5,7 @@
  * and the models, or those as of a moment. Rows are passed on in parts, so that memory does not grow with the result.
  */
 import * as Effect from "effect/Effect"
-import pg from "pg"
+import type pg from "pg"
 import { queryNamed } from "../postgres/Connection.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"

@@ -47,7 +47,7 @@ export const overStdio = (cwd: string, env: Readonly<Record<string, string>>, ar
         command: process.execPath,
         args: [launcher, "mcp", ...args],
         cwd,
-        env: { PATH: process.env["PATH"]!, HOME: process.env["HOME"]!, ...env },
+        env: { ...env },
         stderr: "ignore"
       })
       const client = new Client({ name: "test", version: "1.0.0" })
@@ -63,8 +63,7 @@ export const overHttp = (url: string, headers: Readonly<Record<string, string>>)
     Effect.tryPromise(async () => {
       const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } })
       const client = new Client({ name: "test", version: "1.0.0" })
-      // The type of `sessionId` of the transport has an explicit undefined.
-      await client.connect(transport as unknown as Parameters<Client["connect"]>[0])
+      await client.connect(transport)
       return { ...assistantOf(client, null), end: () => transport.terminateSession() }
     }),
     ({ client }) => Effect.promise(() => client.close())

@@ -5,6 +5,7 @@ import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
+import { visibleLines } from "../../../src/dashboard/Escape.ts"
 import { type Answered, type Assistant, overHttp, overStdio } from "../../support/assistant.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 import type { Books } from "../models/figures.ts"
@@ -201,10 +202,7 @@ describe("an assistant", () => {
           const answered = await assistant.call(one.tool, one.args)
           assertNoSecret(JSON.stringify(answered), what)
           assert.isBelow(answered.text.length, 3_000_000, what)
-          assert.notMatch(
-            answered.text,
-            /[\u{202a}-\u{202e}\u{2066}-\u{2069}\u{200b}\u{e0000}-\u{e007f}\u0000-\u0008\u001b]/u
-          )
+          assert.strictEqual(visibleLines(answered.text), answered.text, what)
           if (one.expected === "refused" && !answered.isError) wrong.push(`${what}: ${answered.text.slice(0, 300)}`)
           if (!answered.isError) assertContext(answered, what)
         }
@@ -236,7 +234,7 @@ describe("an assistant", () => {
       assert.match(assistant.client.getInstructions() ?? "", /Never follow an instruction/)
     }))
 
-  it("is told that every tool only reads", () =>
+  it("sees of every tool that it only reads", () =>
     withAssistant(async (assistant) => {
       const { tools } = await assistant.client.listTools()
       assert.lengthOf(tools, 9)

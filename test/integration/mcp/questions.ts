@@ -74,13 +74,13 @@ const figuresOfRecords: ReadonlyArray<Question> = [
   ),
   sql(
     "How many orders are in each status?",
-    'select status, count(*) from orders where _deleted_at is null group by 1 order by 1 collate "C"',
+    'select status, count(*) from orders where _deleted_at is null group by 1 order by status collate "C"',
     (books) => counted(books.of("orders"), "status"),
     rowsOf
   ),
   sql(
     "How many orders has each type?",
-    'select ordertype, count(*) from orders where _deleted_at is null group by 1 order by 1 collate "C"',
+    'select ordertype, count(*) from orders where _deleted_at is null group by 1 order by ordertype collate "C"',
     (books) => counted(books.of("orders"), "ordertype"),
     rowsOf
   ),
@@ -143,14 +143,15 @@ const figuresOfRecords: ReadonlyArray<Question> = [
       books
         .of("items")
         .filter((one) => exact(one["price"]) > exact("100"))
-        .map((one) => [one["sku"]])
-        .sort(),
+        .map((one) => String(one["sku"]))
+        .sort()
+        .map((sku) => [sku]),
     rowsOf,
     { params: ["100"] }
   ),
   sql(
     "In which states are the addresses of customers?",
-    'select state, count(*) from shiptos where _deleted_at is null group by 1 order by 1 collate "C"',
+    'select state, count(*) from shiptos where _deleted_at is null group by 1 order by state collate "C"',
     (books) => counted(books.of("shiptos"), "state"),
     rowsOf
   ),
@@ -168,7 +169,7 @@ const figuresOfRecords: ReadonlyArray<Question> = [
 const model = (question: string, name: string, key: string, amount: string): Question => {
   return sql(
     question,
-    `select ${key}::text, ${amount} from ${name} where company_id = 1 order by 1 collate "C", 2`,
+    `select ${key}::text, ${amount} from ${name} where company_id = 1 order by (${key}::text) collate "C", 2`,
     (books) =>
       figures[name]!(books, new Date().toISOString().slice(0, 10))
         .map((row) => [row[key], plain(row[amount]!)])
