@@ -68,7 +68,7 @@ export const listChanges = Tool.make("list_changes", {
 /** The position before the newest changes of the selection. A batch has changes of one resource of one company. */
 export const newestStatement = Statement.make({
   name: "look for the newest changes",
-  params: ["int8?", "text[]?", "int4"],
+  params: ["int8?", "text[]?", "int8"],
   columns: { number: "int8?" },
   text: `select min(greatest(b.last_position - b.changes, b.last_position - ($3 - b.later))) as number
            from (select w.last_position, w.changes, sum(w.changes) over (order by w.last_position desc) - w.changes as later

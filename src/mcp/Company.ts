@@ -5,7 +5,7 @@ import { toolFailure } from "./Answer.ts"
 
 export const companiesStatement = Statement.make({
   name: "look for a company of the warehouse",
-  params: ["text?", "int4"],
+  params: ["text?", "int8"],
   columns: { company: "text", companyId: "int8" },
   text: `select company, company_id as "companyId" from tributary.companies
           where $1::text is null or company = $1 or company_id::text = $1 order by company limit $2`

@@ -16,7 +16,7 @@ const isOf = `($1::text[] is null or resource = any(array(
 
 export const freshnessStatement = Statement.make({
   name: "read the freshness of resources",
-  params: ["text[]?", "text?", "int4"],
+  params: ["text[]?", "text?", "int8"],
   columns: {
     company: "text?",
     companyId: "int8?",
@@ -34,7 +34,7 @@ export const freshnessStatement = Statement.make({
 
 export const openGapsStatement = Statement.make({
   name: "read the open gaps of resources",
-  params: ["text[]?", "text?", "int4"],
+  params: ["text[]?", "text?", "int8"],
   columns: {
     ...Statement.columns("text", "company", "resource", "cause", "detail"),
     ...Statement.columns("timestamptz?", "beganAt", "endedAt"),

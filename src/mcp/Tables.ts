@@ -89,7 +89,7 @@ export const tablesStatement = Statement.make({
 
 export const columnsStatement = Statement.make({
   name: "describe a table",
-  params: ["text", "text"],
+  params: ["name", "name"],
   columns: {
     name: "name",
     type: "text",

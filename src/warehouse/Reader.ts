@@ -156,10 +156,12 @@ const logIn = Effect.fnUntraced(function* (login: Login) {
 })
 
 /** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
-export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.gen(function* () {
-  const login = yield* loginOf
-  return yield* begin(login, yield* logIn(login))
-})
+export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.flatMap(
+  loginOf,
+  (login) => connectAs(login)
+)
+
+const connectAs = (login: Login) => Effect.flatMap(logIn(login), (client) => begin(login, client))
 
 const begin = Effect.fnUntraced(function* (login: Login, client: pg.Client) {
   const settings = {
@@ -210,7 +212,7 @@ export const unreadableStatement = Statement.make({
 export const skippedPages = (login: Login): Effect.Effect<SkippedPages | null, DatabaseError, Database> => {
   if (login._tag === "Owner") return Effect.succeed({ reason: "there is no reader", remedy: login.remedy })
   if (login._tag === "Refused") return Effect.succeed({ reason: login.message, remedy: login.remedy })
-  return connect.pipe(
+  return connectAs(login).pipe(
     Effect.flatMap((client) => queryNamed(client, unreadableStatement)),
     Effect.scoped,
     Effect.map(([row]) => row?.names ?? null),

@@ -41,7 +41,9 @@ const prepare = Effect.fnUntraced(function* () {
   const first = yield* world.run(["sync"])
   assert.strictEqual(first.code, 4, first.stderr)
   const lines = yield* Effect.promise(() => world.reference.lines(`/state?company=1&resource=${changed.resource}`))
-  const record = lines.map((line) => JSON.parse(line) as Record<string, unknown>).find(({ id }) => id === changed.id)!
+  const { lastchangedate: _, ...record } = lines
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .find(({ id }) => id === changed.id)!
   yield* world.control("POST", "/records", {
     company: 1,
     resource: changed.resource,
@@ -114,15 +116,18 @@ const assertContext = ({ answer }: Answered, what: string) => {
 /** Every row, every object and every right of the database, as one digest. */
 const digest = async () => {
   const tables = await run(
-    world.query<{ name: string }>(
-      `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    world.query<{ name: string; row: string }>(
+      `select format('%I.%I', n.nspname, c.relname) as name,
+              case c.relkind when 'S' then 'row(t.last_value, t.is_called)' else 't' end as row from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where c.relkind in ('r', 'p', 'm', 'S') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' order by 1`
     )
   )
   const rows: Array<unknown> = [tables]
-  for (const { name } of tables) {
+  for (const { name, row } of tables) {
     rows.push(
-      await run(world.query(`select md5(coalesce(string_agg(t::text, ',' order by t::text), '')) from ${name} t`))
+      await run(
+        world.query(`select md5(coalesce(string_agg(${row}::text, ',' order by ${row}::text), '')) from ${name} t`)
+      )
     )
   }
   for (const statement of [
@@ -378,7 +383,9 @@ describe("the endpoint of assistants at the dashboard", () => {
             assert.isFalse(answered.isError, answered.text)
             assert.deepEqual(answered.data!["rows"], [["150"]])
             assertContext(answered, "over HTTP")
-            for (const { tool, args } of hostile.filter((_, at) => at % 9 === 0)) {
+            for (const { tool, args } of hostile.filter(
+              (one, at) => at % 9 === 0 && JSON.stringify(one).length < 60_000
+            )) {
               const one = yield* Effect.promise(() => assistant.call(tool, args))
               assertNoSecret(JSON.stringify(one), tool)
             }
