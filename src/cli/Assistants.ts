@@ -6,13 +6,13 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import { TextEncoder } from "node:util"
 import * as StoredCompanies from "../companies/StoredCompanies.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
+import * as Configurations from "../configuration/Configuration.ts"
 import type { AssistantHandler } from "../dashboard/Dashboard.ts"
 import type { Backend } from "../dashboard/PageRunner.ts"
 import { toolFailure, type ToolFailure } from "../mcp/Answer.ts"
@@ -33,6 +33,8 @@ import * as Warehouse from "./Warehouse.ts"
 
 /** Concurrent calls of tools; each query has a connection of its own. */
 const callsMax = 4
+/** Names of companies in a message. */
+const namesMax = 50
 
 /** A mistake in the arguments or the configuration, which names what exists. */
 const invalid = ({ message }: { readonly message: string }): ToolFailure =>
@@ -58,21 +60,32 @@ const plan = Effect.fnUntraced(function* (
   return yield* Plan.run(all, { full, backfill: null, probe: false }, targets)
 }, Effect.scoped)
 
+/** The given company, or the only one. */
+const companyNameOf = (settings: Configuration, given: string | null): Effect.Effect<string, ToolFailure> => {
+  const names = Configurations.namesOf(settings)
+  if (given !== null && names.includes(given)) return Effect.succeed(given)
+  if (given === null && names.length === 1) return Effect.succeed(names[0]!)
+  return Effect.fail(
+    toolFailure(
+      "unknown_company",
+      given === null ? "The argument company is missing." : `There is no company ${given}.`,
+      names.length === 0
+        ? "The operator configures a company: npx tributary init."
+        : `Give company as one of: ${names.slice(0, namesMax).join(", ")}.`
+    )
+  )
+}
+
 const dryRun = Effect.fnUntraced(function* (
   settings: Configuration,
   warehouse: Effect.Effect<OpenWarehouse, ToolFailure>,
   { company, operation, records, resource }: DryRunRequest
 ) {
-  const [DryRun, NdJson, PushRun, Targets] = yield* Effect.promise(() =>
-    Promise.all([
-      import("../outbox/DryRun.ts"),
-      import("../outbox/input/NdJson.ts"),
-      import("./PushRun.ts"),
-      import("./Targets.ts")
-    ])
+  const [DryRun, NdJson, Targets] = yield* Effect.promise(() =>
+    Promise.all([import("../outbox/DryRun.ts"), import("../outbox/input/NdJson.ts"), import("./Targets.ts")])
   )
   const all = yield* extended(settings, warehouse)
-  const name = yield* Effect.mapError(PushRun.companyNameOf(all, Option.fromNullishOr(company)), invalid)
+  const name = yield* companyNameOf(all, company)
   const found = yield* Effect.mapError(Targets.resourceOf(all, resource), invalid)
   const problems: Array<Problem> = []
   const lines = Stream.fromAsyncIterable(NdJson.read(chunkOf(records)), invalidLines).pipe(Stream.flattenIterable)

@@ -317,7 +317,7 @@ const others: ReadonlyArray<Question> = [
   {
     question: "How many requests has the next sync of the orders?",
     tool: "plan_sync",
-    args: { resources: ["orders"] },
+    args: { company: "main", resources: ["orders"] },
     // One for the identity of the token, one for the page.
     expected: () => 2,
     actual: (data) => data["requests"]
@@ -325,7 +325,11 @@ const others: ReadonlyArray<Question> = [
   {
     question: "Would a new customer be accepted?",
     tool: "dry_run_push",
-    args: { resource: "customers", records: '{"externalid":"q-1","customercode":"QUEST1","name":"Question"}' },
+    args: {
+      company: "main",
+      resource: "customers",
+      records: '{"externalid":"q-1","customercode":"QUEST1","name":"Question"}'
+    },
     expected: () => [true, 1, { batch: 0, single: 1 }],
     actual: (data) => [data["is_valid"], data["valid_records"], data["requests"]]
   },
@@ -333,6 +337,7 @@ const others: ReadonlyArray<Question> = [
     question: "What is wrong with this record?",
     tool: "dry_run_push",
     args: {
+      company: "main",
       resource: "customers",
       records: '{"externalid":"q-2","customercode":"QUEST2","name":"Q","creditlimit":"x"}'
     },
