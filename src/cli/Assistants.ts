@@ -31,8 +31,8 @@ import { Source } from "./Source.ts"
 import { Version } from "./Version.ts"
 import * as Warehouse from "./Warehouse.ts"
 
-/** Concurrent calls of tools; each query has a connection of its own. */
-const callsMax = 4
+/** Concurrent calls of tools: each query has a connection of its own, which the budget of connections does not count. */
+const callsMax = 2
 /** Names of companies in a message. */
 const namesMax = 50
 

@@ -6,7 +6,7 @@ import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { answer, cut, Id, idOf, toolFailure, ToolFailure } from "./Answer.ts"
 import { readAnswer } from "./Capabilities.ts"
-import { companyOf } from "./Company.ts"
+import { companyOf, resourceOf } from "./Names.ts"
 
 const changesDefault = 20
 const changesMax = 200
@@ -137,7 +137,7 @@ export const handle = (given: {
     Effect.gen(function* () {
       const { limit = changesDefault } = given
       const company = given.company === undefined ? null : yield* companyOf(given.company)
-      const resources = given.resource === undefined ? null : [given.resource]
+      const resources = given.resource === undefined ? null : [yield* resourceOf(given.resource)]
       const selection = { companyId: company?.companyId ?? null, resources }
       const position = yield* positionOf(given.after, selection, limit)
       yield* ChangeFeed.confirm(position)

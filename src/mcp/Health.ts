@@ -6,7 +6,7 @@ import * as Statement from "../postgres/Statement.ts"
 import * as Quarantine from "../status/Quarantine.ts"
 import { answer, cut, Id, idOf, ToolFailure } from "./Answer.ts"
 import { readAnswer } from "./Capabilities.ts"
-import { companyOf } from "./Company.ts"
+import { companyOf, resourceOf } from "./Names.ts"
 
 const freshnessMax = 500
 const entriesDefault = 50
@@ -47,14 +47,15 @@ export const freshnessCountsStatement = Statement.make({
 
 const scopeOf = Effect.fnUntraced(function* ({ company, resource }: Selected) {
   const found = company === undefined ? null : yield* companyOf(company)
-  return { resources: resource === undefined ? null : [resource], company: found?.company ?? null, found }
+  const path = resource === undefined ? null : yield* resourceOf(resource)
+  return { path, resources: path === null ? null : [path], company: found?.company ?? null, found }
 })
 
 export const handleFreshness = (given: Selected) =>
   readAnswer(
     Effect.gen(function* () {
-      const { company, resources } = yield* scopeOf(given)
-      const [counts] = yield* Statement.run(freshnessCountsStatement, [given.resource ?? null, company])
+      const { company, path, resources } = yield* scopeOf(given)
+      const [counts] = yield* Statement.run(freshnessCountsStatement, [path, company])
       return {
         data: { resources: counts!.resources, late: counts!.late, never_synced: counts!.never },
         scope: { resources, company, rowsMax: freshnessMax }
@@ -65,7 +66,7 @@ export const handleFreshness = (given: Selected) =>
 export const gapsAndQuarantine = Tool.make("gaps_and_quarantine", {
   description:
     "Shows what may be missing: open delivery gaps (in open_gaps) and quarantine, which has the records that could not be " +
-    "landed, with the reason. tables of the warehouse are complete where both are empty.",
+    "landed, with the reason. The tables are complete where both are empty.",
   parameters: Schema.Struct({
     ...Selection,
     state: Schema.optionalKey(Schema.Literals(["open", "resolved", "all"])),
@@ -101,15 +102,15 @@ export const handleGaps = (given: Selected & { readonly state?: Quarantine.Entry
   readAnswer(
     Effect.gen(function* () {
       const { state = "open", limit = entriesDefault } = given
-      const { company, found, resources } = yield* scopeOf(given)
+      const { company, found, path, resources } = yield* scopeOf(given)
       const companyId = found?.companyId ?? null
-      const entries = yield* Quarantine.list({ companyId, resource: given.resource ?? null, state }, null, limit)
+      const entries = yield* Quarantine.list({ companyId, resource: path, state }, null, limit)
       const open = yield* Quarantine.open(entriesMax)
       return {
         data: {
           open_quarantine: open
             .filter((one) => companyId === null || one.companyId === companyId)
-            .filter(({ resource }) => given.resource === undefined || resource === given.resource)
+            .filter(({ resource }) => path === null || resource === path)
             .map((one) => ({ company_id: idOf(one.companyId), resource: one.resource, entries: one.open })),
           quarantine: entries.map((entry) => ({
             id: idOf(entry.id),

@@ -6,7 +6,7 @@ import { explain, findHistory, listHistories } from "../verify/Explain.ts"
 import type { Explanation, RunSummary, Version } from "../verify/Explanation.ts"
 import { answer, cut, Id, idOf, toolFailure, ToolFailure } from "./Answer.ts"
 import { Capabilities, readAnswer } from "./Capabilities.ts"
-import { companyOf } from "./Company.ts"
+import { companyOf } from "./Names.ts"
 
 const versionsMax = 50
 const quarantineMax = 20

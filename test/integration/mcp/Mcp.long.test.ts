@@ -1,12 +1,14 @@
 /** Assistants: forty questions, one hundred hostile inputs, the time of an answer, and both transports. */
 import { readFileSync } from "node:fs"
 import * as http from "node:http"
+import { join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { visibleLines } from "../../../src/dashboard/Escape.ts"
 import { type Answered, type Assistant, overHttp, overStdio } from "../../support/assistant.ts"
+import { root } from "../../support/reference.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 import type { Books } from "../models/figures.ts"
 import { hostile, instructions } from "./hostile.ts"
@@ -259,6 +261,26 @@ describe("an assistant", () => {
         assert.isDefined(outputSchema?.properties?.["freshness"], name)
       }
     }))
+
+  it("begins as the README configures it", async () => {
+    const readme = readFileSync(join(root, "README.md"), "utf8")
+    const block = /```json\n(\{\s*"mcpServers"[^`]*)```/.exec(readme)![1]!
+    const { tributary } = (
+      JSON.parse(block) as { mcpServers: { tributary: { command: string; args: ReadonlyArray<string> } } }
+    ).mcpServers
+    assert.deepEqual([tributary.command, ...tributary.args.slice(0, 3)], ["npx", "tributary", "mcp", "--config"])
+    world.configure("{}\n")
+    const file = join(world.folder, "config", "tributary.yaml")
+    const answered = await Effect.runPromise(
+      Effect.scoped(
+        Effect.flatMap(overStdio("/", environment(), ["--config", file]), (assistant) =>
+          Effect.promise(() => assistant.call("freshness", { resource: "no such resource" }))
+        )
+      )
+    )
+    assert.isTrue(answered.isError)
+    assert.match(answered.text, /unknown_resource.*Name one of: .*orders/)
+  })
 
   it("gets its first answer within 400 ms of its session", async () => {
     const times: Array<number> = []
