@@ -3,6 +3,7 @@
  *
  * Promise: nothing is migrated, sent to the source or stored. Without a warehouse none is created.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -25,7 +26,7 @@ import {
   unreachable
 } from "../mcp/Capabilities.ts"
 import type { Problem } from "../outbox/Push.ts"
-import { sqlLayer } from "../postgres/Database.ts"
+import { type DatabaseError, sqlLayer } from "../postgres/Database.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import { Source } from "./Source.ts"
 import { Version } from "./Version.ts"
@@ -42,11 +43,13 @@ const invalid = ({ message }: { readonly message: string }): ToolFailure =>
 
 /** The configuration with the companies of the warehouse. */
 const extended = (settings: Configuration, warehouse: Effect.Effect<OpenWarehouse, ToolFailure>) =>
-  Effect.flatMap(warehouse, ({ context }) =>
-    StoredCompanies.extend(settings, StoredCompanies.readOnly(settings)).pipe(
-      Effect.provideContext(context),
-      Effect.mapError(failureOf)
-    )
+  Effect.flatMap(
+    Effect.flatMap(warehouse, ({ pools }) => pools),
+    ({ context }) =>
+      StoredCompanies.extend(settings, StoredCompanies.readOnly(settings)).pipe(
+        Effect.provideContext(context),
+        Effect.mapError(failureOf)
+      )
   )
 
 const plan = Effect.fnUntraced(function* (
@@ -137,39 +140,63 @@ const noWarehouse = toolFailure(
   "The operator runs npx tributary sync, or npx tributary demo to try it."
 )
 
-/** Connects when the first tool needs the warehouse, and again after a failure. The connections end with the scope. */
-const openOnce = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
-  const location = Warehouse.locationOf(settings, demo)
+/** The failure of a connection, which the log of this process explains. */
+const away = <A, R>(effect: Effect.Effect<A, Warehouse.WarehouseError, R>): Effect.Effect<A, ToolFailure, R> =>
+  effect.pipe(
+    Effect.tapError((error) => Effect.logWarning(`the warehouse does not answer: ${Warehouse.describe(error)}`)),
+    Effect.mapError(() => unreachable)
+  )
+
+/** The value of the first success. Until then each use tries again; its resources end with the scope. */
+const once = Effect.fnUntraced(function* <A, E, R>(make: Effect.Effect<A, E, R | Scope.Scope>) {
   const scope = yield* Effect.scope
   const turn = Semaphore.makeUnsafe(1)
-  let opened: OpenWarehouse | null = null
-  const reader = Layer.succeed(Reader.ReaderOptions, {
-    url: location.readerUrl ?? null,
-    datasets: settings.datasets
-  })
-  const layer = sqlLayer.pipe(Layer.provideMerge(Warehouse.databaseLayer(location)), Layer.provideMerge(reader))
-  const open = Effect.gen(function* () {
-    if (opened !== null) return opened
-    if (!Warehouse.exists(location)) return yield* Effect.fail(noWarehouse)
-    const own = yield* Scope.fork(scope)
-    const connect = Effect.gen(function* () {
-      const context = yield* Layer.buildWithScope(layer, own)
-      const pages = yield* Reader.pages.pipe(Effect.provideContext(context), Scope.provide(own))
-      return { pages, context }
+  let made: { readonly value: A } | null = null
+  return turn.withPermit(
+    Effect.gen(function* () {
+      if (made !== null) return made.value
+      const own = yield* Scope.fork(scope)
+      const value = yield* make.pipe(
+        Scope.provide(own),
+        Effect.onError((cause) => Scope.close(own, Exit.failCause(cause)))
+      )
+      made = { value }
+      return value
     })
-    opened = yield* connect.pipe(
-      Effect.onError((cause) => Scope.close(own, Exit.failCause(cause))),
-      Effect.tapError((error) => Effect.logWarning(`the warehouse does not answer: ${Warehouse.describe(error)}`)),
-      Effect.mapError(() => unreachable)
-    )
-    return opened
+  )
+})
+
+/** SQLSTATE of a login that fails: the role does not exist yet, or has another password. */
+const isLoginRefused = ({ code }: DatabaseError): boolean => code === "28P01" || code === "28000"
+
+/** The warehouse of the configuration, as {@link once}. */
+const openWarehouse = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
+  const location = Warehouse.locationOf(settings, demo)
+  const scope = yield* Effect.scope
+  const options = { url: location.readerUrl ?? null, datasets: settings.datasets }
+  const database = Layer.provideMerge(Warehouse.databaseLayer(location), Layer.succeed(Reader.ReaderOptions, options))
+  const open = Effect.gen(function* () {
+    if (!Warehouse.exists(location)) return yield* Effect.fail(noWarehouse)
+    const context = yield* away(Layer.build(database))
+    const login = yield* away(Effect.provideContext(Reader.loginOf, context))
+    const connectPools = Effect.gen(function* () {
+      const own = Context.merge(context, yield* Layer.build(Layer.provide(sqlLayer, Layer.succeedContext(context))))
+      return { pages: yield* Effect.provideContext(Reader.pages, own), context: own }
+    })
+    const pools = yield* once(away(connectPools))
+    yield* Effect.forkIn(Effect.ignore(pools), scope)
+    return {
+      context,
+      connect: Effect.catchIf(Reader.connectGranted(login), isLoginRefused, () => Reader.connectAs(login)),
+      pools
+    } satisfies OpenWarehouse
   })
-  return turn.withPermit(open)
+  return yield* once(open)
 })
 
 /** Serves one assistant on the standard input and output, until the input ends. */
 export const serveStdio = Effect.fnUntraced(function* (settings: Configuration, demo: boolean) {
-  const warehouse = yield* openOnce(settings, demo)
+  const warehouse = yield* openWarehouse(settings, demo)
   const capabilities = yield* make(settings, warehouse)
   // The warehouse answers while the modules are loaded, so that the first tool finds it connected.
   yield* Effect.forkScoped(Effect.ignore(warehouse), { startImmediately: true })
@@ -186,7 +213,11 @@ export const forDashboard = Effect.fnUntraced(function* (settings: Configuration
       const connected = backend()
       return connected === null
         ? Effect.fail(unreachable)
-        : Effect.map(connected.reader, (pages) => ({ pages, context: connected.context }))
+        : Effect.succeed({
+            context: connected.context,
+            connect: Effect.flatMap(connected.reader, (pages) => pages.connect),
+            pools: Effect.map(connected.reader, (pages) => ({ pages, context: connected.context }))
+          })
     })
     const capabilities = Layer.effect(Capabilities, make(settings, warehouse))
     // With the context also come its loggers.

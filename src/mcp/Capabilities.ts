@@ -20,10 +20,20 @@ import type { Datasets } from "../warehouse/Table.ts"
 import { type Answer, isToolFailure, type SqlText, type ToolFailure, toolFailure } from "./Answer.ts"
 import * as Freshness from "./Freshness.ts"
 
+/** The connections for fixed statements. */
+export interface Pools {
+  /** As the reader. */
+  readonly pages: Reader.Pages
+  /** As the owner. */
+  readonly context: Context.Context<Database | SqlClient.SqlClient>
+}
+
 /** A connected warehouse. */
 export interface OpenWarehouse {
-  readonly pages: Reader.Pages
-  readonly context: Context.Context<Database | SqlClient.SqlClient>
+  readonly context: Context.Context<Database>
+  /** A session of the reader for one query. */
+  readonly connect: Reader.Pages["connect"]
+  readonly pools: Effect.Effect<Pools, ToolFailure>
 }
 
 export interface PlanRequest {
@@ -134,7 +144,7 @@ export const readAnswer = <Data>(
 ): Effect.Effect<Answer<Data>, ToolFailure, Capabilities> =>
   Effect.gen(function* () {
     const { warehouse } = yield* Capabilities
-    const { pages } = yield* warehouse
+    const { pages } = yield* Effect.flatMap(warehouse, ({ pools }) => pools)
     return yield* readOnly(
       pages,
       Effect.gen(function* () {

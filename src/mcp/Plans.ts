@@ -39,7 +39,7 @@ export const handlePlan = (given: {
 }) =>
   Effect.gen(function* () {
     const { plan, warehouse } = yield* Capabilities
-    const { pages } = yield* warehouse
+    const { pages } = yield* Effect.flatMap(warehouse, ({ pools }) => pools)
     const { resources = [], company, full = false } = given
     const [planned, sql] = yield* recordSql(
       plan({ resources, companies: company === undefined ? [] : [company], full })

@@ -126,8 +126,8 @@ export const typeNamesStatement = Statement.make({
 })
 
 /** A session whose statements see one snapshot. */
-const openSession = Effect.fnUntraced(function* (pages: Reader.Pages, at: ReaderQuery.AsOf | undefined) {
-  const client = yield* pages.connect
+const openSession = Effect.fnUntraced(function* (connect: Reader.Pages["connect"], at: ReaderQuery.AsOf | undefined) {
+  const client = yield* connect
   yield* send(client, "begin to read", "set transaction isolation level repeatable read")
   const [secrets] = yield* queryNamed(client, readableSecretsStatement)
   if (secrets?.names !== null) {
@@ -186,11 +186,11 @@ const typeNames = (client: pg.Client, { columns }: Pick<ReaderQuery.QueryResult,
     return columns.map(({ name, oid }) => ({ name, type: names.get(oid) ?? String(oid) }))
   })
 
-const run = Effect.fnUntraced(function* (request: QueryRequest, pages: Reader.Pages) {
+const run = Effect.fnUntraced(function* (request: QueryRequest, connect: Reader.Pages["connect"]) {
   const { datasets } = yield* Capabilities
   const at =
     request.as_of === undefined ? undefined : { moment: request.as_of, mode: request.as_of_mode ?? "warehouse" }
-  const client = yield* openSession(pages, at)
+  const client = yield* openSession(connect, at)
   const { rows, remarks, isComplete, ...result } = yield* readRows(client, request)
   // The statement may have changed the limit.
   yield* Reader.limitTime(client, statementTimeout)
@@ -247,13 +247,17 @@ const insufficientPrivilege = "42501"
 export const handle = (request: QueryRequest) =>
   Effect.gen(function* () {
     const { warehouse } = yield* Capabilities
-    const { context, pages } = yield* warehouse
-    const once = Effect.provideService(run(request, pages), Capabilities, yield* Capabilities)
+    const { connect, context, pools } = yield* warehouse
+    const once = Effect.provideService(run(request, connect), Capabilities, yield* Capabilities)
     // A table may have been created since the last grant.
     const again = Effect.catchIf(
       once,
       (error) => error instanceof DatabaseError && error.code === insufficientPrivilege,
-      () => Effect.andThen(pages.grant, once)
+      () =>
+        Effect.andThen(
+          Effect.flatMap(pools, ({ pages }) => pages.grant),
+          once
+        )
     )
     return yield* Effect.provideContext(again, context)
   }).pipe(Effect.mapError(failureOf))

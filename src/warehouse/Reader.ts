@@ -161,7 +161,16 @@ export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.S
   (login) => connectAs(login)
 )
 
-const connectAs = (login: Login) => Effect.flatMap(logIn(login), (client) => begin(login, client))
+/** {@link connect} by a known login. */
+export const connectAs = (login: Login) => Effect.flatMap(logIn(login), (client) => begin(login, client))
+
+/** {@link connectAs}, without a look at the rights of the role that this program creates: it must exist. */
+export const connectGranted = (login: Login) =>
+  login._tag === "Own"
+    ? Effect.flatMap(Database, (database) => connectTo(ownReader(database))).pipe(
+        Effect.flatMap((client) => begin(login, client))
+      )
+    : connectAs(login)
 
 const begin = Effect.fnUntraced(function* (login: Login, client: pg.Client) {
   const settings = {
@@ -239,9 +248,7 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
     return {
       sql: Context.get(pool, SqlClient.SqlClient),
       role: null,
-      connect: Effect.flatMap(login._tag === "Url" ? logIn(login) : connectTo(reader), (client) =>
-        begin(login, client)
-      ),
+      connect: connectGranted(login),
       grant: login._tag === "Own" ? Effect.provideService(grantIn(database), ReaderOptions, options) : Effect.void,
       asOwner
     }
