@@ -164,6 +164,15 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/warehouse"
   ],
   "src/invariants": ["src/changes", "src/postgres", "src/warehouse"],
+  "src/mcp": [
+    "src/changes",
+    "src/dashboard/Escape.ts",
+    "src/outbox",
+    "src/postgres",
+    "src/status",
+    "src/verify",
+    "src/warehouse"
+  ],
   "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
   "src/configuration": [
     "src/alerts",
@@ -199,6 +208,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/http",
     "src/inbox",
     "src/log",
+    "src/mcp",
     "src/outbox",
     "src/postgres",
     "src/processes",

@@ -49,7 +49,7 @@ export const begin = Effect.fn("DemoServe.begin")(function* (
     freshnessOf: () => Duration.times(interval, 2),
     scheduleOf: () => ({ timing: { kind: "every", interval }, missed: "once", jitterMax: null })
   }
-  const page = yield* ServeLayers.startDashboard(living.page, settings.datasets).pipe(Effect.mapError(notListening))
+  const page = yield* ServeLayers.startDashboard(living.page, settings).pipe(Effect.mapError(notListening))
   const here = Layer.succeedContext(yield* Effect.context<Database | SqlClient.SqlClient>())
   const options = yield* ServeLayers.service(settings, [], {
     warehouse: here,

@@ -62,6 +62,10 @@ const commands = {
     "Query the warehouse in SQL (the datasets are erp, erp_history and tributary)",
     () => import("./query.ts")
   ),
+  mcp: lazy(
+    "Answer an assistant's questions about the warehouse over the Model Context Protocol; it never writes",
+    () => import("./mcp.ts")
+  ),
   changes: lazy(
     "Print every change of every record as lines of JSON, and send changes to endpoints",
     () => import("./changes.ts")

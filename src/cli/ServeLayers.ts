@@ -10,7 +10,6 @@ import * as HttpClient from "effect/http/HttpClient"
 import type * as Scope from "effect/Scope"
 import type { Database } from "../postgres/Database.ts"
 import type { Dashboard } from "../dashboard/Dashboard.ts"
-import type { Datasets } from "../warehouse/Table.ts"
 import * as AlertMetrics from "../status/AlertMetrics.ts"
 import * as EndpointSecrets from "../delivery/EndpointSecrets.ts"
 import * as EndpointStore from "../delivery/EndpointStore.ts"
@@ -45,9 +44,12 @@ const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
   error._tag === "DatabaseError" && error.isRetryable
 
 /** Starts the dashboard. Its modules are loaded only here. */
-export const startDashboard = Effect.fnUntraced(function* (at: DashboardConfiguration, datasets: Datasets) {
-  const Dashboard = yield* Effect.promise(() => import("../dashboard/Dashboard.ts"))
-  return yield* Dashboard.start({ ...at, datasets, version: yield* Version })
+export const startDashboard = Effect.fnUntraced(function* (at: DashboardConfiguration, settings: Configuration) {
+  const [Dashboard, Assistants] = yield* Effect.promise(() =>
+    Promise.all([import("../dashboard/Dashboard.ts"), import("./Assistants.ts")])
+  )
+  const assistant = yield* Assistants.forDashboard(settings)
+  return yield* Dashboard.start({ ...at, datasets: settings.datasets, version: yield* Version, assistant })
 })
 
 type Service = ServiceOptions<ConfigurationError | WarehouseError>

@@ -1,6 +1,4 @@
 /** The companies and resources that a command line names, and their connections to the source. */
-import { existsSync } from "node:fs"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Catalogue } from "../catalogue/Catalogue.ts"
@@ -95,8 +93,7 @@ const choose = Effect.fnUntraced(function* (settings: Configuration.Configuratio
 })
 
 /** Whether the warehouse may have companies: it exists. */
-export const mayHaveCompanies = ({ databaseUrl, dataDirectory }: Configuration.Configuration): boolean =>
-  databaseUrl !== null || existsSync(join(dataDirectory, "postgres"))
+export const mayHaveCompanies = Warehouse.exists
 
 /**
  * The names and resources of the chosen companies of the file. A mistake in it fails before anything starts. Where

@@ -1,6 +1,7 @@
 /**
  * The warehouse of a command: the database that the configuration names, with the control plane's tables up to date.
  */
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
@@ -24,6 +25,10 @@ type WarehouseLocation = Pick<Configuration, "databaseUrl" | "dataDirectory"> &
   Partial<Pick<Configuration, "readerUrl" | "datasets" | "connectionsMax">>
 
 export type WarehouseError = DatabaseError | EmbeddedPostgresError | Migrations.MigrationError
+
+/** Whether there is a warehouse, or a server that may have one. */
+export const exists = ({ databaseUrl, dataDirectory }: WarehouseLocation): boolean =>
+  databaseUrl !== null || existsSync(join(dataDirectory, "postgres"))
 
 /** The server; nothing is migrated. */
 export const databaseLayer = ({

@@ -89,7 +89,7 @@ interface PlanOptions {
 const tenths = (value: number) => Math.round(value * 10) / 10
 
 /** Plans; the warehouse is provided. */
-const run = Effect.fn("plan.run")(function* (
+export const run = Effect.fn("plan.run")(function* (
   settings: Configuration,
   options: PlanOptions,
   targets: ReadonlyArray<SyncCompany>

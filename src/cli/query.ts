@@ -9,94 +9,26 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import pg from "pg"
-import { asOfModelsDataset, modelsDatasetDefault } from "../warehouse/Model.ts"
 import * as Reader from "../warehouse/Reader.ts"
-import type { Datasets } from "../warehouse/Table.ts"
-import { queryNamed } from "../postgres/Connection.ts"
+import * as ReaderQuery from "../warehouse/ReaderQuery.ts"
+import type { AsOf, QueryResult } from "../warehouse/ReaderQuery.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { config, demoWarehouse, json, onWarehouse, textFlag, withExamples } from "./Command.ts"
 import { type CommandFailed, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 
-export interface QueryResult {
-  readonly columns: ReadonlyArray<{ readonly name: string; readonly oid: number }>
-  /** Every value as Postgres writes it; null is SQL's null. */
-  readonly rows: ReadonlyArray<ReadonlyArray<string | null>>
-}
-
-/** Every value as Postgres' own text, so that no digit changes. */
-const asText: pg.CustomTypesConfig = {
-  getTypeParser: (() => (text: string) => text) as typeof pg.types.getTypeParser
-}
-
-const reads = "select, values, table, with, explain or show"
-
-/** Target size of one fetch; the first one fetches a few rows. */
-const partBytes = 4 * 1024 * 1024
-const firstRows = 10
-const partRowsMax = 10_000
 /** The maximum size of a table for people, which is laid out as a whole. */
 const tableBytesMax = 64 * 1024 * 1024
 
-/** The memory of a value besides its text. */
-const valueBytes = 16
-const bytesOf = ({ rows }: QueryResult): number =>
-  rows.reduce((sum, row) => row.reduce((bytes, value) => bytes + valueBytes + (value?.length ?? 0), sum), 0)
-
-/** The moment of a query: the settings `tributary.as_of` and `tributary.as_of_mode`. */
-export interface AsOf {
-  readonly moment: string
-  readonly mode: "warehouse" | "source"
-}
-
-/** The settings of a session whose names without a dataset mean the records as of the moment, or the current ones. */
-const settingsOf = ({ current, asOf }: Datasets, at: AsOf | undefined): string =>
-  JSON.stringify(
-    at === undefined
-      ? { search_path: `${current}, ${modelsDatasetDefault}, public` }
-      : {
-          search_path: `${asOf}, ${asOfModelsDataset}, public`,
-          "tributary.as_of": at.moment,
-          "tributary.as_of_mode": at.mode
-        }
-  )
-
-/**
- * Runs one statement as the reader, and passes its rows on in parts, so that memory does not grow with the result. The
- * first part may be empty. A statement that no cursor can run is a syntax error.
- */
+/** Runs one statement as the reader, and passes its rows on in parts. */
 export const readParts = Effect.fn("query.read")(function* <E, R>(
   text: string,
   take: (part: QueryResult) => Effect.Effect<void, E, R>,
   at?: AsOf
 ) {
   const client = yield* Reader.connect
-  const { datasets } = yield* Reader.ReaderOptions
-  yield* queryNamed(client, Reader.settingsStatement, [settingsOf(datasets, at)])
-  // A named query is prepared, and Postgres prepares only a single statement.
-  const send = (text: string, name?: string) =>
-    Effect.tryPromise({
-      try: () =>
-        client.query<Array<string | null>>({ name, text, rowMode: "array", types: asText } as pg.QueryArrayConfig),
-      catch: DatabaseError.from("query")
-    }).pipe(
-      Effect.map(({ fields, rows }): QueryResult => ({
-        columns: fields.map((field) => ({ name: field.name, oid: field.dataTypeID })),
-        rows
-      }))
-    )
-  const statement = text.trim().replace(/;\s*$/, "")
-  if (/^(?:explain|show)\b/i.test(statement)) {
-    return yield* take(yield* Effect.mapError(send(statement, "statement"), asSentence))
-  }
-  yield* Effect.mapError(send(`declare statement no scroll cursor for ${statement}`, "statement"), asSentence)
-  for (let count = firstRows; ;) {
-    yield* Reader.limitTime(client)
-    const part = yield* send(`fetch ${count} from statement`)
-    yield* take(part)
-    if (part.rows.length < count) return
-    count = Math.max(1, Math.min(partRowsMax, Math.floor((partBytes * count) / Math.max(1, bytesOf(part)))))
-  }
+  yield* ReaderQuery.setUp(client, at)
+  yield* ReaderQuery.readParts(client, text, (part) => Effect.as(take(part), true))
 }, Effect.scoped)
 
 /** {@link readParts}, as a whole. */
@@ -107,7 +39,7 @@ export const read = Effect.fnUntraced(function* (text: string, at?: AsOf) {
   yield* readParts(
     text,
     (part) => {
-      bytes += bytesOf(part)
+      bytes += ReaderQuery.bytesOf(part)
       if (bytes > tableBytesMax) return Effect.fail(tooLarge)
       columns = part.columns
       for (const row of part.rows) rows.push(row)
@@ -124,18 +56,6 @@ const tooLarge = new DatabaseError({
   message: `the result is larger than ${tableBytesMax / 1024 / 1024} MB; add a limit, or use --json, which prints each row as it arrives`,
   isRetryable: false
 })
-
-const syntaxError = "42601"
-
-const asSentence = (error: DatabaseError): DatabaseError =>
-  error.code === syntaxError
-    ? new DatabaseError({
-        operation: error.operation,
-        code: error.code,
-        message: `query runs one read-only statement (${reads}): ${error.message}`,
-        isRetryable: false
-      })
-    : error
 
 const oids = (...names: ReadonlyArray<keyof typeof pg.types.builtins>): ReadonlySet<number> =>
   new Set(names.map((name): number => pg.types.builtins[name]))

@@ -146,7 +146,7 @@ export const command = Command.make(
         // The dashboard starts before the service and stops after it, and reports meanwhile that the warehouse is
         // unreachable.
         const page =
-          settings.dashboard === null ? null : yield* ServeLayers.startDashboard(settings.dashboard, settings.datasets)
+          settings.dashboard === null ? null : yield* ServeLayers.startDashboard(settings.dashboard, settings)
         const more = yield* ServeLayers.backgroundWork(settings, page)
         // Loading the engine takes 0.2 s, which other commands need not wait for.
         const { make: ownership } = yield* Effect.promise(() => import("../processes/ClusterOwnership.ts"))

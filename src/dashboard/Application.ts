@@ -9,6 +9,7 @@ import type { Datasets } from "../warehouse/Table.ts"
 import { readingOnly } from "./Access.ts"
 import type { Assets } from "./Assets.ts"
 import { broken, refusal } from "./ErrorPages.ts"
+import * as AssistantRoute from "./AssistantRoute.ts"
 import { addLoginRoutes } from "./LoginRoutes.ts"
 import type { FormAccess, Route } from "./Page.ts"
 import { runPage } from "./PageRunner.ts"
@@ -50,7 +51,7 @@ const setHeaders = (app: Hono<Bindings>, hasTls: boolean): void => {
   })
   app.use(etag())
   app.use(async (exchange, next) =>
-    ["GET", "HEAD", "POST"].includes(exchange.req.method)
+    ["GET", "HEAD", "POST"].includes(exchange.req.method) || exchange.req.path === AssistantRoute.path
       ? next()
       : exchange.text("Only GET, HEAD and POST.\n", 405, { Allow: "GET, HEAD, POST" })
   )
@@ -123,6 +124,7 @@ export const make = (server: PageServer, datasets: Datasets): Hono<Bindings> => 
   setHeaders(app, server.hasTls)
   addAssets(app, server.assets)
   addLoginRoutes(app, server)
+  AssistantRoute.add(app, server)
   for (const route of routes) {
     app.on(route.method, route.path, (exchange) => handleRoute(server, datasets, route, exchange))
   }

@@ -41,6 +41,13 @@ export interface DashboardOptions {
   readonly publicUrl: string | null
   readonly datasets: Datasets
   readonly version: string
+  /** Makes the endpoint of assistants (the Model Context Protocol) when the first one sends a request; null: none. */
+  readonly assistant: ((backend: () => PageRunner.Backend | null) => Promise<AssistantHandler>) | null
+}
+
+export interface AssistantHandler {
+  readonly handler: (request: Request) => Promise<Response>
+  readonly dispose: () => Promise<void>
 }
 
 export interface Dashboard {
@@ -142,6 +149,17 @@ const connect = (state: DashboardState, access: Access.Access, companies: () => 
     })
   )
 
+/** Answers requests of assistants, until the scope ends. */
+const assistantOf = Effect.fnUntraced(function* ({ assistant }: DashboardOptions, state: DashboardState) {
+  if (assistant === null) return null
+  let made: Promise<AssistantHandler> | null = null
+  yield* Effect.addFinalizer(() => Effect.promise(async () => (await made)?.dispose()))
+  return async (request: Request) => {
+    made ??= assistant(() => state.backend)
+    return (await made).handler(request)
+  }
+})
+
 /** Listens until its scope ends. */
 export const start = Effect.fnUntraced(function* (
   options: DashboardOptions
@@ -165,6 +183,7 @@ export const start = Effect.fnUntraced(function* (
       access,
       assets: Assets.load(),
       runner: PageRunner.make(() => state.backend),
+      assistant: yield* assistantOf(options, state),
       run: (effect, signal) => run(effect, { signal })
     },
     options.datasets

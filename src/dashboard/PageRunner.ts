@@ -10,14 +10,13 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import * as SqlClient from "effect/sql/SqlClient"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type * as Reader from "../warehouse/Reader.ts"
+import { readOnly } from "../warehouse/ReaderTransaction.ts"
 import type { Database } from "../postgres/Database.ts"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
 import { readNowMs } from "../postgres/Now.ts"
-import * as Statement from "../postgres/Statement.ts"
-import { transaction } from "../postgres/Transaction.ts"
 import { away, broken, failed, notCertain, notDone, refusal, slow } from "./ErrorPages.ts"
 import {
   type Answer,
@@ -49,7 +48,6 @@ export interface PageRunner {
 
 export type RouteRequest = Omit<PageRequest, "now" | "companies" | "background">
 
-const statementMaxMs = 10_000
 export const pageTimeout = Duration.seconds(15)
 /** An action may send requests to the source, which have a timeout of their own. */
 export const actionTimeout = Duration.seconds(90)
@@ -61,33 +59,11 @@ export const make = (backend: PageRunner["backend"]): PageRunner => ({
   lastWarning: ""
 })
 
-/** SQLSTATE: the reader lacks a privilege. */
-const insufficientPrivilege = "42501"
 /** SQLSTATE: the statement was cancelled by its timeout. */
 const statementTimedOut = "57014"
 
-/** The first statement of a transaction; after it the transaction cannot write. */
-export const becomeReader = Statement.make({
-  name: "become the reader of pages",
-  params: ["text?"],
-  columns: Statement.columns("text", "readonly", "timeout", "role"),
-  text: `select set_config('transaction_read_only', 'on', true) as readonly,
-             set_config('statement_timeout', '${statementMaxMs}', true) as timeout,
-             set_config('role', coalesce($1::text, current_setting('role')), true) as role`
-})
-
 const asReader = ({ reader }: Backend, handled: PageEffect<Answer>): PageEffect<Answer> =>
-  Effect.flatMap(reader, (pages) => {
-    const once = transaction(Effect.andThen(Statement.run(becomeReader, [pages.role]), handled)).pipe(
-      Effect.provideService(SqlClient.SqlClient, pages.sql)
-    )
-    // A table may have been created since the last grant.
-    return Effect.catchIf(
-      once,
-      (error) => DatabaseError.from("page")(error).code === insufficientPrivilege,
-      () => Effect.andThen(pages.grant, once)
-    )
-  })
+  Effect.flatMap(reader, (pages) => readOnly(pages, handled))
 
 const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): PageEffect<Answer> =>
   Effect.flatMap(readNowMs, (nowMs) =>

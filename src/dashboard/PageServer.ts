@@ -25,6 +25,8 @@ export interface PageServer {
   readonly access: Access
   readonly assets: Assets
   readonly runner: PageRunner
+  /** Answers requests of assistants; null where there are none. */
+  readonly assistant: ((request: Request) => Promise<Response>) | null
   readonly run: <A>(effect: Effect.Effect<A>, signal: AbortSignal) => Promise<A>
 }
 
@@ -139,7 +141,7 @@ export const admit = async (server: PageServer, exchange: Exchange): Promise<Gra
 }
 
 /** The body, with a length or in chunks; null where it exceeds {@link bodyBytesMax}. */
-const readBody = async ({ body, headers }: Request): Promise<string | null> => {
+export const readBody = async ({ body, headers }: Request): Promise<string | null> => {
   if (body === null) return ""
   if (Number(headers.get("content-length") ?? 0) > bodyBytesMax) return null
   const chunks: Array<Uint8Array> = []

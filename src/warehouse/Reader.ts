@@ -137,26 +137,42 @@ const serverOf = (url: Redacted.Redacted): Effect.Effect<Server, DatabaseError> 
     embedded: false
   }))
 
-/** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
-export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.gen(function* () {
+const logIn = Effect.fnUntraced(function* (login: Login) {
   const database = yield* Database
-  const login = yield* loginOf
-  const client = yield* Effect.gen(function* () {
-    switch (login._tag) {
-      case "Refused":
-        return yield* refusal(`SQL is not run as this user of the database: ${login.message}; ${login.remedy}`)
-      case "Url": {
-        const reader = yield* connectTo(yield* serverOf(login.url))
-        yield* refusePower(reader)
-        return reader
-      }
-      case "Own":
-        return yield* asOwnReader(database)
-      case "Role":
-      case "Owner":
-        return yield* database.connect
+  switch (login._tag) {
+    case "Refused":
+      return yield* refusal(`SQL is not run as this user of the database: ${login.message}; ${login.remedy}`)
+    case "Url": {
+      const reader = yield* connectTo(yield* serverOf(login.url))
+      yield* refusePower(reader)
+      return reader
     }
-  })
+    case "Own":
+      return yield* asOwnReader(database)
+    case "Role":
+    case "Owner":
+      return yield* database.connect
+  }
+})
+
+/** A read-only transaction of the reader; it ends with the scope, and is rolled back. */
+export const connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope> = Effect.flatMap(
+  loginOf,
+  (login) => connectAs(login)
+)
+
+/** {@link connect} by a known login. */
+export const connectAs = (login: Login) => Effect.flatMap(logIn(login), (client) => begin(login, client))
+
+/** {@link connectAs}, without a look at the rights of the role that this program creates: it must exist. */
+export const connectGranted = (login: Login) =>
+  login._tag === "Own"
+    ? Effect.flatMap(Database, (database) => connectTo(ownReader(database))).pipe(
+        Effect.flatMap((client) => begin(login, client))
+      )
+    : connectAs(login)
+
+const begin = Effect.fnUntraced(function* (login: Login, client: pg.Client) {
   const settings = {
     default_transaction_read_only: "on",
     statement_timeout: statementTimeout,
@@ -178,6 +194,8 @@ export interface Pages {
   readonly grant: Effect.Effect<void, DatabaseError>
   /** Why the owner reads instead of the reader; null where the reader reads. */
   readonly asOwner: SkippedPages | null
+  /** As {@link connect}, without another look for the reader and its rights. */
+  readonly connect: Effect.Effect<pg.Client, DatabaseError, Database | Scope.Scope>
 }
 
 /** Why the reader cannot read for the dashboard. */
@@ -203,7 +221,7 @@ export const unreadableStatement = Statement.make({
 export const skippedPages = (login: Login): Effect.Effect<SkippedPages | null, DatabaseError, Database> => {
   if (login._tag === "Owner") return Effect.succeed({ reason: "there is no reader", remedy: login.remedy })
   if (login._tag === "Refused") return Effect.succeed({ reason: login.message, remedy: login.remedy })
-  return connect.pipe(
+  return connectAs(login).pipe(
     Effect.flatMap((client) => queryNamed(client, unreadableStatement)),
     Effect.scoped,
     Effect.map(([row]) => row?.names ?? null),
@@ -221,7 +239,7 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
     const database = yield* Database
     const login = yield* loginOf
     const options = yield* ReaderOptions
-    const owner = { sql: yield* SqlClient.SqlClient, role: null, grant: Effect.void }
+    const owner = { sql: yield* SqlClient.SqlClient, role: null, grant: Effect.void, connect }
     const asOwner = yield* skippedPages(login)
     if (asOwner !== null) return { ...owner, asOwner }
     if (login._tag === "Role") return { ...owner, role, asOwner }
@@ -230,6 +248,7 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
     return {
       sql: Context.get(pool, SqlClient.SqlClient),
       role: null,
+      connect: connectGranted(login),
       grant: login._tag === "Own" ? Effect.provideService(grantIn(database), ReaderOptions, options) : Effect.void,
       asOwner
     }
@@ -237,8 +256,8 @@ export const pages: Effect.Effect<Pages, DatabaseError, Database | SqlClient.Sql
 )
 
 /** Runs before each fetch of a cursor: a statement can change the limit of the statements that follow. */
-export const limitTime = (client: pg.Client): Effect.Effect<unknown, DatabaseError> =>
-  query(client, "limit the time", `set local statement_timeout = '${statementTimeout}'`)
+export const limitTime = (client: pg.Client, timeout = statementTimeout): Effect.Effect<unknown, DatabaseError> =>
+  query(client, "limit the time", `set local statement_timeout = ${literal(timeout)}`)
 
 export const powersStatement = Statement.make({
   name: "look at the powers of the reader",

@@ -184,6 +184,9 @@ const prepared: Readonly<Record<string, Prepared>> = {
     code: 4,
     says: /create publication "north" for table .* where \(_company_id = 1\)/
   },
+  // The standard input ends at once, as when an assistant ends.
+  "tributary mcp": { says: /^$/ },
+  "tributary mcp --demo": { says: /^$/ },
   "tributary changes": { says: /^\{"position":1,.*"op":"insert".*"before":null,"after":\{/ },
   "tributary changes widgets --from now --follow": {
     as: "tributary changes customers --from 1 --follow",

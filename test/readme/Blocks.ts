@@ -26,7 +26,7 @@ export interface Block {
   readonly text: string
 }
 
-const foreign = new Set(["nginx"])
+const foreign = new Set(["nginx", "json"])
 
 const kindOf = (language: string, text: string, before: Block | undefined): Block["kind"] | null => {
   if (language === "sh") return "shell"

@@ -81,6 +81,7 @@ export const listening = (options: Partial<Dashboard.DashboardOptions> = {}) =>
     publicUrl: null,
     datasets: datasetsDefault,
     version: "1.2.3",
+    assistant: null,
     ...options
   })
 

@@ -1,0 +1,58 @@
+/** The company and the resource that arguments name. */
+import * as Effect from "effect/Effect"
+import * as Statement from "../postgres/Statement.ts"
+import { toolFailure } from "./Answer.ts"
+
+export const companiesStatement = Statement.make({
+  name: "look for a company of the warehouse",
+  params: ["text?", "int8"],
+  columns: { company: "text", companyId: "int8" },
+  text: `select company, company_id as "companyId" from tributary.companies
+          where $1::text is null or company = $1 or company_id::text = $1 order by company limit $2`
+})
+
+const namesMax = 100
+
+/** The company with this name or number. */
+export const companyOf = (given: string) =>
+  Effect.gen(function* () {
+    const [found] = yield* Statement.run(companiesStatement, [given, 1])
+    if (found !== undefined) return found
+    const names = (yield* Statement.run(companiesStatement, [null, namesMax])).map(({ company }) => company)
+    return yield* Effect.fail(
+      toolFailure(
+        "unknown_company",
+        `There is no company ${given}.`,
+        names.length === 0
+          ? "Nothing has been synced yet: the operator runs npx tributary sync."
+          : `Name one of: ${names.join(", ")}.`
+      )
+    )
+  })
+
+export const resourceNamesStatement = Statement.make({
+  name: "look for a resource of the warehouse",
+  params: ["text?", "int8"],
+  columns: { resource: "text" },
+  text: `select resource from (select resource from tributary.checkpoints union select resource from tributary.tasks) known
+          where $1::text is null or resource =
+                coalesce((select api_name from tributary.sql_names where scope = '' and sql_name = $1), $1)
+          order by resource limit $2`
+})
+
+/** The path of the resource with this path or table. */
+export const resourceOf = (given: string) =>
+  Effect.gen(function* () {
+    const [found] = yield* Statement.run(resourceNamesStatement, [given, 1])
+    if (found !== undefined) return found.resource
+    const names = (yield* Statement.run(resourceNamesStatement, [null, namesMax])).map(({ resource }) => resource)
+    return yield* Effect.fail(
+      toolFailure(
+        "unknown_resource",
+        `There is no resource ${given}.`,
+        names.length === 0
+          ? "Nothing has been synced yet: the operator runs npx tributary sync."
+          : `Name one of: ${names.join(", ")}.`
+      )
+    )
+  })

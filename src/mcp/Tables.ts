@@ -1,0 +1,227 @@
+/** The tools `list_tables` and `describe_table`: resources and models with their columns and their meaning. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Statement from "../postgres/Statement.ts"
+import * as Grants from "../warehouse/Grants.ts"
+import { supersededSuffix } from "../warehouse/Identifier.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "../warehouse/Model.ts"
+import type { Datasets } from "../warehouse/Table.ts"
+import { tablesOfView } from "../warehouse/ViewTables.ts"
+import { answer, toolFailure, ToolFailure } from "./Answer.ts"
+import { Capabilities, readAnswer } from "./Capabilities.ts"
+
+const kinds = ["resource", "model", "control"] as const
+type Kind = (typeof kinds)[number]
+
+const TableRow = Schema.Struct({
+  name: Schema.String.annotate({ description: "As a query names it: dataset.table" }),
+  kind: Schema.Literals(kinds),
+  meaning: Schema.NullOr(Schema.String),
+  rows_estimate: Schema.NullOr(Schema.Finite)
+})
+
+export const listTables = Tool.make("list_tables", {
+  description:
+    "Lists the tables that a query can read: resources (the current records of the source), models (views for people, " +
+    "which answer common questions), and control (runs, freshness, quarantine and so on).",
+  parameters: Schema.Struct({
+    search: Schema.optionalKey(
+      Schema.String.check(Schema.isMaxLength(100)).annotate({ description: "A part of the name or of the meaning" })
+    ),
+    kind: Schema.optionalKey(Schema.Literals(kinds))
+  }),
+  success: answer(
+    Schema.Struct({
+      tables: Schema.Array(TableRow),
+      datasets: Schema.Array(Schema.Struct({ name: Schema.String, content: Schema.String }))
+    })
+  ),
+  failure: ToolFailure
+})
+
+export const describeTable = Tool.make("describe_table", {
+  description:
+    "Describes a table: its meaning, its columns with types and comments, its key, and for a model the tables that it reads.",
+  parameters: Schema.Struct({
+    table: Schema.String.check(Schema.isMaxLength(200)).annotate({
+      description: "A name of list_tables, with or without its dataset"
+    })
+  }),
+  success: answer(
+    Schema.Struct({
+      name: Schema.String,
+      kind: Schema.Literals(kinds),
+      meaning: Schema.NullOr(Schema.String),
+      rows_estimate: Schema.NullOr(Schema.Finite),
+      primary_key: Schema.Array(Schema.String),
+      columns: Schema.Array(
+        Schema.Struct({
+          name: Schema.String,
+          type: Schema.String,
+          nullable: Schema.Boolean,
+          comment: Schema.NullOr(Schema.String)
+        })
+      ),
+      reads: Schema.Array(Schema.String).annotate({ description: "Of a model: the tables that it reads" })
+    })
+  ),
+  failure: ToolFailure
+})
+
+/** The comment without the digest by which a sync recognises its views. */
+const meaningSql = `regexp_replace(obj_description(c.oid, 'pg_class'), '\\s*\\[tributary [0-9a-f]{16}\\]$', '')`
+
+export const tablesStatement = Statement.make({
+  name: "list the tables that the reader sees",
+  params: ["text[]", "text?", "text?"],
+  columns: { dataset: "name", name: "name", relkind: "text", meaning: "text?", rowsEstimate: "float8?" },
+  text: `select n.nspname as dataset, c.relname as name, c.relkind::text as relkind, ${meaningSql} as meaning,
+                case when c.relkind in ('r', 'p') and c.reltuples >= 0 then c.reltuples::float8 end as "rowsEstimate"
+           from pg_class c join pg_namespace n on n.oid = c.relnamespace
+          where n.nspname = any($1::text[]) and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
+            and right(c.relname, ${supersededSuffix.length}) <> '${supersededSuffix}'
+            and has_any_column_privilege(c.oid, 'select')
+            and ($2::text is null or strpos(lower(c.relname), lower($2)) > 0 or strpos(lower(${meaningSql}), lower($2)) > 0)
+            and ($3::text is null or c.relname = $3)
+          order by array_position($1::text[], n.nspname::text), c.relname`
+})
+
+export const columnsStatement = Statement.make({
+  name: "describe a table",
+  params: ["name", "name"],
+  columns: {
+    name: "name",
+    type: "text",
+    nullable: "bool",
+    comment: "text?",
+    isKey: "bool",
+    reads: "text[]"
+  },
+  text: `select a.attname as name, format_type(a.atttypid, a.atttypmod) as type, not a.attnotnull as nullable,
+                col_description(c.oid, a.attnum) as comment,
+                exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary and a.attnum = any(i.indkey)) as "isKey",
+                ${tablesOfView("c.oid")} as reads
+           from pg_class c join pg_namespace n on n.oid = c.relnamespace
+           join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+          where n.nspname = $1 and c.relname = $2 and has_column_privilege(c.oid, a.attnum, 'select')
+          order by a.attnum`
+})
+
+const kindOf = (dataset: string): Kind =>
+  dataset === Grants.controlDataset
+    ? "control"
+    : dataset === modelsDatasetDefault || dataset === asOfModelsDataset
+      ? "model"
+      : "resource"
+
+const datasetOf: (datasets: Datasets) => Readonly<Record<Kind, string>> = ({ current }) => ({
+  resource: current,
+  model: modelsDatasetDefault,
+  control: Grants.controlDataset
+})
+
+/** What each dataset contains. */
+const datasetNotes = (datasets: Datasets) => [
+  {
+    name: datasets.current,
+    content: "The current records, one table for each resource; a row with _deleted_at is deleted at the source"
+  },
+  { name: modelsDatasetDefault, content: "The models: views that answer common questions" },
+  {
+    name: datasets.history,
+    content:
+      "Every version of every record, with the run and the request or event that brought it; names as in the first"
+  },
+  {
+    name: datasets.asOf,
+    content: `The records as of a moment: the argument as_of of query; the models are in ${asOfModelsDataset}`
+  },
+  { name: Grants.controlDataset, content: "The control plane: runs, freshness, quarantine, delivery_gaps, changes" }
+]
+
+const rowsMax = 300
+
+export const handleList = (given: { readonly search?: string; readonly kind?: Kind }) =>
+  Effect.gen(function* () {
+    const { datasets } = yield* Capabilities
+    const all = datasetOf(datasets)
+    const names = given.kind === undefined ? Object.values(all) : [all[given.kind]]
+    return yield* readAnswer(
+      Effect.map(Statement.run(tablesStatement, [names, given.search ?? null, null]), (rows) => ({
+        data: {
+          tables: rows.slice(0, rowsMax).map((row) => ({
+            name: `${row.dataset}.${row.name}`,
+            kind: kindOf(row.dataset),
+            meaning: row.meaning,
+            rows_estimate: row.rowsEstimate
+          })),
+          datasets: datasetNotes(datasets)
+        },
+        scope: {
+          resources: rows.flatMap((row) => (row.dataset === datasets.current ? [row.name] : []))
+        },
+        remarks: rows.length > rowsMax ? [`${rows.length - rowsMax} tables are left out; use search`] : []
+      }))
+    )
+  })
+
+/** The resources behind a table: itself, or the tables that a view reads. */
+const resourcesOf = (datasets: Datasets, tables: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const record = new Set<string>([datasets.current, datasets.history, datasets.asOf])
+  return tables.flatMap((table) => {
+    const [dataset = "", name = ""] = table.split(".")
+    if (!record.has(dataset)) return []
+    return [name.endsWith(supersededSuffix) ? name.slice(0, -supersededSuffix.length) : name]
+  })
+}
+
+export const handleDescribe = (given: { readonly table: string }) =>
+  Effect.gen(function* () {
+    const { datasets } = yield* Capabilities
+    const every = [
+      datasets.current,
+      modelsDatasetDefault,
+      Grants.controlDataset,
+      datasets.history,
+      datasets.asOf,
+      asOfModelsDataset
+    ]
+    const parts = given.table.split(".")
+    const [dataset, name] = parts.length === 2 ? parts : [null, given.table]
+    return yield* readAnswer(
+      Effect.gen(function* () {
+        const [table] = yield* Statement.run(tablesStatement, [
+          every.filter((one) => dataset === null || one === dataset),
+          null,
+          name
+        ])
+        if (table === undefined) {
+          return yield* Effect.fail(
+            toolFailure("unknown_table", `There is no table ${given.table}.`, "list_tables shows the tables.")
+          )
+        }
+        const columns = yield* Statement.run(columnsStatement, [table.dataset, table.name])
+        const reads = columns[0]?.reads ?? []
+        return {
+          data: {
+            name: `${table.dataset}.${table.name}`,
+            kind: kindOf(table.dataset),
+            meaning: table.meaning,
+            rows_estimate: table.rowsEstimate,
+            primary_key: columns.flatMap((column) => (column.isKey ? [column.name] : [])),
+            columns: columns.map((column) => ({
+              name: column.name,
+              type: column.type,
+              nullable: column.nullable,
+              comment: column.comment
+            })),
+            reads
+          },
+          scope: { resources: resourcesOf(datasets, [`${table.dataset}.${table.name}`, ...reads]) }
+        }
+      })
+    )
+  })
+
+export { resourcesOf }

@@ -1,0 +1,168 @@
+/**
+ * One SQL statement that a person or a program wrote, in a session of the reader.
+ *
+ * Promise: every value is Postgres' own text, so that no digit changes. Names without a dataset mean the current records
+ * and the models, or those as of a moment. Rows are passed on in parts, so that memory does not grow with the result.
+ */
+import * as Effect from "effect/Effect"
+import type pg from "pg"
+import { queryNamed } from "../postgres/Connection.ts"
+import { DatabaseError } from "../postgres/DatabaseError.ts"
+import { asOfModelsDataset, modelsDatasetDefault } from "./Model.ts"
+import * as Reader from "./Reader.ts"
+import type { Datasets } from "./Table.ts"
+
+export interface QueryResult {
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly oid: number }>
+  /** Every value as Postgres writes it; null is SQL's null. */
+  readonly rows: ReadonlyArray<ReadonlyArray<string | null>>
+}
+
+/** Every value as Postgres' own text, so that no digit changes. */
+const asText: pg.CustomTypesConfig = {
+  getTypeParser: (() => (text: string) => text) as typeof pg.types.getTypeParser
+}
+
+const reads = "select, values, table, with, explain or show"
+
+/** Target size of one fetch; the first one fetches a few rows. */
+const partBytes = 4 * 1024 * 1024
+const firstRows = 10
+const partRowsMax = 10_000
+
+/** The memory of a value besides its text. */
+const valueBytes = 16
+export const bytesOf = ({ rows }: QueryResult): number =>
+  rows.reduce((sum, row) => row.reduce((bytes, value) => bytes + valueBytes + (value?.length ?? 0), sum), 0)
+
+/** The moment of a query: the settings `tributary.as_of` and `tributary.as_of_mode`. */
+export interface AsOf {
+  readonly moment: string
+  readonly mode: "warehouse" | "source"
+}
+
+/** The settings of a session whose names without a dataset mean the records as of the moment, or the current ones. */
+const settingsOf = ({ current, asOf }: Datasets, at: AsOf | undefined): string =>
+  JSON.stringify(
+    at === undefined
+      ? { search_path: `${current}, ${modelsDatasetDefault}, public` }
+      : {
+          search_path: `${asOf}, ${asOfModelsDataset}, public`,
+          "tributary.as_of": at.moment,
+          "tributary.as_of_mode": at.mode
+        }
+  )
+
+/** Sets the names and the moment of a session up. */
+export const setUp = Effect.fnUntraced(function* (client: pg.Client, at?: AsOf) {
+  const { datasets } = yield* Reader.ReaderOptions
+  yield* queryNamed(client, Reader.settingsStatement, [settingsOf(datasets, at)])
+})
+
+/** Limits of a result. */
+export interface Limits {
+  /** The values of `$1`, `$2` and so on, as text. */
+  readonly params?: ReadonlyArray<string | null>
+  /** Time limit of each fetch; default: {@link Reader.statementTimeout}. */
+  readonly timeout?: string
+  /**
+   * The characters of all values of a row: longer values are cut by the server, so that no row exceeds the memory of this
+   * process. Without it, rows are passed on whole.
+   */
+  readonly rowCharactersMax?: number
+  /** The characters of one value, with `rowCharactersMax`. */
+  readonly valueCharactersMax?: number
+}
+
+/** A named query is prepared, and Postgres prepares only a single statement. */
+const send = (
+  client: pg.Client,
+  text: string,
+  options: { readonly name?: string; readonly values?: Limits["params"] }
+) =>
+  Effect.tryPromise({
+    try: () =>
+      client.query<Array<string | null>>({
+        ...options,
+        text,
+        rowMode: "array",
+        types: asText
+      } as pg.QueryArrayConfig),
+    catch: DatabaseError.from("query")
+  }).pipe(
+    Effect.map(({ fields, rows }): QueryResult => ({
+      columns: fields.map((field) => ({ name: field.name, oid: field.dataTypeID })),
+      rows
+    }))
+  )
+
+/** The statement with values that the server cuts, and the columns of the statement. */
+const cutStatement = Effect.fnUntraced(function* (
+  client: pg.Client,
+  statement: string,
+  rowCharactersMax: number,
+  { params = [], valueCharactersMax = rowCharactersMax }: Limits
+) {
+  // A comment at the end of the statement ends with its line.
+  const described = yield* send(client, `select * from (\n${statement}\n) as result limit 0`, {
+    name: "columns",
+    values: params
+  })
+  const { columns } = described
+  const names = columns.map((_, index) => `c${index}`)
+  const share = Math.floor(rowCharactersMax / Math.max(1, names.length))
+  const charactersMax = Math.max(1, Math.min(valueCharactersMax, share))
+  const list = names.map((name) => `left(${name}::text, ${charactersMax})`).join(", ")
+  const alias = names.length === 0 ? "result" : `result(${names.join(", ")})`
+  return { columns, charactersMax, text: `select ${list} from (\n${statement}\n) as ${alias}` }
+})
+
+/**
+ * Runs one statement in a session of the reader, and passes its rows on in parts until `take` answers false. The first part
+ * may be empty. A statement that no cursor can run is a syntax error.
+ */
+export const readParts = Effect.fnUntraced(function* <E, R>(
+  client: pg.Client,
+  text: string,
+  take: (part: QueryResult) => Effect.Effect<boolean, E, R>,
+  limits: Limits = {}
+) {
+  const { params = [], rowCharactersMax } = limits
+  const statement = text.trim().replace(/;\s*$/, "")
+  yield* Reader.limitTime(client, limits.timeout)
+  if (/^(?:explain|show)\b/i.test(statement)) {
+    yield* take(yield* Effect.mapError(send(client, statement, { name: "statement", values: params }), asSentence))
+    return
+  }
+  const cut =
+    rowCharactersMax === undefined
+      ? null
+      : yield* Effect.mapError(cutStatement(client, statement, rowCharactersMax, limits), asSentence)
+  yield* Effect.mapError(
+    send(client, `declare statement no scroll cursor for ${cut?.text ?? statement}`, {
+      name: "statement",
+      values: params
+    }),
+    asSentence
+  )
+  for (let count = firstRows; ;) {
+    yield* Reader.limitTime(client, limits.timeout)
+    const part = yield* send(client, `fetch ${count} from statement`, {})
+    const isWanted = yield* take(cut === null ? part : { columns: cut.columns, rows: part.rows })
+    if (!isWanted || part.rows.length < count) return
+    if (cut === null)
+      count = Math.max(1, Math.min(partRowsMax, Math.floor((partBytes * count) / Math.max(1, bytesOf(part)))))
+  }
+})
+
+const syntaxError = "42601"
+
+const asSentence = (error: DatabaseError): DatabaseError =>
+  error.code === syntaxError
+    ? new DatabaseError({
+        operation: error.operation,
+        code: error.code,
+        message: `query runs one read-only statement (${reads}): ${error.message}`,
+        isRetryable: false
+      })
+    : error
