@@ -106,6 +106,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/tasks": ["src/budget", "src/connector", "src/log", "src/postgres", "src/sync", "src/warehouse", "src/time"],
   "src/retention": ["src/postgres", "src/warehouse"],
   "src/export": ["src/changes", "src/postgres", "src/warehouse"],
+  "src/close": ["src/catalogue", "src/changes", "src/invariants", "src/postgres", "src/warehouse"],
   "src/outbox": [
     "src/catalogue",
     "src/connector",
