@@ -76,6 +76,10 @@ const source = Layer.succeed(Source, {
   models: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/models/index.ts")),
     ({ readModels }) => readModels()
+  ),
+  invariants: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/invariants/index.ts")),
+    ({ readInvariants }) => readInvariants()
   )
 })
 

@@ -163,6 +163,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/verify",
     "src/warehouse"
   ],
+  "src/invariants": ["src/changes", "src/postgres", "src/warehouse"],
   "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
   "src/configuration": ["src/alerts", "src/delivery", "src/postgres", "src/sync", "src/tasks", "src/warehouse"],
   "src/companies": [
@@ -176,6 +177,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
     "src/alerts",
+    "src/invariants",
     "src/export",
     "src/retention",
     "src/budget",
@@ -213,6 +215,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
   "connectors/service-v2/demo": ["connectors/service-v2/catalogue", "src/catalogue", "src/connector"],
   "connectors/service-v2/models": ["src/warehouse"],
+  "connectors/service-v2/invariants": ["src/invariants"],
   "test/conformance": []
 }
 

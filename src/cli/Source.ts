@@ -11,6 +11,7 @@ import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { Demo, Reference, ReferenceFailed, ReferenceOptions } from "../connector/Demo.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
+import type { Invariant } from "../invariants/Invariant.ts"
 import type { Model } from "../warehouse/Model.ts"
 
 export class Source extends Context.Service<
@@ -28,5 +29,7 @@ export class Source extends Context.Service<
     readonly demo: Effect.Effect<Demo>
     /** The views over this source's records. */
     readonly models: Effect.Effect<ReadonlyArray<Model>>
+    /** The rules that hold for this source's records. */
+    readonly invariants: Effect.Effect<ReadonlyArray<Invariant>>
   }
 >()("tributary/cli/Source") {}

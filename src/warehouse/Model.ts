@@ -8,6 +8,7 @@
  * The SQL names a resource's table as `{{path}}` and today as `{{as_of}}`; nothing else is filled in.
  */
 import { identifier } from "./Identifier.ts"
+import { asOf, fill, namesIn, split } from "./SqlFile.ts"
 import type { Datasets } from "./Table.ts"
 
 /** Postgres namespaces that a view touches. */
@@ -69,11 +70,6 @@ export interface Model {
   readonly sql: string
 }
 
-/** The name of the function that answers today's date. */
-const asOf = "as_of"
-
-const placeholder = /\{\{(\w+)\}\}/g
-
 const columnLine = /^ {2}(\w+) ([a-z]+): (.+)$/
 const indexPart = /^(\w+) \((\w+(?:, \w+)*)\)$/
 
@@ -91,11 +87,9 @@ const longTypeNames: Readonly<Record<string, string>> = {
 /** Reads the file of a view. Throws on a mistake in it, which is a defect of the connector. */
 export const modelOf = (name: string, file: string): Model => {
   const refuse = (problem: string) => new Error(`the model ${name}: ${problem}`)
-  const lines = file.trimEnd().split("\n")
-  const code = lines.findIndex((line) => !line.startsWith("--"))
-  const comments = lines.slice(0, code).map((line) => line.slice(2).replace(/^ /, ""))
+  const { comment: comments, sql } = split(file)
   const columnsAt = comments.indexOf("Columns:")
-  if (code <= 0 || columnsAt < 0) throw refuse("its comment does not say which columns it has (Columns:)")
+  if (columnsAt < 0) throw refuse("its comment does not say which columns it has (Columns:)")
   const prose: Array<string> = []
   const indexes: Array<ModelIndex> = []
   for (const line of comments.slice(0, columnsAt)) {
@@ -117,8 +111,6 @@ export const modelOf = (name: string, file: string): Model => {
     }
     return { name: column, type: longName, comment }
   })
-  const sql = lines.slice(code).join("\n")
-  const named = [...sql.matchAll(placeholder)].map((match) => match[1]!)
   const question = prose[0] ?? ""
   if (!question.endsWith("?") || prose[1] !== "") throw refuse("its comment does not begin with a question")
   if (columns.length === 0) throw refuse("it has no columns")
@@ -128,7 +120,7 @@ export const modelOf = (name: string, file: string): Model => {
     comment: prose.join("\n").trim(),
     columns,
     indexes,
-    resources: [...new Set(named)].filter((one) => one !== asOf).sort(),
+    resources: namesIn(sql).filter((one) => one !== asOf),
     sql
   }
 }
@@ -142,9 +134,7 @@ export const asOfName = (datasets: ModelDatasets): string => `${identifier(datas
 
 /** The query of the view in these datasets; every column has the name and the type that the file states. */
 export const queryOf = (model: Model, datasets: ModelDatasets): string => {
-  const filled = model.sql.replace(placeholder, (_whole, name: string) =>
-    name === asOf ? `${asOfName(datasets)}()` : `${identifier(datasets.current)}.${identifier(name)}`
-  )
+  const filled = fill(model.sql, datasets.current, () => `${asOfName(datasets)}()`)
   const columns = model.columns.map(({ name, type }) => `m.${identifier(name)}::${type} as ${identifier(name)}`)
   return `select ${columns.join(", ")} from (\n${filled}\n) m`
 }

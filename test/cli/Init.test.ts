@@ -166,7 +166,8 @@ const source = Layer.succeed(Source, {
   deliveries: Effect.die("not needed"),
   reference: () => Effect.die("not needed"),
   demo: Effect.die("not needed"),
-  models: Effect.die("not needed")
+  models: Effect.die("not needed"),
+  invariants: Effect.die("not needed")
 })
 
 const key = (name: string, more: { readonly input?: string; readonly ctrl?: boolean } = {}): Terminal.UserInput => ({
