@@ -165,7 +165,8 @@ const checkBusinessDate = ({ report, resources }: Check, { businessDate, field: 
   const field = fields.get(name)
   if (field === undefined) return report(place, `is no field of ${path}`)
   if ("field" in businessDate) {
-    if (field.type._tag !== "date" && field.type._tag !== "timestamp") report(place, "is neither a date nor a timestamp")
+    if (field.type._tag !== "date" && field.type._tag !== "timestamp")
+      report(place, "is neither a date nor a timestamp")
     return
   }
   if (field.reference?.half !== "id") return report(place, "holds no number of another resource")

@@ -81,7 +81,7 @@ export const Content = Schema.Struct({
     /** The first instant after it. */
     endsAt: Schema.String
   }),
-  /** Whether the period had not ended, or its resources were not all named. */
+  /** A draft closes nothing; the period may not have ended. */
   draft: Schema.Boolean,
   /** 1 for the first close of the period. */
   revision: Schema.Number,

@@ -50,7 +50,12 @@ export const datedOf = (table: Table, resources: ReadonlyMap<string, Resource>):
   const own = (of: Table, date: BusinessDate, through: DatedThrough | null): Dated | null =>
     "through" in date
       ? null
-      : { through, table: of, field: date.field, isTimestamp: of.resource.field.get(date.field)?.type._tag === "timestamp" }
+      : {
+          through,
+          table: of,
+          field: date.field,
+          isTimestamp: of.resource.field.get(date.field)?.type._tag === "timestamp"
+        }
   if ("field" in businessDate) return own(table, businessDate, null)
   const name = table.resource.field.get(businessDate.through)?.reference?.resource
   const parent = name === undefined ? undefined : resources.get(name)
@@ -107,7 +112,12 @@ export interface FiguresQuery {
  * `rows` answers `hash` (null for a tombstone), `day`, `cancelled` and `v0`, `v1`, … for the fields that are summed. The
  * inner query has a row for each first byte of the hashes.
  */
-const queryOf = (rows: string, fields: ReadonlyArray<string>, parts: ReadonlyArray<Part>, hasCancelled: boolean): FiguresQuery => {
+const queryOf = (
+  rows: string,
+  fields: ReadonlyArray<string>,
+  parts: ReadonlyArray<Part>,
+  hasCancelled: boolean
+): FiguresQuery => {
   const inner: Array<string> = ["get_byte(hash, 0) as bucket", "count(*) filter (where hash is null) as gone"]
   const outer: Array<string> = ["coalesce(sum(gone), 0)::text as gone"]
   for (const [index, { condition }] of parts.entries()) {
@@ -115,7 +125,9 @@ const queryOf = (rows: string, fields: ReadonlyArray<string>, parts: ReadonlyArr
     inner.push(`count(*) filter (where ${of}) as n${index}`)
     inner.push(`sha256(string_agg(hash, ''::bytea order by hash) filter (where ${of})) as h${index}`)
     outer.push(`coalesce(sum(n${index}), 0)::text as n${index}`)
-    outer.push(`encode(sha256(coalesce(string_agg(h${index}, ''::bytea order by bucket), ''::bytea)), 'hex') as h${index}`)
+    outer.push(
+      `encode(sha256(coalesce(string_agg(h${index}, ''::bytea order by bucket), ''::bytea)), 'hex') as h${index}`
+    )
     const sets = hasCancelled ? [["s", of] as const, ["x", `${of} and cancelled`] as const] : [["s", of] as const]
     for (const [set, where] of sets) {
       for (const field of fields.keys()) {
@@ -211,4 +223,3 @@ export const ofModel = (model: Model, dataset: string): FiguresQuery | null => {
     false
   )
 }
-

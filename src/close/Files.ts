@@ -5,9 +5,20 @@
  * beside it. Drafts replace each other.
  */
 import { createHash } from "node:crypto"
-import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync
+} from "node:fs"
 import { basename, dirname, join } from "node:path"
-import { CloseFailed } from "./CloseFailed.ts"
+import { CloseFailed, usage } from "./CloseFailed.ts"
 
 /** Writes a file beside its place, and waits until it is on disk. */
 const writeDraft = (path: string, bytes: string | Uint8Array, mode: number): string => {
@@ -40,14 +51,11 @@ export const createFile = (path: string, bytes: string | Uint8Array, mode = 0o64
 export const replaceFile = (path: string, bytes: string | Uint8Array): void =>
   renameSync(writeDraft(path, bytes, 0o644), path)
 
-/** The name of a company as a part of a file's name. */
-const partOf = (company: string): string => encodeURIComponent(company).replaceAll("*", "%2A")
-
 export const draftPath = (folder: string, month: string, company: string): string =>
-  join(folder, `${month}-${partOf(company)}.draft.json`)
+  join(folder, `${month}-${company}.draft.json`)
 
 export const closePath = (folder: string, month: string, company: string, revision: number): string =>
-  join(folder, `${month}-${partOf(company)}${revision === 1 ? "" : `.${revision}`}.json`)
+  join(folder, `${month}-${company}${revision === 1 ? "" : `.${revision}`}.json`)
 
 export const pdfPath = (path: string): string => path.replace(/json$/, "pdf")
 
@@ -58,6 +66,13 @@ export const latestRevision = (folder: string, month: string, company: string): 
   let revision = 0
   while (names.has(basename(closePath(folder, month, company, revision + 1)))) revision += 1
   return revision
+}
+
+/** Writes a close and its pages; a close that exists is not replaced. Throws {@link CloseFailed}. */
+export const writeClose = (path: string, text: string, pdf: Uint8Array, isDraft: boolean): void => {
+  if (isDraft) replaceFile(path, text)
+  else if (!createFile(path, text)) throw usage(`${path} was written by another close at the same time`)
+  replaceFile(pdfPath(path), pdf)
 }
 
 export const sha256Of = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex")

@@ -27,7 +27,9 @@ export interface SigningKey {
 }
 
 const fingerprintOf = (publicKey: KeyObject): string =>
-  createHash("sha256").update(publicKey.export({ type: "spki", format: "der" })).digest("hex")
+  createHash("sha256")
+    .update(publicKey.export({ type: "spki", format: "der" }))
+    .digest("hex")
 
 const readKey = (path: string): KeyObject => {
   let key
@@ -38,7 +40,10 @@ const readKey = (path: string): KeyObject => {
     throw new CloseFailed({ kind: "configuration", message: `${path} is no private key (PEM)` })
   }
   if (key.asymmetricKeyType === "ed25519") return key
-  throw new CloseFailed({ kind: "configuration", message: `${path} is no Ed25519 key: openssl genpkey -algorithm ed25519` })
+  throw new CloseFailed({
+    kind: "configuration",
+    message: `${path} is no Ed25519 key: openssl genpkey -algorithm ed25519`
+  })
 }
 
 /** The key of the installation; it is made, readable by its owner only, where there is none. Throws {@link CloseFailed}. */

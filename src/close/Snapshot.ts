@@ -48,7 +48,9 @@ export const open = Effect.fnUntraced(function* (
   const run = (text: string) => query(client, "begin to close", text)
   yield* run("rollback")
   // The expressions are long, and run once.
-  yield* run("set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set jit = off; set work_mem = '32MB'")
+  yield* run(
+    "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set jit = off; set work_mem = '32MB'"
+  )
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     yield* ChangeFeed.order
     yield* run("begin transaction isolation level repeatable read read only")
