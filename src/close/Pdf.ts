@@ -43,8 +43,14 @@ export const amount = (value: string): string => {
 
 const isZero = (value: string): boolean => /^-?0*(?:\.0*)?$/.test(value)
 
+/** The largest first. The order needs no exact digits. */
+const bySize = ([, one]: readonly [string, string], [, other]: readonly [string, string]): number =>
+  Math.abs(Number(other)) - Math.abs(Number(one))
+
 const sumsText = (sums: Readonly<Record<string, string>>): string => {
-  const shown = Object.entries(sums).filter(([, value]) => !isZero(value))
+  const shown = Object.entries(sums)
+    .filter(([, value]) => !isZero(value))
+    .sort(bySize)
   const rest = shown.length - sumsMax
   return (
     shown
@@ -152,35 +158,45 @@ const head = (document: Pdf, close: Document): void => {
 
 const right = "right" as const
 
-const resourceRow = (one: ResourceClose): Row => {
-  const shown = one.period ?? one.table
-  return [
-    one.resource,
-    one.businessDate ?? "",
-    count(shown.count),
-    shown.cancelled === null || shown.cancelled.count === 0 ? "" : count(shown.cancelled.count),
-    sumsText(shown.sums),
-    shown.digest.slice(0, digestShown)
-  ]
-}
+const countColumns: ReadonlyArray<Column> = [
+  { title: "records", width: 50, align: right },
+  { title: "cancelled", width: 48, align: right },
+  { title: "sums", width: 130 },
+  { title: "digest", width: 72 }
+]
+
+const figuresCells = ({ count: records, cancelled, sums, digest }: ResourceClose["table"]): Row => [
+  count(records),
+  cancelled === null || cancelled.count === 0 ? "" : count(cancelled.count),
+  sumsText(sums),
+  digest.slice(0, digestShown)
+]
 
 const resourceTables = (document: Pdf, { resources }: Document): void => {
-  const columns: ReadonlyArray<Column> = [
-    { title: "resource", width: 105 },
-    { title: "date", width: 95 },
-    { title: "records", width: 50, align: right },
-    { title: "cancelled", width: 48, align: right },
-    { title: "sums", width: 130 },
-    { title: "digest", width: 72 }
-  ]
-  const dated = resources.filter((one) => one.period !== null)
-  const others = resources.filter((one) => one.period === null && one.table.count > 0)
+  const dated = resources.flatMap(({ resource, businessDate, period }) =>
+    period === null ? [] : [{ resource, businessDate, period }]
+  )
   heading(document, "Records of the period")
-  table(document, columns, dated.filter((one) => one.period!.count > 0).map(resourceRow))
-  const empty = dated.filter((one) => one.period!.count === 0).map(({ resource }) => resource)
-  if (empty.length > 0) paragraph(document, `None in the period: ${empty.join(", ")}`)
-  heading(document, "Records without a period")
-  table(document, columns, others.map(resourceRow))
+  table(
+    document,
+    [{ title: "resource", width: 95 }, { title: "date", width: 105 }, ...countColumns],
+    dated
+      .filter(({ period }) => period.count > 0)
+      .map(({ resource, businessDate, period }) => [resource, businessDate ?? "", ...figuresCells(period)])
+  )
+  const empty = dated.filter(({ period }) => period.count === 0).map(({ resource }) => resource)
+  if (empty.length > 0) {
+    document.moveDown(0.4)
+    paragraph(document, `None in the period: ${empty.join(", ")}`)
+  }
+  heading(document, "Records without a date")
+  table(
+    document,
+    [{ title: "resource", width: 200 }, ...countColumns],
+    resources
+      .filter((one) => one.period === null && one.table.count > 0)
+      .map((one) => [one.resource, ...figuresCells(one.table)])
+  )
 }
 
 const verificationTable = (document: Pdf, { verification }: Document): void => {

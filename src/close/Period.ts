@@ -30,7 +30,7 @@ export const parse = (text: string, timeZone: string): Period | null => {
       firstDay: `${text}-01`,
       lastDay: dayOf(new Date(Date.UTC(year, month, 0))),
       timeZone,
-      endsAt: DateTime.toDate(DateTime.makeZonedUnsafe(parts, { timeZone, adjustForTimeZone: true }))
+      endsAt: DateTime.toDateUtc(DateTime.makeZonedUnsafe(parts, { timeZone, adjustForTimeZone: true }))
     }
   } catch {
     return null
