@@ -39,7 +39,7 @@ export const closeLines = (document: Document, path: string, newKey: string | nu
     ...findings.map((finding) => `  ${finding}`),
     `  ${Output.count(records)} records of ${equal.length} resources ${verification.sample === null ? "equal" : "equal in a sample"} to the source, ` +
       `${Output.count(inPeriod)} records in the period`,
-    `  ${Output.plural(invariants.length, "rule")}, ${Output.plural(violations, "violation")}; ${Output.plural(models.length, "model")} on ${period.lastDay}`,
+    `  ${Output.plural(invariants.length, "invariant")}, ${Output.plural(violations, "violation")}; ${Output.plural(models.length, "model")} on ${period.lastDay}`,
     `  ${path} and ${pdfPath(path)}, signed by the key ${document.signature.fingerprint.slice(0, fingerprintShown)}`,
     ...(newKey === null ? [] : [`  ${newKey} is the new signing key: keep it secret, and keep a copy`])
   ]

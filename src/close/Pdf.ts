@@ -140,7 +140,7 @@ const head = (document: Pdf, close: Document): void => {
     .font("Helvetica-Bold")
     .fontSize(12)
     .fillColor(state === "clean" ? "#0a6b2d" : "#a11a1a")
-    .text(state === "clean" ? "Clean: equal to the source, every critical rule holds" : "With differences")
+    .text(state === "clean" ? "Clean: equal to the source, every critical invariant holds" : "With differences")
     .fillColor("black")
     .moveDown(0.4)
   for (const finding of close.findings) paragraph(document, `- ${finding}`)
@@ -234,11 +234,11 @@ const verificationTable = (document: Pdf, { verification }: Document): void => {
 }
 
 const invariantTable = (document: Pdf, { invariants }: Document): void => {
-  heading(document, "Rules")
+  heading(document, "Invariants")
   table(
     document,
     [
-      { title: "rule", width: 130 },
+      { title: "invariant", width: 130 },
       { title: "severity", width: 55 },
       { title: "violations", width: 55, align: right },
       { title: "meaning", width: 260 }

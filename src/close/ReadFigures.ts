@@ -66,9 +66,9 @@ export const ofModels = Effect.fnUntraced(function* (options: FiguresOptions) {
   yield* query(client, "set the day of the models", "select set_config('tributary.as_of', $1, true)", [period.lastDay])
   for (const model of models) {
     if (!existing.has(`${modelsDatasetDefault}.${model.name}`)) continue
-    const asked = Figures.ofModel(model, modelsDatasetDefault)
-    if (asked === null) continue
-    const { parts } = yield* readOne(options, model.name, asked)
+    const figuresQuery = Figures.ofModel(model, modelsDatasetDefault)
+    if (figuresQuery === null) continue
+    const { parts } = yield* readOne(options, model.name, figuresQuery)
     const { count, sums, digest } = parts["table"]!
     figures.push({ model: model.name, count, sums, digest })
     yield* options.onRead?.(model.name, count) ?? Effect.void

@@ -102,7 +102,7 @@ describe("the figures of a table", () => {
         const company = makeCompany(3n)
         for (let id = 1; id <= 50; id++) company.put(id, `name ${id}`, `${id}.5000`)
         yield* company.sync()
-        const taken = yield* Effect.scoped(
+        const closed = yield* Effect.scoped(
           Effect.flatMap(Snapshot.open(3n), ({ client, position }) =>
             Effect.map(read(client, 3n), (figures) => ({ position, figures }))
           )
@@ -111,12 +111,12 @@ describe("the figures of a table", () => {
         company.rows.delete(1)
         yield* company.sync(true)
         const { client } = yield* Snapshot.open(3n)
-        assert.notDeepEqual(yield* read(client, 3n), taken.figures)
+        assert.notDeepEqual(yield* read(client, 3n), closed.figures)
         yield* query(client, "set", "select set_config('tributary.as_of', $1, true)", [
-          `position ${ChangeFeed.textOf(taken.position)}`
+          `position ${ChangeFeed.textOf(closed.position)}`
         ])
         const asOf = yield* read(client, 3n, "UTC", { ...datasetsDefault, current: datasetsDefault.asOf })
-        assert.deepStrictEqual(asOf, taken.figures)
+        assert.deepStrictEqual(asOf, closed.figures)
       })
     )
 
