@@ -136,7 +136,7 @@ const sorted = (value: Json): Json => {
 export const canonical = (content: object): string => JSON.stringify(sorted(content as Json))
 
 /** The text of the file. */
-export const print = (document: Document): string => `${JSON.stringify(sorted(document as unknown as Json), null, 2)}\n`
+export const print = (document: Document): string => `${JSON.stringify(sorted(document), null, 2)}\n`
 
 const decodeContent = Schema.decodeUnknownSync(Content)
 const decodeSigned = Schema.decodeUnknownSync(Schema.Struct({ signature: SignatureMember }))

@@ -45,20 +45,20 @@ export const open = Effect.fnUntraced(function* (
   companyId: bigint
 ): Effect.fn.Return<Snapshot, DatabaseError | SqlError, Database | SqlClient | Scope.Scope> {
   const client = yield* Reader.connect
-  const run = (text: string) => query(client, "begin to close", text)
-  yield* run("rollback")
+  const send = (text: string) => query(client, "begin to close", text)
+  yield* send("rollback")
   // The expressions are long, and run once.
-  yield* run(
+  yield* send(
     "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set jit = off; set work_mem = '32MB'"
   )
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     yield* ChangeFeed.order
-    yield* run("begin transaction isolation level repeatable read read only")
+    yield* send("begin transaction isolation level repeatable read read only")
     const [found] = yield* queryNamed(client, snapshotStatement, [companyId])
     const [end] = yield* queryNamed(client, ChangeFeed.endStatement)
     const { at, installation, isOrdered } = found!
     if (isOrdered) return { client, position: end!, at, installation }
-    yield* run("rollback")
+    yield* send("rollback")
   }
   return yield* busy
 })

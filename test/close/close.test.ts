@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
+import { inspect } from "node:util"
 import { join } from "node:path"
 import { inflateSync } from "node:zlib"
 import { afterAll, assert, describe, it } from "vitest"
@@ -114,7 +115,7 @@ describe("the signed file", () => {
   it("keeps the private key out of the file and of texts about the key", () => {
     const secret = readFileSync(keyPath, "utf8").split("\n")[1]!
     assert.notInclude(Document.print(document), secret)
-    assert.notInclude(`${JSON.stringify(key)}${String(key.key)}`, secret)
+    assert.notInclude(`${JSON.stringify(key)}${inspect(key)}`, secret)
   })
 
   it("does not depend on the layout or the order of its members", () => {

@@ -39,8 +39,8 @@ const stateOf = (world: World, resource: string): Effect.Effect<ReadonlyArray<Ro
 
 /** Units of the fourth decimal. */
 const units = (value: unknown): bigint => {
-  if (value === null || value === undefined) return 0n
-  const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? []
+  if (typeof value !== "string") return 0n
+  const [, sign = "", whole = "0", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(value) ?? []
   return BigInt(`${sign}${whole}${fraction.padEnd(4, "0").slice(0, 4)}`)
 }
 const sum = (rows: ReadonlyArray<Row>, field: string): bigint =>

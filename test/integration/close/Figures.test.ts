@@ -35,7 +35,7 @@ const sha256 = (...parts: ReadonlyArray<string | Uint8Array>): Buffer =>
 
 /** The digest of records as Postgres prints them, computed without it. */
 const digestOf = (records: ReadonlyArray<string>): string => {
-  const hashes = records.map((record) => sha256(record)).sort(Buffer.compare)
+  const hashes = records.map((record) => sha256(record)).sort((one, other) => Buffer.compare(one, other))
   const groups = Array.from({ length: 256 }, (_, byte) => hashes.filter((hash) => hash[0] === byte))
   return sha256(...groups.filter((group) => group.length > 0).map((group) => sha256(...group))).toString("hex")
 }
