@@ -138,6 +138,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/connector",
     "src/inbox",
     "src/ingest",
+    "src/invariants",
     "src/outbox",
     "src/postgres",
     "src/processes",
@@ -165,7 +166,15 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "src/invariants": ["src/changes", "src/postgres", "src/warehouse"],
   "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
-  "src/configuration": ["src/alerts", "src/delivery", "src/postgres", "src/sync", "src/tasks", "src/warehouse"],
+  "src/configuration": [
+    "src/alerts",
+    "src/delivery",
+    "src/invariants",
+    "src/postgres",
+    "src/sync",
+    "src/tasks",
+    "src/warehouse"
+  ],
   "src/companies": [
     "src/catalogue",
     "src/configuration",

@@ -71,6 +71,12 @@ export const kindTraits = {
     consequence: "pushes are paused, since records that were sent before may be sent again",
     criticalFrom: 0,
     startAfter: Duration.zero
+  },
+  invariant: {
+    title: "Invariant is violated",
+    consequence: "figures that are computed from these records may be wrong",
+    criticalFrom: 1,
+    startAfter: Duration.minutes(5)
   }
 } as const satisfies Readonly<Record<string, KindTraits>>
 

@@ -10,6 +10,7 @@ import * as BudgetState from "../budget/BudgetState.ts"
 import * as PushPause from "../outbox/PushPause.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import * as Invariants from "../status/Invariants.ts"
 import * as Resources from "../status/Resources.ts"
 import * as Webhooks from "../status/Webhooks.ts"
 import type { Kind } from "./Kinds.ts"
@@ -268,6 +269,35 @@ const readRestore: Sql.Query<ReadonlyArray<Observation>> = Effect.map(PushPause.
       ]
 )
 
+/** The level of a rule. */
+const severityLevels = { warning: 0, critical: 1 } as const
+
+const readInvariants = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
+  const violated = yield* Invariants.violated(names)
+  const failed = yield* Invariants.failed
+  return [
+    ...violated.map(({ company, invariant, statement, severity, open, detail, since }): Observation => ({
+      kind: "invariant",
+      company,
+      subject: invariant,
+      level: severityLevels[severity],
+      since,
+      what: `${open} ${open === 1n ? "record violates" : "records violate"} ${invariant}: ${statement}${detail === null ? "" : ` First of them: ${detail}`}`,
+      remedy: `correct the records at the source; list them: ${Invariants.listCommand(invariant)}`
+    })),
+    // A rule that fails for several companies is one condition.
+    ...failed.map(({ invariant, error, severity }): Observation => ({
+      kind: "invariant",
+      company: "",
+      subject: invariant,
+      level: severityLevels[severity],
+      since: null,
+      what: `the invariant ${invariant} cannot be evaluated: ${error}`,
+      remedy: "correct its SQL, or what the reason names; its state: npx tributary status"
+    }))
+  ]
+})
+
 /** All conditions that hold now, each key once. */
 export const read = Effect.fnUntraced(function* <E, R>(
   companies: ReadonlyArray<ObservedCompany>,
@@ -282,6 +312,7 @@ export const read = Effect.fnUntraced(function* <E, R>(
     ...(yield* readBudgets(companies, now)),
     ...(yield* readEndpoints),
     ...(yield* readRestore),
+    ...(yield* readInvariants(names)),
     ...(full === null
       ? []
       : [

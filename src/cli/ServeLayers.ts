@@ -19,6 +19,7 @@ import * as OutboxMetrics from "../status/OutboxMetrics.ts"
 import * as OutboxPoller from "../outbox/OutboxPoller.ts"
 import * as EndpointMetrics from "../status/EndpointMetrics.ts"
 import * as SyncMetrics from "../status/SyncMetrics.ts"
+import * as Evaluate from "../invariants/Evaluate.ts"
 import * as Retention from "../retention/Retention.ts"
 import * as CountCompanies from "../tasks/CountCompanies.ts"
 import * as CountRows from "../tasks/CountRows.ts"
@@ -32,6 +33,8 @@ import {
   hookUrl,
   type ServiceOptions
 } from "../serve/Serve.ts"
+import * as InvariantMetrics from "../status/InvariantMetrics.ts"
+import * as Invariants from "./Invariants.ts"
 import { Source } from "./Source.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import { Version } from "./Version.ts"
@@ -88,6 +91,7 @@ export const backgroundWork = Effect.fnUntraced(function* (
 ): Effect.fn.Return<MoreWork, never, Source> {
   const source = yield* Source
   const models = yield* source.models
+  const invariants = yield* Invariants.of(settings)
   const { datasets, scheduleOf, freshnessOf, concurrency, retention } = settings
   const shown = (companies: CurrentCompanies) =>
     companies().map(({ company, fingerprint }) => ({
@@ -120,6 +124,10 @@ export const backgroundWork = Effect.fnUntraced(function* (
           ...alerts,
           { what: "counting the states of companies", run: CountCompanies.countForever },
           { what: "deferring polls of proven resources", run: EventProofs.updateForever(settings.provenPollInterval) },
+          {
+            what: "evaluating invariants",
+            run: Evaluate.evaluateForever({ invariants, current: datasets.current })
+          },
           { what: "counting rows", run: CountRows.countRows(datasets) },
           {
             what: "sampling the budgets",
@@ -145,7 +153,9 @@ export const backgroundWork = Effect.fnUntraced(function* (
           usage: connector.usage
         }))
       )
-      return Effect.map(Effect.all([syncs, yield* EndpointMetrics.make]), (both) => both.flat())
+      return Effect.map(Effect.all([syncs, yield* EndpointMetrics.make, yield* InvariantMetrics.make]), (all) =>
+        all.flat()
+      )
     })
   }
 })

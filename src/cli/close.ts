@@ -29,6 +29,7 @@ import { company, config, json, onWarehouse, reported, switchFlag, textFlag, url
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { codeOfFailures, CommandFailed, endWith, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
+import * as Invariants from "./Invariants.ts"
 import { Source } from "./Source.ts"
 import { onTargets } from "./Targets.ts"
 import * as Verify from "./verify.ts"
@@ -178,7 +179,6 @@ const closeCompany = Effect.fnUntraced(function* (
   const { companyId, verification } = yield* verify(settings, target, Option.getOrNull(flags.sample), flags.draft)
   yield* say("computing counts, sums and digests")
   const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))
-  const source = yield* Source
   const content = yield* Close.run({
     version: yield* Version,
     company: { name: target.name, id: companyId },
@@ -186,8 +186,8 @@ const closeCompany = Effect.fnUntraced(function* (
     datasets: settings.datasets,
     resources: target.resources.map((given) => catalogue.resources.get(given.path) ?? given),
     catalogue: catalogue.resources,
-    models: yield* source.models,
-    invariants: yield* source.invariants,
+    models: yield* (yield* Source).models,
+    invariants: yield* Invariants.of(settings),
     verification,
     draft: flags.draft,
     revision,

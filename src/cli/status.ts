@@ -9,6 +9,7 @@ import * as Flag from "effect/cli/Flag"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import * as PushPause from "../outbox/PushPause.ts"
 import { detailedMax } from "../status/CompanyStates.ts"
+import * as Invariants from "../status/Invariants.ts"
 import * as Outbox from "../status/Outbox.ts"
 import * as Schedule from "../status/Schedule.ts"
 import * as Webhooks from "../status/Webhooks.ts"
@@ -32,6 +33,7 @@ const readReport = (settings: Configuration, names: ReadonlyArray<string> | null
     schedule: Schedule.readOf(names),
     webhooks: Webhooks.readOf(names),
     outbox: Outbox.openOf(names),
+    invariants: Invariants.summary(ids),
     pushPause: PushPause.read
   })
 

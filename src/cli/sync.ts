@@ -9,6 +9,7 @@ import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { company, config, json, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { codeOf, endWith } from "./Exit.ts"
+import * as Invariants from "./Invariants.ts"
 import * as Output from "./Output.ts"
 import * as Progress from "./Progress.ts"
 import { Source } from "./Source.ts"
@@ -113,7 +114,9 @@ export const command = Command.make(
     const report = yield* reported(
       onTargets(flags, options, (settings, companies) =>
         Effect.provide(
-          run(settings, { full, acceptDeletions, acceptRestored, resetOverlap }, companies),
+          Effect.tap(run(settings, { full, acceptDeletions, acceptRestored, resetOverlap }, companies), () =>
+            Invariants.evaluate(settings)
+          ),
           SyncProgress.layer(Progress.styleOf(flags))
         )
       )

@@ -89,18 +89,25 @@ const evaluate = Effect.fnUntraced(function* (
   const found: Array<Content["invariants"][number]> = []
   for (const rule of invariants) {
     if (!rule.resources.every(hasTable)) continue
-    const rows = yield* query<{ resource: string; id: string; detail: string; total: string }>(
-      client,
-      `evaluate the invariant ${rule.name}`,
-      `select v.resource, v.id::text as id, v.detail, (count(*) over ())::text as total from (${queryOf(rule, datasets)}) v
-        where v.company_id = $1 order by v.resource, v.id, v.detail limit ${violationsMax}`,
-      [company.id]
+    // The SQL of a rule may fail, or change settings of the session.
+    yield* query(client, "evaluate invariants", "savepoint rule")
+    const evaluated = yield* Effect.result(
+      query<{ resource: string; id: string; detail: string; total: string }>(
+        client,
+        `evaluate the invariant ${rule.name}`,
+        `select v.resource, v.id::text as id, v.detail, (count(*) over ())::text as total from (${queryOf(rule, datasets)}) v
+          where v.company_id = $1 order by v.resource collate "C", v.id, v.detail collate "C" limit ${violationsMax}`,
+        [company.id]
+      )
     )
+    yield* query(client, "evaluate invariants", "rollback to savepoint rule")
+    const rows = evaluated._tag === "Success" ? evaluated.success : []
     found.push({
       name: rule.name,
       rule: rule.statement,
       severity: rule.severity,
       violations: Number(rows[0]?.total ?? 0),
+      error: evaluated._tag === "Success" ? null : evaluated.failure.message,
       rows: rows.map(({ resource, id, detail }) => ({ resource, id, detail }))
     })
   }
@@ -140,6 +147,9 @@ export const findingsOf = (
         ]),
     ...quarantined.map(
       (one) => `${one.quarantined} records of ${one.resource} are in quarantine: npx tributary status`
+    ),
+    ...invariants.flatMap(({ name, error }) =>
+      error === null ? [] : [`the invariant ${name} cannot be evaluated: ${error}`]
     ),
     ...invariants
       .filter(({ severity, violations }) => severity === "critical" && violations > 0)

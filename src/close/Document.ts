@@ -54,6 +54,8 @@ const Invariant = Schema.Struct({
   rule: Schema.String,
   severity: Schema.String,
   violations: Schema.Number,
+  /** Why it could not be evaluated; null where it was. */
+  error: Schema.NullOr(Schema.String),
   /** The first of them. */
   rows: Schema.Array(Schema.Struct({ resource: Schema.String, id: Schema.String, detail: Schema.String }))
 })

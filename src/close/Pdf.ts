@@ -243,7 +243,12 @@ const invariantTable = (document: Pdf, { invariants }: Document): void => {
       { title: "violations", width: 55, align: right },
       { title: "meaning", width: 260 }
     ],
-    invariants.map(({ name, severity, violations, rule }) => [name, severity, count(violations), rule])
+    invariants.map(({ name, severity, violations, rule, error }) => [
+      name,
+      severity,
+      error === null ? count(violations) : "failed",
+      rule
+    ])
   )
   for (const { name, rows, violations } of invariants) {
     if (violations === 0) continue

@@ -17,7 +17,9 @@ import { alertsOf } from "./Alerts.ts"
 import { companiesKeyOf, companiesOf, type CompanyConfiguration, type UnusableCompany } from "./Companies.ts"
 import { ConfigurationError } from "./ConfigurationError.ts"
 import type { FileEndpoint } from "../delivery/Endpoint.ts"
+import type { Invariant } from "../invariants/Invariant.ts"
 import { endpointsOf } from "./ChangeEndpoints.ts"
+import { invariantsOf } from "./Invariants.ts"
 import { type ConfigurationFlags, readInputs } from "./Inputs.ts"
 import {
   type DashboardConfiguration,
@@ -76,6 +78,8 @@ export interface Configuration
   readonly dashboard: DashboardConfiguration | null
   readonly monitoring: MonitoringConfiguration
   readonly alerts: AlertConfiguration
+  /** Rules about the records beside those of the connector. */
+  readonly invariants: ReadonlyArray<Invariant>
 }
 
 const dataDirectoryDefault = ".tributary"
@@ -126,6 +130,7 @@ export const load = Effect.fn("Configuration.load")(function* (
     dashboard: dashboardOf(inputs),
     monitoring: monitoringOf(inputs),
     alerts: alertsOf(inputs),
+    invariants: invariantsOf(inputs),
     scheduleOf: schedulesOf(inputs)
   }
   if (problems.length > 0) return yield* new ConfigurationError({ problems })

@@ -10,6 +10,7 @@ import { provenPollIntervalDefault } from "../tasks/EventProofs.ts"
 import { datasetsDefault } from "../warehouse/Table.ts"
 import { Alerts } from "./AlertSettings.ts"
 import { ChangeEndpoint } from "./EndpointSettings.ts"
+import { InvariantRule } from "./InvariantSettings.ts"
 import { Dashboard, Monitoring, Webhooks } from "./ListenerSettings.ts"
 import { Schedules } from "./ScheduleSettings.ts"
 import {
@@ -291,6 +292,12 @@ export const Settings = section({
   retention: setting("retention", Retention, "how long finished work is kept in the dataset tributary", {}),
   dashboard: setting("dashboard", Dashboard, "the pages of tributary serve for people", {}),
   monitoring: setting("monitoring", Monitoring, "the listener of tributary serve for health checks and metrics", {}),
+  invariants: setting(
+    "invariants",
+    Schema.Array(InvariantRule),
+    "rules about the records beside the built-in ones, evaluated after their tables changed",
+    []
+  ),
   alerts: setting("alerts", Alerts, "which conditions tributary serve reports to whom", {}),
   allowHttp: setting(
     "allow_http",

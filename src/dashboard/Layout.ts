@@ -28,6 +28,7 @@ const menu: ReadonlyArray<readonly [section: Section, path: string, text: string
   ["outbox", "/outbox", "Outbox"],
   ["endpoints", "/endpoints", "Endpoints"],
   ["quarantine", "/quarantine", "Quarantine"],
+  ["invariants", "/invariants", "Invariants"],
   ["records", "/records", "Records"]
 ]
 

@@ -64,7 +64,16 @@ export interface Redirect {
   readonly notice: string | null
 }
 
-export type Section = "overview" | "runs" | "budget" | "webhooks" | "outbox" | "endpoints" | "quarantine" | "records"
+export type Section =
+  | "overview"
+  | "runs"
+  | "budget"
+  | "webhooks"
+  | "outbox"
+  | "endpoints"
+  | "quarantine"
+  | "invariants"
+  | "records"
 
 export type Answer = Page | Redirect
 

@@ -3,6 +3,7 @@ import type { Route } from "./Page.ts"
 import * as Actions from "./pages/Actions.ts"
 import * as Budget from "./pages/Budget.ts"
 import * as Endpoints from "./pages/Endpoints.ts"
+import * as Invariants from "./pages/Invariants.ts"
 import * as Outbox from "./pages/Outbox.ts"
 import * as Overview from "./pages/Overview.ts"
 import * as Quarantine from "./pages/Quarantine.ts"
@@ -21,5 +22,6 @@ export const routes: ReadonlyArray<Route> = [
   Outbox,
   Endpoints,
   Quarantine,
+  Invariants,
   Records
 ].flatMap(({ routes }) => routes)

@@ -36,9 +36,9 @@ export const violationColumns = [
 
 const severityPrefix = "Severity: "
 
-/** The resources that a query reads, or why it is no query of an invariant. */
-export const resourcesOf = (sql: string): ReadonlyArray<string> | string => {
-  const names = namesIn(sql)
+/** The resources that a query reads, with those that are `stated` beside it; or why it is no query of an invariant. */
+export const resourcesOf = (sql: string, stated: ReadonlyArray<string> = []): ReadonlyArray<string> | string => {
+  const names = [...new Set([...namesIn(sql), ...stated])].sort()
   if (names.length === 0) return "its SQL names no table as {{resource}}"
   if (names.includes(asOf)) return `its SQL names {{${asOf}}}, but a rule may not depend on the day`
   return names

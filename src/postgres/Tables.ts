@@ -8,7 +8,17 @@ import * as Query from "./Query.ts"
 export interface ControlTables {
   readonly "tributary.alert_conditions": {
     readonly id: Generated<bigint>
-    readonly kind: "late" | "failing" | "token" | "quarantine" | "gap" | "endpoint" | "budget" | "disk" | "restore"
+    readonly kind:
+      | "late"
+      | "failing"
+      | "token"
+      | "quarantine"
+      | "gap"
+      | "endpoint"
+      | "budget"
+      | "disk"
+      | "restore"
+      | "invariant"
     readonly company: string
     readonly subject: string
     readonly level: number
@@ -396,6 +406,32 @@ export interface ControlTables {
     readonly pause_reason: string | null
     readonly confirmed_at: Date
   }
+  readonly "tributary.invariant_evaluation": {
+    readonly is_this: Generated<boolean>
+    readonly position: bigint | null
+    readonly rules: string | null
+  }
+  readonly "tributary.invariant_states": {
+    readonly invariant: string
+    readonly company_id: bigint
+    readonly state: Generated<"waiting" | "holds" | "unconfirmed" | "violated" | "failed">
+    readonly error: string | null
+    readonly violations: Generated<bigint>
+    readonly open_violations: Generated<bigint>
+    readonly evaluated_at: Date | null
+    readonly due_at: Date | null
+    readonly marks: Generated<bigint>
+    readonly evaluated_marks: Generated<bigint>
+    readonly evaluations: Generated<bigint>
+  }
+  readonly "tributary.invariants": {
+    readonly name: string
+    readonly severity: "warning" | "critical"
+    readonly statement: string
+    readonly comment: string
+    readonly resources: ReadonlyArray<string>
+    readonly query: string
+  }
   readonly "tributary.migrations": {
     readonly id: number
     readonly name: string
@@ -646,6 +682,18 @@ export interface ControlTables {
     readonly type_mismatches: Generated<bigint>
     readonly run_id: bigint
     readonly promoted_at: Date | null
+  }
+  readonly "tributary.violations": {
+    readonly id: Generated<bigint>
+    readonly invariant: string
+    readonly company_id: bigint
+    readonly resource: string
+    readonly record_id: bigint
+    readonly detail: string
+    readonly first_seen_at: Generated<Date>
+    readonly changed_at: Generated<Date>
+    readonly opened_at: Date | null
+    readonly ended_at: Date | null
   }
   readonly "tributary.webhook_secrets": {
     readonly id: Generated<bigint>

@@ -3,7 +3,7 @@
  *
  * Promise: these rows stay whatever their age. Of the runs: the newest of each resource and lane, the last complete ones,
  * running ones, and those with open quarantine. Open quarantine. Rejected records with all records of their push, and
- * unfinished pushes. No row of a push is deleted before the source has forgotten its keys. Pending events and open gaps. The
+ * unfinished pushes. Current violations. No row of a push is deleted before the source has forgotten its keys. Pending events and open gaps. The
  * current version of a row. Each batch is a small transaction, so that no process waits for it, and several processes may
  * run it at once.
  *
@@ -54,6 +54,14 @@ export const removeSamplesStatement = Statement.make({
    where s.fingerprint = old.fingerprint and s.at = old.at returning s.at`
 })
 
+export const removeViolationsStatement = Statement.make({
+  ...deletesOld,
+  name: "delete old violations",
+  text: `delete from tributary.violations where id = any(array(
+    select id from tributary.violations where ended_at < $1::timestamptz
+     order by ended_at limit ${batchRows} for update skip locked)) returning id`
+})
+
 /** Finished backfills without a new request. */
 export const removeTasksStatement = Statement.make({
   name: "delete old backfills",
@@ -73,7 +81,8 @@ export const pass = Effect.fnUntraced(function* (settings: RetentionSettings) {
   const samples = yield* batches(Statement.run(removeSamplesStatement, [yield* cutoff(sampleRetention)]))
   const tasks = (yield* Statement.run(removeTasksStatement, [yield* cutoff(settings.runs)])).length
   const alerts = yield* AlertRetention.remove(settings.runs)
-  return { ...inbox, ...pushed, quarantine, runs, samples, tasks, alerts }
+  const violations = yield* batches(Statement.run(removeViolationsStatement, [yield* cutoff(settings.runs)]))
+  return { ...inbox, ...pushed, quarantine, runs, samples, tasks, alerts, violations }
 })
 
 export interface HistorySettings {

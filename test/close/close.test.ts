@@ -74,7 +74,7 @@ const content: Document.Content = {
     resources: [verified]
   },
   deliveryGaps: [],
-  invariants: [{ name: "adds_up", rule: "Lines add up.", severity: "critical", violations: 0, rows: [] }],
+  invariants: [{ name: "adds_up", rule: "Lines add up.", severity: "critical", violations: 0, error: null, rows: [] }],
   resources: [resourceOf("things")],
   models: [{ model: "sums", count: 3, sums: { total: "1.00" }, digest: "cd".repeat(32) }]
 }
@@ -277,7 +277,10 @@ describe("the findings", () => {
           skipped
         ]
       },
-      invariants: [{ ...content.invariants[0]!, violations: 3 }]
+      invariants: [
+        { ...content.invariants[0]!, violations: 3 },
+        { ...content.invariants[0]!, name: "own", error: "no such column" }
+      ]
     })
     assert.deepStrictEqual(findings, [
       "things is not equal to the source (1 missing, 2 different): npx tributary verify",
@@ -285,6 +288,7 @@ describe("the findings", () => {
       "others could not be compared with the source: no answer",
       "2 resources were not read after the period's end (things, plains): npx tributary sync",
       "2 records of things are in quarantine: npx tributary status",
+      "the invariant own cannot be evaluated: no such column",
       "3 violations of adds_up: Lines add up."
     ])
   })

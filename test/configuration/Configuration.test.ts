@@ -248,6 +248,63 @@ webhooks:
     })
   )
 
+  it.effect("has the rules of the file, in the form of the built-in ones", () =>
+    withFile(
+      `invariants:
+  - name: priced
+    sql: |
+      -- A price is positive.
+      select company_id, 'things' as resource, id, 'x' as detail from {{things}} where price <= 0;
+  - { name: counted, severity: critical, statement: All count., sql: "select 1 from erp.gadgets", resources: [gadgets] }
+`,
+      (config) =>
+        Effect.gen(function* () {
+          const { invariants } = yield* load({ config }, {})
+          assert.deepStrictEqual(invariants, [
+            {
+              name: "priced",
+              severity: "warning",
+              statement: "A price is positive.",
+              comment: "A price is positive.",
+              resources: ["things"],
+              sql: "select company_id, 'things' as resource, id, 'x' as detail from {{things}} where price <= 0"
+            },
+            {
+              name: "counted",
+              severity: "critical",
+              statement: "All count.",
+              comment: "All count.",
+              resources: ["gadgets"],
+              sql: "select 1 from erp.gadgets"
+            }
+          ])
+        })
+    )
+  )
+
+  it.effect("names the mistakes of a rule with their places", () =>
+    Effect.gen(function* () {
+      const problems = yield* problemsOf(`invariants:
+  - { name: one, sql: "select 1" }
+  - { name: one, sql: "select 1 from {{things}}" }
+  - { name: both, sql: "select 1 from {{things}}", file: x.sql }
+  - { name: none }
+  - name: missing
+    file: /nowhere/rule.sql
+  - { name: today, sql: "select {{as_of}} from {{things}}" }
+`)
+      const text = problems.join("\n")
+      assert.match(text, /file:2:\d+: invariants\.0\.sql: its SQL names no table/)
+      assert.match(text, /file:3:\d+: invariants\.1\.name: another rule has the name one/)
+      assert.match(text, /file:4:\d+: invariants\.2\.name: set either sql or file/)
+      assert.match(text, /file:5:\d+: invariants\.3\.name: set either sql or file/)
+      assert.match(text, /file:7:\d+: invariants\.4\.file: \/nowhere\/rule\.sql cannot be read/)
+      assert.match(text, /file:8:\d+: invariants\.5\.sql: its SQL names \{\{as_of\}\}/)
+      const [severity] = yield* problemsOf('invariants:\n  - { name: a, severity: fatal, sql: "select 1" }\n')
+      assert.strictEqual(severity, 'file:2:26: invariants.0.severity: expected "warning" | "critical"')
+    })
+  )
+
   it("has an up-to-date JSON Schema beside its example", () => {
     const committed = readFileSync(new URL("../../config/tributary.schema.json", import.meta.url), "utf8")
     assert.deepStrictEqual(JSON.parse(committed), jsonSchema())

@@ -410,6 +410,7 @@ describe("the dashboard without JavaScript", () => {
       "/webhooks",
       "/outbox",
       "/quarantine",
+      "/invariants",
       "/records"
     ]) {
       assert.strictEqual(await plain.go(path), 200, path)

@@ -86,6 +86,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         "/webhooks",
         "/outbox",
         "/quarantine",
+        "/invariants",
         "/records"
       ]
       for (const path of paths) {

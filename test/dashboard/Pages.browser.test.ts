@@ -120,6 +120,7 @@ const cases: ReadonlyArray<Case> = [
     path: async () => `/quarantine/${await one("select id from tributary.quarantine where resolved_at is null")}`,
     says: [String(oddCustomer.id), /NUL/, /retry/i, /Odd \\u0000 <script>/]
   },
+  { name: "invariants", path: at("/invariants"), says: [/invariant/i] },
   { name: "records", path: at("/records"), says: [/company/i, /resource/i] },
   {
     name: "record",

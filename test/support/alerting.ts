@@ -119,7 +119,8 @@ export const alertsTo = (routes: ReadonlyArray<Route>): AlertConfiguration => ({
     endpoint: kindTraits.endpoint.startAfter,
     budget: kindTraits.budget.startAfter,
     disk: kindTraits.disk.startAfter,
-    restore: kindTraits.restore.startAfter
+    restore: kindTraits.restore.startAfter,
+    invariant: kindTraits.invariant.startAfter
   },
   endAfter: Duration.minutes(2)
 })

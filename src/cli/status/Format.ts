@@ -1,6 +1,7 @@
 /** The output of `tributary status` for people. */
 import { describePause } from "../../budget/Pause.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
+import * as Invariants from "../../status/Invariants.ts"
 import type * as Outbox from "../../status/Outbox.ts"
 import type * as Schedule from "../../status/Schedule.ts"
 import type * as Webhooks from "../../status/Webhooks.ts"
@@ -92,6 +93,36 @@ export const outboxLines = (companies: ReadonlyArray<Outbox.OutboxStatus>): Read
     return `  outbox of ${company}: ${open}, ${Output.count(refused)} refused; see them with npx tributary push status`
   })
 
+/** The number of rules in each state, and each rule that does not hold. */
+export const invariantLines = (all: ReadonlyArray<Invariants.InvariantSummary>): ReadonlyArray<string> => {
+  if (all.length === 0) return []
+  const unsound = all.filter(({ open, failed }) => open + failed > 0)
+  const counts = [
+    Output.counted(all.filter(({ open }) => open > 0).length, "violated"),
+    Output.counted(all.filter(({ failed }) => failed > 0).length, "failed"),
+    Output.counted(all.filter(({ evaluated }) => evaluated === 0).length, "not evaluated yet"),
+    Output.counted(
+      all.filter(({ open, failed, evaluated }) => open + failed === 0 && evaluated > 0).length,
+      "not violated"
+    )
+  ]
+  const unconfirmed = all.reduce((sum, one) => sum + one.unconfirmed, 0)
+  return [
+    `  invariants: ${Output.list([...counts, Output.counted(unconfirmed, "unconfirmed violations")])}`,
+    ...unsound.flatMap(({ name, severity, statement, open, failed, error }) => [
+      ...(open === 0
+        ? []
+        : [
+            `    ${name} (${severity}): ${Output.plural(open, "violation")}: ${statement}`,
+            `      see them with ${Invariants.listCommand(name)}`
+          ]),
+      ...(failed === 0
+        ? []
+        : [`    ${name} failed for ${Output.plural(failed, "company", "companies")}: ${error ?? ""}`])
+    ])
+  ]
+}
+
 /** Names that are listed; further ones are only counted. */
 const namesMax = 8
 
@@ -156,6 +187,7 @@ export interface StatusReport {
   readonly schedule: Schedule.ScheduleStatus
   readonly webhooks: ReadonlyArray<Webhooks.CompanyStatus>
   readonly outbox: ReadonlyArray<Outbox.OutboxStatus>
+  readonly invariants: ReadonlyArray<Invariants.InvariantSummary>
   readonly pushPause: string | null
 }
 
@@ -196,11 +228,12 @@ const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceSta
     : [`\n  company ${companyId}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
 
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
-  const { resources, paused, schedule, webhooks, outbox, pushPause } = report
+  const { resources, paused, schedule, webhooks, outbox, invariants, pushPause } = report
   const others = [
     ...pauseLines(paused),
     ...scheduleLines(schedule),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
+    ...invariantLines(invariants),
     ...outboxLines(outbox),
     ...webhookLines(webhooks)
   ]

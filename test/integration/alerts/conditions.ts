@@ -161,6 +161,20 @@ export const triggers = {
     minutes: 1,
     end: run("update tributary.installation set pause_reason = null"),
     isFresh: true
+  },
+  invariant: {
+    begin: run(
+      `with rule as (
+         insert into tributary.invariants (name, severity, statement, comment, resources, query)
+         values ('price_is_positive', 'warning', 'A price is positive.', '', '{things}', 'select 1') returning name),
+       violated as (
+         insert into tributary.invariant_states (invariant, company_id, state, violations, open_violations) select name, 7, 'violated', 1, 1 from rule)
+       insert into tributary.violations (invariant, company_id, resource, record_id, detail, opened_at)
+       select name, 7, 'things', 1, 'thing 1 has the price -1', tributary.now() from rule`
+    ),
+    minutes: 7,
+    end: run("update tributary.invariant_states set open_violations = 0, state = 'holds'"),
+    isFresh: true
   }
 }
 

@@ -25,7 +25,8 @@ const nothing = {
   dead: 0,
   gaps: 0,
   processes: 0,
-  alerts: 0
+  alerts: 0,
+  violations: 0
 }
 
 const ask = <Row extends object>(text: string) =>

@@ -41,6 +41,7 @@ const pages = [
   "/webhooks?company=c00001",
   "/outbox",
   "/quarantine",
+  "/invariants",
   "/records"
 ]
 const pageMaxMs = 300

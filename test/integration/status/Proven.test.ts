@@ -52,9 +52,15 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })("a f
         ]
       )
       const schedule = yield* Schedule.readOf(["north"])
-      const lines = reportLines({ resources, paused: [], schedule, webhooks: [], outbox: [], pushPause: null }).join(
-        "\n"
-      )
+      const lines = reportLines({
+        resources,
+        paused: [],
+        schedule,
+        webhooks: [],
+        outbox: [],
+        invariants: [],
+        pushPause: null
+      }).join("\n")
       assert.match(lines, /6 min ago by events/)
       assert.lengthOf(lines.match(/by events/g)!, 1)
       assert.match(lines, /deferred while events prove their freshness: 1/)

@@ -2,7 +2,7 @@
 import { format, units } from "../decimal.ts"
 import { insert } from "../rules/records.ts"
 import type { Version } from "../store/Table.ts"
-import { microsPerDay, printDay } from "../time.ts"
+import { microsPerDay, microsPerSecond, printDay } from "../time.ts"
 import type { Business } from "./Business.ts"
 import { cities, streets } from "./names.ts"
 
@@ -90,15 +90,33 @@ const journal = (business: Business, month: number) => {
   })
 }
 
+/** Closes the day: what was counted is what the payments of the day add up to. */
 const close = (business: Business) => {
   const [location] = business.all("inventorylocations")
+  const day = printDay(business.clock.now())
+  const payments = business
+    .all("payments")
+    .map(({ values }) => values)
+    .filter(
+      (one) => one["datereceived"] === day && one["inventorylocationid"] === location!.id && one["cancel"] !== true
+    )
+  const received = (...methods: ReadonlyArray<number>) =>
+    format(
+      payments
+        .filter((one) => methods.includes(Number(one["paymeth"])))
+        .reduce((sum, one) => sum + units(one["amount"], 4), 0n),
+      4
+    )
+  const [cash, checks, cards] = [received(1), received(2), received(3, 5)]
   business.make("ardailycloses", {
     inventorylocationid: location!.id,
-    closedate: printDay(business.clock.now()),
-    actualcash: "412.35",
-    sys_cash: "412.35",
-    actualchecks: "1200.00",
-    sys_checks: "1200.00",
+    closedate: day,
+    actualcash: cash,
+    sys_cash: cash,
+    actualchecks: checks,
+    sys_checks: checks,
+    actualcc: cards,
+    sys_cc: cards,
     overshort: "0",
     currency: "USD"
   })
@@ -127,6 +145,7 @@ export const purchases = (business: Business, items: ReadonlyArray<Version>, cou
   }
   for (let month = 0; month < 4; month++) {
     business.plan(begin + (30 * month + 28) * microsPerDay, () => journal(business, month))
-    business.plan(begin + (30 * month + 20) * microsPerDay, () => close(business))
+    const day = Math.floor((begin + (30 * month + 20) * microsPerDay) / microsPerDay) * microsPerDay
+    business.plan(day + microsPerDay - microsPerSecond, () => close(business))
   }
 }

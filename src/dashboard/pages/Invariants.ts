@@ -1,0 +1,149 @@
+/** `/invariants`: the rules about the records, their states, and the records that violate one of them. */
+import * as Effect from "effect/Effect"
+import * as Invariants from "../../status/Invariants.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
+import { ago, badge, count, filterLinks, none, pager, partOf, section, table } from "../Components.ts"
+import { address, plural, recordAddress, visible, visibleLines } from "../Escape.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { choiceOf, ofQuery, positionOf } from "../Params.ts"
+
+const path = "/invariants"
+const shownMost = 50
+
+const severityBadge = ({ severity }: Invariants.InvariantSummary): Html =>
+  badge(severity === "critical" ? "bad" : "warn", severity)
+
+const stateOf = ({ open, failed, evaluated, waiting, unconfirmed, error }: Invariants.InvariantSummary): Html => html`
+  ${
+    open > 0
+      ? badge("bad", "violated")
+      : failed > 0
+        ? ""
+        : unconfirmed > 0
+          ? badge("busy", "unconfirmed")
+          : evaluated > waiting
+            ? badge("good", "holds")
+            : badge("quiet", "not evaluated")
+  }
+  ${failed === 0 ? "" : badge("warn", `failed for ${plural(failed, "company", "companies")}`)}
+  ${error === null ? "" : html`<span class="detail">${visible(error)}</span>`}
+`
+
+const rulesTable = (rules: ReadonlyArray<Invariants.InvariantSummary>, now: Date): Html =>
+  table(
+    "Invariants, those that are violated first",
+    "Invariant, State, Severity, #Open, #Unconfirmed, #Companies, Evaluated, Rule",
+    rules.map((one) => [
+      html`<a href="${address(path, { invariant: one.name })}">${visible(one.name)}</a>`,
+      stateOf(one),
+      severityBadge(one),
+      count(one.open),
+      count(one.unconfirmed),
+      count(one.evaluated),
+      ago(one.evaluatedAt, now),
+      visible(one.statement)
+    ])
+  )
+
+const violationState = ({ openedAt, endedAt }: Invariants.ListedViolation, now: Date): Html =>
+  endedAt !== null
+    ? html`${badge("good", "ended")} ${ago(endedAt, now)}`
+    : openedAt !== null
+      ? html`${badge("bad", "open")} ${ago(openedAt, now)}`
+      : badge("busy", "unconfirmed")
+
+const violationsTable = (
+  rows: ReadonlyArray<Invariants.ListedViolation>,
+  names: ReadonlyMap<bigint, string>,
+  now: Date
+): Html =>
+  table(
+    "Violations, newest first",
+    "Record, Company, State, First seen, Why",
+    rows.map((one) => {
+      const company = names.get(one.companyId)
+      const record = `${one.resource} ${one.recordId}`
+      return [
+        company === undefined
+          ? visible(record)
+          : html`<a href="${recordAddress(company, one.resource, String(one.recordId))}">${visible(record)}</a>`,
+        visible(company ?? String(one.companyId)),
+        violationState(one, now),
+        ago(one.firstSeenAt, now),
+        visible(one.detail)
+      ]
+    })
+  )
+
+const details = Effect.fnUntraced(function* (request: PageRequest, rule: Invariants.InvariantSummary) {
+  const { now } = request
+  const invariant = rule.name
+  const company = ofQuery(request, "company")
+  const companyId = company === null ? null : yield* TaskQueue.companyIdOf(company)
+  if (company !== null && companyId === null) {
+    return yield* new PageError({ status: 404, message: `There is no company ${visible(company)}.` })
+  }
+  const state = (yield* choiceOf(request, "state", Invariants.violationStates)) ?? "current"
+  const before = yield* positionOf(request, "before", "a violation")
+  const read = yield* Invariants.violations({ invariant, companyId, state }, before, shownMost + 1)
+  const { shown, next } = partOf(read, shownMost)
+  const names = yield* TaskQueue.companyNames(shown.map((one) => one.companyId))
+  const to = (other: Readonly<Record<string, string | null>>) =>
+    address(path, { invariant, company, state: state === "current" ? null : state, ...other })
+  return section(
+    "violations",
+    visible(invariant),
+    html`<pre>${visibleLines(rule.comment)}</pre>
+      <p>
+        Reads ${rule.resources.map((resource) => visible(resource)).join(", ")}. A violation opens when all of them were
+        read again and it is still there; it ends by itself when the records agree.
+      </p>
+      ${filterLinks(
+        "State",
+        Invariants.violationStates.map((one) => ({
+          to: to({ state: one === "current" ? null : one }),
+          text: one,
+          isCurrent: one === state
+        }))
+      )}
+      ${company === null ? "" : html`<p>Only company <strong>${visible(company)}</strong>: <a href="${to({ company: null })}">show all</a></p>`}
+      ${
+        shown.length === 0
+          ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
+          : violationsTable(shown, names, now)
+      }
+      ${pager("Violations", ["Newest", "Older"], { after: before, next }, (place) =>
+        to({ before: place === null ? null : String(place) })
+      )}`
+  )
+})
+
+export const routes: ReadonlyArray<Route> = [
+  {
+    method: "GET",
+    path,
+    handle: Effect.fn("page.invariants")(function* (request) {
+      const rules = yield* Invariants.summary(null)
+      const only = ofQuery(request, "invariant")
+      const rule = rules.find(({ name }) => name === only)
+      if (only !== null && rule === undefined) {
+        return yield* new PageError({ status: 404, message: `There is no invariant ${visible(only)}.` })
+      }
+      return page({
+        title: "Invariants",
+        section: "invariants",
+        body: html`<h1>Invariants</h1>
+          <p>
+            Rules about the records as SQL, evaluated after the tables that they read changed. Each row of a rule's
+            query is a record that violates it.
+          </p>
+          ${
+            rules.length === 0
+              ? html`<p>${none("None was evaluated yet.")} A sync evaluates them, and so does serve.</p>`
+              : rulesTable(rules, request.now)
+          }
+          ${rule === undefined ? "" : yield* details(request, rule)}`
+      })
+    })
+  }
+]

@@ -1,0 +1,158 @@
+/**
+ * The evaluation of invariants after the tables that they read changed.
+ *
+ * Promise: a rule changes nothing, whatever its SQL is: it runs as the reader, as one statement of a read-only
+ * transaction with a time limit. A rule that fails is stored as failed, with the reason, and stops neither a sync nor
+ * another rule. One statement evaluates a rule for many companies, and reads only companies that changed.
+ *
+ * A violation opens when every resource of its rule has been read to its end since it was first seen, and its detail is
+ * still the same. Resources are read one after another: a violation that only shows a moment between two reads ends or
+ * changes before that.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type pg from "pg"
+import { query, queryNamed } from "../postgres/Connection.ts"
+import type { Database } from "../postgres/Database.ts"
+import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { modelsDatasetDefault } from "../warehouse/Model.ts"
+import * as Reader from "../warehouse/Reader.ts"
+import { type Invariant, queryOf } from "./Invariant.ts"
+import * as InvariantStore from "./InvariantStore.ts"
+
+export interface EvaluationOptions {
+  readonly invariants: ReadonlyArray<Invariant>
+  /** The dataset of the current records. */
+  readonly current: string
+  /** The time limit of one statement; default 30 s. */
+  readonly timeout?: Duration.Duration
+}
+
+const timeoutDefault = Duration.seconds(30)
+/** Violations of a rule that are stored for a company. */
+const storedMax = 1_000
+const detailCharactersMax = 300
+const errorCharactersMax = 1_000
+/** Companies of one statement. */
+const companiesMax = 50
+/** How long changes are gathered before a rule is evaluated. */
+const debounce = Duration.seconds(30)
+const everyMs = 10_000
+/** The rest after an evaluation, as a multiple of its time. */
+const restShare = 4
+
+/** The violations of some companies, some of each, with the number of all. A company is a parameter of its own subquery. */
+const violationsSql = (rule: string) => `
+  select c.company_id, v.resource, v.id, v.detail, v.total
+    from unnest($1::bigint[]) c(company_id)
+   cross join lateral (
+     select w.resource, w.id, left(min(w.detail), ${detailCharactersMax}) as detail, count(*) over () as total
+       from (${rule}) w where w.company_id = c.company_id
+      group by w.resource, w.id order by w.resource collate "C", w.id limit ${storedMax}) v`
+
+const Rows = Schema.Array(
+  Schema.Struct({
+    company_id: Schema.BigInt,
+    resource: Schema.String,
+    id: Schema.BigInt,
+    detail: Schema.String,
+    total: Schema.BigInt
+  })
+)
+const decodeRows = Schema.decodeUnknownResult(Rows)
+
+/** The reader's session, outside of a transaction. */
+const openReader = Effect.fnUntraced(function* (current: string, timeout: Duration.Duration) {
+  const client = yield* Reader.connect
+  const settings = {
+    search_path: `${current}, ${modelsDatasetDefault}, public`,
+    statement_timeout: `${Duration.toMillis(timeout)}ms`
+  }
+  yield* queryNamed(client, Reader.settingsStatement, [JSON.stringify(settings)])
+  yield* query(client, "end the transaction", "commit")
+  return client
+})
+
+/** The violations of the rule, or why it failed. Fails only when the connection is lost. */
+const readViolations = Effect.fnUntraced(function* (
+  client: pg.Client,
+  rule: InvariantStore.StoredRule,
+  companies: ReadonlyArray<bigint>
+): Effect.fn.Return<Result.Result<ReadonlyArray<InvariantStore.Violation>, string>, DatabaseError> {
+  yield* query(client, "begin to read", "begin transaction read only")
+  const read = yield* Effect.result(
+    // A statement with parameters is a single one.
+    query(client, `evaluate ${rule.name}`, violationsSql(rule.query), [companies.map(String)])
+  )
+  // It also undoes what the rule set in its session.
+  yield* query(client, "end to read", "rollback")
+  if (Result.isFailure(read)) return Result.fail(read.failure.message)
+  const decoded = decodeRows(read.success)
+  if (Result.isFailure(decoded)) return Result.fail("it answered a row without resource, id or detail")
+  const other = decoded.success.find(({ resource }) => !rule.resources.includes(resource))
+  if (other !== undefined) return Result.fail(`it answered the resource ${other.resource}, which it does not read`)
+  return Result.succeed(decoded.success.map(({ company_id: companyId, ...row }) => ({ companyId, ...row })))
+})
+
+/** Evaluations of one statement. A company for which the rule failed is evaluated alone, so that it fails alone. */
+const batchesOf = (all: ReadonlyArray<InvariantStore.Due>): ReadonlyArray<ReadonlyArray<InvariantStore.Due>> => {
+  const others = all.filter(({ hasFailed }) => !hasFailed)
+  const parts = Array.from({ length: Math.ceil(others.length / companiesMax) }, (_part, index) =>
+    others.slice(index * companiesMax, (index + 1) * companiesMax)
+  )
+  return [...parts, ...all.filter(({ hasFailed }) => hasFailed).map((one) => [one])]
+}
+
+/**
+ * Evaluates what is due; `isNow` does not wait until no more changes arrive. Answers the number of evaluations. Without a
+ * change it is one statement.
+ */
+export const evaluateOnce = Effect.fnUntraced(function* (
+  { invariants, current, timeout = timeoutDefault }: EvaluationOptions,
+  { isNow }: { readonly isNow: boolean }
+): Effect.fn.Return<number, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
+  const rules = invariants.map(({ sql: _, ...rule }, index): InvariantStore.StoredRule => ({
+    ...rule,
+    query: queryOf(invariants[index]!, { current })
+  }))
+  const digest = InvariantStore.digestOf(rules)
+  if (!(yield* InvariantStore.hasWork(digest))) return 0
+  yield* InvariantStore.mark(rules, digest, debounce)
+  const all = yield* InvariantStore.due(isNow)
+  const unread = all.filter(({ isRead }) => !isRead)
+  if (unread.length > 0) yield* InvariantStore.wait(unread)
+  const byRule = Map.groupBy(
+    all.filter(({ isRead }) => isRead),
+    ({ invariant }) => invariant
+  )
+  if (byRule.size === 0) return 0
+  return yield* Effect.scoped(
+    Effect.gen(function* () {
+      const client = yield* openReader(current, timeout)
+      for (const rule of rules) {
+        for (const some of batchesOf(byRule.get(rule.name) ?? [])) {
+          const companies = some.map(({ companyId }) => companyId)
+          const found = yield* readViolations(client, rule, companies)
+          yield* Result.isFailure(found)
+            ? InvariantStore.fail(rule.name, some, found.failure.slice(0, errorCharactersMax))
+            : InvariantStore.save(rule.name, some, found.success, storedMax)
+        }
+      }
+      return all.length - unread.length
+    })
+  )
+})
+
+/** Evaluates until it is interrupted. */
+export const evaluateForever = Effect.fnUntraced(function* (
+  options: EvaluationOptions
+): Effect.fn.Return<never, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
+  for (;;) {
+    const [took] = yield* Effect.timed(evaluateOnce(options, { isNow: false }))
+    yield* Effect.sleep(Math.max(everyMs, Duration.toMillis(took) * restShare))
+  }
+})

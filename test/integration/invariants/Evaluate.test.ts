@@ -1,0 +1,302 @@
+/** The evaluation of invariants: what makes a rule due, how violations open and end, and rules that misbehave. */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, type Scope } from "effect"
+import type * as SqlClient from "effect/sql/SqlClient"
+import * as Observations from "../../../src/alerts/Observations.ts"
+import { evaluateOnce } from "../../../src/invariants/Evaluate.ts"
+import type { Invariant } from "../../../src/invariants/Invariant.ts"
+import type { Database } from "../../../src/postgres/Database.ts"
+import * as Retention from "../../../src/retention/Retention.ts"
+import { clockIs, layerWarehouse } from "../../support/postgres.ts"
+import { changed, current, run, scanned, states } from "./landings.ts"
+
+const test = <A>(
+  name: string,
+  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope | SqlClient.SqlClient | Database>, A>
+) => it.live(name, () => Effect.gen(body).pipe(Effect.scoped, Effect.provide(layerWarehouse)), { timeout: 60_000 })
+
+const ruleOf = (name: string, sql: string, change: Partial<Invariant> = {}): Invariant => ({
+  name,
+  severity: "warning",
+  statement: `${name} holds.`,
+  comment: "",
+  resources: ["things"],
+  sql,
+  ...change
+})
+
+const priced = ruleOf(
+  "price_is_positive",
+  `select _company_id as company_id, 'things' as resource, id, 'the price is ' || price as detail from {{things}} where price <= 0`,
+  { severity: "critical" }
+)
+
+const evaluate = (
+  invariants: ReadonlyArray<Invariant>,
+  {
+    isNow = true,
+    timeout = Duration.seconds(30)
+  }: { readonly isNow?: boolean; readonly timeout?: Duration.Duration } = {}
+) => evaluateOnce({ invariants, current: "erp", timeout }, { isNow })
+
+/** A table with ten things of company 1, which was read to its end. */
+const prepare = Effect.gen(function* () {
+  yield* run("create table public.test_clock (at timestamptz not null)")
+  yield* run("insert into public.test_clock values ('2026-11-20T12:00:00Z')")
+  yield* run(clockIs("(select at from public.test_clock)"))
+  yield* run("create schema erp")
+  yield* run("create table erp.things (_company_id bigint, id bigint, price numeric, primary key (_company_id, id))")
+  yield* run("insert into erp.things select 1, n, n from generate_series(1, 10) n")
+  yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
+  yield* scanned([1], ["things"])
+  yield* changed([1], ["things"])
+})
+
+const pass = (seconds: number) => run(`update public.test_clock set at = at + interval '${seconds} seconds'`)
+
+/** A second later, the resource is read to its end again, with this change. */
+const scan = (sql: string | null = null) =>
+  Effect.gen(function* () {
+    yield* pass(1)
+    if (sql !== null) {
+      yield* run(sql)
+      yield* changed([1], ["things"])
+    }
+    yield* scanned([1], ["things"])
+  })
+
+const observe = Effect.map(
+  Observations.read([{ name: "north", fingerprint: "f" }], Effect.succeed(null), new Date("2026-11-20T12:00:00Z")),
+  (all) => all.filter(({ kind }) => kind === "invariant")
+)
+
+describe("a rule", () => {
+  test("is evaluated after a change of its tables only, and waits until changes have stopped", function* () {
+    yield* prepare
+    assert.strictEqual(yield* evaluate([priced]), 1)
+    assert.strictEqual(yield* evaluate([priced]), 0)
+    yield* changed([1], ["others"])
+    assert.strictEqual(yield* evaluate([priced]), 0)
+    yield* changed([1], ["things"])
+    assert.strictEqual(yield* evaluate([priced], { isNow: false }), 0, "the changes are gathered")
+    yield* pass(40)
+    assert.strictEqual(yield* evaluate([priced], { isNow: false }), 1)
+    assert.strictEqual(yield* evaluate([{ ...priced, severity: "warning" }]), 0, "its query is the same")
+    assert.strictEqual(yield* evaluate([{ ...priced, sql: `${priced.sql} and true` }]), 1)
+    assert.strictEqual(yield* evaluate([]), 0)
+    assert.deepStrictEqual(yield* states, [], "the rule is gone")
+  })
+
+  test("waits until all its resources were read to their end", function* () {
+    yield* prepare
+    const both = { ...priced, resources: ["gadgets", "things"] }
+    assert.strictEqual(yield* evaluate([both]), 0)
+    assert.deepStrictEqual(yield* states, ["price_is_positive of 1: waiting (not read to the end yet: gadgets)"])
+    yield* scanned([1], ["gadgets"])
+    assert.strictEqual(yield* evaluate([both]), 1)
+    assert.deepStrictEqual(yield* states, ["price_is_positive of 1: holds"])
+  })
+
+  test("is evaluated again where the feed no longer has the changes since", function* () {
+    yield* prepare
+    yield* evaluate([priced])
+    yield* run(
+      "update tributary.change_feed set removed_through = last_position + 5, last_position = last_position + 9"
+    )
+    assert.strictEqual(yield* evaluate([priced]), 1)
+  })
+})
+
+describe("a violation", () => {
+  test("opens when it is still the same after another read, and ends by itself", function* () {
+    yield* prepare
+    yield* evaluate([priced])
+    yield* scan("update erp.things set price = -1 where id = 3")
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3 unconfirmed"])
+    assert.deepStrictEqual(yield* observe, [])
+    // Its figures changed between two reads: it may be a moment between them.
+    yield* scan("update erp.things set price = -2 where id = 3")
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3 unconfirmed"])
+    yield* scan()
+    assert.strictEqual(yield* evaluate([priced]), 1, "a read without a change confirms it")
+    assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3"])
+    assert.strictEqual(yield* evaluate([priced]), 0)
+    const [alert] = yield* observe
+    assert.deepInclude(alert, { company: "north", subject: "price_is_positive", level: 1 })
+    assert.match(
+      alert!.what,
+      /^1 record violates price_is_positive: price_is_positive holds\. First of them: the price is -2$/
+    )
+    yield* scan("update erp.things set price = -3 where id = 3")
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3"], "it stays open")
+    yield* scan("update erp.things set price = 3 where id = 3")
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* current, [])
+    assert.deepStrictEqual(yield* observe, [])
+    const settings = { runs: "90 days", quarantine: "90 days", outbox: "90 days", events: "90 days" } as const
+    const retention = {
+      runs: Duration.fromInputUnsafe(settings.runs),
+      quarantine: Duration.fromInputUnsafe(settings.quarantine),
+      outbox: Duration.fromInputUnsafe(settings.outbox),
+      events: Duration.fromInputUnsafe(settings.events)
+    }
+    assert.strictEqual((yield* Retention.pass(retention)).violations, 0)
+    yield* pass(91 * 86_400)
+    assert.strictEqual((yield* Retention.pass(retention)).violations, 1)
+  })
+
+  test("is stored for at most 1,000 records, and all are counted", function* () {
+    yield* prepare
+    yield* run("insert into erp.things select 1, n, -1 from generate_series(11, 3010) n")
+    const counts = run<{ violations: string; open: string; stored: string }>(
+      `select violations::text, open_violations::text as open, (select count(*)::text from tributary.violations where ended_at is null) as stored
+         from tributary.invariant_states`
+    )
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* counts, [{ violations: "3000", open: "0", stored: "1000" }])
+    yield* scan()
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* counts, [{ violations: "3000", open: "3000", stored: "1000" }])
+    // The first ones are repaired: others take their places, and none ends that is still there.
+    yield* scan("update erp.things set price = 1 where id <= 510")
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* counts, [{ violations: "2500", open: "2000", stored: "1000" }])
+    assert.deepStrictEqual(
+      yield* run("select count(*)::int as ended from tributary.violations where ended_at is not null"),
+      [{ ended: 500 }]
+    )
+    yield* scan("update erp.things set price = 1")
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* counts, [{ violations: "0", open: "0", stored: "0" }])
+  })
+})
+
+describe("a rule that misbehaves", () => {
+  test("changes nothing, is reported, and stops no other rule", function* () {
+    yield* prepare
+    yield* run("update erp.things set price = -1 where id = 3")
+    const select = "select 1::bigint as company_id, 'things' as resource, 1::bigint as id, 'x' as detail"
+    const bad = [
+      ruleOf("a_syntax", "select from where {{things}}"),
+      ruleOf("b_zero", `${select} from {{things}} where 1 / (price - 5) > 0`),
+      ruleOf("c_slow", `${select} from {{things}} where pg_sleep(10) is not null`),
+      ruleOf(
+        "d_write",
+        "with gone as (delete from {{things}} returning *) select _company_id as company_id, 'things' as resource, id, 'x' as detail from gone"
+      ),
+      ruleOf(
+        "e_two",
+        `${select} from {{things}}) v) w) v; delete from {{things}}; select * from (select * from (select * from (select 1`
+      ),
+      ruleOf(
+        "f_function",
+        `${select} from {{things}} where set_config('transaction_read_only', 'off', false) is not null`
+      ),
+      ruleOf(
+        "g_secret",
+        "select 1::bigint as company_id, 'things' as resource, 1::bigint as id, w::text as detail from tributary.webhook_secrets w, {{things}}"
+      ),
+      ruleOf("h_other", "select _company_id as company_id, 'others' as resource, id, 'x' as detail from {{things}}"),
+      ruleOf(
+        "i_null",
+        "select _company_id as company_id, 'things' as resource, null::bigint as id, 'x' as detail from {{things}}"
+      ),
+      ruleOf("j_column", "select _company_id as company_id, id from {{things}}"),
+      ruleOf(
+        "k_huge",
+        `select n as company_id, 'things' as resource, n as id, repeat('x', 1000) as detail from {{things}}, generate_series(1, 1000000000) n`
+      ),
+      ruleOf(
+        "l_table",
+        "select _company_id as company_id, 'things' as resource, id, 'x' as detail from {{things}} natural join erp.missing"
+      )
+    ]
+    assert.strictEqual(yield* evaluate([...bad, priced], { timeout: Duration.millis(700) }), bad.length + 1)
+    const reported = yield* states
+    const reasons = [
+      "syntax error at or near",
+      "division by zero",
+      "canceling statement due to statement timeout",
+      "WITH clause containing a data-modifying statement must be at the top level",
+      "cannot insert multiple commands into a prepared statement",
+      "transaction read-write mode must be set before any query",
+      "permission denied for table webhook_secrets",
+      "it answered the resource others, which it does not read",
+      "it answered a row without resource, id or detail",
+      "column v.resource does not exist",
+      "canceling statement due to statement timeout",
+      'relation "erp.missing" does not exist'
+    ]
+    for (const [index, reason] of reasons.entries()) {
+      assert.include(reported[index]!, `${bad[index]!.name} of 1: failed (${reason}`)
+    }
+    assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3 unconfirmed"])
+    assert.deepStrictEqual(yield* run("select count(*)::int as things from erp.things"), [{ things: 10 }])
+    const alerts = yield* observe
+    assert.lengthOf(alerts, bad.length)
+    assert.match(alerts[0]!.what, /^the invariant a_syntax cannot be evaluated: syntax error/)
+    // It is tried again after a while, and its violations stay until then.
+    assert.strictEqual(yield* evaluate([...bad, priced], { isNow: false }), 0)
+    yield* pass(130)
+    yield* run("delete from erp.things where price = 5")
+    assert.strictEqual(yield* evaluate([bad[1]!, priced], { isNow: false }), 1)
+    assert.include(yield* states, "b_zero of 1: unconfirmed")
+  })
+
+  test("fails for one company of many alone", function* () {
+    yield* prepare
+    const companies = Array.from({ length: 60 }, (_one, index) => index + 1)
+    yield* run("insert into erp.things select c, 1, 1 from generate_series(2, 60) c")
+    yield* run("update erp.things set price = 0 where _company_id = 30")
+    yield* scanned(companies, ["things"])
+    yield* changed(companies, ["things"])
+    const divided = ruleOf(
+      "divided",
+      "select _company_id as company_id, 'things' as resource, id, 'x' as detail from {{things}} where 1 / price < 0"
+    )
+    assert.strictEqual(yield* evaluate([divided]), 60)
+    assert.lengthOf(
+      (yield* states).filter((line) => line.includes("failed")),
+      50
+    )
+    yield* pass(130)
+    assert.strictEqual(yield* evaluate([divided], { isNow: false }), 50)
+    assert.deepStrictEqual(
+      (yield* states).filter((line) => !line.endsWith("holds")),
+      ["divided of 30: failed (division by zero)"]
+    )
+  })
+})
+
+describe("two evaluations at the same time", () => {
+  test("store one result", function* () {
+    yield* prepare
+    yield* run("update erp.things set price = -1 where id <= 5")
+    yield* Effect.forEach([1, 2, 3, 4], () => evaluate([priced]), { concurrency: "unbounded" })
+    assert.lengthOf(yield* current, 5)
+    assert.deepStrictEqual(yield* run("select evaluations::int from tributary.invariant_states"), [{ evaluations: 1 }])
+    assert.strictEqual(yield* evaluate([priced]), 0)
+  })
+})
+
+describe("300 companies", () => {
+  test("are evaluated by a few statements, and only those that changed", function* () {
+    yield* prepare
+    const companies = Array.from({ length: 300 }, (_one, index) => index + 1)
+    yield* run("insert into erp.things select c, n, n from generate_series(2, 300) c, generate_series(1, 100) n")
+    yield* run("analyze erp.things")
+    yield* scanned(companies, ["things"])
+    yield* changed(companies, ["things"])
+    yield* run("update erp.things set price = -1 where id = 7 and _company_id % 100 = 0")
+    assert.strictEqual(yield* evaluate([priced]), 300)
+    assert.deepStrictEqual(
+      yield* current,
+      [100, 200, 300].map((company) => `price_is_positive of ${company}: things 7 unconfirmed`)
+    )
+    yield* changed([250], ["things"])
+    assert.strictEqual(yield* evaluate([priced]), 1)
+  })
+})
