@@ -64,6 +64,12 @@ interface Flags {
   readonly json: boolean
 }
 
+interface CloseFlags extends Flags {
+  readonly draft: boolean
+  readonly again: boolean
+  readonly sample: Option.Option<number>
+}
+
 const keyPathOf = ({ config }: Pick<Flags, "config">): string =>
   join(dirname(Option.getOrElse(config, () => settingsFileDefault)), keyFile)
 
@@ -83,6 +89,24 @@ const periodOf = ({ month, timeZone }: Flags, settings: Configuration.Configurat
   )
 }
 
+/** Reads a close. Fails where it is not what was signed; a key that is known has to have signed it. */
+const readClose = Effect.fnUntraced(function* (path: string, keyPath: string) {
+  const parsed = yield* attempt(path, () => Document.parse(path, Files.readText(path)))
+  const expected = existsSync(keyPath) ? yield* attempt(keyPath, () => Signature.publicKeyOf(keyPath)) : null
+  const validity = Signature.check(parsed, expected)
+  if (validity === "invalid" || validity === "other key") {
+    return yield* new CommandFailed({
+      code: exitCode.incomplete,
+      message:
+        validity === "invalid"
+          ? `${path} is not what was signed: it was changed, or its signature was`
+          : `${path} was signed by another key (SHA-256 ${parsed.signature.fingerprint}) than ${keyPath}`
+    })
+  }
+  const content = yield* attempt(path, parsed.content)
+  return { content, validity, signature: parsed.signature }
+})
+
 /** Where the close of a company goes. */
 interface Target {
   readonly path: string
@@ -90,17 +114,26 @@ interface Target {
   readonly replaces: string | null
 }
 
+/** Writes the pages of a close again that ended between its two files. */
+const restorePages = Effect.fnUntraced(function* (path: string, keyPath: string) {
+  if (existsSync(Files.pdfPath(path))) return
+  const { content, signature } = yield* readClose(path, keyPath)
+  const pdf = yield* Effect.promise(() => Pdf.render({ ...content, signature }))
+  yield* attempt(path, () => Files.replaceFile(Files.pdfPath(path), pdf))
+})
+
 /** Fails where the period is closed already, unless a new revision is requested. */
 const targetOf = Effect.fnUntraced(function* (
-  folder: string,
+  flags: CloseFlags,
   { month }: Period.Period,
-  name: string,
-  { draft, again }: { readonly draft: boolean; readonly again: boolean }
+  name: string
 ): Effect.fn.Return<Target, CommandFailed> {
+  const { to: folder, draft, again } = flags
   if (draft) return { path: Files.draftPath(folder, month, name), revision: 1, replaces: null }
   const latest = yield* attempt(folder, () => Files.latestRevision(folder, month, name))
   const before = Files.closePath(folder, month, name, latest)
   if (latest > 0 && !again) {
+    yield* restorePages(before, keyPathOf(flags))
     return yield* asCommandFailed(
       usage(
         `${month} of company ${name} is closed already: ${before}; for what changed since: npx tributary close --compare ${month}; ` +
@@ -160,20 +193,14 @@ const verify = Effect.fnUntraced(function* (
   return { companyId, verification }
 })
 
-interface CloseFlags extends Flags {
-  readonly draft: boolean
-  readonly again: boolean
-  readonly sample: Option.Option<number>
-}
-
 const closeCompany = Effect.fnUntraced(function* (
   flags: CloseFlags,
   settings: Configuration.Configuration,
   period: Period.Period,
-  target: SyncCompany
+  target: SyncCompany,
+  { path, revision, replaces }: Target
 ) {
   const say = (text: string) => (flags.json ? Effect.void : Output.note(`  company ${target.name}: ${text}`))
-  const { path, revision, replaces } = yield* targetOf(flags.to, period, target.name, flags)
   const key = yield* attempt("the signing key", () => Signature.loadKey(keyPathOf(flags)))
   yield* say(`comparing ${Output.plural(target.resources.length, "resource")} with the source`)
   const { companyId, verification } = yield* verify(settings, target, Option.getOrNull(flags.sample), flags.draft)
@@ -210,25 +237,15 @@ const close = Effect.fnUntraced(function* (
       usage(`${period.month} ends at ${period.endsAt.toISOString()}; close it after that, or look at a draft: --draft`)
     )
   }
-  return yield* Effect.forEach(targets, (target) => closeCompany(flags, settings, period, target))
-})
-
-/** Reads a close. Fails where it is not what was signed; a key that is known has to have signed it. */
-const readClose = Effect.fnUntraced(function* (path: string, keyPath: string) {
-  const parsed = yield* attempt(path, () => Document.parse(path, Files.readText(path)))
-  const expected = existsSync(keyPath) ? yield* attempt(keyPath, () => Signature.publicKeyOf(keyPath)) : null
-  const validity = Signature.check(parsed, expected)
-  if (validity === "invalid" || validity === "other key") {
-    return yield* new CommandFailed({
-      code: exitCode.incomplete,
-      message:
-        validity === "invalid"
-          ? `${path} is not what was signed: it was changed, or its signature was`
-          : `${path} was signed by another key (SHA-256 ${parsed.signature.fingerprint}) than ${keyPath}`
-    })
-  }
-  const content = yield* attempt(path, parsed.content)
-  return { content, validity, fingerprint: parsed.signature.fingerprint }
+  const places = yield* Effect.forEach(targets, ({ name }) => targetOf(flags, period, name))
+  // A company that cannot be closed keeps no other from it.
+  return yield* Effect.forEach(targets, (target, index) =>
+    closeCompany(flags, settings, period, target, places[index]!).pipe(
+      Effect.catchTag("CommandFailed", (error) =>
+        Effect.as(Output.note(`tributary: ${error.message}`, "Error"), { company: target.name, error })
+      )
+    )
+  )
 })
 
 const compareCompany = Effect.fnUntraced(function* (flags: Flags, settings: Configuration.Configuration, name: string) {
@@ -261,13 +278,13 @@ const compare = Effect.fnUntraced(function* (flags: Flags) {
 })
 
 const verifyFile = Effect.fnUntraced(function* (path: string, keyPath: string, isJson: boolean) {
-  const { content, validity, fingerprint } = yield* reported(readClose(path, keyPath))
+  const { content, validity, signature } = yield* reported(readClose(path, keyPath))
   const { company, period, state, draft, closedAt, position } = content
   const report = {
     file: path,
     isValid: true,
     isKeyKnown: validity === "valid",
-    fingerprint,
+    fingerprint: signature.fingerprint,
     company,
     month: period.month,
     state,
@@ -312,13 +329,20 @@ export const command = Command.make(
       )
     }
     if (flags.compare) return yield* compare(flags)
-    const closed = yield* reported(
+    const results = yield* reported(
       onTargets(flags, { companies: flags.company }, (settings, targets) => close(flags, settings, targets))
     )
-    const code = closed.every(({ document }) => document.state === "clean") ? exitCode.ok : exitCode.incomplete
+    const closed = results.flatMap((one) => ("document" in one ? one : []))
+    const failed = results.flatMap((one) => ("error" in one ? one : []))
+    const isClean = closed.every(({ document }) => document.state === "clean")
+    const code = failed[0]?.error.code ?? (isClean ? exitCode.ok : exitCode.incomplete)
     yield* Output.printResult(
       flags.json,
-      { closes: closed.map(({ document, path }) => Text.summaryOf(document, path)), code },
+      {
+        closes: closed.map(({ document, path }) => Text.summaryOf(document, path)),
+        failures: failed.map(({ company, error }) => ({ company, message: error.message })),
+        code
+      },
       () => closed.flatMap(({ document, path, newKey }) => Text.closeLines(document, path, newKey))
     )
     yield* endWith(code)

@@ -2,7 +2,7 @@
  * The month-end close of the demo's company: the file beside the server's own records, and every change of the closed month
  * afterwards, by scans, a webhook and a push.
  */
-import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { createInterface } from "node:readline"
 import type { AddressInfo } from "node:net"
@@ -318,6 +318,10 @@ describe("tributary close", () => {
             []
           )
           yield* run(`close ${month}`)
+          const pages = readFileSync(file(closeFile.replace("json", "pdf")))
+          rmSync(file(closeFile.replace("json", "pdf")))
+          yield* run(`close ${month}`, 1)
+          assert.isTrue(pages.equals(readFileSync(file(closeFile.replace("json", "pdf")))))
           const text = readFileSync(file(closeFile), "utf8")
           writeFileSync(file(closeFile), text.replace('"state": "clean"', '"state": "differences"'))
           assert.include((yield* run(`close --verify ${closeFile}`, 4)).stderr, "is not what was signed")
@@ -331,6 +335,27 @@ describe("tributary close", () => {
           )
           yield* run(`close ${month} --draft`)
           assert.include((yield* run(`close --verify ${closeFile}`, 4)).stderr, "was signed by another key")
+
+          // A rule of the configuration that fails, and a company that the source refuses, are reported; the others are closed.
+          world.configure(`companies:
+  - { name: north, token_env: NORTH, resources: [customers] }
+  - { name: south, token_env: SOUTH, resources: [customers] }
+schedule: { default: off }
+invariants:
+  - { name: broken, severity: critical, statement: "Nothing is divided by zero.", sql: "select _company_id as company_id, 'customers' as resource, id, (id / 0)::text as detail from {{customers}}" }
+`)
+          const token = yield* Effect.promise(() => world.reference.token(1))
+          const several = yield* world.run(["close", month, "--draft", "--json"], { NORTH: token, SOUTH: "wrong" })
+          assert.strictEqual(several.code, 3, several.stdout + several.stderr)
+          assert.include(several.stderr, "company south could not be compared with the source")
+          const { closes } = JSON.parse(several.stdout) as {
+            readonly closes: ReadonlyArray<{ company: { name: string }; findings: ReadonlyArray<string> }>
+          }
+          assert.deepStrictEqual(
+            closes.map(({ company }) => company.name),
+            ["north"]
+          )
+          assert.match(closes[0]!.findings.join(), /^the invariant broken cannot be evaluated: .*division by zero/)
         })
       ),
     { timeout: 180_000 }
