@@ -41,6 +41,9 @@ export const closeLines = (document: Document, path: string, newKey: string | nu
       `${Output.count(inPeriod)} records in the period`,
     `  ${Output.plural(invariants.length, "invariant")}, ${Output.plural(violations, "violation")}; ${Output.plural(models.length, "model")} on ${period.lastDay}`,
     `  ${path} and ${pdfPath(path)}, signed by the key ${document.signature.fingerprint.slice(0, fingerprintShown)}`,
+    ...(state === "clean" || draft
+      ? []
+      : [`  resolve this, and close it again: npx tributary close ${period.month} --company ${company.name} --again`]),
     ...(newKey === null ? [] : [`  ${newKey} is the new signing key: keep it secret, and keep a copy`])
   ]
 }
