@@ -65,7 +65,7 @@ export const changedSql = (table: Table, dated: Dated, period: Period): string =
     dayAfter = dayOfRow(dated, "d", period)
   }
   return (
-    `with ${parts.join(", ")}, candidates as (${candidates}), found as (` +
+    `with ${parts.join(", ")}, candidates as (${candidates}), found as materialized (` +
     `select n.id, coalesce(n.first - 1, k."_version") as "from", k."_version" as "to", b.record as before, ` +
     `case when k."_deleted_at" is null and k."id" is not null then ${recordJson(table, "k")} end as after, ` +
     `b.record is not null and ${inPeriod(dayBefore)} as "wasIn", ` +
