@@ -43,9 +43,11 @@ export const amount = (value: string): string => {
 
 const isZero = (value: string): boolean => /^-?0*(?:\.0*)?$/.test(value)
 
-/** The largest first. The order needs no exact digits. */
-const bySize = ([, one]: readonly [string, string], [, other]: readonly [string, string]): number =>
-  Math.abs(Number(other)) - Math.abs(Number(one))
+type Sum = readonly [field: string, value: string]
+
+/** The largest first; equal ones by name. The order needs no exact digits. */
+const bySize = ([name, one]: Sum, [otherName, other]: Sum): number =>
+  Math.abs(Number(other)) - Math.abs(Number(one)) || (name < otherName ? -1 : 1)
 
 const sumsText = (sums: Readonly<Record<string, string>>): string => {
   const shown = Object.entries(sums)

@@ -151,9 +151,8 @@ describe("tributary close", () => {
             )
           })
           yield* rename(1, "FIRST")
-          // This closes the gap before the subscription, which would bring later changes too.
+          // What the gap before the subscription may hide is read now.
           yield* run("sync --full")
-          assert.lengthOf(yield* world.query("select 1 as one from tributary.delivery_gaps where closed_at is null"), 0)
           const missing = yield* run(`close --compare ${month}`, 1)
           assert.include(missing.stderr, `${month} of company north is not closed`)
           assert.include((yield* run(`close ${thisMonth}`, 1)).stderr, "close it after that, or look at a draft")
