@@ -23,7 +23,7 @@ export interface Snapshot {
 }
 
 export const snapshotStatement = Statement.make({
-  name: "read the time of the snapshot",
+  name: "read the time and the order of the snapshot",
   params: ["int8"],
   columns: { at: "timestamptz", installation: "text", isOrdered: "bool" },
   text: `select tributary.now() as at, (select identity from tributary.installation) as installation,
