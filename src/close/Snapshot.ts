@@ -47,9 +47,10 @@ export const open = Effect.fnUntraced(function* (
   const client = yield* Reader.connect
   const send = (text: string) => query(client, "begin to close", text)
   yield* send("rollback")
-  // The expressions are long, and run once.
+  // The expressions are long, and run once. Their time is that of the hashes, which workers share.
   yield* send(
-    "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set jit = off; set work_mem = '32MB'"
+    "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set jit = off; set work_mem = '32MB'; " +
+      "set parallel_setup_cost = 0; set parallel_tuple_cost = 0"
   )
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     yield* ChangeFeed.order
