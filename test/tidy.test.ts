@@ -42,8 +42,8 @@ const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--excl
  */
 const fileMention =
   /(?<![\w$<])(?:[\w.@*<>-]+\/)*(?:\{[\w, ./]+\}|[\w.*<>-]+)\.(?:ts|js|sql)\b(?![\w/-])|\b(?:src|test|connectors|config|migrations)\/(?:[\w.*-]+\/)*[\w.*-]*\w/g
-/** A file of the user, which is not in the tree. */
-const usersFiles = new Set(["config/tributary.yaml"])
+/** Files of the user, which are not in the tree. */
+const usersFiles = new Set(["config/tributary.yaml", "config/close-key.pem"])
 
 const withoutBraces = (mention: string): ReadonlyArray<string> => {
   const list = /^(.*)\{([^}]*)\}(.*)$/.exec(mention)
@@ -106,6 +106,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/tasks": ["src/budget", "src/connector", "src/log", "src/postgres", "src/sync", "src/warehouse", "src/time"],
   "src/retention": ["src/postgres", "src/warehouse"],
   "src/export": ["src/changes", "src/postgres", "src/warehouse"],
+  "src/close": ["src/catalogue", "src/changes", "src/invariants", "src/postgres", "src/warehouse"],
   "src/outbox": [
     "src/catalogue",
     "src/connector",
@@ -194,6 +195,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/cli/launch.js": ["src/main.ts"],
   "src/cli": [
     "src/alerts",
+    "src/close",
     "src/invariants",
     "src/export",
     "src/retention",

@@ -158,6 +158,23 @@ const checkParent = ({ report, resources }: Check, resource: Resource): void => 
     report(place, `is found by "${field}", which lists cannot be filtered by exactly`)
 }
 
+const checkBusinessDate = ({ report, resources }: Check, { businessDate, field: fields, path }: Resource): void => {
+  if (businessDate === null) return
+  const name = "field" in businessDate ? businessDate.field : businessDate.through
+  const place = `${path}, business date "${name}"`
+  const field = fields.get(name)
+  if (field === undefined) return report(place, `is no field of ${path}`)
+  if ("field" in businessDate) {
+    if (field.type._tag !== "date" && field.type._tag !== "timestamp")
+      report(place, "is neither a date nor a timestamp")
+    return
+  }
+  if (field.reference?.half !== "id") return report(place, "holds no number of another resource")
+  const other = resources.get(field.reference.resource)?.businessDate ?? null
+  if (other === null || "through" in other)
+    report(place, `leads to ${field.reference.resource}, which has no field with its business date`)
+}
+
 /** The resource's own name, area, module and operations. */
 const checkHead = ({ areas, report, spec }: Check, { area, feature, operations, path }: Resource): void => {
   if (!/^[a-z][a-z0-9]*$/.test(path)) report(path, "is no usable path (lower-case letters and digits)")
@@ -226,6 +243,7 @@ export const catalogue = (spec: CatalogueSpec): Catalogue => {
     checkFields(check, resource)
     checkFilters(check, resource)
     checkParent(check, resource)
+    checkBusinessDate(check, resource)
     checkWrite(check, resource, "create")
     checkWrite(check, resource, "update")
     checkSpecials(check, resource)

@@ -85,6 +85,9 @@ export interface Parent {
   readonly field: string
 }
 
+/** The day on which a record counts: a field of its own, or that of the record to which a field of it refers. */
+export type BusinessDate = { readonly field: string } | { readonly through: string }
+
 export interface Resource {
   readonly path: string
   readonly traits: SourceTraits
@@ -120,6 +123,8 @@ export interface Resource {
   readonly specials: ReadonlyArray<Special>
   /** The resource whose changes announce changes here; null without one. */
   readonly parent: Parent | null
+  /** Decides to which period a record belongs; null: it belongs to none, as master data. */
+  readonly businessDate: BusinessDate | null
   /** Fields whose change alone makes no new version; from the configuration. */
   readonly ignoredFields: ReadonlyArray<string>
   /** The table's name in the warehouse where it is not the path. */
@@ -140,7 +145,8 @@ const defaults = {
   feature: null,
   capped: false,
   specials: [],
-  parent: null
+  parent: null,
+  businessDate: null
 } satisfies Partial<Resource>
 
 /** The parts of a resource that its file states; the rest has defaults. */

@@ -74,6 +74,10 @@ const commands = {
     "Write the tables of the warehouse to files, as of one moment: Parquet, CSV or NDJSON",
     () => import("./export.ts")
   ),
+  close: lazy(
+    "Close a month: a signed file and a PDF of what was verified, with counts, sums and digests; and what changed it since",
+    () => import("./close.ts")
+  ),
   schema: lazy(
     "Plan and apply the warehouse's tables, columns and views; print rights and dbt sources",
     () => import("./schema.ts")

@@ -71,6 +71,8 @@ export interface Configuration
   readonly push: typeof Push.Type
   /** When `serve` syncs a resource. */
   readonly scheduleOf: (resource: string) => ResourceSchedule
+  /** `schedule.time_zone`: where days and months begin. */
+  readonly timeZone: string
   readonly retention: typeof Retention.Type
   /** Null: no dashboard. */
   readonly dashboard: DashboardConfiguration | null
@@ -138,6 +140,7 @@ export const load = Effect.fn("Configuration.load")(function* (
   const { concurrency, batchRecordsMax, customFields, ...engine } = settings.sync
   return {
     ...checked,
+    timeZone: settings.schedule.timeZone,
     unusable: [],
     ...settings.requests,
     ...settings.paging,

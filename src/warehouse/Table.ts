@@ -192,7 +192,7 @@ const createSuperseded = (table: Table): string =>
 const pairsMax = 45
 
 /** The record as the source sends it, as JSON: decimals as strings, instants in UTC. */
-const recordJson = (table: Table, alias: string): string => {
+export const recordJson = (table: Table, alias: string): string => {
   const pairs = table.columns.map((column) => {
     const value = `${alias}.${column.sql}`
     const shown =

@@ -130,6 +130,23 @@ describe("a catalogue", () => {
       /filter "externalid": is common/,
       { ...shelf, fields: [...shelf.fields, string("externalid", 100)], filters: [exact("externalid")] }
     ],
+    ["an unknown business date", /business date "day": is no field/, { ...shelf, businessDate: { field: "day" } }],
+    [
+      "a business date that is none",
+      /business date "code": is neither a date/,
+      { ...shelf, businessDate: { field: "code" } }
+    ],
+    [
+      "a business date through a field that refers to nothing",
+      /business date "code": holds no number/,
+      { ...shelf, businessDate: { through: "code" } }
+    ],
+    [
+      "a business date through a resource without one",
+      /business date "shelfid": leads to shelves, which has no field/,
+      shelf,
+      { ...thing, businessDate: { through: "shelfid" } }
+    ],
     ["too many decimals", /holds 21 decimals/, { ...thing, fields: [id(), money("price", { dp: 21 })] }],
     ["a length of zero", /has the length 0/, { ...thing, fields: [id(), string("name", 0)] }],
     [

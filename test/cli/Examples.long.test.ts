@@ -49,6 +49,10 @@ const subscriptionOf = (stage: Stage, address: string) =>
     return match.subscription.id
   })
 
+const lastMonth = new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() - 1, 1))
+  .toISOString()
+  .slice(0, 7)
+
 const elsewhere = "https://elsewhere.example.com"
 
 const records = "externalid,customercode,name\nE-1,EXAMPL01,One\nE-2,EXAMPL02,Two\n"
@@ -201,6 +205,19 @@ const prepared: Readonly<Record<string, Prepared>> = {
   "tributary export widgets --history --format ndjson --to ./files": {
     as: "tributary export customers --history --format ndjson --to ./files",
     says: /rows of 2 tables as of .*\(ndjson, /
+  },
+  "tributary close 2026-10": { as: `tributary close ${lastMonth}`, says: /company main \(1\): \d{4}-\d\d is clean/ },
+  "tributary close 2026-10 --company north --draft": {
+    as: `tributary close ${lastMonth} --company main --draft`,
+    says: /draft of \d{4}-\d\d is clean/
+  },
+  "tributary close --compare 2026-10": {
+    as: `tributary close --compare ${lastMonth}`,
+    says: /no record changed it since/
+  },
+  "tributary close --verify closes/2026-10-north.json": {
+    as: `tributary close --verify closes/${lastMonth}-main.json`,
+    says: /is what was signed/
   },
   "tributary schema dbt --out models/sources": { says: /models\/sources\/.*tables? with columns/ },
   "tributary schema dbt --catalogue-only": { says: /version: 2[^]*customers/ },

@@ -11,9 +11,10 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { startServer } from "./server.ts"
 
-/** The default tests: a company that moves to the embedded server, the change feed, landing, merge, history, views, migrations, models, verify, grants, and a whole sync. */
+/** The default tests: a company that moves to the embedded server, the change feed, the figures of a close, landing, merge, history, views, migrations, models, verify, grants, and a whole sync. */
 const usual = [
   "test/integration/changes",
+  "test/integration/close/Figures.test.ts",
   "test/integration/companies/Move.test.ts",
   "test/integration/endtoend/OddValues.long.test.ts",
   "test/integration/land/Merge.test.ts",

@@ -16,6 +16,7 @@ export const apbilllines = resource({
   purpose: "coding lines of vendor bills",
   basis: "documented",
   operations: "L C B R",
+  businessDate: { through: "apbillid" },
   fields: [
     id(),
     ref("apbillid", "apbills"),

@@ -12,6 +12,7 @@ export const apbills = resource({
   purpose: "vendor bills; children: apbilllines",
   basis: "inferred",
   operations: "L C R",
+  businessDate: { field: "billdate" },
   fields: [
     id(),
     pair("vendor", "vendors", { by: "vendorcode", length: 30, note: "vendor by id or vendorcode" }),

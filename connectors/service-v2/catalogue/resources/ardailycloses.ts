@@ -11,6 +11,7 @@ export const ardailycloses = resource({
   purpose: "end-of-day close records",
   basis: "documented",
   operations: "L C B",
+  businessDate: { field: "closedate" },
   fields: [
     id(),
     pair("inventorylocation", "inventorylocations", {

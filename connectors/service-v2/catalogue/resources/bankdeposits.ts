@@ -9,6 +9,7 @@ export const bankdeposits = resource({
   purpose: "deposits into a bank account",
   basis: "inferred",
   operations: "L R",
+  businessDate: { field: "depositdate" },
   fields: [id(), ref("bankaccountid", "bankaccounts"), date("depositdate"), money("amount"), commonFields()],
   filters: [exact("bankaccountid")],
   modifiedSince: true

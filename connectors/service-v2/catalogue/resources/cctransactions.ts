@@ -9,6 +9,7 @@ export const cctransactions = resource({
   purpose: "card transactions",
   basis: "inferred",
   operations: "L R",
+  businessDate: { field: "entrydate" },
   fields: [id(), money("amount"), string("last4", 4, { note: "last four digits of the card" }), commonFields()],
   filters: [exact("last4")],
   modifiedSince: true

@@ -9,6 +9,7 @@ export const estquotes = resource({
   purpose: "quotes from the estimating module",
   basis: "inferred",
   operations: "L C R U D",
+  businessDate: { field: "quotedate" },
   fields: [
     id(),
     pair("customer", "customers", { by: "customercode", length: 30, note: "customer by id or customercode" }),

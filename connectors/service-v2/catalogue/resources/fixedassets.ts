@@ -9,6 +9,7 @@ export const fixedassets = resource({
   purpose: "fixed assets",
   basis: "inferred",
   operations: "L C R U D",
+  businessDate: { field: "acquiredate" },
   fields: [
     id(),
     pair("assetcategory", "assetcategories", { by: "name", length: 255, note: "category by id or name" }),

@@ -17,6 +17,7 @@ export const gltransactions = resource({
   purpose: "raw journal entries, one record per journal set",
   basis: "inferred",
   operations: "L C R",
+  businessDate: { field: "transactiondate" },
   fields: [
     id(),
     transactiondate,

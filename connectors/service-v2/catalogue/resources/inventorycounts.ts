@@ -19,6 +19,7 @@ export const inventorycounts = resource({
   purpose: "physical and cycle count batches with their counted lines",
   basis: "named",
   operations: "L C R",
+  businessDate: { field: "countdate" },
   fields: [
     id(),
     location,

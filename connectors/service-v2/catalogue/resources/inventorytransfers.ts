@@ -12,6 +12,7 @@ export const inventorytransfers = resource({
   purpose: "stock moving between companies or locations",
   basis: "named",
   operations: "L C R",
+  businessDate: { field: "transferdate" },
   fields: [
     id(),
     integer("gencompanyidfrom", { note: "company that the stock leaves" }),

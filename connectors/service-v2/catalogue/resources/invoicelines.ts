@@ -45,6 +45,7 @@ export const invoicelines = resource({
   purpose: "invoice lines",
   basis: "documented",
   operations: "L C B",
+  businessDate: { through: "invoiceid" },
   fields: [
     id(),
     pair("invoice", "invoices", { by: "invoicenumber", length: 30, note: "invoice by id or invoicenumber" }),

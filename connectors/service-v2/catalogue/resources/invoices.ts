@@ -24,6 +24,7 @@ export const invoices = resource({
   purpose: "AR invoices; children: invoicelines",
   basis: "named",
   operations: "L C R U D",
+  businessDate: { field: "invoicedate" },
   fields: [
     id(),
     string("invoicenumber", 30, { note: "the key; given by the service when not sent" }),

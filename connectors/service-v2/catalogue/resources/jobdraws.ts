@@ -9,6 +9,7 @@ export const jobdraws = resource({
   purpose: "draws on a construction job",
   basis: "inferred",
   operations: "L C R U D",
+  businessDate: { field: "entrydate" },
   fields: [id(), ref("jobid", "jobs"), money("amount"), commonFields()],
   filters: [exact("jobid")],
   modifiedSince: true,

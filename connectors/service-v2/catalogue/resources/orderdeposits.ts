@@ -30,6 +30,7 @@ export const orderdeposits = resource({
   purpose: "deposits against an order",
   basis: "documented",
   operations: "L C B",
+  businessDate: { field: "entrydate" },
   fields: [
     id(),
     ref("orderid", "orders"),

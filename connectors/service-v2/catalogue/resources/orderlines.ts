@@ -20,6 +20,7 @@ export const orderlines = resource({
   purpose: "order lines",
   basis: "named",
   operations: "L C R U D",
+  businessDate: { through: "orderid" },
   fields: [
     id(),
     ref("orderid", "orders"),

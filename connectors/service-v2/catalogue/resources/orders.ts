@@ -39,6 +39,7 @@ export const orders = resource({
   purpose: "sales orders, service orders, rentals and quotes; children: orderlines, shipments",
   basis: "named",
   operations: "L C R U D",
+  businessDate: { field: "orderdate" },
   fields: [
     id(),
     ordertype,

@@ -45,6 +45,7 @@ export const payments = resource({
   purpose: "payments applied to an invoice",
   basis: "documented",
   operations: "L C B R U D",
+  businessDate: { field: "datereceived" },
   fields: [
     id(),
     pair("invoice", "invoices", { by: "invoicenumber", length: 30, note: "invoice by id or invoicenumber" }),

@@ -17,6 +17,7 @@ export const purchaseorderlines = resource({
   purpose: "purchase order lines",
   basis: "inferred",
   operations: "L C R U D",
+  businessDate: { through: "purchaseorderid" },
   fields: [
     id(),
     ref("purchaseorderid", "purchaseorders"),

@@ -13,6 +13,7 @@ export const purchaseorderreceipts = resource({
   purpose: "receipts against a purchase order",
   basis: "inferred",
   operations: "L C R",
+  businessDate: { field: "receiptdate" },
   fields: [
     id(),
     ref("purchaseorderid", "purchaseorders"),

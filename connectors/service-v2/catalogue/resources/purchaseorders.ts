@@ -16,6 +16,7 @@ export const purchaseorders = resource({
   purpose: "purchase orders; children: purchaseorderlines, purchaseorderreceipts",
   basis: "inferred",
   operations: "L C R U D",
+  businessDate: { field: "orderdate" },
   fields: [
     id(),
     vendor,

@@ -13,6 +13,7 @@ export const rmareturns = resource({
   purpose: "returned lines against a return authorization",
   basis: "documented",
   operations: "L C B R U D",
+  businessDate: { field: "return_date" },
   fields: [
     id(),
     ref("rma_arorderid", "orders", { note: "the order returned against" }),

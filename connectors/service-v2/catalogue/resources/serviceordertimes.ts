@@ -11,6 +11,7 @@ export const serviceordertimes = resource({
   purpose: "hours on a service order",
   basis: "named",
   operations: "L C R U D",
+  businessDate: { field: "date" },
   fields: [
     id(),
     ref("orderid", "orders", { note: "must be a service order" }),

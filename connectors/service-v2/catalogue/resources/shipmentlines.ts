@@ -9,6 +9,7 @@ export const shipmentlines = resource({
   purpose: "what was shipped per order line",
   basis: "named",
   operations: "L R",
+  businessDate: { through: "shipmentid" },
   fields: [id(), ref("shipmentid", "shipments"), ref("orderlineid", "orderlines"), qty("quantity"), commonFields()],
   filters: [exact("shipmentid", "orderlineid")],
   modifiedSince: true

@@ -13,6 +13,7 @@ export const shipments = resource({
   purpose: "shipments against an order; children: shipmentlines",
   basis: "documented",
   operations: "L C B R U D",
+  businessDate: { field: "shipdate" },
   fields: [
     id(),
     ref("orderid", "orders"),

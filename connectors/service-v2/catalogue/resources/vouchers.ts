@@ -9,6 +9,7 @@ export const vouchers = resource({
   purpose: "ledger vouchers: what posting a document writes",
   basis: "inferred",
   operations: "L R",
+  businessDate: { field: "date" },
   fields: [id(), string("voucher", 50, { note: "the key" }), date("date", { note: "accounting date" }), commonFields()],
   filters: [exact("voucher")],
   modifiedSince: true,
