@@ -1,0 +1,85 @@
+-- How fast do we ship, month by month?
+--
+-- One row for each month of the order's date, type of order and location; the lines of order_line_fulfilment.
+-- Counts: orders in every status but quote. An order is shipped in full when each of its lines with a quantity above
+-- zero is, and there is one.
+-- Leaves out: quotes; cancelled and deleted orders, lines, shipments and shipment lines. Days that are not known yet
+-- are in no median: the latest months show their fastest orders only, so read them beside orders and orders_in_full.
+-- Days are counted from orderdate, since orders have neither a promised date nor a date of confirmation. Whether an
+-- order was late is therefore unknown.
+-- Facts: STATE-01, STATE-02, STATE-03, STATE-12, SHIPMENTS-06, SHIPMENTS-12, RES-10, RES-12, WRITE-01, WRITE-02.
+--
+-- Indexes: orderlines (orderid); shipmentlines (orderlineid)
+-- Columns:
+--   company_id bigint: the company of the token that read it
+--   month date: first day of the month of the order's date
+--   ordertype text: fulfillment, service or rental
+--   location_id bigint: id of the location that the orders ship from
+--   location text: locationcode
+--   orders bigint: number of orders
+--   orders_shipped bigint: orders with a dated shipment
+--   orders_in_full bigint: orders that shipped in full
+--   median_days_to_first numeric: median of the days from the order to its first shipment
+--   median_days_to_full numeric: median of the days from the order to its last shipment, of orders shipped in full
+--   p90_days_to_full integer: days within which nine of ten orders that shipped in full did so
+--   lines bigint: number of order lines
+--   lines_in_full bigint: lines that shipped in full
+--   median_line_days_to_full numeric: median of the days from the order to the line's last shipment, of lines shipped in full
+with shipped as (
+  select sl._company_id, sl.orderlineid, min(s.shipdate) as first_shipped, max(s.shipdate) as last_shipped
+  from {{shipmentlines}} sl
+  join {{shipments}} s on s._company_id = sl._company_id and s.id = sl.shipmentid
+  where sl._deleted_at is null and not coalesce(sl.cancel, false) and sl.quantity > 0
+    and s._deleted_at is null and not coalesce(s.cancel, false)
+  group by sl._company_id, sl.orderlineid
+),
+ordered as (
+  select
+    l._company_id,
+    l.orderid,
+    coalesce(l.qtyorder, 0) > 0 as is_due,
+    coalesce(l.qtyorder, 0) > 0 and coalesce(l.qtyship, 0) >= coalesce(l.qtyorder, 0) as is_full,
+    s.first_shipped,
+    s.last_shipped
+  from {{orderlines}} l
+  left join shipped s on s._company_id = l._company_id and s.orderlineid = l.id
+  where l._deleted_at is null and not coalesce(l.cancel, false)
+),
+of_order as (
+  select
+    _company_id,
+    orderid,
+    bool_or(is_due) and bool_and(is_full or not is_due) as is_full,
+    min(first_shipped) as first_shipped,
+    max(last_shipped) as last_shipped
+  from ordered
+  group by _company_id, orderid
+),
+counted as (
+  select _company_id, orderid, is_full, first_shipped, last_shipped, false as is_line from of_order
+  union all
+  select _company_id, orderid, is_full, first_shipped, last_shipped, true from ordered
+)
+select
+  o._company_id as company_id,
+  date_trunc('month', o.orderdate::timestamp)::date as month,
+  o.ordertype,
+  o.inventorylocationid as location_id,
+  max(o.inventorylocation) as location,
+  count(*) filter (where c.is_line is not true) as orders,
+  count(c.first_shipped) filter (where not c.is_line) as orders_shipped,
+  count(*) filter (where not c.is_line and c.is_full) as orders_in_full,
+  percentile_cont(0.5) within group (order by c.first_shipped - o.orderdate)
+    filter (where not c.is_line) as median_days_to_first,
+  percentile_cont(0.5) within group (order by c.last_shipped - o.orderdate)
+    filter (where not c.is_line and c.is_full) as median_days_to_full,
+  percentile_disc(0.9) within group (order by c.last_shipped - o.orderdate)
+    filter (where not c.is_line and c.is_full) as p90_days_to_full,
+  count(*) filter (where c.is_line) as lines,
+  count(*) filter (where c.is_line and c.is_full) as lines_in_full,
+  percentile_cont(0.5) within group (order by c.last_shipped - o.orderdate)
+    filter (where c.is_line and c.is_full) as median_line_days_to_full
+from {{orders}} o
+left join counted c on c._company_id = o._company_id and c.orderid = o.id
+where o._deleted_at is null and not coalesce(o.cancel, false) and coalesce(o.status, '') <> 'quote'
+group by 1, 2, o.ordertype, o.inventorylocationid
