@@ -36,15 +36,19 @@ with found as (
     c.inventorylocation,
     c.status,
     c.countdate,
-    (e.line ->> 'itemid')::bigint as itemid,
-    sum((e.line ->> 'counted')::numeric) as counted
+    f.itemid,
+    sum(f.counted) as counted
   from {{inventorycounts}} c
   cross join lateral jsonb_array_elements(case when jsonb_typeof(c.lines) = 'array' then c.lines else '[]' end) e (line)
-  where c._deleted_at is null and not coalesce(c.cancel, false)
-    and e.line ->> 'itemid' ~ '^\d{1,18}$' and e.line ->> 'counted' ~ '^-?\d+(\.\d+)?$'
-  group by c._company_id, c.id, c.inventorylocationid, c.inventorylocation, c.status, c.countdate, 7
+  cross join lateral (
+    select
+      case when e.line ->> 'itemid' ~ '^\d{1,18}$' then (e.line ->> 'itemid')::bigint end as itemid,
+      case when e.line ->> 'counted' ~ '^-?\d+(\.\d+)?$' then (e.line ->> 'counted')::numeric end as counted
+  ) f
+  where c._deleted_at is null and not coalesce(c.cancel, false) and f.itemid is not null and f.counted is not null
+  group by c._company_id, c.id, c.inventorylocationid, c.inventorylocation, c.status, c.countdate, f.itemid
 ),
-latest as (
+latest as not materialized (
   select distinct on (_company_id, inventorylocationid, itemid) *
   from found
   order by _company_id, inventorylocationid, itemid, countdate desc nulls last, id desc
@@ -58,15 +62,15 @@ shipped as (
     and sl._deleted_at is null and not coalesce(sl.cancel, false)
   group by s._company_id, s.locationid, ol.itemid, s.shipdate
 ),
-shipping as (
+left_since as (
   select
     l._company_id,
     l.inventorylocationid,
     l.itemid,
-    sum(w.quantity) filter (where w.shipdate = l.countdate) as that_day,
-    sum(w.quantity) filter (where w.shipdate > l.countdate) as since
+    sum(s.quantity) filter (where s.shipdate = l.countdate) as that_day,
+    sum(s.quantity) filter (where s.shipdate > l.countdate) as since
   from latest l
-  join shipped w on w._company_id = l._company_id and w.locationid = l.inventorylocationid and w.itemid = l.itemid
+  join shipped s on s._company_id = l._company_id and s.locationid = l.inventorylocationid and s.itemid = l.itemid
   group by l._company_id, l.inventorylocationid, l.itemid
 ),
 waiting as (
@@ -94,7 +98,7 @@ select
   coalesce(w.quantity, 0) as to_ship
 from latest l
 left join {{items}} i on i._company_id = l._company_id and i.id = l.itemid and i._deleted_at is null
-left join shipping s
+left join left_since s
   on s._company_id = l._company_id and s.inventorylocationid = l.inventorylocationid and s.itemid = l.itemid
 left join waiting w
   on w._company_id = l._company_id and w.inventorylocationid = l.inventorylocationid and w.itemid = l.itemid

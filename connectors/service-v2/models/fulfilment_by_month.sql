@@ -3,8 +3,9 @@
 -- One row for each month of the order's date, type of order and location; the lines of order_line_fulfilment.
 -- Counts: orders in every status but quote. An order is shipped in full when each of its lines with a quantity above
 -- zero is, and there is one.
--- Leaves out: quotes; cancelled and deleted orders, lines, shipments and shipment lines. Days that are not known yet
--- are in no median: the latest months show their fastest orders only, so read them beside orders and orders_in_full.
+-- Leaves out: quotes; orders without lines; cancelled and deleted orders, lines, shipments and shipment lines. Days that
+-- are not known yet are in no median: the latest months show their fastest orders only, so read them beside orders and
+-- orders_in_full.
 -- Days are counted from orderdate, since orders have neither a promised date nor a date of confirmation. Whether an
 -- order was late is therefore unknown.
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-12, SHIPMENTS-06, SHIPMENTS-12, RES-10, RES-12, WRITE-01, WRITE-02.
@@ -17,7 +18,7 @@
 --   location_id bigint: id of the location that the orders ship from
 --   location text: locationcode
 --   orders bigint: number of orders
---   orders_shipped bigint: orders with a dated shipment
+--   orders_shipped bigint: orders with a date and a dated shipment
 --   orders_in_full bigint: orders that shipped in full
 --   median_days_to_first numeric: median of the days from the order to its first shipment
 --   median_days_to_full numeric: median of the days from the order to its last shipment, of orders shipped in full
@@ -35,51 +36,46 @@ with shipped as (
 ),
 ordered as (
   select
-    l._company_id,
-    l.orderid,
-    coalesce(l.qtyorder, 0) > 0 as is_due,
-    coalesce(l.qtyorder, 0) > 0 and coalesce(l.qtyship, 0) >= coalesce(l.qtyorder, 0) as is_full,
-    s.first_shipped,
-    s.last_shipped
-  from {{orderlines}} l
+    o._company_id,
+    o.orderdate,
+    o.ordertype,
+    o.inventorylocationid,
+    o.inventorylocation,
+    row_number() over in_order = 1 as is_order,
+    bool_or(f.is_due) over in_order and bool_and(f.is_full or not f.is_due) over in_order as is_order_full,
+    min(s.first_shipped) over in_order - o.orderdate as days_to_first,
+    max(s.last_shipped) over in_order - o.orderdate as days_to_full,
+    f.is_full as is_line_full,
+    s.last_shipped - o.orderdate as line_days_to_full
+  from {{orders}} o
+  join {{orderlines}} l on l._company_id = o._company_id and l.orderid = o.id
   left join shipped s on s._company_id = l._company_id and s.orderlineid = l.id
-  where l._deleted_at is null and not coalesce(l.cancel, false)
-),
-of_order as (
-  select
-    _company_id,
-    orderid,
-    bool_or(is_due) and bool_and(is_full or not is_due) as is_full,
-    min(first_shipped) as first_shipped,
-    max(last_shipped) as last_shipped
-  from ordered
-  group by _company_id, orderid
-),
-counted as (
-  select _company_id, orderid, is_full, first_shipped, last_shipped, false as is_line from of_order
-  union all
-  select _company_id, orderid, is_full, first_shipped, last_shipped, true from ordered
+  cross join lateral (
+    select
+      coalesce(l.qtyorder, 0) > 0 as is_due,
+      coalesce(l.qtyorder, 0) > 0 and coalesce(l.qtyship, 0) >= coalesce(l.qtyorder, 0) as is_full
+  ) f
+  where o._deleted_at is null and not coalesce(o.cancel, false) and coalesce(o.status, '') <> 'quote'
+    and l._deleted_at is null and not coalesce(l.cancel, false)
+  window in_order as (partition by o._company_id, o.id)
 )
 select
-  o._company_id as company_id,
-  date_trunc('month', o.orderdate::timestamp)::date as month,
-  o.ordertype,
-  o.inventorylocationid as location_id,
-  max(o.inventorylocation) as location,
-  count(*) filter (where c.is_line is not true) as orders,
-  count(c.first_shipped) filter (where not c.is_line) as orders_shipped,
-  count(*) filter (where not c.is_line and c.is_full) as orders_in_full,
-  percentile_cont(0.5) within group (order by c.first_shipped - o.orderdate)
-    filter (where not c.is_line) as median_days_to_first,
-  percentile_cont(0.5) within group (order by c.last_shipped - o.orderdate)
-    filter (where not c.is_line and c.is_full) as median_days_to_full,
-  percentile_disc(0.9) within group (order by c.last_shipped - o.orderdate)
-    filter (where not c.is_line and c.is_full) as p90_days_to_full,
-  count(*) filter (where c.is_line) as lines,
-  count(*) filter (where c.is_line and c.is_full) as lines_in_full,
-  percentile_cont(0.5) within group (order by c.last_shipped - o.orderdate)
-    filter (where c.is_line and c.is_full) as median_line_days_to_full
-from {{orders}} o
-left join counted c on c._company_id = o._company_id and c.orderid = o.id
-where o._deleted_at is null and not coalesce(o.cancel, false) and coalesce(o.status, '') <> 'quote'
-group by 1, 2, o.ordertype, o.inventorylocationid
+  _company_id as company_id,
+  date_trunc('month', orderdate::timestamp)::date as month,
+  ordertype,
+  inventorylocationid as location_id,
+  max(inventorylocation) as location,
+  count(*) filter (where is_order) as orders,
+  count(days_to_first) filter (where is_order) as orders_shipped,
+  count(*) filter (where is_order and is_order_full) as orders_in_full,
+  percentile_cont(0.5) within group (order by days_to_first) filter (where is_order) as median_days_to_first,
+  percentile_cont(0.5) within group (order by days_to_full)
+    filter (where is_order and is_order_full) as median_days_to_full,
+  percentile_disc(0.9) within group (order by days_to_full)
+    filter (where is_order and is_order_full) as p90_days_to_full,
+  count(*) as lines,
+  count(*) filter (where is_line_full) as lines_in_full,
+  percentile_cont(0.5) within group (order by line_days_to_full)
+    filter (where is_line_full) as median_line_days_to_full
+from ordered
+group by 1, 2, ordertype, inventorylocationid

@@ -152,7 +152,8 @@ const ninetieth = (days: ReadonlyArray<string | null>): string | null => {
 }
 
 const fulfilment_by_month: Figure = (books) => {
-  const all = orders(books).map((order): Json => {
+  const filled = orders(books).filter((order) => linesOf(books, order).length > 0)
+  const all = filled.map((order): Json => {
     const lines = linesOf(books, order).map((line) => ({ line, shipments: shipmentsOf(books, line) }))
     const shipments = lines.flatMap((one) => one.shipments)
     const due = lines.filter(({ line }) => exact(line["qtyorder"]) > 0n)
@@ -162,7 +163,7 @@ const fulfilment_by_month: Figure = (books) => {
       ...order,
       month: monthOf(order["orderdate"]),
       lines: lines.length,
-      isShipped: earliest(shipments, "shipdate") !== null,
+      isShipped: daysTo(earliest(shipments, "shipdate")) !== null,
       isFull: due.length > 0 && full.length === due.length,
       toFirst: daysTo(earliest(shipments, "shipdate")),
       toFull: daysTo(latest(shipments, "shipdate")),
