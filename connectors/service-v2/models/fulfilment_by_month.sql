@@ -10,7 +10,7 @@
 -- order was late is therefore unknown.
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-12, SHIPMENTS-06, SHIPMENTS-12, RES-10, RES-12, WRITE-01, WRITE-02.
 --
--- Indexes: orderlines (orderid); shipmentlines (orderlineid)
+-- Indexes: orderlines (orderid)
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   month date: first day of the month of the order's date

@@ -7,7 +7,6 @@
 -- Hours name neither a job nor a project, have no price and no cost.
 -- Facts: STATE-07, STATE-15, STATE-12, SPECIAL-09, CODE-20, RULE-11, RES-09, RES-16.
 --
--- Indexes: serviceordertimes (orderid)
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   month date: first day of the month of the entry's date

@@ -9,7 +9,7 @@
 -- Facts: SCOPE-18, RES-15, APBILLLINES-04, APBILLLINES-05, APBILLLINES-08, APBILLLINES-13, APBILLLINES-16, WRITE-17,
 -- STATE-11, STATE-12.
 --
--- Indexes: apbilllines (apbillid); apbilllines (jobid); jobdraws (jobid)
+-- Indexes: apbilllines (apbillid); apbilllines (jobid)
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   job_id bigint: id of the job

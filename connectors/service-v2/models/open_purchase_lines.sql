@@ -9,7 +9,7 @@
 -- Today is as_of(): the session's current date, or tributary.as_of where that is set.
 -- Facts: SCOPE-12, RES-15, STATE-12, STATE-14, CODE-18, CODE-22, GEN-09.
 --
--- Indexes: purchaseorderlines (purchaseorderid); purchaseorderreceipts (purchaseorderid)
+-- Indexes: purchaseorderlines (purchaseorderid)
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   purchaseorder_id bigint: id of the purchase order

@@ -8,7 +8,7 @@
 -- count as shipped without a shipment: such a line has no dates. A shipment without a date counts in shipments only.
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-12, SHIPMENTS-06, SHIPMENTS-12, RES-10, RES-12, WRITE-01, WRITE-02.
 --
--- Indexes: orderlines (orderid); shipmentlines (orderlineid)
+-- Indexes: orderlines (orderid)
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   order_id bigint: id of the order

@@ -10,7 +10,7 @@
 -- Today is as_of(): the session's current date, or tributary.as_of where that is set.
 -- Facts: STATE-01, STATE-02, STATE-03, STATE-07, STATE-12, STATE-15, SPECIAL-09, CODE-20, RULE-11, RES-09, RES-10.
 --
--- Indexes: serviceordertimes (orderid); orderlines (orderid)
+-- Indexes: orderlines (orderid)
 -- Columns:
 --   company_id bigint: the company of the token that read it
 --   order_id bigint: id of the order
