@@ -422,7 +422,7 @@ const irregularities = (demo: Demo): void => {
 /** The same numbers in company 2, with other quantities and amounts. */
 const copyToCompany2 = (demo: Demo): void => {
   const changed = /^(amount|priceach|costeach|totalprice|qty\w*|quantity|hours)$/
-  for (const path of resources.filter((one) => serviceV2.resources.get(one)!.shared !== true)) {
+  for (const path of resources.filter((one) => !serviceV2.resources.get(one)!.shared)) {
     const copies = demo.all(path).map((record) =>
       Object.fromEntries(
         Object.entries(record)
