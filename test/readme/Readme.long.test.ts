@@ -48,7 +48,8 @@ const mayFindNothing: ReadonlyArray<RegExp> = [
   /tributary\.quarantine/,
   /returned_total <> 0/,
   /days_waiting > 3/,
-  /bill_coding_incomplete[^]*not is_posted/
+  /bill_coding_incomplete[^]*not is_posted/,
+  /erp_models\.job_costs/
 ]
 
 /** Steps that a document leaves to the reader, each before the block that contains the text. */

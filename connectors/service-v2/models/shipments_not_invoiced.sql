@@ -26,6 +26,7 @@
 --   lines_without_price bigint: lines that the amount does not include
 --   quantity numeric: sum of the quantities
 --   amount numeric: quantities at the prices of the order lines, each rounded to 4 decimals, half away from zero
+--   age_bucket text: undated, future, 0-7, 8-30, 31-60, 61-90 or over 90, by days_waiting
 select
   s._company_id as company_id,
   s.id as shipment_id,
@@ -42,7 +43,16 @@ select
   coalesce(l.lines, 0) as lines,
   coalesce(l.lines_without_price, 0) as lines_without_price,
   coalesce(l.quantity, 0) as quantity,
-  coalesce(l.amount, 0) as amount
+  coalesce(l.amount, 0) as amount,
+  case
+    when s.shipdate is null then 'undated'
+    when {{as_of}} - s.shipdate < 0 then 'future'
+    when {{as_of}} - s.shipdate <= 7 then '0-7'
+    when {{as_of}} - s.shipdate <= 30 then '8-30'
+    when {{as_of}} - s.shipdate <= 60 then '31-60'
+    when {{as_of}} - s.shipdate <= 90 then '61-90'
+    else 'over 90'
+  end as age_bucket
 from {{shipments}} s
 left join {{orders}} o on o._company_id = s._company_id and o.id = s.orderid and o._deleted_at is null
 left join (

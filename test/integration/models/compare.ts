@@ -49,19 +49,20 @@ export interface Checked {
   readonly wrong: ReadonlyArray<string>
 }
 
-/** Compares all views with the books of all companies. */
+/** Compares all views with the books of all companies. `asOf` is the setting, `day` the day that ages are counted to. */
 export const check = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
   dataset: string,
   companies: ReadonlyArray<Books>,
-  asOf: string
+  asOf: string,
+  day = asOf
 ) {
   const wrong: Array<string> = []
   const rows: Record<string, number> = {}
   for (const model of models) {
     for (const books of companies) {
       const is = sorted(yield* rowsOf(dataset, model, books.company, asOf))
-      const ought = sorted(figures[model.name]!(books, asOf))
+      const ought = sorted(figures[model.name]!(books, day))
       rows[model.name] = (rows[model.name] ?? 0) + is.length
       // Both lists are sorted. A row without a counterpart exists on one side only.
       let at = 0
