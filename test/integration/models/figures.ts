@@ -1,109 +1,35 @@
 /**
  * The figures of every view, computed from the server's own records (`GET /state`) without the warehouse: loops instead
- * of SQL, decimals as whole numbers of 10^-12, days as numbers of days. This module shares no code with the product.
+ * of SQL. This module shares no code with the product.
  */
+import { accounting } from "./figures/accounting.ts"
+import {
+  active,
+  type Books,
+  dayNumber,
+  daysBetween,
+  dayText,
+  earliest,
+  exact,
+  find,
+  grouped,
+  isPosted,
+  type Json,
+  latest,
+  methods,
+  money,
+  monthOf,
+  openOf,
+  posted,
+  type Row,
+  shown,
+  sum,
+  sumOrNothing,
+  text,
+  times
+} from "./figures/records.ts"
 
-export type Json = Readonly<Record<string, unknown>>
-/** A row of a view: every value as canonical text. */
-export type Row = Readonly<Record<string, string | null>>
-
-/** The records of one company by resource, from the server. */
-export interface Books {
-  readonly company: number
-  readonly of: (resource: string) => ReadonlyArray<Json>
-}
-
-const scale = 12
-
-const text = (value: unknown): string | null => {
-  if (value === null || value === undefined) return null
-  return typeof value === "string" ? value : JSON.stringify(value)
-}
-
-/** A decimal in units of 10^-12. Null counts as zero. */
-export const exact = (value: unknown): bigint => {
-  const decimal = text(value)
-  if (decimal === null) return 0n
-  const match = /^(-?)(\d+)(?:\.(\d{1,12}))?$/.exec(decimal)
-  if (match === null) throw new Error(`${decimal} is not a decimal`)
-  const units = BigInt(match[2]! + (match[3] ?? "").padEnd(scale, "0"))
-  return match[1] === "-" ? -units : units
-}
-
-/** The shortest text of a decimal. */
-export const shown = (units: bigint): string => {
-  const digits = (units < 0n ? -units : units).toString().padStart(scale + 1, "0")
-  const text = `${digits.slice(0, -scale)}.${digits.slice(-scale)}`.replace(/\.?0+$/, "")
-  return units < 0n ? `-${text}` : text
-}
-
-/** A decimal of SQL in its shortest text. */
-export const plain = (text: string | null): string | null => (text === null ? null : shown(exact(text)))
-
-/** A product, rounded to 4 decimals, half away from zero. */
-const times = (quantity: unknown, price: unknown): bigint => {
-  const product = exact(quantity) * exact(price)
-  const step = 10n ** BigInt(2 * scale - 4)
-  const rounded = ((product < 0n ? -product : product) + step / 2n) / step
-  return (product < 0n ? -rounded : rounded) * 10n ** BigInt(scale - 4)
-}
-
-const dayNumber = (day: unknown): number | null =>
-  typeof day === "string" ? Date.parse(`${day}T00:00:00Z`) / 86_400_000 : null
-const dayText = (number: number): string => new Date(number * 86_400_000).toISOString().slice(0, 10)
-const daysBetween = (from: unknown, to: unknown): string | null => {
-  const begin = dayNumber(from)
-  const end = dayNumber(to)
-  return begin === null || end === null ? null : String(end - begin)
-}
-const monthOf = (day: unknown): string | null => (typeof day === "string" ? `${day.slice(0, 7)}-01` : null)
-
-const money = (value: unknown): string | null => (value === null || value === undefined ? null : shown(exact(value)))
-const sum = (records: ReadonlyArray<Json>, field: string): bigint =>
-  records.reduce((total, record) => total + exact(record[field]), 0n)
-/** A sum as in SQL: null if there is no value at all. */
-const sumOrNothing = (records: ReadonlyArray<Json>, field: string): string | null =>
-  records.every((record) => (record[field] ?? null) === null) ? null : shown(sum(records, field))
-const earliest = (records: ReadonlyArray<Json>, field: string): string | null =>
-  records
-    .map((record) => record[field])
-    .filter((day) => typeof day === "string")
-    .sort()[0] ?? null
-const latest = (records: ReadonlyArray<Json>, field: string): string | null =>
-  records
-    .map((record) => record[field])
-    .filter((day) => typeof day === "string")
-    .sort()
-    .at(-1) ?? null
-
-const grouped = (records: ReadonlyArray<Json>, key: (record: Json) => unknown): ReadonlyArray<ReadonlyArray<Json>> => {
-  const groups = new Map<string, Array<Json>>()
-  for (const record of records) {
-    const name = JSON.stringify(key(record) ?? null)
-    groups.set(name, [...(groups.get(name) ?? []), record])
-  }
-  return [...groups.values()]
-}
-
-/** Cached results for the same books. */
-const memory = new WeakMap<Books, Map<string, unknown>>()
-const remembered = <A>(books: Books, name: string, compute: () => A): A => {
-  const results = memory.get(books) ?? new Map<string, unknown>()
-  memory.set(books, results)
-  if (!results.has(name)) results.set(name, compute())
-  return results.get(name) as A
-}
-
-const active = (books: Books, resource: string): ReadonlyArray<Json> =>
-  remembered(books, `active ${resource}`, () => books.of(resource).filter((record) => record["cancel"] !== true))
-const isPosted = (record: Json): boolean => (record["voucherid"] ?? null) !== null
-const posted = (books: Books): ReadonlyArray<Json> =>
-  remembered(books, "posted", () => active(books, "invoices").filter(isPosted))
-const openOf = (invoice: Json): bigint => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
-const find = (books: Books, resource: string, id: unknown): Json | undefined =>
-  remembered(books, `by id ${resource}`, () => new Map(books.of(resource).map((record) => [record["id"], record]))).get(
-    id
-  )
+export { type Books, exact, type Json, plain, type Row, shown } from "./figures/records.ts"
 
 /** The due date of an invoice, and its terms. */
 const dueOf = (books: Books, invoice: Json) => {
@@ -235,16 +161,6 @@ const revenue_by_month = (books: Books): ReadonlyArray<Row> => {
       amount: shown(sum(group, "totalprice"))
     })
   )
-}
-
-const methods: Readonly<Record<number, string>> = {
-  0: "on account or unset",
-  1: "cash",
-  2: "check",
-  3: "credit card",
-  4: "ACH/EFT",
-  5: "POS card terminal",
-  99: "write-off"
 }
 
 const payments_by_day = (books: Books): ReadonlyArray<Row> =>
@@ -579,5 +495,6 @@ export const figures: Readonly<Record<string, (books: Books, asOf: string) => Re
   shipped_by_location,
   sales_by_salesman,
   order_to_cash,
-  invoice_payment_check
+  invoice_payment_check,
+  ...accounting
 }
