@@ -2,8 +2,8 @@
 --
 -- One row for each bank deposit, and for each one that only a payment or a deposit on an order names.
 -- Counts: payments and deposits on orders that name the bank deposit, those that the bank returned too (returned).
--- Leaves out: cancelled and deleted payments and deposits on orders; deleted bank deposits, which then are missing.
--- The documents do not say whether a bank deposit's amount is net of bank fees (bank_fees), nor in which currency it is:
+-- Leaves out: cancelled and deleted payments and deposits on orders; deleted bank deposits, which then are missing. The
+-- documents do not say whether a bank deposit's amount is net of bank fees (bank_fees), nor in which currency it is:
 -- amounts are added up whatever their currency (currencies). They do not show the fields of bank deposits and accounts:
 -- theirs are inferred. Payments offer no modifiedsince: one that was put into a bank deposit is found by a full scan.
 -- Facts: PAYMENTS-05, PAYMENTS-07, PAYMENTS-10, PAYMENTS-13, PAYMENTS-22, PAYMENTS-25, PAYMENTS-49, ORDERDEPOSITS-05,

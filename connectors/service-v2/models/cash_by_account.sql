@@ -4,14 +4,13 @@
 -- Counts: payments on their accounting date; deposits on orders on the date of their ledger voucher, since they have no
 -- accounting date of their own, and without a location; those that the bank returned too, since they came in that day.
 -- Leaves out: cancelled and deleted payments and deposits; write-offs (method 99), which are no money; closes of days
--- without a payment (daily_close_check has them).
--- A payment made from a deposit (orderdepositid) is in paid, but not in received: its money came in with the deposit.
--- Returned, banked, cleared and bank_fees are of the money received; banked names a bank deposit, cleared has a date of
--- the bank reconciliation. Bank reconciliation changes no modifiedsince of payments: a full scan finds it.
--- The daily closes have neither accounts nor methods of their own, but cash, checks and cards. The point of sale writes 2
--- for credit cards too: kind joins checks and cards. closed and close_difference are those of the day, location, currency
--- and kind, the same in each of its rows: do not add them up. They are the differences of daily_close_check.
--- The documents do not show the fields of vouchers: theirs are inferred.
+-- without a payment (daily_close_check has them). A payment made from a deposit (orderdepositid) is in paid, but not in
+-- received: its money came in with the deposit. Returned, banked, cleared and bank_fees are of the money received;
+-- banked names a bank deposit, cleared has a date of the bank reconciliation. Bank reconciliation changes no
+-- modifiedsince of payments: a full scan finds it. The daily closes have neither accounts nor methods of their own, but
+-- cash, checks and cards. The point of sale writes 2 for credit cards too: kind joins checks and cards. closed and
+-- close_difference are those of the day, location, currency and kind, the same in each of its rows: do not add them up.
+-- They are the differences of daily_close_check. The documents do not show the fields of vouchers: theirs are inferred.
 -- Facts: PAYMENTS-05 to PAYMENTS-08, PAYMENTS-10, PAYMENTS-13, PAYMENTS-15, PAYMENTS-21, PAYMENTS-22, PAYMENTS-25,
 -- PAYMENTS-30, PAYMENTS-33, PAYMENTS-45, ORDERDEPOSITS-05, ORDERDEPOSITS-06, ORDERDEPOSITS-10, ORDERDEPOSITS-13,
 -- ORDERDEPOSITS-18 to ORDERDEPOSITS-22, ORDERDEPOSITS-32, ARDAILYCLOSES-04, ARDAILYCLOSES-05, ARDAILYCLOSES-15 to

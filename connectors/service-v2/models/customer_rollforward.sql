@@ -1,14 +1,15 @@
 -- How did each customer's balance change, month by month?
 --
--- One row for each month and customer with an invoice, a payment or a return. A month without a row closed as the row before it.
+-- One row for each month and customer with an invoice, a payment or a return. A month without a row closed as the row
+-- before it.
 -- Counts: invoices with a ledger voucher in the month of their accounting date; payments of these invoices in theirs,
 -- returned ones included until a person cancels them. closing = opening + invoiced - credited - paid - written_off +
 -- adjusted, and a row's opening is the closing of the row before. The last closing is the total of receivables_open.
--- Leaves out: drafts, cancelled and deleted invoices and payments, and payments of invoices that do not count.
--- Adjusted is the part of the paid amounts that no payment explains: the payments of the month's invoices minus the
--- invoices' own invoicepaid, in the month of the invoice; invoice_payment_check names the invoices. Records without a
--- date are in a row without a month, before all others. A cancelled record leaves its month, also a past one: the views
--- in erp_models_asof show the months as they were. The documents do not say that a return changes a balance:
+-- Leaves out: drafts, cancelled and deleted invoices and payments, and payments of invoices that do not count. Adjusted
+-- is the part of the paid amounts that no payment explains: the payments of the month's invoices minus the invoices'
+-- own invoicepaid, in the month of the invoice; invoice_payment_check names the invoices. Records without a date are in
+-- a row without a month, before all others. A cancelled record leaves its month, also a past one: the views in
+-- erp_models_asof show the months as they were. The documents do not say that a return changes a balance:
 -- return_credits is beside the sum. Amounts are in the company's own currency, since invoices carry none.
 -- Facts: STATE-10, STATE-12, STATE-16, RES-13, PAYMENTS-04, PAYMENTS-05, PAYMENTS-07, PAYMENTS-08, PAYMENTS-10,
 -- PAYMENTS-48, PAYMENTS-49, RMARETURNS-05, RMARETURNS-14, RMARETURNS-15.

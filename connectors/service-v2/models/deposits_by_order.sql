@@ -2,11 +2,11 @@
 --
 -- One row for each order and currency with deposits.
 -- Counts: deposits that are neither cancelled nor deleted; those that the bank returned in the column returned only.
--- Leaves out: cancelled and deleted deposits, and orders without one.
--- Applied is the sum of the payments, neither cancelled nor deleted, that name one of the deposits in orderdepositid;
--- the documents do not say what creditorderdepositid means: it is not counted. Deposits are limited when they are made:
--- over_deposited appears when the order shrinks later. An order that is not there has the total 0. Orders and invoices
--- carry no currency: compare only deposits in the company's own.
+-- Leaves out: cancelled and deleted deposits, and orders without one. Applied is the sum of the payments, neither
+-- cancelled nor deleted, that name one of the deposits in orderdepositid; the documents do not say what
+-- creditorderdepositid means: it is not counted. Deposits are limited when they are made: over_deposited appears when
+-- the order shrinks later. An order that is not there has the total 0. Orders and invoices carry no currency: compare
+-- only deposits in the company's own.
 -- Facts: ORDERDEPOSITS-04, ORDERDEPOSITS-05, ORDERDEPOSITS-11, ORDERDEPOSITS-20, ORDERDEPOSITS-21, ORDERDEPOSITS-30,
 -- ORDERDEPOSITS-33, PAYMENTS-30, PAYMENTS-31, STATE-06, STATE-10, STATE-12, WRITE-15.
 --

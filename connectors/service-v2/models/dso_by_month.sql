@@ -5,11 +5,11 @@
 -- dso = closing / invoiced * days. dso_3_months = closing / invoiced_3_months * days_3_months, which is steadier.
 -- Today's month ends today: its days are those that have passed. Where nothing was invoiced there is no dso; a company
 -- whose first month is less than two months before has no dso_3_months.
--- Leaves out: drafts, cancelled and deleted invoices and payments; invoices and payments dated after today.
--- Closing is the balance at the end of the month, as in receivables_rollforward; invoices and payments without a date
--- are part of every closing. Totals include the tax lines of the invoices. It is the average of all invoices, not of one
--- customer. Amounts are in the company's own currency, since invoices carry none.
--- Today is as_of(): the session's current date, or tributary.as_of where that is set.
+-- Leaves out: drafts, cancelled and deleted invoices and payments; invoices and payments dated after today. Closing is
+-- the balance at the end of the month, as in receivables_rollforward; invoices and payments without a date are part of
+-- every closing. Totals include the tax lines of the invoices. It is the average of all invoices, not of one customer.
+-- Amounts are in the company's own currency, since invoices carry none. Today is as_of(): the session's current date,
+-- or tributary.as_of where that is set.
 -- Facts: STATE-10, STATE-12, RES-13, PAYMENTS-04, PAYMENTS-05, PAYMENTS-07, PAYMENTS-10, PAYMENTS-48.
 --
 -- Indexes: payments (invoiceid)

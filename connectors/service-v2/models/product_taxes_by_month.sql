@@ -3,10 +3,10 @@
 -- One row for each month and product-type tax.
 -- Counts: lines of the type product-type tax (linetype 1) of invoices with a ledger voucher, in the month of the
 -- invoice's accounting date; credits as negative.
--- Leaves out: lines of drafts and of cancelled or deleted invoices; line taxes, which are no lines: taxable_sales_by_month
--- has what they apply to. Lines have no cancel flag of their own.
--- Lines that name no tax, or one that is deleted, have neither name nor rate. Name, rate and states are those of today.
--- Amounts are in the company's own currency, since invoices carry none.
+-- Leaves out: lines of drafts and of cancelled or deleted invoices; line taxes, which are no lines:
+-- taxable_sales_by_month has what they apply to. Lines have no cancel flag of their own. Lines that name no tax, or one
+-- that is deleted, have neither name nor rate. Name, rate and states are those of today. Amounts are in the company's
+-- own currency, since invoices carry none.
 -- Facts: STATE-10, STATE-12, INVOICELINES-04, INVOICELINES-20, INVOICELINES-43, INVOICELINES-50, INVOICELINES-57,
 -- PRODUCTTYPETAXES-04 to PRODUCTTYPETAXES-06, PRODUCTTYPETAXES-10.
 --

@@ -2,9 +2,9 @@
 --
 -- One row for each month, place of the tax on the return, and tax.
 -- Counts: returns in the month of their date, with and without a ledger voucher (posted).
--- Leaves out: cancelled and deleted returns; taxes of which a return has neither an id nor a credit.
--- The record that tax_id names is not documented: it may or may not be the one that an invoice line names. No credit
--- names a jurisdiction. Amounts are in the company's own currency, since returns carry none.
+-- Leaves out: cancelled and deleted returns; taxes of which a return has neither an id nor a credit. The record that
+-- tax_id names is not documented: it may or may not be the one that an invoice line names. No credit names a
+-- jurisdiction. Amounts are in the company's own currency, since returns carry none.
 -- Facts: RMARETURNS-05 to RMARETURNS-11, RMARETURNS-16, RMARETURNS-18, STATE-12.
 --
 -- Columns:

@@ -4,11 +4,11 @@
 -- once for each of them: add up one tax only.
 -- Counts: lines of invoices with a ledger voucher, in the month of the invoice's accounting date; credits as negative.
 -- Lines without any tax have the place 0.
--- Leaves out: lines of drafts and of cancelled or deleted invoices; product-type tax lines (linetype 1).
--- It is the amount that a tax applies to, not the tax: lists show neither the tax charged nor the jurisdiction, which
--- only GET /invoicelines/{id}/tax answers, line by line. The record that tax_id names is not documented, and the part
--- that an exemption takes off is not either: exempt lines are a row of their own.
--- Amounts are in the company's own currency, since invoices carry none.
+-- Leaves out: lines of drafts and of cancelled or deleted invoices; product-type tax lines (linetype 1). It is the
+-- amount that a tax applies to, not the tax: lists show neither the tax charged nor the jurisdiction, which only GET
+-- /invoicelines/{id}/tax answers, line by line. The record that tax_id names is not documented, and the part that an
+-- exemption takes off is not either: exempt lines are a row of their own. Amounts are in the company's own currency,
+-- since invoices carry none.
 -- Facts: STATE-10, STATE-12, SPECIAL-06, INVOICELINES-04, INVOICELINES-11 to INVOICELINES-16, INVOICELINES-20,
 -- INVOICELINES-43 to INVOICELINES-45, INVOICELINES-57.
 --
@@ -44,7 +44,7 @@ cross join lateral (
     (1, l.taxflag, l.taxflagid),
     (2, l.taxflag2, l.taxflag2id),
     (3, l.taxflag3, l.taxflag3id),
-    (0, case when coalesce(l.taxflag, 0) = 0 and coalesce(l.taxflag2, 0) = 0 and coalesce(l.taxflag3, 0) = 0 then 1 end, null)
+    (0, case when l.taxflag <> 0 or l.taxflag2 <> 0 or l.taxflag3 <> 0 then 0 else 1 end, null)
 ) t (place, flag, id)
 where l._deleted_at is null and coalesce(l.linetype, 0) <> 1 and t.flag <> 0
   and i._deleted_at is null and not coalesce(i.cancel, false) and i.voucherid is not null

@@ -2,13 +2,12 @@
 --
 -- One row for each bill, settled or not: the API shows no payments to vendors.
 -- Counts: bills with and without a ledger voucher (is_posted); credits, with a negative total, in the bucket credit.
--- Leaves out: cancelled and deleted bills, deleted coding lines (lines have no cancel flag).
--- The API shows neither a due date nor a paid amount: neither bills nor vendors name terms, although terms can be
--- marked for payables. The age counts from the bill's date. To assume terms, add their net days to billdate.
--- Withheld is the sum of the coding lines marked as retainage; lines are read in full scans, so that they may be older
--- than their bill. The documents do not show the fields of bills, vendors and vouchers: theirs are inferred.
--- Amounts are in the company's own currency, since bills carry none.
--- Today is as_of(): the session's current date, or tributary.as_of where that is set.
+-- Leaves out: cancelled and deleted bills, deleted coding lines (lines have no cancel flag). The API shows neither a
+-- due date nor a paid amount: neither bills nor vendors name terms, although terms can be marked for payables. The age
+-- counts from the bill's date. To assume terms, add their net days to billdate. Withheld is the sum of the coding lines
+-- marked as retainage; lines are read in full scans, so that they may be older than their bill. The documents do not
+-- show the fields of bills, vendors and vouchers: theirs are inferred. Amounts are in the company's own currency, since
+-- bills carry none. Today is as_of(): the session's current date, or tributary.as_of where that is set.
 -- Facts: STATE-11, STATE-12, RES-15, SCOPE-12, INVOICETERMS-11, APBILLLINES-04, APBILLLINES-05, APBILLLINES-13,
 -- APBILLLINES-16.
 --

@@ -2,11 +2,10 @@
 --
 -- One row for each vendor with bills; the amounts of vendor_bills by bucket.
 -- Counts: bills with a ledger voucher in the buckets, settled or not; those without one in the column unposted.
--- Leaves out: cancelled and deleted bills.
--- It is no list of what we owe: the API shows neither payments to vendors nor due dates. The buckets say how old the
--- bills are, from the bill's date to today. The documents do not show the fields of bills and vendors: theirs are inferred.
--- Amounts are in the company's own currency, since bills carry none.
--- Today is as_of(): the session's current date, or tributary.as_of where that is set; it moves the day, not the bills.
+-- Leaves out: cancelled and deleted bills. It is no list of what we owe: the API shows neither payments to vendors nor
+-- due dates. The buckets say how old the bills are, from the bill's date to today. The documents do not show the fields
+-- of bills and vendors: theirs are inferred. Amounts are in the company's own currency, since bills carry none. Today
+-- is as_of(): the session's current date, or tributary.as_of where that is set; it moves the day, not the bills.
 -- Facts: STATE-11, STATE-12, RES-15, SCOPE-12, INVOICETERMS-11.
 --
 -- Indexes: apbills (vendorid)

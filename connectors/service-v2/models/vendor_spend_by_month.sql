@@ -3,10 +3,9 @@
 -- One row for each month and vendor.
 -- Counts: bills in the month of their accounting date, credits as negative; purchase orders in the month of their date,
 -- complete or not.
--- Leaves out: cancelled and deleted bills and purchase orders.
--- Bills name no purchase order: billed and ordered are two figures side by side, not the same purchases. The documents
--- do not show the fields of bills, vendors and purchase orders: theirs are inferred.
--- Amounts are in the company's own currency, since neither carries one.
+-- Leaves out: cancelled and deleted bills and purchase orders. Bills name no purchase order: billed and ordered are two
+-- figures side by side, not the same purchases. The documents do not show the fields of bills, vendors and purchase
+-- orders: theirs are inferred. Amounts are in the company's own currency, since neither carries one.
 -- Facts: STATE-11, STATE-12, STATE-14, RES-15, SCOPE-12.
 --
 -- Indexes: apbills (vendorid)
