@@ -27,57 +27,67 @@ const kindOf = (method: unknown): string => {
   return number === 1 ? "cash" : number === 2 || number === 3 || number === 5 ? "checks and cards" : "other"
 }
 
+/** With the day, location and currency that a close is of. */
+const placed = (one: Json): Json => ({
+  ...one,
+  place: JSON.stringify([one["day"] ?? null, one["inventorylocationid"] ?? null, one["currency"] ?? null])
+})
+
 /** Payments and deposits in one form. */
-const moneyOf = (books: Books): ReadonlyArray<Json> => [
-  ...active(books, "payments")
-    .filter((payment) => payment["paymeth"] !== 99)
-    .map((payment) => ({
-      ...payment,
-      day: payment["datereceived"],
-      method: payment["paymeth"] ?? 0,
-      accountid: payment["checkaccountid"] ?? null,
-      account: payment["checkaccount"],
-      isNew: !has(payment, "orderdepositid")
-    })),
-  ...active(books, "orderdeposits")
-    .filter((deposit) => deposit["payment_method"] !== 99)
-    .map((deposit) => ({
-      ...deposit,
-      day: find(books, "vouchers", deposit["voucherid"])?.["date"],
-      method: deposit["payment_method"] ?? 0,
-      accountid: deposit["checkacctid"] ?? null,
-      account: deposit["checkacct"],
-      isNew: true,
-      isDeposit: true
-    }))
-]
+const moneyOf = (books: Books): ReadonlyArray<Json> =>
+  [
+    ...active(books, "payments")
+      .filter((payment) => payment["paymeth"] !== 99)
+      .map((payment) => ({
+        ...payment,
+        day: payment["datereceived"],
+        method: payment["paymeth"] ?? 0,
+        accountid: payment["checkaccountid"] ?? null,
+        account: payment["checkaccount"],
+        isNew: !has(payment, "orderdepositid")
+      })),
+    ...active(books, "orderdeposits")
+      .filter((deposit) => deposit["payment_method"] !== 99)
+      .map((deposit) => ({
+        ...deposit,
+        day: find(books, "vouchers", deposit["voucherid"])?.["date"],
+        method: deposit["payment_method"] ?? 0,
+        accountid: deposit["checkacctid"] ?? null,
+        account: deposit["checkacct"],
+        isNew: true,
+        isDeposit: true
+      }))
+  ].map(placed)
 
 const cash_by_account = (books: Books): ReadonlyArray<Row> => {
-  const place = (one: Json) =>
-    JSON.stringify([one["day"] ?? null, one["inventorylocationid"] ?? null, one["currency"] ?? null])
   const all = moneyOf(books)
-  const closes = grouped(
-    active(books, "ardailycloses").map((close) => ({ ...close, day: close["closedate"] })),
-    place
+  const closes = new Map(
+    grouped(
+      active(books, "ardailycloses").map((close) => placed({ ...close, day: close["closedate"] })),
+      (close) => close["place"]
+    ).map((group) => [group[0]!["place"], group])
   )
-  return grouped(all, (one) => [place(one), one["method"], one["accountid"]]).map((group) => {
+  const paidOf = new Map(
+    grouped(
+      all.filter((one) => one["isDeposit"] !== true),
+      (one) => `${String(one["place"])} ${kindOf(one["method"])}`
+    ).map((group) => [`${String(group[0]!["place"])} ${kindOf(group[0]!["method"])}`, sum(group, "amount")])
+  )
+  return grouped(all, (one) => [one["place"], one["method"], one["accountid"]]).map((group) => {
     const first = group[0]!
     const paid = group.filter((one) => one["isDeposit"] !== true)
     const deposited = group.filter((one) => one["isDeposit"] === true)
     const received = group.filter((one) => one["isNew"] === true)
     const of = (fits: (one: Json) => boolean) => shown(sum(received.filter(fits), "amount"))
     const kind = kindOf(first["method"])
-    const closed = closes.find(([close]) => place(close!) === place(first)) ?? []
+    const closed = closes.get(first["place"]) ?? []
     const figure =
       closed.length === 0 || kind === "other"
         ? null
         : kind === "cash"
           ? sum(closed, "sys_cash")
           : sum(closed, "sys_checks") + sum(closed, "sys_cc")
-    const paidOfKind = sum(
-      all.filter((one) => one["isDeposit"] !== true && place(one) === place(first) && kindOf(one["method"]) === kind),
-      "amount"
-    )
+    const paidOfKind = paidOf.get(`${String(first["place"])} ${kind}`) ?? 0n
     return {
       day: text(first["day"]),
       location_id: text(first["inventorylocationid"]),
