@@ -17,7 +17,7 @@
 --   company_id bigint: the company of the token that read it
 --   month date: first day of the month
 --   days integer: days of the month, up to today
---   invoiced numeric: total of the month's invoices, credits taken off
+--   invoiced numeric: total of the month's invoices, minus the credits
 --   closing numeric: balance at the end of the month
 --   dso numeric: closing / invoiced * days, rounded to 2 decimals, half away from zero
 --   days_3_months integer: days of the month and of the two before

@@ -23,8 +23,8 @@ const trade = ({ call, one }: History) => {
   return { part, bill, order }
 }
 
-/** Takes back what {@link trade} did: a payment, an invoice and the unposted state of the bill. */
-const takeBack = ({ call, one }: History, { part, bill }: ReturnType<typeof trade>) => {
+/** Reverses what {@link trade} did: a payment, an invoice and the unposted state of the bill. */
+const reverse = ({ call, one }: History, { part, bill }: ReturnType<typeof trade>) => {
   call("DELETE", `/payments/${String(part["id"])}`)
   call("POST", `/apbills/${String(bill["id"])}/post`)
   const unpaid = (record: Json) => isUnpaid(record) && exact(record["invoicepaid"]) === 0n
@@ -35,7 +35,7 @@ const takeBack = ({ call, one }: History, { part, bill }: ReturnType<typeof trad
 const odd = ({ put, one }: History) => {
   const invoice = one("invoices", isUnpaid)
   const posted = { customerid: invoice["customerid"], voucherid: invoice["voucherid"], invoicetotal: "10.0000" }
-  const [credit, , , , huge] = put("invoices", [
+  const [credit, , , , huge, , cancelled, draft] = put("invoices", [
     { ...posted, invoicedate: "2026-01-31", invoicetotal: "-7.2500" },
     { ...posted, invoicedate: null },
     { ...posted, invoicedate: "2026-02-01", invoicepaid: "4.0000" },
@@ -43,7 +43,8 @@ const odd = ({ put, one }: History) => {
     { ...posted, invoicedate: "2025-12-31", invoicetotal: "9999999999999999.9999" },
     { ...posted, invoicedate: "2030-06-30", invoicetotal: null },
     { ...posted, invoicedate: "2026-02-01", cancel: true },
-    { ...posted, invoicedate: "2026-02-01", voucherid: null, voucher: null }
+    { ...posted, invoicedate: "2026-02-01", voucherid: null, voucher: null },
+    { ...posted, invoicedate: "2026-01-31", invoicetotal: "-1.0000" }
   ])
   const [account] = put("bankaccounts", [{ name: "Main" }])
   const banks = put("bankdeposits", [
@@ -69,6 +70,7 @@ const odd = ({ put, one }: History) => {
     { ...deposit, voucherid, orderid: null, payment_method: null },
     { ...deposit, voucherid, orderid: 999_999, payment_method: 99 },
     { ...deposit, voucherid, returned: null, amount: null, currency: null },
+    { ...deposit, voucherid, returned: null, amount: "4.0000", currency: null },
     { ...deposit, voucherid, cancel: true, bankdepositid: banks[0]!["id"] }
   ])
   const payment = {
@@ -90,12 +92,21 @@ const odd = ({ put, one }: History) => {
     { ...payment, invoiceid: huge!["id"], datereceived: "2026-03-31", amount: "-1.0000" },
     { ...payment, cancel: true },
     { ...payment, invoiceid: 999_999 },
+    { ...payment, invoiceid: cancelled!["id"] },
+    { ...payment, invoiceid: draft!["id"] },
+    { ...payment, bankdepositid: banks[0]!["id"], cancel: true },
+    { ...payment, bankdepositid: banks[3]!["id"], amount: "0.5000", returned: 0 },
+    { ...payment, bankdepositid: banks[3]!["id"], amount: "0.5000", returned: 0 },
+    { ...payment, orderdepositid: deposits[0]!["id"], cancel: true },
     { ...payment, invoiceid: null }
   ])
   put("ardailycloses", [
     { closedate: "2026-02-02", inventorylocationid: 1, currency: "USD", sys_cash: "3.5000", sys_cc: "2.0000" },
     { closedate: "2026-02-02", inventorylocationid: 1, currency: "USD", sys_checks: "1.0000" },
     { closedate: "2026-02-02", inventorylocationid: null, currency: null, sys_checks: "1.0000" },
+    { closedate: "2026-02-02", inventorylocationid: 1, currency: "USD", sys_cash: "0.5000", sys_cc: "0.5000" },
+    { closedate: "2026-02-02", inventorylocationid: 1, currency: "USD", sys_checks: "0.2500" },
+    { closedate: "2026-02-02", inventorylocationid: 1, currency: "USD", sys_cash: "7.0000", cancel: true },
     { closedate: null, inventorylocationid: null, currency: "USD", sys_cash: "1.0000" }
   ])
   const taxes = put("producttypetaxes", [{ name: "Tyres", taxrate: "1.5", states: "OR" }])
@@ -103,6 +114,9 @@ const odd = ({ put, one }: History) => {
   const exemption = put("taxexemptions", [{ exemptname: "School", rate: "50" }])[0]!
   put("invoicelines", [
     { ...line, linetype: 1, producttypetaxid: taxes[0]!["id"], totalprice: "0.3000" },
+    { ...line, linetype: 1, producttypetaxid: taxes[0]!["id"], totalprice: "0.4000" },
+    { ...line, linetype: 1, invoiceid: cancelled!["id"], producttypetaxid: taxes[0]!["id"] },
+    { ...line, linetype: 1, invoiceid: draft!["id"], producttypetaxid: taxes[0]!["id"] },
     { ...line, linetype: 1, producttypetaxid: null, totalprice: null },
     { ...line, linetype: 1, producttypetaxid: 999_999, totalprice: "-1.0000" },
     { ...line, taxflag: 1, taxflagid: 7, taxflag2: 1, taxflag2id: 8, taxflag3: 0, taxflag3id: 9 },
@@ -114,6 +128,9 @@ const odd = ({ put, one }: History) => {
     { return_date: "2026-02-28", invoiceid: credit!["id"], total_credit: "1.00001", taxid: 7, taxcredit: "0.10001" },
     { return_date: "2026-03-01", invoiceid: null, total_credit: "1", taxcredit2: "-0.2", taxcredit3: "0", voucherid },
     { return_date: null, invoiceid: invoice["id"], total_credit: null, taxid3: 9, voucherid },
+    { return_date: "2026-02-28", invoiceid: credit!["id"], total_credit: "2" },
+    { return_date: "2026-03-01", invoiceid: cancelled!["id"], total_credit: "3" },
+    { return_date: "2026-03-01", invoiceid: draft!["id"], total_credit: "4" },
     { return_date: "2026-03-01", invoiceid: invoice["id"], total_credit: "5", taxid: 7, cancel: true }
   ])
   const vendorid = one("vendors")["id"]
@@ -160,8 +177,8 @@ export const momentsOf = Effect.fnUntraced(function* (seed: number) {
   const moments: Array<Moment> = [yield* history.synced("demo")]
   const traded = trade(history)
   moments.push(yield* history.synced("traded"))
-  takeBack(history, traded)
-  moments.push(yield* history.synced("taken back"))
+  reverse(history, traded)
+  moments.push(yield* history.synced("reversed"))
   const made = odd(history)
   moments.push(yield* history.synced("odd"))
   vanish(history, made, traded.order)
