@@ -117,7 +117,7 @@ const same = Effect.fnUntraced(function* (
   setting: string,
   day = setting
 ) {
-  const { wrong, rows } = yield* check(models, dataset, books, setting, day)
+  const { wrong, rows } = yield* check(models, dataset, books, day, setting)
   assert.deepStrictEqual(wrong.slice(0, 5), [], `${title}, ${setting}: ${wrong.length} rows`)
   return rows
 })

@@ -132,10 +132,12 @@ describe("the database roles", () => {
           }).pipe(Effect.scoped, Effect.provide(as(urlOf(names.loader))))
 
           // The grants cover tables that the owner creates later.
-          yield* TablePlan.apply([tableOf(serviceV2.resources.get("vendors")!, datasets)]).pipe(Effect.provide(owner))
+          yield* TablePlan.apply([tableOf(serviceV2.resources.get("emailtemplates")!, datasets)]).pipe(
+            Effect.provide(owner)
+          )
           const settings = yield* Effect.gen(function* () {
             const sql = yield* SqlClient.SqlClient
-            yield* sql`insert into erp.vendors (_company_id, id, _origin, _observed_at) values (1, 1, 'scan', now())`
+            yield* sql`insert into erp.emailtemplates (_company_id, id, _origin, _observed_at) values (1, 1, 'scan', now())`
             return yield* sql`select from tributary.runs`
           }).pipe(Effect.provide(as(urlOf(names.loader))))
           assert.isAbove(settings.length, 0)
@@ -155,7 +157,7 @@ describe("the database roles", () => {
             assert.deepStrictEqual(checked.wrong.slice(0, 5), [])
             assert.isAbove(checked.rows["payments_by_day"]!, 10)
 
-            assert.strictEqual((yield* sql`select from erp.vendors`).length, 1)
+            assert.strictEqual((yield* sql`select from erp.emailtemplates`).length, 1)
             assert.isAbove((yield* sql`select from erp_history.payments`).length, 10)
             const sessionSettings = yield* sql<{ readonly: string; timeout: string }>`
               select current_setting('default_transaction_read_only') as readonly,

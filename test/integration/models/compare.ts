@@ -18,13 +18,13 @@ const shownAs = (name: string, type: string): string => {
   return `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as ${column}`
 }
 
-/** The rows of a view for one company, as of a day. */
-const rowsOf = Effect.fnUntraced(function* (dataset: string, model: Model, company: number, asOf: string) {
+/** The rows of a view for one company, with this setting of tributary.as_of. */
+const rowsOf = Effect.fnUntraced(function* (dataset: string, model: Model, company: number, setting: string) {
   const sql = yield* SqlClient.SqlClient
   const columns = model.columns.map(({ name, type }) => shownAs(name, type)).join(", ")
   const rows = yield* sql.withTransaction(
     Effect.gen(function* () {
-      yield* sql`select set_config('tributary.as_of', ${asOf}, true)`
+      yield* sql`select set_config('tributary.as_of', ${setting}, true)`
       return yield* sql.unsafe<Row>(`select ${columns} from "${dataset}"."${model.name}" where company_id = $1`, [
         company
       ])
@@ -49,20 +49,20 @@ export interface Checked {
   readonly wrong: ReadonlyArray<string>
 }
 
-/** Compares all views with the books of all companies. `asOf` is the setting, `day` the day that ages are counted to. */
+/** Compares all views with the books of all companies. The setting may be a moment or a position of the day. */
 export const check = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
   dataset: string,
   companies: ReadonlyArray<Books>,
   asOf: string,
-  day = asOf
+  setting = asOf
 ) {
   const wrong: Array<string> = []
   const rows: Record<string, number> = {}
   for (const model of models) {
     for (const books of companies) {
-      const is = sorted(yield* rowsOf(dataset, model, books.company, asOf))
-      const ought = sorted(figures[model.name]!(books, day))
+      const is = sorted(yield* rowsOf(dataset, model, books.company, setting))
+      const ought = sorted(figures[model.name]!(books, asOf))
       rows[model.name] = (rows[model.name] ?? 0) + is.length
       // Both lists are sorted. A row without a counterpart exists on one side only.
       let at = 0

@@ -1,8 +1,9 @@
 /**
  * The figures of every view, computed from the server's own records (`GET /state`) without the warehouse: loops instead
- * of SQL, decimals as whole numbers of 10^-12, days as numbers of days. This module shares no code with the product.
+ * of SQL. This module shares no code with the product.
  */
-
+import { accounting } from "./figures/accounting.ts"
+import { operations } from "./figures/operations.ts"
 import {
   active,
   type Books,
@@ -16,6 +17,7 @@ import {
   isPosted,
   type Json,
   latest,
+  methods,
   money,
   monthOf,
   openOf,
@@ -26,10 +28,9 @@ import {
   sumOrNothing,
   text,
   times
-} from "./figures/books.ts"
-import { operations } from "./figures/operations.ts"
+} from "./figures/records.ts"
 
-export { type Books, exact, type Json, plain, type Row } from "./figures/books.ts"
+export { type Books, exact, type Json, plain, type Row, shown } from "./figures/records.ts"
 
 /** The due date of an invoice, and its terms. */
 const dueOf = (books: Books, invoice: Json) => {
@@ -161,16 +162,6 @@ const revenue_by_month = (books: Books): ReadonlyArray<Row> => {
       amount: shown(sum(group, "totalprice"))
     })
   )
-}
-
-const methods: Readonly<Record<number, string>> = {
-  0: "on account or unset",
-  1: "cash",
-  2: "check",
-  3: "credit card",
-  4: "ACH/EFT",
-  5: "POS card terminal",
-  99: "write-off"
 }
 
 const payments_by_day = (books: Books): ReadonlyArray<Row> =>
@@ -514,5 +505,6 @@ export const figures: Readonly<Record<string, (books: Books, asOf: string) => Re
   sales_by_salesman,
   order_to_cash,
   invoice_payment_check,
+  ...accounting,
   ...operations
 }

@@ -18,7 +18,7 @@ import {
   sum,
   text,
   times
-} from "./books.ts"
+} from "./records.ts"
 
 type Figure = (books: Books, asOf: string) => ReadonlyArray<Row>
 

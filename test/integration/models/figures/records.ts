@@ -1,4 +1,7 @@
-/** The records of the server as a test reads them, and the arithmetic of the figures: see `figures.ts`. */
+/**
+ * The records of a company as plain values, for figures without SQL: decimals as whole numbers of 10^-12, days as numbers
+ * of days. This module shares no code with the product.
+ */
 
 export type Json = Readonly<Record<string, unknown>>
 /** A row of a view: every value as canonical text. */
@@ -106,6 +109,16 @@ export const find = (books: Books, resource: string, id: unknown): Json | undefi
     id
   )
 
+/** The documented payment methods. */
+export const methods: Readonly<Record<number, string>> = {
+  0: "on account or unset",
+  1: "cash",
+  2: "check",
+  3: "credit card",
+  4: "ACH/EFT",
+  5: "POS card terminal",
+  99: "write-off"
+}
 /** The records that are not cancelled, by the value of a field. */
 export const activeBy = (books: Books, resource: string, field: string): ReadonlyMap<unknown, ReadonlyArray<Json>> =>
   remembered(books, `active ${resource} by ${field}`, () =>

@@ -1,0 +1,239 @@
+/**
+ * The accounting views over a history of changes: at every moment the as-of views contain the figures of the server's
+ * records at that moment. Also their sums among each other, and small ledgers worked out by hand.
+ * Accounting.long.test.ts does the same over several seeds.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { readModels } from "../../../connectors/service-v2/models/index.ts"
+import { modelDatasetsOf } from "../../../src/warehouse/Model.ts"
+import { datasetsDefault, tableOf } from "../../../src/warehouse/Table.ts"
+import * as TablePlan from "../../../src/warehouse/TablePlan.ts"
+import * as Views from "../../../src/warehouse/Views.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+import { booksOf, check, land, resourcesOf } from "./compare.ts"
+import { type Json, shown } from "./figures.ts"
+import { accounting } from "./figures/accounting.ts"
+import { compareMoments } from "./moments.ts"
+import { momentsOf, openOf, today } from "./trading.ts"
+
+const models = readModels()
+const resources = resourcesOf(models)
+const isAccounting = (name: string) => name in accounting
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the accounting views", (it) => {
+  it.effect("contain the figures of every moment, and add up month by month and with the other views", () =>
+    Effect.gen(function* () {
+      const moments = yield* momentsOf(1)
+      yield* compareMoments(moments, [today], isAccounting, ({ time }) => [time])
+      const sql = yield* SqlClient.SqlClient
+      const none = (title: string, query: string) =>
+        Effect.map(sql.unsafe(query), (rows) => assert.deepStrictEqual(rows.slice(0, 3), [], title))
+      for (const [view, key] of [
+        ["receivables_rollforward", "company_id"],
+        ["customer_rollforward", "company_id, customer_id"]
+      ]) {
+        yield* none(
+          `${view}: a month`,
+          `select * from erp_models.${view} where closing <> opening + invoiced - credited - paid - written_off + adjusted`
+        )
+        yield* none(
+          `${view}: the month before`,
+          `select * from (
+             select *, lag(closing, 1, 0) over (partition by ${key} order by month nulls first) as before
+               from erp_models.${view}) v where opening <> before`
+        )
+      }
+      const last = (view: string, key: string) =>
+        `select distinct on (${key}) ${key}, closing from erp_models.${view} order by ${key}, month desc nulls last`
+      yield* none(
+        "the last closing",
+        `select * from (${last("receivables_rollforward", "company_id")}) r full join (
+           select company_id, sum(open_amount) as open from erp_models.receivables_open group by 1) o using (company_id)
+          where closing is distinct from coalesce(open, 0)`
+      )
+      yield* none(
+        "the last closing of a customer",
+        `select * from (${last("customer_rollforward", "company_id, customer_id")}) r join (
+           select company_id, customer_id, balance from erp_models.customer_balances) b using (company_id, customer_id)
+          where closing <> balance`
+      )
+      yield* none(
+        "customers and company",
+        `select company_id, month from (
+           select company_id, month, invoiced, credited, paid, written_off, adjusted, return_credits
+             from erp_models.receivables_rollforward
+           union all
+           select company_id, month, -invoiced, -credited, -paid, -written_off, -adjusted, -return_credits
+             from erp_models.customer_rollforward) v
+          group by 1, 2
+         having (sum(invoiced), sum(credited), sum(paid), sum(written_off), sum(adjusted), sum(return_credits))
+                <> (0, 0, 0, 0, 0, 0)`
+      )
+      yield* none(
+        "dso and balance",
+        `select * from erp_models.dso_by_month d join erp_models.receivables_rollforward r using (company_id, month)
+          where month < date_trunc('month', current_date) and (d.closing <> r.closing or d.invoiced <> r.invoiced - r.credited)`
+      )
+      yield* none(
+        "cash and close",
+        `select * from erp_models.cash_by_account c join erp_models.daily_close_check d
+             on (d.company_id, coalesce(d.day, 'infinity'), coalesce(d.location_id, -1)) =
+                (c.company_id, coalesce(c.day, 'infinity'), coalesce(c.location_id, -1))
+            and d.currency is not distinct from c.currency
+          where c.close_difference is distinct from case c.kind when 'cash' then d.cash_difference
+                  when 'checks and cards' then d.checks_and_cards_difference end
+             or c.closes <> d.closes`
+      )
+      yield* none(
+        "cash and payments",
+        `select * from (select company_id, sum(amount) as amount from erp_models.payments_by_day
+           where method is distinct from 99 group by 1) p join (
+           select company_id, sum(paid) as paid from erp_models.cash_by_account group by 1) c using (company_id)
+          where amount <> paid`
+      )
+      yield* none(
+        "bills and their ages",
+        `select * from (select company_id, sum(billtotal) as billed from erp_models.vendor_bills group by 1) b join (
+           select company_id, sum(total + unposted) as aged from erp_models.vendor_bills_aging group by 1) a
+           using (company_id) join (
+           select company_id, sum(billed + unposted) as spent from erp_models.vendor_spend_by_month group by 1) s
+           using (company_id)
+          where b.billed <> aged or b.billed <> spent`
+      )
+    })
+  )
+})
+
+const small = 901
+const lines = (records: ReadonlyArray<Json>) => records.map((record, index) => ({ id: index + 1, ...record }))
+
+/** A company with a few records in the warehouse; resources that are not given are empty. */
+const ledger = Effect.fnUntraced(function* (given: Readonly<Record<string, ReadonlyArray<Json>>>) {
+  yield* TablePlan.apply(resources.map((path) => tableOf(serviceV2.resources.get(path)!, datasetsDefault)))
+  for (const datasets of modelDatasetsOf(datasetsDefault)) yield* Views.apply(models, datasets)
+  const books = booksOf(small, resources, (_company, resource) =>
+    lines(given[resource] ?? []).map((record) => JSON.stringify(record))
+  )
+  yield* land(datasetsDefault, small, books.lines)
+  return books
+})
+
+/** These expressions of the rows of a view of the small company on a day, as texts. */
+const rowsOf = Effect.fnUntraced(function* (day: string, expressions: ReadonlyArray<string>, rest: string) {
+  const sql = yield* SqlClient.SqlClient
+  const texts = expressions.map((one) => `(${one})::text`).join(", ")
+  const rows = yield* sql.withTransaction(
+    Effect.andThen(
+      sql`select set_config('tributary.as_of', ${day}, true)`,
+      sql.unsafe<{ row: string }>(`select array_to_string(array[${texts}], ' ', '-') as row from erp_models.${rest}`)
+    )
+  )
+  return rows.map(({ row }) => row)
+})
+
+const trimmed = (...columns: ReadonlyArray<string>) => columns.map((column) => `trim_scale(${column})`)
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a small ledger", (it) => {
+  it.effect("rolls forward, with credits, write-offs, missing payments and undated records", () =>
+    Effect.gen(function* () {
+      const invoice = { customerid: 5, customer: "FIVE", voucherid: 1, cancel: false }
+      const books = yield* ledger({
+        invoices: [
+          { ...invoice, invoicedate: "2026-01-31", invoicetotal: "1000.0000", invoicepaid: "450.0000" },
+          { ...invoice, invoicedate: "2026-02-01", invoicetotal: "500.0000", invoicepaid: "120.0000" },
+          { ...invoice, invoicedate: "2026-02-20", invoicetotal: "-100.0000", invoicepaid: "0.0000", customerid: 6 },
+          { ...invoice, invoicedate: null, invoicetotal: "7.0000", invoicepaid: "0.0000" },
+          { ...invoice, invoicedate: "2026-02-20", invoicetotal: "9.0000", voucherid: null }
+        ],
+        payments: [
+          { invoiceid: 1, datereceived: "2026-02-15", amount: "400.0000", paymeth: 2 },
+          { invoiceid: 1, datereceived: "2026-04-01", amount: "50.0000", paymeth: 99 },
+          { invoiceid: 2, datereceived: "2026-02-28", amount: "100.0000", paymeth: 1 },
+          { invoiceid: 2, datereceived: "2026-02-28", amount: "60.0000", paymeth: 1, cancel: true },
+          { invoiceid: 5, datereceived: "2026-02-28", amount: "9.0000", paymeth: 1 }
+        ],
+        rmareturns: [{ invoiceid: 1, return_date: "2026-03-02", total_credit: "30.00000" }]
+      })
+      const months = [
+        "month",
+        ...trimmed("opening", "invoiced", "credited", "paid", "written_off", "adjusted", "closing", "return_credits")
+      ]
+      assert.deepStrictEqual(
+        yield* rowsOf(today, months, `receivables_rollforward where company_id = ${small} order by month nulls first`),
+        [
+          "- 0 7 0 0 0 0 7 0",
+          "2026-01-01 7 1000 0 0 0 0 1007 0",
+          "2026-02-01 1007 500 100 500 0 -20 887 0",
+          "2026-03-01 887 0 0 0 0 0 887 30",
+          "2026-04-01 887 0 0 0 50 0 837 0"
+        ]
+      )
+      assert.deepStrictEqual(
+        yield* rowsOf(today, months, `customer_rollforward where company_id = ${small} and customer_id = 6`),
+        ["2026-02-01 0 0 100 0 0 0 -100 0"]
+      )
+      // 887 / (500 - 100) * 28 = 62.09. The three months to the end of April have 89 days, of which February has 400.
+      const dso = (day: string) =>
+        rowsOf(
+          day,
+          [
+            "month",
+            "days",
+            ...trimmed("invoiced", "closing", "dso"),
+            "days_3_months",
+            ...trimmed("invoiced_3_months", "dso_3_months")
+          ],
+          `dso_by_month where company_id = ${small} order by month`
+        )
+      assert.deepStrictEqual(yield* dso("2026-04-30"), [
+        "2026-01-01 31 1000 1007 31.22 92 1000 -",
+        "2026-02-01 28 400 887 62.09 90 1400 -",
+        "2026-04-01 30 0 837 - 89 400 186.23"
+      ])
+      assert.deepStrictEqual(yield* dso("2026-02-20"), [
+        "2026-01-01 31 1000 1007 31.22 92 1000 -",
+        "2026-02-01 20 400 987 49.35 82 1400 -"
+      ])
+      assert.deepStrictEqual(yield* dso("2026-01-30"), [])
+      const found = yield* check(models, "erp_models", [books], today)
+      assert.deepStrictEqual(found.wrong, [])
+      assert.strictEqual(
+        shown(
+          books
+            .of("invoices")
+            .slice(0, 4)
+            .reduce((sum, one) => sum + openOf(one), 0n)
+        ),
+        "837"
+      )
+    })
+  )
+
+  it.effect("moves a bill to the next age exactly on its day", () =>
+    Effect.gen(function* () {
+      const bill = { vendorid: 1, vendor: "V1", voucherid: 1, cancel: false, billtotal: "1.0000" }
+      yield* ledger({ apbills: [{ ...bill, billdate: "2024-01-30" }] })
+      for (const [day, bucket, row] of [
+        ["2024-01-29", "up to 30", "1 0 0 0"],
+        ["2024-02-29", "up to 30", "1 0 0 0"],
+        ["2024-03-01", "31-60", "0 1 0 0"],
+        ["2024-03-30", "31-60", "0 1 0 0"],
+        ["2024-03-31", "61-90", "0 0 1 0"],
+        ["2024-04-29", "61-90", "0 0 1 0"],
+        ["2024-04-30", "over 90", "0 0 0 1"]
+      ] as const) {
+        const ofBill = yield* rowsOf(day, ["bucket"], `vendor_bills where company_id = ${small}`)
+        assert.deepStrictEqual(ofBill, [bucket], day)
+        const buckets = trimmed("up_to_30", "days_31_60", "days_61_90", "over_90")
+        assert.deepStrictEqual(
+          yield* rowsOf(day, buckets, `vendor_bills_aging where company_id = ${small}`),
+          [row],
+          day
+        )
+      }
+    })
+  )
+})
