@@ -11,7 +11,7 @@
  */
 import * as Digest from "./Digest.ts"
 import { identifier, literal, nameFor } from "./Identifier.ts"
-import { roleColumn, type Table } from "./Table.ts"
+import { commentsOn, currentColumns, roleColumn, type Table } from "./Table.ts"
 
 const mode = "(select tributary.as_of_mode())"
 const moment = "(select tributary.as_of_time())"
@@ -102,15 +102,12 @@ const createIndexes = ({ name, superseded }: Table): ReadonlyArray<string> => {
 export interface ExistingRelation {
   readonly comment: string | null
   readonly reads: ReadonlyArray<string> | null
-  readonly columns: ReadonlyMap<string, unknown>
+  readonly columns: ReadonlyMap<string, { readonly comment: string | null }>
 }
 
 /** The columns of a table once the plan has run. */
 const columnsOf = (table: Table, found: ExistingRelation | undefined): ReadonlySet<string> =>
-  new Set([
-    ...(found === undefined ? ["_company_id"] : found.columns.keys()),
-    ...[...table.columns, ...table.meta].map(({ name }) => name)
-  ])
+  new Set([...(found?.columns.keys() ?? []), ...currentColumns(table).map(({ name }) => name)])
 
 /**
  * The statements that make the view and its indexes; none when the view is up to date. Columns of a view keep their order when it is replaced, since Postgres only appends some.
@@ -129,11 +126,13 @@ export const planView = (
   const isBound = [`${datasets.current}.${name}`, `${datasets.history}.${supersededName}`].every((one) =>
     existing.view?.reads?.includes(one)
   )
-  if (isBound && existing.view?.comment === comment) return []
+  const comments = commentsOn(table.asOf, currentColumns(table), isAppended ? existing.view?.columns : undefined)
+  if (isBound && existing.view?.comment === comment) return comments
   return [
     ...createIndexes(table),
     ...(isAppended ? [] : [`drop view ${table.asOf}`]),
     `create or replace view ${table.asOf} as\n${query}`,
-    `comment on view ${table.asOf} is ${literal(comment)}`
+    `comment on view ${table.asOf} is ${literal(comment)}`,
+    ...comments
   ]
 }

@@ -19,7 +19,16 @@ import { transaction } from "../postgres/Transaction.ts"
 import { alteredSql } from "./Altered.ts"
 import * as AsOf from "./AsOf.ts"
 import { identifier, literal } from "./Identifier.ts"
-import { type Column, type Datasets, type Table, statements } from "./Table.ts"
+import {
+  type Column,
+  commentsOn,
+  currentColumns,
+  type Datasets,
+  historyColumns,
+  statements,
+  supersededColumns,
+  type Table
+} from "./Table.ts"
 import { tablesOfView } from "./ViewTables.ts"
 
 /** A table contradicts the catalogue, or is in use; nothing was changed. */
@@ -115,16 +124,13 @@ const planTable = (
     dataset: string,
     name: string,
     quoted: string,
+    columns: ReadonlyArray<Column>,
     create: string,
     key: string
   ): TableConflict | undefined => {
     const found = existing.relations.get(`${dataset}.${name}`)
-    const columns = [...table.columns, ...table.meta]
     if (found === undefined) {
-      planned.push(create)
-      for (const column of columns) {
-        planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
-      }
+      planned.push(create, ...commentsOn(quoted, columns, undefined))
       viewIsStale = true
       return undefined
     }
@@ -134,7 +140,6 @@ const planTable = (
       const present = found.columns.get(column.name)
       if (present === undefined) {
         planned.push(`alter table ${quoted} add column ${column.sql} ${column.sqlType}`)
-        planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
         viewIsStale = true
         const field = resource.field.get(column.field)
         if (field === undefined || !promoted.has(field)) empty.push(column)
@@ -143,10 +148,9 @@ const planTable = (
           table: `${dataset}.${name}`,
           detail: `the column ${column.name} is ${present.type} and should be ${plainType(column)}`
         })
-      } else if (present.comment !== column.comment) {
-        planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
       }
     }
+    planned.push(...commentsOn(quoted, columns, found.columns))
     // As pg_restore leaves a table that was restored alone (--table).
     if (!found.hasKey) planned.push(`alter table ${quoted} add ${key}`)
     if (empty.length > 0 && dataset === datasets.current) planned.push(requireFullScan(table, empty))
@@ -156,11 +160,19 @@ const planTable = (
     planned.push(nameStatement("", resource.path, table.name))
   }
   const conflict =
-    relation(datasets.current, table.name, table.current, statements.createCurrent(table), statements.currentKey) ??
+    relation(
+      datasets.current,
+      table.name,
+      table.current,
+      currentColumns(table),
+      statements.createCurrent(table),
+      statements.currentKey
+    ) ??
     relation(
       datasets.history,
       table.supersededName,
       table.superseded,
+      supersededColumns(table),
       statements.createSuperseded(table),
       statements.supersededKey
     )
@@ -172,6 +184,7 @@ const planTable = (
   const tablesOfTheView = [`${datasets.current}.${table.name}`, `${datasets.history}.${table.supersededName}`]
   viewIsStale ||= view === undefined || !tablesOfTheView.every((name) => view.reads?.includes(name))
   if (viewIsStale) planned.push(statements.createView(table))
+  planned.push(...commentsOn(table.view, historyColumns(table), view?.columns))
   const asOf = existing.relations.get(`${datasets.asOf}.${table.name}`)
   if (asOf !== undefined && asOf.kind !== "v") {
     return new TableConflict({ table: `${datasets.asOf}.${table.name}`, detail: "is no view" })
@@ -223,8 +236,15 @@ export const planFor = Effect.fnUntraced(function* (
   if (first === undefined) return []
   const existing = yield* introspect(first.datasets, tables)
   const planned: Array<string> = []
-  for (const dataset of [first.datasets.current, first.datasets.history, first.datasets.asOf]) {
-    if (!existing.datasets.has(dataset)) planned.push(`create schema if not exists ${identifier(dataset)}`)
+  const { current, history, asOf } = first.datasets
+  for (const [dataset, comment] of [
+    [current, `Current records: a table for each resource. Deleted records stay as rows with _deleted_at.`],
+    [history, "Every version of every record: a view for each resource."],
+    [asOf, "The tables with the records as of the setting tributary.as_of: a view for each resource."]
+  ] as const) {
+    if (existing.datasets.has(dataset)) continue
+    const name = identifier(dataset)
+    planned.push(`create schema if not exists ${name}`, `comment on schema ${name} is ${literal(comment)}`)
   }
   for (const table of tables) {
     const result = planTable(table, existing, promoted)
