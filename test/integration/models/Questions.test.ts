@@ -3,7 +3,7 @@
  * history: each answer is compared with one that is computed without SQL from the records of the server.
  */
 import { readFileSync } from "node:fs"
-import { assert, layer } from "@effect/vitest"
+import { assert, it as test, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -29,7 +29,8 @@ import { answers, type Given } from "./answers.ts"
 import { booksOf } from "./compare.ts"
 import { type Json, plain } from "./figures.ts"
 
-const page = readFileSync(new URL("../../../connectors/service-v2/docs/questions.md", import.meta.url), "utf8")
+const textOf = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), "utf8")
+const page = textOf("connectors/service-v2/docs/questions.md")
 
 /** Each question with its SQL, without the line that sets the moment. */
 const questions = [...page.matchAll(/^### (.*)\n(?:(?!^###).*\n)*?```sql\n((?:.*\n)*?)```$/gm)].map(
@@ -166,8 +167,19 @@ const canonical = (value: unknown): string | null => {
   return /^-?\d+(\.\d{1,12})?$/.test(text) ? plain(text) : text
 }
 
+const oneLine = (sql: string) => sql.replace(/\s+/g, " ").replace(/;\s*$/, "")
+
 const sorted = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<string> =>
   rows.map((row) => JSON.stringify(row.map(canonical))).sort()
+
+test("the README asks three of the questions", () => {
+  const asked = [...textOf("README.md").matchAll(/^npx tributary query --demo "(.*)"$/gm)].map(([, sql]) => sql!)
+  const known = questions.map(({ sql }) => oneLine(sql))
+  assert.deepStrictEqual(
+    asked.map((sql) => known.includes(sql)),
+    [true, true, true]
+  )
+})
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the questions", (it) => {
   it.effect(

@@ -32,8 +32,6 @@ const purposeOf = ({ purpose }: Resource) => {
   return { holds: holds!, children: children?.split(", ") ?? [] }
 }
 
-const isDay = new Set(["date"])
-
 const entities = (own: ReadonlyArray<Resource>) =>
   tableText(
     ["table", "holds", "known by", "dates", "lines", "basis"],
@@ -41,7 +39,7 @@ const entities = (own: ReadonlyArray<Resource>) =>
       `\`${resource.path}\``,
       purposeOf(resource).holds,
       resource.key === null ? "" : `\`${resource.key.field}\``,
-      code(resource.fields.flatMap(({ name, type }) => (isDay.has(type._tag) ? [name] : []))),
+      code(resource.fields.flatMap(({ name, type }) => (type._tag === "date" ? [name] : []))),
       code(purposeOf(resource).children),
       resource.basis
     ])
@@ -72,7 +70,14 @@ const diagram = (own: ReadonlyArray<Resource>) => {
 
 const areas = () =>
   serviceV2.areas
-    .map(({ name, covers }) => ({ name, covers, own: resources.filter(({ area }) => area === name) }))
+    .map(({ name, covers }) => ({
+      name,
+      covers,
+      // Tables with lines first.
+      own: resources
+        .filter(({ area }) => area === name)
+        .sort((a, b) => Number(purposeOf(b).children.length > 0) - Number(purposeOf(a).children.length > 0))
+    }))
     .filter(({ own }) => own.length > 0)
     .map(({ name, covers, own }) => {
       const joined = joins(own)
