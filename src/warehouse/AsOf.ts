@@ -102,7 +102,7 @@ const createIndexes = ({ name, superseded }: Table): ReadonlyArray<string> => {
 export interface ExistingRelation {
   readonly comment: string | null
   readonly reads: ReadonlyArray<string> | null
-  readonly columns: ReadonlyMap<string, { readonly comment: string | null }>
+  readonly columns: ReadonlyMap<string, unknown>
 }
 
 /** The columns of a table once the plan has run. */
@@ -122,12 +122,12 @@ export const planView = (
   const shown = [...(existing.view?.columns.keys() ?? [])]
   const isAppended = shown.every((column) => columns.includes(column))
   const query = queryOf(table, isAppended ? [...new Set([...shown, ...columns])] : columns)
-  const comment = Digest.mark(commentOf(table), Digest.of(query))
+  const comments = commentsOn(table.asOf, currentColumns(table), undefined)
+  const comment = Digest.mark(commentOf(table), Digest.of([query, ...comments].join("\n")))
   const isBound = [`${datasets.current}.${name}`, `${datasets.history}.${supersededName}`].every((one) =>
     existing.view?.reads?.includes(one)
   )
-  const comments = commentsOn(table.asOf, currentColumns(table), isAppended ? existing.view?.columns : undefined)
-  if (isBound && existing.view?.comment === comment) return comments
+  if (isBound && existing.view?.comment === comment) return []
   return [
     ...createIndexes(table),
     ...(isAppended ? [] : [`drop view ${table.asOf}`]),

@@ -18,6 +18,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { alteredSql } from "./Altered.ts"
 import * as AsOf from "./AsOf.ts"
+import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
 import {
   type Column,
@@ -59,6 +60,7 @@ export const relationsStatement = Statement.make({
     hasKey: "bool",
     /** The tables that a view reads. A renamed table stays the one that its views read. */
     reads: "text[]?",
+    /** Name, type and comment; without comments for views, whose own comment has a digest of them. */
     columns: Statement.as<ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null>("jsonb?")
   },
   text: `
@@ -68,7 +70,7 @@ export const relationsStatement = Statement.make({
            (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description) order by a.attnum)
               from pg_attribute a
               left join pg_description d
-                on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
+                on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum and c.relkind = 'r'
              where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
       from pg_namespace n left join pg_class c on c.relnamespace = n.oid
        and c.relname = any($1::text[]) and c.relkind in ('r', 'p', 'v', 'm', 'f')
@@ -110,6 +112,14 @@ const requireFullScan = (table: Table, columns: ReadonlyArray<Column>): string =
     `else coalesce(full_scan_reason, ${literal(why)}) end ` +
     `where resource = ${literal(table.resource.path)} and lane = 'live'`
   )
+}
+
+/** The comments of the view of all versions; none when its own comment has the digest of these. */
+const historyComments = (table: Table, found: string | null | undefined): ReadonlyArray<string> => {
+  const comments = commentsOn(table.view, historyColumns(table), undefined)
+  const { path, purpose } = table.resource
+  const comment = Digest.mark(`Every version of ${path}: ${purpose}`, Digest.of(comments.join("\n")))
+  return found === comment ? [] : [...comments, `comment on view ${table.view} is ${literal(comment)}`]
 }
 
 const planTable = (
@@ -184,7 +194,7 @@ const planTable = (
   const tablesOfTheView = [`${datasets.current}.${table.name}`, `${datasets.history}.${table.supersededName}`]
   viewIsStale ||= view === undefined || !tablesOfTheView.every((name) => view.reads?.includes(name))
   if (viewIsStale) planned.push(statements.createView(table))
-  planned.push(...commentsOn(table.view, historyColumns(table), view?.columns))
+  planned.push(...historyComments(table, view?.comment))
   const asOf = existing.relations.get(`${datasets.asOf}.${table.name}`)
   if (asOf !== undefined && asOf.kind !== "v") {
     return new TableConflict({ table: `${datasets.asOf}.${table.name}`, detail: "is no view" })
@@ -198,8 +208,7 @@ const planTable = (
   }
   if (view === undefined) {
     planned.push(
-      `comment on table ${table.superseded} is ${literal(`Earlier versions of ${table.name}; read the view ${table.name} beside it`)}`,
-      `comment on view ${table.view} is ${literal(`Every version of ${resource.path}: ${resource.purpose}`)}`
+      `comment on table ${table.superseded} is ${literal(`Earlier versions of ${table.name}; read the view ${table.name} beside it`)}`
     )
   }
   return planned

@@ -52,8 +52,9 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql.unsafe(`comment on column erp.orders._company_id is null`)
-      yield* sql.unsafe(`comment on column erp_asof.orders.status is 'another'`)
-      yield* sql.unsafe(`comment on column erp_history.orders.record is null`)
+      yield* sql.unsafe(`comment on column erp.orders.status is 'another'`)
+      yield* sql.unsafe(`comment on view erp_history.orders is null`)
+      yield* sql.unsafe(`comment on view erp_asof.orders is null`)
       yield* sql.unsafe(`drop view erp_asof.countries`)
       const planned = yield* TablePlan.apply(tables)
       assert.isAbove(planned.length, 3)
