@@ -44,7 +44,6 @@ const codes: ReadonlyArray<readonly [RegExp, ReadonlyArray<number>]> = [
 
 /** Statements that may find nothing in such new and correct records. */
 const mayFindNothing: ReadonlyArray<RegExp> = [
-  /interval '1 hour'/,
   /tributary\.quarantine/,
   /returned_total <> 0/,
   /days_waiting > 3/,
