@@ -8,7 +8,7 @@ import { type Books, exact, figures, type Json, type Row, shown } from "./figure
 export interface Given {
   /** The records at the server, and as they were at the first sync. */
   readonly now: Books
-  readonly then: Books
+  readonly before: Books
   readonly today: string
   /** The day of the as-of questions. */
   readonly day: string
@@ -43,7 +43,7 @@ const byId = (books: Books, resource: string) => {
 const days = (from: unknown, to: unknown): number => (Date.parse(String(to)) - Date.parse(String(from))) / 86_400_000
 const month = (day: unknown): string => `${String(day).slice(0, 7)}-01`
 
-/** A quotient with some decimals, half away from zero. */
+/** Half away from zero. */
 const quotient = (dividend: bigint, divisor: bigint, decimals: number): string => {
   const step = 10n ** BigInt(12 - decimals)
   const scaled = (2n * (dividend < 0n ? -dividend : dividend) + divisor * step) / (2n * divisor * step)
@@ -77,10 +77,10 @@ const view = (name: string, { now, today }: Given): ReadonlyArray<Row> => figure
 
 const invoices = (books: Books) => active(books, "invoices").filter((one) => (one["voucherid"] ?? null) !== null)
 
-/** The records that differ between the two times, each with its earlier and its present form. */
-const changed = ({ now, then }: Given, resource: string) => {
-  const [was, is] = [byId(then, resource), byId(now, resource)]
-  const ids = new Set([...then.of(resource), ...now.of(resource)].map(({ id }) => id))
+/** The records that differ between the two times. */
+const changed = ({ now, before }: Given, resource: string) => {
+  const [was, is] = [byId(before, resource), byId(now, resource)]
+  const ids = new Set([...before.of(resource), ...now.of(resource)].map(({ id }) => id))
   return [...ids]
     .map((id) => ({ id, was: was(id), is: is(id) }))
     .filter((one) => JSON.stringify(one.was) !== JSON.stringify(one.is))
@@ -235,7 +235,7 @@ const shipping: Readonly<Record<string, Answer>> = {
   }
 }
 
-const ledger: Readonly<Record<string, Answer>> = {
+const receivables: Readonly<Record<string, Answer>> = {
   "Who owes us how much, and how much of it is overdue?": (given) =>
     first(
       view("receivables_aging", given).map((row) => [...of(row, "customer", "not_due"), overdue(row), row["total"]]),
@@ -364,8 +364,8 @@ const changes: Readonly<Record<string, Answer>> = {
     changed(given, "customers").flatMap(({ was, is }) =>
       is === undefined ? [of(was!, "id", "customercode", "name")] : []
     ),
-  "What did customers owe at the end of the month?": ({ then, day }) => {
-    const rows = figures["receivables_aging"]!(then, day)
+  "What did customers owe at the end of the month?": ({ before, day }) => {
+    const rows = figures["receivables_aging"]!(before, day)
     return [
       [rows.length, shown(sum(rows, "total")), shown(rows.reduce((total, row) => total + exact(overdue(row)), 0n))]
     ]
@@ -382,7 +382,7 @@ const pipeline: Readonly<Record<string, Answer>> = {
   "What could not be loaded, and why?": ({ quarantined }) => [quarantined],
   "What did the syncs cost, and what did they bring?": (given) => {
     const rows = given.resources.map((resource) => {
-      const { length } = given.then.of(resource)
+      const { length } = given.before.of(resource)
       const differing = changed(given, resource)
       const fresh = differing.filter(({ was }) => was === undefined).length
       const gone = differing.filter(({ is }) => is === undefined).length
@@ -397,7 +397,7 @@ const pipeline: Readonly<Record<string, Answer>> = {
 export const answers: Readonly<Record<string, Answer>> = {
   ...sales,
   ...shipping,
-  ...ledger,
+  ...receivables,
   ...purchasing,
   ...changes,
   ...pipeline
