@@ -11,7 +11,7 @@
  */
 import * as Digest from "./Digest.ts"
 import { identifier, literal, nameFor } from "./Identifier.ts"
-import { roleColumn, type Table } from "./Table.ts"
+import { commentsOn, currentColumns, roleColumn, type Table } from "./Table.ts"
 
 const mode = "(select tributary.as_of_mode())"
 const moment = "(select tributary.as_of_time())"
@@ -112,10 +112,7 @@ export interface ExistingRelation {
 
 /** The columns of a table once the plan has run. */
 const columnsOf = (table: Table, found: ExistingRelation | undefined): ReadonlySet<string> =>
-  new Set([
-    ...(found === undefined ? ["_company_id"] : found.columns.keys()),
-    ...[...table.columns, ...table.meta].map(({ name }) => name)
-  ])
+  new Set([...(found?.columns.keys() ?? []), ...currentColumns(table).map(({ name }) => name)])
 
 /**
  * The statements that make the view and its indexes; none when the view is up to date. Columns of a view keep their order when it is replaced, since Postgres only appends some.
@@ -130,7 +127,8 @@ export const planView = (
   const shown = [...(existing.view?.columns.keys() ?? [])]
   const isAppended = shown.every((column) => columns.includes(column))
   const query = queryOf(table, isAppended ? [...new Set([...shown, ...columns])] : columns)
-  const comment = Digest.mark(commentOf(table), Digest.of(query))
+  const comments = commentsOn(table.asOf, currentColumns(table), undefined)
+  const comment = Digest.mark(commentOf(table), Digest.of([query, ...comments].join("\n")))
   const isBound = [`${datasets.current}.${name}`, `${datasets.history}.${supersededName}`].every((one) =>
     existing.view?.reads?.includes(one)
   )
@@ -139,6 +137,7 @@ export const planView = (
     ...createIndexes(table),
     ...(isAppended ? [] : [`drop view ${table.asOf}`]),
     `create or replace view ${table.asOf} as\n${query}`,
-    `comment on view ${table.asOf} is ${literal(comment)}`
+    `comment on view ${table.asOf} is ${literal(comment)}`,
+    ...comments
   ]
 }

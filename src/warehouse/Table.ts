@@ -152,6 +152,17 @@ const metaColumns: ReadonlyArray<Column> = [
   meta("_deleted_at", "timestamptz", "when the record was found to be gone; null while it exists", "timestamp")
 ]
 
+/** The first column of every table and view. */
+const company = meta("_company_id", "bigint not null", "the number of the company that the record is of", "integer")
+
+/** The last column of the superseded versions. */
+const validTo = meta(
+  "_valid_to",
+  "timestamptz not null",
+  "when the read that brought the next version began",
+  "timestamp"
+)
+
 /** The tables of a resource. */
 export const tableOf = (resource: Resource, datasets: Datasets = datasetsDefault): Table => {
   const name = resource.table ?? resource.path
@@ -177,16 +188,31 @@ export const roleColumn = ({ columns, resource }: Table, role: keyof FieldRoles)
 const currentKey = 'primary key ("_company_id", "id")'
 const supersededKey = 'primary key ("_company_id", "id", "_version")'
 
-/** `create table` with the columns of both tables, and these lines at the end. */
-const createTable = ({ columns, meta }: Table, name: string, ...last: ReadonlyArray<string>): string => {
-  const common = [...columns, ...meta].map(({ sql, sqlType }) => `${sql} ${sqlType}`)
-  return `create table ${name} (\n  ${['"_company_id" bigint not null', ...common, ...last].join(",\n  ")}\n)`
-}
+/** The columns of the current records and of the view as of a moment. */
+export const currentColumns = ({ columns, meta }: Table): ReadonlyArray<Column> => [company, ...columns, ...meta]
 
-const createCurrent = (table: Table): string => createTable(table, table.current, currentKey)
+/** The columns of the superseded versions. */
+export const supersededColumns = (table: Table): ReadonlyArray<Column> => [...currentColumns(table), validTo]
+
+const createTable = (name: string, columns: ReadonlyArray<Column>, key: string): string =>
+  `create table ${name} (\n  ${[...columns.map(({ sql, sqlType }) => `${sql} ${sqlType}`), key].join(",\n  ")}\n)`
+
+const createCurrent = (table: Table): string => createTable(table.current, currentColumns(table), currentKey)
 
 const createSuperseded = (table: Table): string =>
-  createTable(table, table.superseded, '"_valid_to" timestamptz not null', supersededKey)
+  createTable(table.superseded, supersededColumns(table), supersededKey)
+
+/** The columns of the view of all versions. */
+export const historyColumns = (table: Table): ReadonlyArray<Pick<Column, "name" | "sql" | "comment">> => {
+  const shared = (...names: ReadonlyArray<string>) => currentColumns(table).filter(({ name }) => names.includes(name))
+  const own = (name: string, comment: string) => ({ name, sql: identifier(name), comment })
+  return [
+    ...shared("_company_id", keyName, "_version", "_op", "_origin", "_run_id", "_source"),
+    own("_valid_from", "when the read that brought this version began"),
+    own("_valid_to", `${validTo.comment}; null for the newest version`),
+    own("record", "the record of this version as JSON: decimals as text, times in UTC")
+  ]
+}
 
 /** Postgres takes at most 100 arguments to a function. */
 const pairsMax = 45
@@ -227,6 +253,16 @@ const createView = (table: Table): string => {
     `select ${columns("c", "null::timestamptz")} from ${table.current} c`
   )
 }
+
+/** Statements for the comments that differ. `found` has the comments of a relation that exists. */
+export const commentsOn = (
+  relation: string,
+  columns: ReadonlyArray<Pick<Column, "name" | "sql" | "comment">>,
+  found: ReadonlyMap<string, { readonly comment: string | null }> | undefined
+): ReadonlyArray<string> =>
+  columns.flatMap(({ name, sql, comment }) =>
+    found?.get(name)?.comment === comment ? [] : [`comment on column ${relation}.${sql} is ${literal(comment)}`]
+  )
 
 export const statements = { createCurrent, createSuperseded, createView, currentKey, supersededKey }
 

@@ -18,8 +18,18 @@ import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import { alteredSql } from "./Altered.ts"
 import * as AsOf from "./AsOf.ts"
+import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
-import { type Column, type Datasets, type Table, statements } from "./Table.ts"
+import {
+  type Column,
+  commentsOn,
+  currentColumns,
+  type Datasets,
+  historyColumns,
+  statements,
+  supersededColumns,
+  type Table
+} from "./Table.ts"
 import { tablesOfView } from "./ViewTables.ts"
 
 /** A table contradicts the catalogue, or is in use; nothing was changed. */
@@ -50,6 +60,7 @@ export const relationsStatement = Statement.make({
     hasKey: "bool",
     /** The tables that a view reads. A renamed table stays the one that its views read. */
     reads: "text[]?",
+    /** Name, type and comment; without comments for views, whose own comment has a digest of them. */
     columns: Statement.as<ReadonlyArray<readonly [name: string, type: string, comment: string | null]> | null>("jsonb?")
   },
   text: `
@@ -59,7 +70,7 @@ export const relationsStatement = Statement.make({
            (select jsonb_agg(jsonb_build_array(a.attname, replace(format_type(a.atttypid, a.atttypmod), '"', ''), d.description) order by a.attnum)
               from pg_attribute a
               left join pg_description d
-                on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
+                on d.objoid = c.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum and c.relkind = 'r'
              where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
       from pg_namespace n left join pg_class c on c.relnamespace = n.oid
        and c.relname = any($1::text[]) and c.relkind in ('r', 'p', 'v', 'm', 'f')
@@ -103,6 +114,14 @@ const requireFullScan = (table: Table, columns: ReadonlyArray<Column>): string =
   )
 }
 
+/** The comments of the view of all versions; none when its own comment has the digest of these. */
+const historyComments = (table: Table, found: string | null | undefined): ReadonlyArray<string> => {
+  const comments = commentsOn(table.view, historyColumns(table), undefined)
+  const { path, purpose } = table.resource
+  const comment = Digest.mark(`Every version of ${path}: ${purpose}`, Digest.of(comments.join("\n")))
+  return found === comment ? [] : [...comments, `comment on view ${table.view} is ${literal(comment)}`]
+}
+
 const planTable = (
   table: Table,
   existing: Effect.Success<ReturnType<typeof introspect>>,
@@ -115,16 +134,13 @@ const planTable = (
     dataset: string,
     name: string,
     quoted: string,
+    columns: ReadonlyArray<Column>,
     create: string,
     key: string
   ): TableConflict | undefined => {
     const found = existing.relations.get(`${dataset}.${name}`)
-    const columns = [...table.columns, ...table.meta]
     if (found === undefined) {
-      planned.push(create)
-      for (const column of columns) {
-        planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
-      }
+      planned.push(create, ...commentsOn(quoted, columns, undefined))
       viewIsStale = true
       return undefined
     }
@@ -134,7 +150,6 @@ const planTable = (
       const present = found.columns.get(column.name)
       if (present === undefined) {
         planned.push(`alter table ${quoted} add column ${column.sql} ${column.sqlType}`)
-        planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
         viewIsStale = true
         const field = resource.field.get(column.field)
         if (field === undefined || !promoted.has(field)) empty.push(column)
@@ -143,10 +158,9 @@ const planTable = (
           table: `${dataset}.${name}`,
           detail: `the column ${column.name} is ${present.type} and should be ${plainType(column)}`
         })
-      } else if (present.comment !== column.comment) {
-        planned.push(`comment on column ${quoted}.${column.sql} is ${literal(column.comment)}`)
       }
     }
+    planned.push(...commentsOn(quoted, columns, found.columns))
     // As pg_restore leaves a table that was restored alone (--table).
     if (!found.hasKey) planned.push(`alter table ${quoted} add ${key}`)
     if (empty.length > 0 && dataset === datasets.current) planned.push(requireFullScan(table, empty))
@@ -156,11 +170,19 @@ const planTable = (
     planned.push(nameStatement("", resource.path, table.name))
   }
   const conflict =
-    relation(datasets.current, table.name, table.current, statements.createCurrent(table), statements.currentKey) ??
+    relation(
+      datasets.current,
+      table.name,
+      table.current,
+      currentColumns(table),
+      statements.createCurrent(table),
+      statements.currentKey
+    ) ??
     relation(
       datasets.history,
       table.supersededName,
       table.superseded,
+      supersededColumns(table),
       statements.createSuperseded(table),
       statements.supersededKey
     )
@@ -172,6 +194,7 @@ const planTable = (
   const tablesOfTheView = [`${datasets.current}.${table.name}`, `${datasets.history}.${table.supersededName}`]
   viewIsStale ||= view === undefined || !tablesOfTheView.every((name) => view.reads?.includes(name))
   if (viewIsStale) planned.push(statements.createView(table))
+  planned.push(...historyComments(table, view?.comment))
   const asOf = existing.relations.get(`${datasets.asOf}.${table.name}`)
   if (asOf !== undefined && asOf.kind !== "v") {
     return new TableConflict({ table: `${datasets.asOf}.${table.name}`, detail: "is no view" })
@@ -185,8 +208,7 @@ const planTable = (
   }
   if (view === undefined) {
     planned.push(
-      `comment on table ${table.superseded} is ${literal(`Earlier versions of ${table.name}; read the view ${table.name} beside it`)}`,
-      `comment on view ${table.view} is ${literal(`Every version of ${resource.path}: ${resource.purpose}`)}`
+      `comment on table ${table.superseded} is ${literal(`Earlier versions of ${table.name}; read the view ${table.name} beside it`)}`
     )
   }
   return planned
@@ -223,8 +245,15 @@ export const planFor = Effect.fnUntraced(function* (
   if (first === undefined) return []
   const existing = yield* introspect(first.datasets, tables)
   const planned: Array<string> = []
-  for (const dataset of [first.datasets.current, first.datasets.history, first.datasets.asOf]) {
-    if (!existing.datasets.has(dataset)) planned.push(`create schema if not exists ${identifier(dataset)}`)
+  const { current, history, asOf } = first.datasets
+  for (const [dataset, comment] of [
+    [current, `Current records: a table for each resource. Deleted records stay as rows with _deleted_at.`],
+    [history, "Every version of every record: a view for each resource."],
+    [asOf, "The tables with the records as of the setting tributary.as_of: a view for each resource."]
+  ] as const) {
+    if (existing.datasets.has(dataset)) continue
+    const name = identifier(dataset)
+    planned.push(`create schema if not exists ${name}`, `comment on schema ${name} is ${literal(comment)}`)
   }
   for (const table of tables) {
     const result = planTable(table, existing, promoted)

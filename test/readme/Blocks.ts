@@ -32,6 +32,7 @@ const kindOf = (language: string, text: string, before: Block | undefined): Bloc
   if (language === "sh") return "shell"
   if (language === "sql" || language === "yaml") return language
   if (language === "js" && text.includes("standardwebhooks")) return "receiver"
+  if (language === "mermaid") return "picture"
   if (foreign.has(language)) return "foreign"
   if (language !== "") return null
   if (/^\$ /m.test(text)) return "session"

@@ -44,7 +44,6 @@ const codes: ReadonlyArray<readonly [RegExp, ReadonlyArray<number>]> = [
 
 /** Statements that may find nothing in such new and correct records. */
 const mayFindNothing: ReadonlyArray<RegExp> = [
-  /interval '1 hour'/,
   /tributary\.quarantine/,
   /returned_total <> 0/,
   /days_waiting > 3/,
@@ -65,7 +64,10 @@ crm-7003,HARBOR01,Harbor Fish,800,Net 3O
 
 const pages = [
   "README.md",
-  ...readdirSync(join(root, "connectors/service-v2/docs")).map((name) => `connectors/service-v2/docs/${name}`),
+  ...readdirSync(join(root, "connectors/service-v2/docs"))
+    // test/integration/models/Questions.test.ts runs the questions, and compares the answers.
+    .filter((name) => name !== "questions.md")
+    .map((name) => `connectors/service-v2/docs/${name}`),
   "connectors/service-v2/models/README.md",
   "connectors/service-v2/reference-server/README.md"
 ]

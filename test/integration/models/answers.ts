@@ -1,0 +1,404 @@
+/**
+ * The answers to the questions of `connectors/service-v2/docs/questions.md`, computed from the server's own records
+ * without SQL: rows in the order of the columns. This module shares no code with the product.
+ */
+import { type Books, exact, figures, type Json, type Row, shown } from "./figures.ts"
+
+/** What the answers are computed from. */
+export interface Given {
+  /** The records at the server, and as they were at the first sync. */
+  readonly now: Books
+  readonly before: Books
+  readonly today: string
+  /** The day of the as-of questions. */
+  readonly day: string
+  /** Resources that are synced. */
+  readonly resources: ReadonlyArray<string>
+  /** What a record that does not fit, an event and a rejected record are expected to be. */
+  readonly quarantined: ReadonlyArray<unknown>
+  readonly rejected: ReadonlyArray<unknown>
+  readonly byWebhook: number
+  /** Requests that the server received for a resource. */
+  readonly requests: (resource: string) => number
+}
+
+type Answer = (given: Given) => ReadonlyArray<ReadonlyArray<unknown>>
+
+const active = (books: Books, resource: string): ReadonlyArray<Json> =>
+  books.of(resource).filter((record) => record["cancel"] !== true)
+const of = (record: Json | Row, ...fields: ReadonlyArray<string>): ReadonlyArray<unknown> =>
+  fields.map((field) => record[field] ?? null)
+const sum = (records: ReadonlyArray<Json | Row>, field: string): bigint =>
+  records.reduce((total, record) => total + exact(record[field]), 0n)
+const groups = <A extends Json | Row>(
+  records: ReadonlyArray<A>,
+  key: (record: A) => unknown
+): ReadonlyArray<ReadonlyArray<A>> => [
+  ...Map.groupBy(records, (record) => JSON.stringify(key(record) ?? null)).values()
+]
+const byId = (books: Books, resource: string) => {
+  const records = new Map(books.of(resource).map((record) => [record["id"], record]))
+  return (id: unknown): Json | undefined => records.get(id)
+}
+const days = (from: unknown, to: unknown): number => (Date.parse(String(to)) - Date.parse(String(from))) / 86_400_000
+const month = (day: unknown): string => `${String(day).slice(0, 7)}-01`
+
+/** Half away from zero. */
+const quotient = (dividend: bigint, divisor: bigint, decimals: number): string => {
+  const step = 10n ** BigInt(12 - decimals)
+  const scaled = (2n * (dividend < 0n ? -dividend : dividend) + divisor * step) / (2n * divisor * step)
+  return shown((dividend < 0n ? -scaled : scaled) * step)
+}
+const mean = (numbers: ReadonlyArray<number>): string =>
+  quotient(
+    numbers.reduce((total, number) => total + exact(String(number)), 0n),
+    BigInt(numbers.length),
+    1
+  )
+
+/** The first rows by a number, highest first, then by a text. */
+const first = (
+  rows: ReadonlyArray<ReadonlyArray<unknown>>,
+  count: number,
+  number: number,
+  text: number,
+  sign: 1 | -1 = 1
+) =>
+  [...rows]
+    .sort((a, b) => {
+      const difference = exact(b[number]) - exact(a[number])
+      if (difference !== 0n) return (difference > 0n ? 1 : -1) * sign
+      return String(a[text]) < String(b[text]) ? -1 : 1
+    })
+    .slice(0, count)
+
+/** The rows of a view of `erp_models`, by the independent figures. */
+const view = (name: string, { now, today }: Given): ReadonlyArray<Row> => figures[name]!(now, today)
+
+const invoices = (books: Books) => active(books, "invoices").filter((one) => (one["voucherid"] ?? null) !== null)
+
+/** The records that differ between the two times. */
+const changed = ({ now, before }: Given, resource: string) => {
+  const [was, is] = [byId(before, resource), byId(now, resource)]
+  const ids = new Set([...before.of(resource), ...now.of(resource)].map(({ id }) => id))
+  return [...ids]
+    .map((id) => ({ id, was: was(id), is: is(id) }))
+    .filter((one) => JSON.stringify(one.was) !== JSON.stringify(one.is))
+}
+
+const overdue = (row: Row): string =>
+  shown(["days_1_30", "days_31_60", "days_61_90", "over_90"].reduce((total, name) => total + exact(row[name]), 0n))
+
+const sales: Readonly<Record<string, Answer>> = {
+  "What did we invoice in each month?": (given) =>
+    groups(view("revenue_by_month", given), (row) => row["month"]).map((rows) => [
+      rows[0]!["month"],
+      shown(sum(rows, "amount"))
+    ]),
+  "Who are our ten largest customers?": ({ now }) => {
+    const customer = byId(now, "customers")
+    const rows = groups(invoices(now), (one) => one["customerid"])
+      .filter(([one]) => customer(one!["customerid"]) !== undefined)
+      .map((own) => [
+        ...of(customer(own[0]!["customerid"])!, "customercode", "name"),
+        own.length,
+        shown(sum(own, "invoicetotal"))
+      ])
+    return first(rows, 10, 3, 0)
+  },
+  "Which items sell best?": (given) => {
+    const rows = groups(
+      view("revenue_by_month", given).filter((row) => row["item"] !== null),
+      (row) => row["item"]
+    ).map((own) => [own[0]!["item"], shown(sum(own, "qty")), shown(sum(own, "amount"))])
+    return first(rows, 10, 2, 0)
+  },
+  "What commission did each salesperson earn?": (given) =>
+    groups(
+      view("sales_by_salesman", given).filter((row) => row["salesman"] !== null),
+      (row) => row["salesman"]
+    ).map((own) => [
+      own[0]!["salesman"],
+      shown(sum(own, "invoiced")),
+      quotient(
+        own.reduce((total, row) => total + exact(row["invoiced"]) * exact(row["commission_rate"]), 0n) / 10n ** 6n,
+        100n * 10n ** 6n,
+        2
+      )
+    ]),
+  "Which customers have bought nothing for 60 days?": (given) =>
+    view("customer_balances", given)
+      .filter((row) => row["last_invoice_date"] !== null && days(row["last_invoice_date"], given.today) > 60)
+      .map((row) => [
+        ...of(row, "customer", "customer_name", "last_invoice_date"),
+        days(row["last_invoice_date"], given.today)
+      ]),
+  "Which quotes are open, and what are they worth?": ({ now }) =>
+    active(now, "orders")
+      .filter((one) => one["status"] === "quote")
+      .map((one) => of(one, "id", "customer", "orderdate", "ordertotal")),
+  "What did we lose to cancelled orders, month by month?": ({ now }) =>
+    groups(
+      now.of("orders").filter((one) => one["cancel"] === true),
+      (one) => month(one["orderdate"])
+    ).map((own) => [month(own[0]!["orderdate"]), own.length, shown(sum(own, "ordertotal"))]),
+  "To which cities do we ship most?": ({ now }) => {
+    const place = byId(now, "shiptos")
+    const shipments = active(now, "shipments").flatMap((one) => {
+      const to = place(one["shiptoid"])
+      return to === undefined ? [] : [{ ...one, city: to["city"], state: to["state"] }]
+    })
+    const rows = groups(shipments, (one) => [one.city, one.state]).map((own) => [
+      ...of(own[0]!, "city", "state"),
+      own.length,
+      new Set(own.map((one: Json) => one["orderid"])).size
+    ])
+    return first(rows, 5, 2, 0)
+  },
+  "Which customers use more than half of their credit limit?": (given) =>
+    view("customer_balances", given)
+      .filter(
+        (row) =>
+          row["credit_limit"] !== null &&
+          exact(row["credit_limit"]) > 0n &&
+          2n * exact(row["balance"]) > exact(row["credit_limit"])
+      )
+      .map((row) => of(row, "customer", "customer_name", "balance", "credit_limit", "credit_available"))
+}
+
+const shipping: Readonly<Record<string, Answer>> = {
+  "What remains to ship, the oldest first?": (given) =>
+    view("open_order_lines", given).map((row) =>
+      of(row, "order_id", "customer", "item", "qty_remaining", "amount_remaining", "age_days")
+    ),
+  "Which orders are late: open for two weeks without a shipment?": ({ now, today }) => {
+    const shipped = new Set(active(now, "shipments").map((one) => one["orderid"]))
+    return active(now, "orders")
+      .filter(
+        (one) =>
+          ["unconfirmed", "open"].includes(String(one["status"])) &&
+          days(one["orderdate"], today) > 14 &&
+          !shipped.has(one["id"])
+      )
+      .map((one) => of(one, "id", "customer", "orderdate", "ordertotal"))
+  },
+  "How many days pass from the order to its first shipment?": (given) =>
+    groups(
+      view("order_to_cash", given).filter((row) => row["first_shipped"] !== null),
+      (row) => month(row["orderdate"])
+    ).map((own) => [month(own[0]!["orderdate"]), own.length, mean(own.map((row) => Number(row["days_to_ship"])))]),
+  "What did we ship in the last seven days?": ({ now, today }) => {
+    const lines = Map.groupBy(active(now, "shipmentlines"), (line) => line["shipmentid"])
+    const recent = active(now, "shipments").filter((one) => days(one["shipdate"], today) < 7 && lines.has(one["id"]))
+    return groups(recent, (one) => one["shipdate"]).map((own) => [
+      own[0]!["shipdate"],
+      own.length,
+      shown(
+        sum(
+          own.flatMap((one) => lines.get(one["id"])!),
+          "quantity"
+        )
+      )
+    ])
+  },
+  "What went out and was never invoiced?": (given) =>
+    view("shipments_not_invoiced", given).map((row) =>
+      of(row, "shipment_id", "order_id", "customer", "shipdate", "amount")
+    ),
+  "Which carriers ship how much?": ({ now }) => {
+    const service = byId(now, "carrierservices")
+    const shipments = active(now, "shipments").filter((one) => service(one["carrierserviceid"]) !== undefined)
+    return groups(shipments, (one) => one["carrierserviceid"]).map((own) => [
+      ...of(service(own[0]!["carrierserviceid"])!, "carrier", "description"),
+      own.length
+    ])
+  },
+  "Which orders needed more than one shipment?": ({ now }) => {
+    const order = byId(now, "orders")
+    return groups(active(now, "shipments"), (one) => one["orderid"])
+      .filter((own) => own.length > 1 && order(own[0]!["orderid"]) !== undefined)
+      .map((own) => {
+        const dates = own.map((one) => String(one["shipdate"])).sort()
+        const { id, customer } = order(own[0]!["orderid"])! as { readonly id: number; readonly customer: string }
+        return [id, customer, own.length, days(dates[0], dates.at(-1))] as const
+      })
+      .sort((a, b) => b[2] - a[2] || b[3] - a[3] || a[0] - b[0])
+      .slice(0, 10)
+  },
+  "How many hours were worked on service orders, by type of work?": ({ now }) => {
+    const type = byId(now, "worktypes")
+    return groups(active(now, "serviceordertimes"), (one) => one["worktypeid"]).map((own) => [
+      type(own[0]!["worktypeid"])!["name"],
+      own.length,
+      shown(sum(own, "hours"))
+    ])
+  }
+}
+
+const receivables: Readonly<Record<string, Answer>> = {
+  "Who owes us how much, and how much of it is overdue?": (given) =>
+    first(
+      view("receivables_aging", given).map((row) => [...of(row, "customer", "not_due"), overdue(row), row["total"]]),
+      10,
+      3,
+      0
+    ),
+  "Which invoices are more than 30 days overdue?": (given) =>
+    view("receivables_open", given)
+      .filter((row) => Number(row["days_overdue"]) > 30 && exact(row["open_amount"]) > 0n)
+      .map((row) => of(row, "invoicenumber", "customer", "due_date", "days_overdue", "open_amount")),
+  "What was paid in the last 30 days, and how?": (given) =>
+    groups(
+      view("payments_by_day", given).filter((row) => row["day"] !== null && days(row["day"], given.today) < 30),
+      (row) => row["method_name"]
+    ).map((own) => [own[0]!["method_name"], shown(sum(own, "payments")), shown(sum(own, "net_amount"))]),
+  "How many days does a customer take to pay?": ({ now }) => {
+    const invoice = byId(now, "invoices")
+    const rows = groups(
+      active(now, "payments").filter((one) => invoice(one["invoiceid"]) !== undefined),
+      (one) => one["customer"]
+    )
+      .filter((own) => own.length >= 3)
+      .map((own) => [
+        own[0]!["customer"],
+        own.length,
+        mean(own.map((one) => days(invoice(one["invoiceid"])!["invoicedate"], one["datereceived"])))
+      ])
+    return first(rows, 10, 2, 0)
+  },
+  "Which deposits on orders are not applied to an invoice yet?": (given) =>
+    view("deposits_unapplied", given).map((row) =>
+      of(row, "deposit_id", "order_id", "customer", "amount", "applied", "unapplied")
+    ),
+  "On which days do the payments differ from the daily close?": (given) =>
+    view("daily_close_check", given)
+      .filter((row) => Number(row["closes"]) > 0)
+      .map((row) => of(row, "day", "location", "status", "cash_difference", "checks_and_cards_difference")),
+  "Which invoices are still drafts?": ({ now }) =>
+    active(now, "invoices")
+      .filter((one) => (one["voucherid"] ?? null) === null)
+      .map((one) => of(one, "id", "invoicenumber", "customer", "invoicedate", "invoicetotal")),
+  "What did returned goods cost us in credits?": ({ now }) =>
+    groups(active(now, "rmareturns"), (one) => month(one["return_date"])).map((own) => [
+      month(own[0]!["return_date"]),
+      own.length,
+      shown(sum(own, "total_credit")),
+      shown(sum(own, "restock_fee"))
+    ]),
+  "What do the journal entries add up to on each account?": ({ now }) =>
+    groups(
+      active(now, "gltransactions").flatMap((one) => one["lines"] as ReadonlyArray<Json>),
+      (line) => line["glaccount"]
+    ).map((own) => [own[0]!["glaccount"], own.length, shown(sum(own, "amount"))])
+}
+
+const purchasing: Readonly<Record<string, Answer>> = {
+  "What have we ordered that has not arrived?": ({ now }) => {
+    const order = new Map(active(now, "purchaseorders").map((one) => [one["id"], one]))
+    return active(now, "purchaseorderlines").flatMap((line) => {
+      const own = order.get(line["purchaseorderid"])
+      const missing = exact(line["qtyorder"]) - exact(line["qtyreceived"])
+      if (own === undefined || missing <= 0n) return []
+      return [[...of(own, "id", "vendor", "orderdate"), line["item"], shown(missing)]]
+    })
+  },
+  "How many days does each vendor need to deliver?": ({ now }) => {
+    const order = new Map(active(now, "purchaseorders").map((one) => [one["id"], one]))
+    const receipts = active(now, "purchaseorderreceipts").filter((one) => order.has(one["purchaseorderid"]))
+    return groups(receipts, (one) => order.get(one["purchaseorderid"])!["vendor"]).map((own) => [
+      order.get(own[0]!["purchaseorderid"])!["vendor"],
+      own.length,
+      mean(own.map((one) => days(order.get(one["purchaseorderid"])!["orderdate"], one["receiptdate"])))
+    ])
+  },
+  "What did each vendor bill us?": ({ now }) => {
+    const vendor = byId(now, "vendors")
+    return groups(active(now, "apbills"), (one) => one["vendorid"]).map((own) => [
+      own[0]!["vendor"],
+      vendor(own[0]!["vendorid"])!["name"],
+      own.length,
+      shown(sum(own, "billtotal"))
+    ])
+  },
+  "What did we last pay for each item, against what it sells for?": ({ now }) => {
+    const order = new Map(active(now, "purchaseorders").map((one) => [one["id"], one]))
+    const rows = active(now, "items").flatMap((item) => {
+      const [latest] = active(now, "purchaseorderlines")
+        .filter((line) => line["itemid"] === item["id"] && order.has(line["purchaseorderid"]))
+        .sort((a, b) => {
+          const [one, other] = [a, b].map((line) => String(order.get(line["purchaseorderid"])!["orderdate"]))
+          return one! > other! || (one === other && Number(a["id"]) > Number(b["id"])) ? -1 : 1
+        })
+      if (latest === undefined) return []
+      const margin = shown(exact(item["price"]) - exact(latest["priceach"]))
+      return [[item["sku"], latest["priceach"], item["price"], margin]]
+    })
+    return first(rows, 10, 3, 0, -1)
+  }
+}
+
+const changes: Readonly<Record<string, Answer>> = {
+  "What changed in the last day, by table?": (given) =>
+    given.resources.flatMap((resource) => {
+      const count = changed(given, resource).length
+      return count === 0 ? [] : [[resource, count, count]]
+    }),
+  "Which fields of invoices changed, and from what to what?": (given) =>
+    changed(given, "invoices").flatMap(({ id, was, is }) =>
+      was === undefined || is === undefined
+        ? []
+        : Object.keys(is)
+            .filter((field) => field !== "lastchangedate" && JSON.stringify(was[field]) !== JSON.stringify(is[field]))
+            .map((field) => [id, field, was[field], is[field], "scan"])
+    ),
+  "Which orders changed their status?": (given) =>
+    changed(given, "orders").flatMap(({ id, was, is }) =>
+      was === undefined || is === undefined || was["status"] === is["status"]
+        ? []
+        : [[id, was["status"], is["status"], id === given.byWebhook ? "webhook" : "scan"]]
+    ),
+  "Which records came by webhook, a moment after they changed?": ({ now, byWebhook }) => [
+    [byWebhook, 2, byId(now, "orders")(byWebhook)!["status"]]
+  ],
+  "Which customers are gone at the source?": (given) =>
+    changed(given, "customers").flatMap(({ was, is }) =>
+      is === undefined ? [of(was!, "id", "customercode", "name")] : []
+    ),
+  "What did customers owe at the end of the month?": ({ before, day }) => {
+    const rows = figures["receivables_aging"]!(before, day)
+    return [
+      [rows.length, shown(sum(rows, "total")), shown(rows.reduce((total, row) => total + exact(overdue(row)), 0n))]
+    ]
+  },
+  "Which orders were open then and are not open now?": (given) =>
+    changed(given, "orders").flatMap(({ id, was, is }) =>
+      was?.["status"] === "open" && was["cancel"] !== true && (is?.["status"] !== "open" || is["cancel"] === true)
+        ? [[id, "open", is!["status"], is!["cancel"] === true ? "t" : "f"]]
+        : []
+    )
+}
+
+const pipeline: Readonly<Record<string, Answer>> = {
+  "What could not be loaded, and why?": ({ quarantined }) => [quarantined],
+  "What did the syncs cost, and what did they bring?": (given) => {
+    const rows = given.resources.map((resource) => {
+      const { length } = given.before.of(resource)
+      const differing = changed(given, resource)
+      const fresh = differing.filter(({ was }) => was === undefined).length
+      const gone = differing.filter(({ is }) => is === undefined).length
+      return [resource, given.requests(resource), length + fresh, differing.length - fresh - gone, gone]
+    })
+    return first(rows, 10, 2, 0)
+  },
+  "Which records that I wrote back were rejected, and why?": ({ rejected }) => [rejected]
+}
+
+/** The answer to each question, by its heading. */
+export const answers: Readonly<Record<string, Answer>> = {
+  ...sales,
+  ...shipping,
+  ...receivables,
+  ...purchasing,
+  ...changes,
+  ...pipeline
+}

@@ -1,0 +1,139 @@
+/**
+ * The generated parts of `connectors/service-v2/docs/warehouse.md`: tables, joins and diagrams from the catalogue, models,
+ * and the control plane from the migrated database. `npm run tables` writes them.
+ */
+import { readFileSync, writeFileSync } from "node:fs"
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../../connectors/service-v2/catalogue/index.ts"
+import { readModels } from "../../../connectors/service-v2/models/index.ts"
+import type { Resource } from "../../../src/catalogue/Resource.ts"
+import { secretTables } from "../../../src/warehouse/Grants.ts"
+import { currentColumns, tableOf } from "../../../src/warehouse/Table.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const file = new URL("../../../connectors/service-v2/docs/warehouse.md", import.meta.url)
+
+const row = (...cells: ReadonlyArray<string>) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |\n`
+const tableText = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
+  row(...head) + row(...head.map(() => "---")) + rows.map((cells) => row(...cells)).join("")
+const code = (names: ReadonlyArray<string>) => names.map((name) => `\`${name}\``).join(", ")
+
+const resources = [...serviceV2.resources.values()]
+
+/** The columns that hold the id of another record. */
+const joinsOf = ({ fields }: Resource) =>
+  fields.flatMap(({ name, reference }) => (reference?.half === "id" ? [{ name, to: reference.resource }] : []))
+
+/** The purpose without its list of children, and the children. */
+const purposeOf = ({ purpose }: Resource) => {
+  const [holds, children] = purpose.split("; children: ")
+  return { holds: holds!, children: children?.split(", ") ?? [] }
+}
+
+const entities = (own: ReadonlyArray<Resource>) =>
+  tableText(
+    ["table", "holds", "known by", "dates", "lines", "basis"],
+    own.map((resource) => [
+      `\`${resource.path}\``,
+      purposeOf(resource).holds,
+      resource.key === null ? "" : `\`${resource.key.field}\``,
+      code(resource.fields.flatMap(({ name, type }) => (type._tag === "date" ? [name] : []))),
+      code(purposeOf(resource).children),
+      resource.basis
+    ])
+  )
+
+const joins = (own: ReadonlyArray<Resource>) =>
+  own
+    .filter((resource) => joinsOf(resource).length > 0)
+    .map(
+      (resource) =>
+        `- \`${resource.path}\`: ${joinsOf(resource)
+          .map(({ name, to }) => `\`${name}\` → \`${to}.id\``)
+          .join(", ")}\n`
+    )
+    .join("")
+
+/** At most so many tables are in one diagram. */
+const entitiesMax = 20
+
+const diagram = (own: ReadonlyArray<Resource>) => {
+  const lines = own.flatMap((resource) =>
+    joinsOf(resource).map(({ name, to }) => `    ${to} |o--o{ ${resource.path} : "${name}"\n`)
+  )
+  const names = new Set(own.flatMap((resource) => joinsOf(resource).flatMap(({ to }) => [to, resource.path])))
+  assert.isAtMost(names.size, entitiesMax, own[0]!.area)
+  return lines.length === 0 ? "" : `\n\`\`\`mermaid\nerDiagram\n${lines.join("")}\`\`\`\n`
+}
+
+const areas = () =>
+  serviceV2.areas
+    .map(({ name, covers }) => ({
+      name,
+      covers,
+      // Tables with lines first.
+      own: resources
+        .filter(({ area }) => area === name)
+        .sort((a, b) => Number(purposeOf(b).children.length > 0) - Number(purposeOf(a).children.length > 0))
+    }))
+    .filter(({ own }) => own.length > 0)
+    .map(({ name, covers, own }) => {
+      const joined = joins(own)
+      return `### ${name}\n\n${covers[0]!.toUpperCase()}${covers.slice(1)}.\n\n${entities(own)}${joined === "" ? "" : `\n${joined}`}${diagram(own)}`
+    })
+    .join("\n")
+
+const columns = () => {
+  const [anyTable] = resources
+  const own = new Set(anyTable!.fields.map(({ name }) => name))
+  return tableText(
+    ["column", "type", "meaning"],
+    currentColumns(tableOf(anyTable!))
+      .filter(({ field }) => !own.has(field))
+      .map(({ name, sqlType, comment }) => [`\`${name}\``, sqlType.split(" ")[0]!, comment])
+  )
+}
+
+const models = () =>
+  tableText(
+    ["view", "question"],
+    readModels().map(({ name, question }) => [`\`${name}\``, question])
+  )
+
+const hidden = Object.entries(secretTables).flatMap(([name, shown]) => (shown.length === 0 ? [name] : []))
+
+const control = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql.unsafe<{ readonly name: string; readonly comment: string }>(
+    `select c.relname as name, obj_description(c.oid, 'pg_class') as comment from pg_class c
+      where c.relnamespace = 'tributary'::regnamespace and c.relkind in ('r', 'v')
+        and not starts_with(c.relname, 'cluster_') order by 1`
+  )
+  return tableText(
+    ["table or view", "content"],
+    found.filter(({ name }) => !hidden.includes(name)).map(({ name, comment }) => [`\`${name}\``, comment])
+  )
+})
+
+/** Text without its layout, which the formatter changes. */
+const withoutLayout = (text: string) => text.replace(/-{3,}/g, "---").replace(/\s+/g, "")
+
+layer(layerWarehouse)("the page of the warehouse", (it) => {
+  it.effect("has the tables, joins and diagrams of the catalogue", () =>
+    Effect.gen(function* () {
+      const parts = { columns: columns(), areas: areas(), models: models(), control: yield* control }
+      const written = readFileSync(file, "utf8")
+      let text = written
+      for (const [name, part] of Object.entries(parts)) {
+        const marks = new RegExp(`(<!-- ${name}: begin -->)[^]*(<!-- ${name}: end -->)`)
+        assert.match(text, marks)
+        text = text.replace(marks, (_all, begin: string, end: string) => `${begin}\n\n${part}\n${end}`)
+      }
+      if (process.env["TABLES"] === "write") writeFileSync(file, text)
+      else assert.strictEqual(withoutLayout(written), withoutLayout(text), "run npm run tables")
+      for (const { path } of resources) assert.include(text, `| \`${path}\` `)
+    })
+  )
+})
