@@ -9,6 +9,9 @@ create table tributary.invariants (
   query text not null
 );
 comment on table tributary.invariants is 'The rules that are evaluated: those of the connector and those of the configuration.';
+comment on column tributary.invariants.name is 'Name of the rule.';
+comment on column tributary.invariants.severity is 'warning or critical: of its alert.';
+comment on column tributary.invariants.comment is 'The documentation of the rule.';
 comment on column tributary.invariants.statement is 'The rule in one line.';
 comment on column tributary.invariants.resources is 'The resources whose tables the rule reads. It is evaluated when they change.';
 comment on column tributary.invariants.query is 'The query over the current records, which answers a row for each violation.';
@@ -29,6 +32,8 @@ create table tributary.invariant_states (
 );
 create index invariant_states_due on tributary.invariant_states (due_at) where due_at is not null;
 comment on table tributary.invariant_states is 'The last evaluation of each invariant for each company.';
+comment on column tributary.invariant_states.invariant is 'Name of the rule.';
+comment on column tributary.invariant_states.evaluated_at is 'When the query ran last; null before the first time.';
 comment on column tributary.invariant_states.state is 'waiting: a resource was not read to its end yet. holds: no violation. unconfirmed: violations, none of them open. violated: open violations. failed: the query failed.';
 comment on column tributary.invariant_states.error is 'Why the query failed, or what it waits for.';
 comment on column tributary.invariant_states.violations is 'All violations of the last evaluation that succeeded, with those that are not stored.';
@@ -54,6 +59,10 @@ create unique index violations_current on tributary.violations (invariant, compa
 create index violations_unconfirmed on tributary.violations (invariant, company_id) where ended_at is null and opened_at is null;
 create index violations_ended on tributary.violations (ended_at) where ended_at is not null;
 comment on table tributary.violations is 'Records that violate an invariant, at most 1,000 of each invariant and company at a time. A violation ends when an evaluation no longer finds it.';
+comment on column tributary.violations.id is 'Number of the violation.';
+comment on column tributary.violations.invariant is 'Name of the rule.';
+comment on column tributary.violations.record_id is 'id of the record.';
+comment on column tributary.violations.first_seen_at is 'When an evaluation first found it.';
 comment on column tributary.violations.detail is 'Why the record violates it.';
 comment on column tributary.violations.changed_at is 'When the detail was first seen.';
 comment on column tributary.violations.opened_at is 'When it was confirmed: every resource of the rule was read to its end after changed_at, and the detail was the same. Null before.';
@@ -66,6 +75,7 @@ create table tributary.invariant_evaluation (
 );
 insert into tributary.invariant_evaluation default values;
 comment on table tributary.invariant_evaluation is 'One row, whose lock admits one process at a time to the marks.';
+comment on column tributary.invariant_evaluation.is_this is 'Always true: there is one row.';
 comment on column tributary.invariant_evaluation.position is 'Changes of the feed up to this position are marked in invariant_states; null before the first.';
 comment on column tributary.invariant_evaluation.rules is 'A digest of the rules in tributary.invariants.';
 

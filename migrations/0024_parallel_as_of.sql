@@ -23,15 +23,15 @@ alter function tributary.as_of_mode() parallel safe;
 alter function tributary.as_of_position() parallel safe;
 alter function tributary.as_of_landed() parallel safe;
 
-create index change_batches_landed on tributary.change_batches using brin (landed_at, began) with (autosummarize = on);
-
 create function tributary.as_of_position_time() returns timestamptz language sql stable security definer parallel safe set search_path = pg_catalog as $$
   with at as materialized (
-    select b.last_position, b.landed_at from tributary.change_batches b
+    select b.id, b.last_position, b.landed_at from tributary.change_batches b
      where b.last_position >= tributary.as_of_position() order by b.last_position limit 1
   )
-  select greatest(at.landed_at, (select max(b.landed_at) from tributary.change_batches b
-                                  where b.last_position <= at.last_position and b.landed_at > at.landed_at)) from at
+  -- A batch of an earlier number was read before this one landed.
+  select coalesce((
+    select greatest(at.landed_at, (select max(b.landed_at) from tributary.change_batches b
+                                    where b.id > at.id and b.last_position <= at.last_position)) from at), 'infinity')
 $$;
 comment on function tributary.as_of_position_time() is 'A time by which every read had begun whose changes are at or before the position of tributary.as_of. Later positions may have changes of earlier reads.';
 
