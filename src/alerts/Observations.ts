@@ -19,7 +19,7 @@ export interface ConditionKey {
   readonly kind: Kind
   /** Empty for the whole installation. */
   readonly company: string
-  /** The resource or endpoint; empty where the kind and the company say it all. */
+  /** The resource, endpoint or invariant; empty where the kind and the company say it all. */
   readonly subject: string
 }
 

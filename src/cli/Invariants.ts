@@ -31,7 +31,11 @@ export const evaluate = Effect.fnUntraced(function* (settings: Pick<Configuratio
       if (failed > 0) yield* Output.note(`tributary: the invariant ${name} cannot be evaluated: ${error ?? ""}`)
     }
   })
-  yield* Effect.catch(report, (error) =>
-    Output.note(`tributary: invariants were not evaluated: ${DatabaseError.from("evaluate invariants")(error).message}`)
+  yield* report.pipe(
+    Effect.catch((error) =>
+      Output.note(
+        `tributary: invariants were not evaluated: ${DatabaseError.from("evaluate invariants")(error).message}`
+      )
+    )
   )
 })

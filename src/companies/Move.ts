@@ -281,6 +281,9 @@ const confirmCounts = (
       )
 }
 
+/** Tables whose rows of the company are not copied, because the target evaluates its invariants anew. */
+const evaluatedAnew = ["tributary.invariant_states", "tributary.violations"]
+
 /** One attempt: copies, verifies, and gives the company away. It may be repeated. */
 const attempt = Effect.fnUntraced(function* (move: Move, target: Target) {
   const { row, companyId, datasets, by } = move
@@ -309,6 +312,7 @@ const attempt = Effect.fnUntraced(function* (move: Move, target: Target) {
   )
   yield* query(client, "commit the copy", "commit")
   const relations = shapes.map(({ name }) => name)
+  yield* queryNamed(source, Removal.deleteRowsStatement, [row.company, companyId, evaluatedAnew])
   const receipt = yield* Removal.removeFrom(runOn(source), { ...owner, by, action: "move" }, relations, row.moveId)
   const deleted = new Map(Object.entries(receipt.rows).map(([name, rows]) => [name, BigInt(rows)]))
   yield* confirmCounts(copied, deleted, relations)

@@ -35,6 +35,8 @@ export interface EvaluationOptions {
 const timeoutDefault = Duration.seconds(30)
 /** Violations of a rule that are stored for a company. */
 const storedMax = 1_000
+/** Rows of a rule that are read and counted for a company. */
+const readMax = 1_000_000
 const detailCharactersMax = 300
 const errorCharactersMax = 1_000
 /** Companies of one statement. */
@@ -51,7 +53,7 @@ const violationsSql = (rule: string) => `
     from unnest($1::bigint[]) c(company_id)
    cross join lateral (
      select w.resource, w.id, left(min(w.detail), ${detailCharactersMax}) as detail, count(*) over () as total
-       from (${rule}) w where w.company_id = c.company_id
+       from (select * from (${rule}) r where r.company_id = c.company_id limit ${readMax}) w
       group by w.resource, w.id order by w.resource collate "C", w.id limit ${storedMax}) v`
 
 const Rows = Schema.Array(
@@ -115,10 +117,10 @@ export const evaluateOnce = Effect.fnUntraced(function* (
   { invariants, current, timeout = timeoutDefault }: EvaluationOptions,
   { isNow }: { readonly isNow: boolean }
 ): Effect.fn.Return<number, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
-  const rules = invariants.map(({ sql: _, ...rule }, index): InvariantStore.StoredRule => ({
-    ...rule,
-    query: queryOf(invariants[index]!, { current })
-  }))
+  const rules = invariants.map((one): InvariantStore.StoredRule => {
+    const { name, severity, statement, comment, resources } = one
+    return { name, severity, statement, comment, resources, query: queryOf(one, { current }) }
+  })
   const digest = InvariantStore.digestOf(rules)
   if (!(yield* InvariantStore.hasWork(digest))) return 0
   yield* InvariantStore.mark(rules, digest, debounce)
@@ -130,21 +132,24 @@ export const evaluateOnce = Effect.fnUntraced(function* (
     ({ invariant }) => invariant
   )
   if (byRule.size === 0) return 0
-  return yield* Effect.scoped(
-    Effect.gen(function* () {
-      const client = yield* openReader(current, timeout)
-      for (const rule of rules) {
-        for (const some of batchesOf(byRule.get(rule.name) ?? [])) {
-          const companies = some.map(({ companyId }) => companyId)
-          const found = yield* readViolations(client, rule, companies)
-          yield* Result.isFailure(found)
-            ? InvariantStore.fail(rule.name, some, found.failure.slice(0, errorCharactersMax))
-            : InvariantStore.save(rule.name, some, found.success, storedMax)
-        }
+  const evaluated = Effect.gen(function* () {
+    const reader = yield* Effect.result(openReader(current, timeout))
+    // Without a reader no rule can be evaluated, and the reason has the remedy.
+    if (Result.isFailure(reader) && reader.failure.isRetryable) return yield* reader.failure
+    for (const rule of rules) {
+      for (const some of batchesOf(byRule.get(rule.name) ?? [])) {
+        const companies = some.map(({ companyId }) => companyId)
+        const found = Result.isFailure(reader)
+          ? Result.fail(reader.failure.message)
+          : yield* readViolations(reader.success, rule, companies)
+        yield* Result.isFailure(found)
+          ? InvariantStore.fail(rule.name, some, found.failure.slice(0, errorCharactersMax))
+          : InvariantStore.save(rule.name, some, found.success, storedMax)
       }
-      return all.length - unread.length
-    })
-  )
+    }
+    return all.length - unread.length
+  })
+  return yield* Effect.scoped(evaluated)
 })
 
 /** Evaluates until it is interrupted. */

@@ -23,7 +23,7 @@ describe("the file of an invariant", () => {
   test("is rejected without one of them, and where it depends on the day", () => {
     assert.throws(file("select 1 from {{things}}"), /Severity: warning\|critical/)
     assert.throws(file("-- A price is positive.\n--\nselect 1 from {{things}}"), /Severity/)
-    assert.throws(file("-- Severity: critical\n-- A price.\n--\nselect 1 from {{things}}"), /the rule in one line/)
+    assert.throws(file("-- Severity: critical\n-- A price\n--\nselect 1 from {{things}}"), /the rule in one line/)
     assert.throws(file(`${comment}select 1`), /names no table/)
     assert.throws(file(`${comment}select {{as_of}} from {{things}}`), /may not depend on the day/)
     assert.throws(file(comment), /names no table/)

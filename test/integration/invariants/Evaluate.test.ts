@@ -1,13 +1,15 @@
 /** The evaluation of invariants: what makes a rule due, how violations open and end, and rules that misbehave. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, type Scope } from "effect"
+import { Duration, Effect, Redacted, type Scope } from "effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import * as Observations from "../../../src/alerts/Observations.ts"
 import { evaluateOnce } from "../../../src/invariants/Evaluate.ts"
 import type { Invariant } from "../../../src/invariants/Invariant.ts"
 import type { Database } from "../../../src/postgres/Database.ts"
 import * as Retention from "../../../src/retention/Retention.ts"
-import { clockIs, layerWarehouse } from "../../support/postgres.ts"
+import { ReaderOptions } from "../../../src/warehouse/Reader.ts"
+import { datasetsDefault } from "../../../src/warehouse/Table.ts"
+import { clockIs, databaseUrl, layerWarehouse } from "../../support/postgres.ts"
 import { changed, current, run, scanned, states } from "./landings.ts"
 
 const test = <A>(
@@ -189,7 +191,7 @@ describe("a rule that misbehaves", () => {
       ),
       ruleOf(
         "e_two",
-        `${select} from {{things}}) v) w) v; delete from {{things}}; select * from (select * from (select * from (select 1`
+        `${select} from {{things}}) v) r) w) v; delete from {{things}}; select * from (select * from (select * from (select * from (select 1`
       ),
       ruleOf(
         "f_function",
@@ -244,6 +246,21 @@ describe("a rule that misbehaves", () => {
     yield* run("delete from erp.things where price = 5")
     assert.strictEqual(yield* evaluate([bad[1]!, priced], { isNow: false }), 1)
     assert.include(yield* states, "b_zero of 1: unconfirmed")
+  })
+
+  test("is reported where no reader can log in", function* () {
+    yield* prepare
+    const url = new URL(Redacted.value(yield* databaseUrl))
+    url.username = "missing"
+    yield* Effect.provideService(evaluate([priced]), ReaderOptions, {
+      url: Redacted.make(url.href),
+      datasets: datasetsDefault
+    })
+    const [reported] = yield* states
+    assert.match(reported!, /^price_is_positive of 1: failed \(.*missing/)
+    yield* pass(130)
+    yield* evaluate([priced], { isNow: false })
+    assert.deepStrictEqual(yield* states, ["price_is_positive of 1: holds"])
   })
 
   test("fails for one company of many alone", function* () {
