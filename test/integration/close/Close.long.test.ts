@@ -98,6 +98,7 @@ webhooks:
   public_url: https://localhost:${port}
   certificate: cert.pem
   key: key.pem
+  events: all
 schedule: { default: off }
 dashboard: { listen: off }
 `)
@@ -273,7 +274,9 @@ describe("tributary close", () => {
           const forPeople = yield* run(`close --compare ${month}`, 4)
           assert.match(
             forPeople.stdout,
-            new RegExp(`invoices ${hooked!.id}: changed, version 1 → 2\\n +version 2: update by webhook, .*evt_`)
+            new RegExp(
+              `invoices ${hooked!.id}: changed, version 1 → 2\\n +version 2: update by webhook, .*GET /invoices/`
+            )
           )
 
           // The second revision stands beside the first one, and has the figures that the comparison found.
