@@ -24,14 +24,11 @@ alter function tributary.as_of_position() parallel safe;
 alter function tributary.as_of_landed() parallel safe;
 
 create function tributary.as_of_position_time() returns timestamptz language sql stable security definer parallel safe set search_path = pg_catalog as $$
-  with at as materialized (
-    select b.id, b.last_position, b.landed_at from tributary.change_batches b
-     where b.last_position >= tributary.as_of_position() order by b.last_position limit 1
-  )
-  -- A batch of an earlier number was read before this one landed.
-  select coalesce((
-    select greatest(at.landed_at, (select max(b.landed_at) from tributary.change_batches b
-                                    where b.id > at.id and b.last_position <= at.last_position)) from at), 'infinity')
+  -- All earlier batches: those of a company that moved here landed long before their position, and a clock can be set back.
+  select case when at.last_position is null then 'infinity' else (
+    select greatest(max(b.landed_at), max(b.began)) from tributary.change_batches b where b.last_position <= at.last_position) end
+    from (select min(b.last_position) as last_position from tributary.change_batches b
+           where b.last_position >= tributary.as_of_position()) at
 $$;
 comment on function tributary.as_of_position_time() is 'A time by which every read had begun whose changes are at or before the position of tributary.as_of. Later positions may have changes of earlier reads.';
 

@@ -65,6 +65,7 @@ interface Flags {
 }
 
 interface CloseFlags extends Flags {
+  readonly key: Option.Option<string>
   readonly draft: boolean
   readonly again: boolean
   readonly sample: Option.Option<number>
@@ -89,10 +90,14 @@ const periodOf = ({ month, timeZone }: Flags, settings: Configuration.Configurat
   )
 }
 
-/** Reads a close. Fails where it is not what was signed; a key that is known has to have signed it. */
-const readClose = Effect.fnUntraced(function* (path: string, keyPath: string) {
+/**
+ * Reads a close. Fails where it is not what was signed; a key that is known has to have signed it, and a required one has
+ * to exist.
+ */
+const readClose = Effect.fnUntraced(function* (path: string, keyPath: string, isKeyRequired = false) {
   const parsed = yield* attempt(path, () => Document.parse(path, Files.readText(path)))
-  const expected = existsSync(keyPath) ? yield* attempt(keyPath, () => Signature.publicKeyOf(keyPath)) : null
+  const expected =
+    isKeyRequired || existsSync(keyPath) ? yield* attempt(keyPath, () => Signature.publicKeyOf(keyPath)) : null
   const validity = Signature.check(parsed, expected)
   if (validity === "invalid" || validity === "other key") {
     return yield* new CommandFailed({
@@ -237,10 +242,11 @@ const close = Effect.fnUntraced(function* (
       usage(`${period.month} ends at ${period.endsAt.toISOString()}; close it after that, or look at a draft: --draft`)
     )
   }
-  const places = yield* Effect.forEach(targets, ({ name }) => targetOf(flags, period, name))
   // A company that cannot be closed keeps no other from it.
-  return yield* Effect.forEach(targets, (target, index) =>
-    closeCompany(flags, settings, period, target, places[index]!).pipe(
+  return yield* Effect.forEach(targets, (target) =>
+    Effect.flatMap(targetOf(flags, period, target.name), (place) =>
+      closeCompany(flags, settings, period, target, place)
+    ).pipe(
       Effect.catchTag("CommandFailed", (error) =>
         Effect.as(Output.note(`tributary: ${error.message}`, "Error"), { company: target.name, error })
       )
@@ -256,7 +262,17 @@ const compareCompany = Effect.fnUntraced(function* (flags: Flags, settings: Conf
       usage(`${month} of company ${name} is not closed in ${flags.to}: npx tributary close ${month} --company ${name}`)
     )
   }
-  const { content } = yield* readClose(Files.closePath(flags.to, month, name, latest), keyPathOf(flags))
+  const path = Files.closePath(flags.to, month, name, latest)
+  const { content } = yield* readClose(path, keyPathOf(flags), true)
+  const { company, period, revision, draft } = content
+  if (company.name !== name || period.month !== month || revision !== latest || draft) {
+    return yield* new CommandFailed({
+      code: exitCode.incomplete,
+      message:
+        `${path} is not the close ${latest} of ${month} of company ${name}: it is ${draft ? "a draft" : `the close ${revision}`} ` +
+        `of ${period.month} of company ${company.name}. Put the file that was written there back`
+    })
+  }
   const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))
   return yield* Compare.run({ close: content, datasets: settings.datasets, catalogue: catalogue.resources }).pipe(
     Effect.catchTags({
@@ -277,8 +293,9 @@ const compare = Effect.fnUntraced(function* (flags: Flags) {
   yield* endWith(code)
 })
 
-const verifyFile = Effect.fnUntraced(function* (path: string, keyPath: string, isJson: boolean) {
-  const { content, validity, signature } = yield* reported(readClose(path, keyPath))
+const verifyFile = Effect.fnUntraced(function* (flags: CloseFlags, path: string) {
+  const keyPath = Option.getOrElse(flags.key, () => keyPathOf(flags))
+  const { content, validity, signature } = yield* reported(readClose(path, keyPath, Option.isSome(flags.key)))
   const { company, period, state, draft, closedAt, position } = content
   const report = {
     file: path,
@@ -292,7 +309,7 @@ const verifyFile = Effect.fnUntraced(function* (path: string, keyPath: string, i
     closedAt,
     position
   }
-  yield* Output.printResult(isJson, report, (shown) => Text.validityLines(shown, keyPath))
+  yield* Output.printResult(flags.json, report, (shown) => Text.validityLines(shown, keyPath))
 })
 
 export const command = Command.make(
@@ -322,11 +339,7 @@ export const command = Command.make(
   },
   Effect.fn(function* (flags) {
     if (Option.isSome(flags.verify)) {
-      return yield* verifyFile(
-        flags.verify.value,
-        Option.getOrElse(flags.key, () => keyPathOf(flags)),
-        flags.json
-      )
+      return yield* verifyFile(flags, flags.verify.value)
     }
     if (flags.compare) return yield* compare(flags)
     const results = yield* reported(

@@ -132,7 +132,11 @@ export const findingsOf = (
   const differing = verification.resources.filter(({ status }) => status === "unequal" || status === "waiting")
   const incomplete = verification.resources.filter(({ status }) => status === "failed")
   const quarantined = resources.filter((one) => one.quarantined > 0)
+  const { sample } = verification
   return [
+    ...(sample === null
+      ? []
+      : [`only ${sample.records} records of each resource were compared with the source: close without --sample`]),
     ...differing.map(({ resource, status, missing, surplus, different, unreadable }) => {
       const counts = [`${missing} missing`, `${surplus} surplus`, `${different} different`, `${unreadable} unreadable`]
       const remedy = status === "waiting" ? "npx tributary sync" : "npx tributary verify"

@@ -15,7 +15,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeSync
+  writeFileSync
 } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { CloseFailed, usage } from "./CloseFailed.ts"
@@ -25,8 +25,11 @@ const writeDraft = (path: string, bytes: string | Uint8Array, mode: number): str
   const draft = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`)
   const file = openSync(draft, "w", mode)
   try {
-    writeSync(file, typeof bytes === "string" ? Buffer.from(bytes) : bytes)
+    writeFileSync(file, bytes)
     fsyncSync(file)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error
   } finally {
     closeSync(file)
   }

@@ -46,6 +46,9 @@ const debounce = Duration.seconds(30)
 const everyMs = 10_000
 /** The rest after an evaluation, as a multiple of its time. */
 const restShare = 4
+const restMsMax = 5 * 60_000
+/** A rule that reached its time limit this often is not evaluated further in the round. */
+const timeoutsMax = 3
 
 /** The violations of some companies, some of each, with the number of all. A company is a parameter of its own subquery. */
 const violationsSql = (rule: string) => `
@@ -123,7 +126,7 @@ export const evaluateOnce = Effect.fnUntraced(function* (
   })
   const digest = InvariantStore.digestOf(rules)
   if (!(yield* InvariantStore.hasWork(digest))) return 0
-  yield* InvariantStore.mark(rules, digest, debounce)
+  yield* InvariantStore.mark(rules, digest, debounce, !isNow)
   const all = yield* InvariantStore.due(isNow)
   const unread = all.filter(({ isRead }) => !isRead)
   if (unread.length > 0) yield* InvariantStore.wait(unread)
@@ -137,14 +140,25 @@ export const evaluateOnce = Effect.fnUntraced(function* (
     // Without a reader no rule can be evaluated, and the reason has the remedy.
     if (Result.isFailure(reader) && reader.failure.isRetryable) return yield* reader.failure
     for (const rule of rules) {
+      let timeouts = 0
+      let failure = Result.isFailure(reader) ? reader.failure.message : ""
       for (const some of batchesOf(byRule.get(rule.name) ?? [])) {
+        const store = (message: string) => InvariantStore.fail(rule.name, some, message.slice(0, errorCharactersMax))
+        // A rule that is slow for all companies keeps the other rules waiting for this long at most.
+        if (Result.isFailure(reader) || timeouts === timeoutsMax) {
+          yield* store(failure)
+          continue
+        }
         const companies = some.map(({ companyId }) => companyId)
-        const found = Result.isFailure(reader)
-          ? Result.fail(reader.failure.message)
-          : yield* readViolations(reader.success, rule, companies)
-        yield* Result.isFailure(found)
-          ? InvariantStore.fail(rule.name, some, found.failure.slice(0, errorCharactersMax))
-          : InvariantStore.save(rule.name, some, found.success, storedMax)
+        const [took, found] = yield* Effect.timed(readViolations(reader.success, rule, companies)).pipe(
+          // A rule that ends its own connection is not evaluated again at once.
+          Effect.tapError((error) => store(error.message))
+        )
+        if (Result.isFailure(found)) {
+          failure = found.failure
+          if (Duration.isGreaterThanOrEqualTo(took, timeout)) timeouts += 1
+          yield* store(failure)
+        } else yield* InvariantStore.save(rule.name, some, found.success, storedMax)
       }
     }
     return all.length - unread.length
@@ -158,6 +172,6 @@ export const evaluateForever = Effect.fnUntraced(function* (
 ): Effect.fn.Return<never, SqlError | DatabaseError, Database | SqlClient.SqlClient> {
   for (;;) {
     const [took] = yield* Effect.timed(evaluateOnce(options, { isNow: false }))
-    yield* Effect.sleep(Math.max(everyMs, Duration.toMillis(took) * restShare))
+    yield* Effect.sleep(Math.min(Math.max(everyMs, Duration.toMillis(took) * restShare), restMsMax))
   }
 })

@@ -52,14 +52,18 @@ export const lockStatement = Statement.make({
   text: `select coalesce(rules = $1, false) as "isCurrent" from tributary.invariant_evaluation for update`
 })
 
-/** A rule with another query is due for every company. Its violations stay until it is evaluated. */
+/**
+ * A rule with another query is due for every company. Its violations stay until it is evaluated. A rule that is missing is
+ * removed, but not by a command beside a live `serve`: it may run with another configuration.
+ */
 export const registerStatement = Statement.make({
   name: "store the rules of invariants",
-  params: ["text", "text"],
+  params: ["text", "text", "bool"],
   text: `with given as (
       select * from jsonb_to_recordset($1::text::jsonb)
         as g(name text, severity text, statement text, comment text, resources text[], query text)),
-    removed as (delete from tributary.invariants i where not exists (select from given g where g.name = i.name)),
+    allowed as (select $3 or not exists (select from tributary.processes_alive) as may_remove),
+    removed as (delete from tributary.invariants i where (select may_remove from allowed) and not exists (select from given g where g.name = i.name)),
     changed as (
       select g.name, g.resources from given g left join tributary.invariants i using (name)
        where (i.query, i.resources) is distinct from (g.query, g.resources)),
@@ -74,7 +78,8 @@ export const registerStatement = Statement.make({
         select distinct c.name, k.company_id
           from changed c join tributary.checkpoints k on k.lane = 'live' and k.resource = any (c.resources)) m
       on conflict (invariant, company_id) do update set marks = s.marks + 1, due_at = excluded.due_at)
-    update tributary.invariant_evaluation set rules = $2`
+    update tributary.invariant_evaluation set rules = case when (select may_remove from allowed) or not exists (
+      select from tributary.invariants i where not exists (select from given g where g.name = i.name)) then $2 end`
 })
 
 /**
@@ -111,11 +116,17 @@ export const markStatement = Statement.make({
 })
 
 /** Stores the rules where they are others, and marks those that are due after `debounce`. */
-export const mark = (rules: ReadonlyArray<StoredRule>, digest: string, debounce: Duration.Duration) =>
+export const mark = (
+  rules: ReadonlyArray<StoredRule>,
+  digest: string,
+  debounce: Duration.Duration,
+  removesOthers: boolean
+) =>
   transaction(
     Effect.gen(function* () {
       const [locked] = yield* Statement.run(lockStatement, [digest])
-      if (locked?.isCurrent !== true) yield* Statement.run(registerStatement, [JSON.stringify(rules), digest])
+      if (locked?.isCurrent !== true)
+        yield* Statement.run(registerStatement, [JSON.stringify(rules), digest, removesOthers])
       yield* Statement.run(markStatement, [Duration.toSeconds(debounce)])
     })
   )
@@ -136,7 +147,7 @@ export const dueStatement = Statement.make({
   text: `select s.invariant, s.company_id as "companyId", s.marks, s.evaluations, s.state = 'failed' as "hasFailed",
                 ${readAt("i.resources", "s.company_id")} is not null as "isRead"
            from tributary.invariant_states s join tributary.invariants i on i.name = s.invariant
-          where s.due_at is not null and (s.due_at <= tributary.now() or $1 and (s.marks > s.evaluated_marks or s.state = 'waiting'))
+          where s.due_at is not null and (s.due_at <= tributary.now() and not ($1 and s.state = 'failed' and s.marks <= s.evaluated_marks) or $1 and (s.marks > s.evaluated_marks or s.state = 'waiting'))
           order by s.due_at, s.invariant, s.company_id limit ${claimsMax}`
 })
 

@@ -92,7 +92,7 @@ export const toolFailure = (error: string, message: string, whatToDo: string): T
 export const isToolFailure: (value: unknown) => value is ToolFailure = Schema.is(ToolFailure)
 
 /** Characters that can hide a text from a person but not from a model, besides those of `visibleLines`. */
-const hiddenSelectors = /[\u{e0100}-\u{e01ef}]/gu
+const hiddenSelectors = /\p{Default_Ignorable_Code_Point}/gu
 
 const visibleText = (value: string): string =>
   visibleLines(value).replace(hiddenSelectors, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)

@@ -9,6 +9,7 @@
  * Without such a login the tool refuses. `tributary query` falls back to the owner in a read-only transaction there, which
  * a person may do who has the owner's rights anyway; an assistant could read secrets by it.
  */
+import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
@@ -125,9 +126,24 @@ export const typeNamesStatement = Statement.make({
   text: "select t::int8 as oid, format_type(t::oid, null) as name from unnest($1::int8[]) as t"
 })
 
+/** All that one session may receive: the rows, and what the server does not cut: errors and plans. */
+const receivedBytesMax = 64 * 1024 * 1024
+
+/** Ends a session that receives more, before the client decodes a message larger than a string can be. */
+const limitReceived = (client: pg.Client): void => {
+  const { stream } = (client as unknown as { readonly connection: { readonly stream: Socket } }).connection
+  let bytes = 0
+  stream.prependListener("data", (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > receivedBytesMax && !stream.destroyed)
+      stream.destroy(new Error("the answer is larger than 64 MB: select less"))
+  })
+}
+
 /** A session whose statements see one snapshot. */
 const openSession = Effect.fnUntraced(function* (connect: Reader.Pages["connect"], at: ReaderQuery.AsOf | undefined) {
   const client = yield* connect
+  limitReceived(client)
   yield* send(client, "begin to read", "set transaction isolation level repeatable read")
   const [secrets] = yield* queryNamed(client, readableSecretsStatement)
   if (secrets?.names !== null) {

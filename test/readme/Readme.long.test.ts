@@ -48,7 +48,9 @@ const mayFindNothing: ReadonlyArray<RegExp> = [
   /returned_total <> 0/,
   /days_waiting > 3/,
   /bill_coding_incomplete[^]*not is_posted/,
-  /erp_models\.job_costs/
+  /erp_models\.(?:job_costs|bank_deposit_check|product_taxes_by_month|return_taxes_by_month)/,
+  /'over-deposited', 'over-applied'/,
+  /sum\(tasks_past_due\)/
 ]
 
 /** Steps that a document leaves to the reader, each before the block that contains the text. */

@@ -154,7 +154,9 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a 
         [yield* read(1, 1, 10, 11), ["1 1"]],
         [yield* read(2, 1, 5, 20), ["1 1", "2 1"]],
         [yield* read(1, 2, 6, 21), ["1 2", "2 1"]],
-        [yield* read(1, 3, 12, 22), ["1 3", "2 1"]]
+        [yield* read(1, 3, 12, 22), ["1 3", "2 1"]],
+        // A batch of a company that moved here landed long before its position.
+        [yield* read(3, 1, 1, 2), ["1 3", "2 1"]]
       ]
       for (const [position, expected] of expectations) {
         const rows = yield* at<{ row: string }>(
