@@ -40,58 +40,68 @@ const rowsOf = (dataset: string, companyId: bigint) =>
 let companies = 100n
 
 layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a query as of a moment", (it) => {
-  it.effect("shows the rows of that time, with deletions, records that came back, and backfills", () =>
-    Effect.gen(function* () {
-      const company = makeCompany((companies += 1n))
-      const other = makeCompany((companies += 1n))
-      const next = numbers(20_261_031)
-      const moments: Array<{ readonly time: string; readonly position: string; readonly rows: ReadonlyArray<object> }> =
-        []
-      const puts: Array<{ readonly id: number; readonly name: string; readonly second: number }> = []
-      for (let step = 0; step < 50; step += 1) {
-        const isFull = step % 5 === 4
-        for (let change = next(4) + 1; change > 0; change -= 1) {
-          const id = next(12) + 1
-          if (isFull && next(2) === 0) company.rows.delete(id)
-          else if (puts.at(-1)?.id !== id) {
-            company.put(id, `thing ${step} ${change}`)
-            puts.push({ id, ...company.rows.get(id)! })
-            yield* company.sync()
+  it.effect(
+    "shows the rows of that time, with deletions, records that came back, and backfills",
+    () =>
+      Effect.gen(function* () {
+        const company = makeCompany((companies += 1n))
+        const other = makeCompany((companies += 1n))
+        const next = numbers(20_261_031)
+        const moments: Array<{
+          readonly time: string
+          readonly position: string
+          readonly rows: ReadonlyArray<object>
+        }> = []
+        const puts: Array<{ readonly id: number; readonly name: string; readonly second: number }> = []
+        for (let step = 0; step < 50; step += 1) {
+          const isFull = step % 5 === 4
+          for (let change = next(4) + 1; change > 0; change -= 1) {
+            const id = next(12) + 1
+            if (isFull && next(2) === 0) company.rows.delete(id)
+            else if (puts.at(-1)?.id !== id) {
+              company.put(id, `thing ${step} ${change}`)
+              puts.push({ id, ...company.rows.get(id)! })
+              yield* company.sync()
+            }
           }
+          yield* company.sync(isFull, step % 7 === 6)
+          other.put(next(3) + 1, `other ${step}`)
+          if (next(2) === 0) yield* other.sync()
+          yield* ChangeFeed.order
+          const [now] = yield* execute<{ time: string }>("select clock_timestamp()::text as time")
+          const position = ChangeFeed.textOf(yield* ChangeFeed.end)
+          moments.push({ time: now!.time, position, rows: yield* execute(rowsOf("erp", company.companyId)) })
         }
-        yield* company.sync(isFull, step % 7 === 6)
-        other.put(next(3) + 1, `other ${step}`)
-        if (next(2) === 0) yield* other.sync()
-        yield* ChangeFeed.order
-        const [now] = yield* execute<{ time: string }>("select clock_timestamp()::text as time")
-        const position = ChangeFeed.textOf(yield* ChangeFeed.end)
-        moments.push({ time: now!.time, position, rows: yield* execute(rowsOf("erp", company.companyId)) })
-      }
-      assert.isAbove((yield* execute("select from erp_history.things where _op = 'delete'")).length, 3)
-      for (const { time, position, rows } of moments) {
-        assert.deepStrictEqual(yield* at(time, rowsOf("erp_asof", company.companyId)), rows, time)
-        assert.deepStrictEqual(yield* at(`position ${position}`, rowsOf("erp_asof", company.companyId)), rows, position)
-      }
-      // The source's times are of January, and the deletions were found later.
-      for (let round = 0; round < 50; round += 1) {
-        const second = next(puts.at(-1)!.second + 2_000)
-        const expected = new Map<number, string>()
-        for (const put of puts) if (put.second <= second) expected.set(put.id, put.name)
-        const time = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
-        const rows = yield* at<{ id: bigint; name: string }>(
-          time,
-          `select id, name from erp_asof.things where _company_id = ${company.companyId} order by id`,
-          "source"
-        )
-        assert.deepStrictEqual(
-          rows.map(({ id, name }) => [Number(id), name] as const),
-          [...expected].sort(([a], [b]) => a - b),
-          time
-        )
-      }
-      const last = yield* at(moments.at(-1)!.time, rowsOf("erp_asof", company.companyId), "source")
-      assert.deepStrictEqual(last, moments.at(-1)!.rows)
-    })
+        assert.isAbove((yield* execute("select from erp_history.things where _op = 'delete'")).length, 3)
+        for (const { time, position, rows } of moments) {
+          assert.deepStrictEqual(yield* at(time, rowsOf("erp_asof", company.companyId)), rows, time)
+          assert.deepStrictEqual(
+            yield* at(`position ${position}`, rowsOf("erp_asof", company.companyId)),
+            rows,
+            position
+          )
+        }
+        // The source's times are of January, and the deletions were found later.
+        for (let round = 0; round < 50; round += 1) {
+          const second = next(puts.at(-1)!.second + 2_000)
+          const expected = new Map<number, string>()
+          for (const put of puts) if (put.second <= second) expected.set(put.id, put.name)
+          const time = new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
+          const rows = yield* at<{ id: bigint; name: string }>(
+            time,
+            `select id, name from erp_asof.things where _company_id = ${company.companyId} order by id`,
+            "source"
+          )
+          assert.deepStrictEqual(
+            rows.map(({ id, name }) => [Number(id), name] as const),
+            [...expected].sort(([a], [b]) => a - b),
+            time
+          )
+        }
+        const last = yield* at(moments.at(-1)!.time, rowsOf("erp_asof", company.companyId), "source")
+        assert.deepStrictEqual(last, moments.at(-1)!.rows)
+      }),
+    120_000
   )
 
   it.effect("shows one version of a record whose newer version came with an older read", () =>
