@@ -63,6 +63,6 @@ describe("a sync", () => {
           }
         })
       ),
-    { timeout: 180_000 }
+    { timeout: 300_000 }
   )
 })
