@@ -23,7 +23,7 @@ const models = readModels()
 const resources = resourcesOf(models)
 const isAccounting = (name: string) => name in accounting
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the accounting views", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the accounting views", (it) => {
   it.effect("contain the figures of every moment, and add up month by month and with the other views", () =>
     Effect.gen(function* () {
       const moments = yield* momentsOf(1)
@@ -136,7 +136,7 @@ const rowsOf = Effect.fnUntraced(function* (day: string, expressions: ReadonlyAr
 
 const trimmed = (...columns: ReadonlyArray<string>) => columns.map((column) => `trim_scale(${column})`)
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("a small ledger", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("a small ledger", (it) => {
   it.effect("rolls forward, with credits, write-offs, missing payments and undated records", () =>
     Effect.gen(function* () {
       const invoice = { customerid: 5, customer: "FIVE", voucherid: 1, cancel: false }

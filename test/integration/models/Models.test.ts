@@ -94,7 +94,7 @@ const one = (resource: string, fits: (record: Json) => boolean): Json => {
 
 const openOf = (invoice: Json) => exact(invoice["invoicetotal"]) - exact(invoice["invoicepaid"])
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the models", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the models", (it) => {
   it.effect("contain the same figures as the records of the server", () =>
     Effect.gen(function* () {
       yield* TablePlan.apply(resources.map((resource) => tableOf(serviceV2.resources.get(resource)!, datasets)))

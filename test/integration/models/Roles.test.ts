@@ -190,7 +190,7 @@ describe("the database roles", () => {
           }).pipe(Effect.provide(as(urlOf(names.reader))))
         })
       ),
-    60_000
+    120_000
   )
 
   it("reject role and schema names that are no valid identifiers", () => {

@@ -32,7 +32,7 @@ const uncommented = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 
 const tables = [...serviceV2.resources.values()].map((resource) => tableOf(resource))
 
-layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the comments of a warehouse", (it) => {
+layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the comments of a warehouse", (it) => {
   it.effect("are on every table, view, column, function and dataset", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
