@@ -9,6 +9,7 @@
  * still the same. Resources are read one after another: a violation that only shows a moment between two reads ends or
  * changes before that.
  */
+import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -106,10 +107,7 @@ const readViolations = Effect.fnUntraced(function* (
 /** Evaluations of one statement. A company for which the rule failed is evaluated alone, so that it fails alone. */
 const batchesOf = (all: ReadonlyArray<InvariantStore.Due>): ReadonlyArray<ReadonlyArray<InvariantStore.Due>> => {
   const others = all.filter(({ hasFailed }) => !hasFailed)
-  const parts = Array.from({ length: Math.ceil(others.length / companiesMax) }, (_part, index) =>
-    others.slice(index * companiesMax, (index + 1) * companiesMax)
-  )
-  return [...parts, ...all.filter(({ hasFailed }) => hasFailed).map((one) => [one])]
+  return [...Arr.chunksOf(others, companiesMax), ...all.filter(({ hasFailed }) => hasFailed).map((one) => [one])]
 }
 
 /**

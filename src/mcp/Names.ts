@@ -13,20 +13,28 @@ export const companiesStatement = Statement.make({
 
 const namesMax = 100
 
+/** The failure for a name that is not among these. */
+const unknown = (kind: "company" | "resource", given: string, names: ReadonlyArray<string>) =>
+  Effect.fail(
+    toolFailure(
+      `unknown_${kind}`,
+      `There is no ${kind} ${given}.`,
+      names.length === 0
+        ? "Nothing has been synced yet: the operator runs npx tributary sync."
+        : `Name one of: ${names.join(", ")}.`
+    )
+  )
+
 /** The company with this name or number. */
 export const companyOf = (given: string) =>
   Effect.gen(function* () {
     const [found] = yield* Statement.run(companiesStatement, [given, 1])
     if (found !== undefined) return found
-    const names = (yield* Statement.run(companiesStatement, [null, namesMax])).map(({ company }) => company)
-    return yield* Effect.fail(
-      toolFailure(
-        "unknown_company",
-        `There is no company ${given}.`,
-        names.length === 0
-          ? "Nothing has been synced yet: the operator runs npx tributary sync."
-          : `Name one of: ${names.join(", ")}.`
-      )
+    const all = yield* Statement.run(companiesStatement, [null, namesMax])
+    return yield* unknown(
+      "company",
+      given,
+      all.map(({ company }) => company)
     )
   })
 
@@ -45,14 +53,10 @@ export const resourceOf = (given: string) =>
   Effect.gen(function* () {
     const [found] = yield* Statement.run(resourceNamesStatement, [given, 1])
     if (found !== undefined) return found.resource
-    const names = (yield* Statement.run(resourceNamesStatement, [null, namesMax])).map(({ resource }) => resource)
-    return yield* Effect.fail(
-      toolFailure(
-        "unknown_resource",
-        `There is no resource ${given}.`,
-        names.length === 0
-          ? "Nothing has been synced yet: the operator runs npx tributary sync."
-          : `Name one of: ${names.join(", ")}.`
-      )
+    const all = yield* Statement.run(resourceNamesStatement, [null, namesMax])
+    return yield* unknown(
+      "resource",
+      given,
+      all.map(({ resource }) => resource)
     )
   })
