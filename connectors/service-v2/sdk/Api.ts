@@ -31,6 +31,18 @@ export interface TransportOptions {
   readonly ca?: string
 }
 
+/** How an installation pages: its documents do not show it. */
+export interface PagingOptions {
+  /** `auto` follows `_meta.next_cursor`, `_meta.next` or `Link: rel=next`, whichever is present. */
+  readonly mode?: "auto" | "cursor" | "page" | "offset" | "link" | "none"
+  readonly limitParameter?: string
+  readonly cursorParameter?: string
+  readonly pageParameter?: string
+  /** Number of the first page. */
+  readonly pageFirst?: number
+  readonly offsetParameter?: string
+}
+
 export interface ClientOptions {
   /** Up to the API's own path: `https://erp.example.com/!/api/v2`. Plain http is accepted for this machine only. */
   readonly baseUrl: string
@@ -48,6 +60,8 @@ export interface ClientOptions {
   readonly maxAnswerBytes?: number
   /** Records of a page; default: as many as the service accepts. */
   readonly pageSize?: number
+  /** How the installation pages, where it differs from `auto`. */
+  readonly paging?: PagingOptions
   /** Reads `custom_fields` with each record. */
   readonly includeCustomFields?: boolean
   /** Accepts plain http to other machines: the token is readable on the way. */

@@ -116,7 +116,7 @@ const factsOf = (reason: SourceReason): Pick<Errors.ErrorFacts, "code" | "status
         remedy: "redirects are not followed; set `baseUrl` to the new address if it is right"
       }
     case "PagingBroken":
-      return { code: "paging_broken", remedy: "report it to the operator of the service: records may be missing" }
+      return { code: "paging_broken", remedy: "set `paging.mode` to how this installation pages" }
     case "SendCancelled":
     case "SourceChanged":
       return { code: "internal", remedy: "report it to the maintainers of this client" }

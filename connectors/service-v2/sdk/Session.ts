@@ -79,6 +79,7 @@ const connectorOptions = (options: ClientOptions): ServiceClient.ServiceClientOp
     token: Redacted.make(options.token),
     catalogue: serviceV2,
     pageSize: options.pageSize ?? "discover",
+    paging: options.paging,
     includeCustomFields: options.includeCustomFields,
     requestTimeout: requestTimeoutMs === undefined ? undefined : Duration.millis(requestTimeoutMs),
     retry: { attemptsMax: options.maxAttempts ?? defaults.maxAttempts, ...backoff },
