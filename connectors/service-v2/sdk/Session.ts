@@ -2,7 +2,7 @@
  * The running part of a client: one transport, one rate budget and one context for all calls, and calls as promises.
  *
  * Promise: a promise resolves with the result, or rejects with a {@link ServiceApiError}. An aborted call ends at once;
- * whether a write may have taken effect is in its error. Nothing starts before the first call, and {@link Session.close}
+ * its error says whether a write may have an effect. Nothing starts before the first call, and {@link Session.close}
  * ends everything.
  */
 import * as Cause from "effect/Cause"
@@ -71,11 +71,13 @@ const connectorOptions = (options: ClientOptions): ServiceClient.ServiceClientOp
       throw wrong(name, `is ${String(value)}`, "give a whole number, or leave it out")
     }
   }
-  if (typeof options.token !== "string") throw wrong("token", "is not text", "give the access token of the company")
+  for (const name of ["token", "baseUrl"] as const) {
+    if (typeof options[name] !== "string") throw wrong(name, "is not text", "give it as text")
+  }
   const retryWait = Duration.millis(options.maxRetryWaitMs ?? defaults.maxRetryWaitMs)
   const { requestTimeoutMs } = options
   const connector: ServiceClient.ServiceClientOptions = {
-    baseUrl: String(options.baseUrl),
+    baseUrl: options.baseUrl,
     token: Redacted.make(options.token),
     catalogue: serviceV2,
     pageSize: options.pageSize ?? "discover",
@@ -176,10 +178,10 @@ const loggersOf = ({ log }: ClientOptions) =>
 const aborted = (signal: AbortSignal, idempotencyKey: string | null, wasSent: boolean) => {
   const remedy =
     idempotencyKey !== null && wasSent
-      ? "the write may have taken effect: repeat it under the same idempotency key, or look the record up"
+      ? "the write may have an effect: repeat it under the same idempotency key, or look the record up"
       : "repeat the call when it is needed"
-  const mayHaveTakenEffect = idempotencyKey !== null && wasSent
-  const facts = { code: "aborted", remedy, mayHaveTakenEffect, idempotencyKey } as const
+  const isOutcomeUnknown = idempotencyKey !== null && wasSent
+  const facts = { code: "aborted", remedy, isOutcomeUnknown, idempotencyKey } as const
   return new AbortedError(`the call was aborted: ${remedy}`, facts, signal.reason)
 }
 
@@ -236,7 +238,7 @@ export const make = (options: ClientOptions): Session => {
     throw new ServiceApiError(`internal failure: ${detail}: ${remedy}`, {
       code: "internal",
       remedy,
-      mayHaveTakenEffect: idempotencyKey !== null && wasSent,
+      isOutcomeUnknown: idempotencyKey !== null && wasSent,
       idempotencyKey
     })
   }

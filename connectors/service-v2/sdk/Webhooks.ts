@@ -1,5 +1,5 @@
 /** The webhook subscriptions of a token, as promises over `client/Subscriptions.ts`. */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { LogPage, Subscription, Subscriptions as Connector } from "../../../src/connector/Subscriptions.ts"
 import type { SourceError } from "../../../src/connector/SourceError.ts"
