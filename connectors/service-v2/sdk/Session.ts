@@ -30,6 +30,7 @@ import type { ClientContext } from "../client/ClientContext.ts"
 import * as ServiceClient from "../client/ServiceClient.ts"
 import * as Transport from "../client/Transport.ts"
 import type { ClientOptions, ClientUsage, LogEntry } from "./Api.ts"
+import { defined } from "./Defined.ts"
 import { AbortedError, ConfigurationError, ServiceApiError } from "./Errors.ts"
 import { errorOf } from "./Failures.ts"
 import { decoders } from "./RecordDecoder.ts"
@@ -37,8 +38,10 @@ import { decoders } from "./RecordDecoder.ts"
 /** A call of the program. */
 export interface Call {
   readonly signal?: AbortSignal | undefined
-  /** The key of a write; absent for a read. */
+  /** The key of a write that the caller can repeat; absent for a read. */
   readonly idempotencyKey?: string
+  /** Whether it changes something; default: whether it has a key. */
+  readonly isWrite?: boolean
 }
 
 export interface Session {
@@ -81,7 +84,7 @@ const connectorOptions = (options: ClientOptions): ServiceClient.ServiceClientOp
     token: Redacted.make(options.token),
     catalogue: serviceV2,
     pageSize: options.pageSize ?? "discover",
-    paging: options.paging,
+    paging: defined(options.paging ?? {}),
     includeCustomFields: options.includeCustomFields,
     requestTimeout: requestTimeoutMs === undefined ? undefined : Duration.millis(requestTimeoutMs),
     retry: { attemptsMax: options.maxAttempts ?? defaults.maxAttempts, ...backoff },
@@ -114,13 +117,14 @@ const makeFetch = (fetch: typeof globalThis.fetch) =>
 
 const makeTransport = ({ fetch, transport = {}, maxAnswerBytes }: ClientOptions) => {
   if (fetch !== undefined) return makeFetch(fetch)
-  const { connections, connectTimeoutMs, ca } = transport
-  return Transport.makeUndici({
-    ...(connections === undefined ? {} : { connections }),
-    ...(connectTimeoutMs === undefined ? {} : { connectTimeout: Duration.millis(connectTimeoutMs) }),
-    ...(ca === undefined ? {} : { ca }),
-    ...(maxAnswerBytes === undefined ? {} : { answerBytesMax: maxAnswerBytes })
-  })
+  const { connectTimeoutMs, ...rest } = transport
+  return Transport.makeUndici(
+    defined({
+      ...rest,
+      connectTimeout: connectTimeoutMs === undefined ? undefined : Duration.millis(connectTimeoutMs),
+      answerBytesMax: maxAnswerBytes
+    })
+  )
 }
 
 /** Reports each answered attempt. */
@@ -175,12 +179,11 @@ const loggersOf = ({ log }: ClientOptions) =>
     })
   ])
 
-const aborted = (signal: AbortSignal, idempotencyKey: string | null, wasSent: boolean) => {
-  const remedy =
-    idempotencyKey !== null && wasSent
-      ? "the write may have an effect: repeat it under the same idempotency key, or look the record up"
-      : "repeat the call when it is needed"
-  const isOutcomeUnknown = idempotencyKey !== null && wasSent
+const aborted = (signal: AbortSignal, idempotencyKey: string | null, isOutcomeUnknown: boolean) => {
+  const how = idempotencyKey === null ? "" : "repeat it under the same idempotency key, or "
+  const remedy = isOutcomeUnknown
+    ? `the write may have an effect: ${how}look the record up`
+    : "repeat the call when it is needed"
   const facts = { code: "aborted", remedy, isOutcomeUnknown, idempotencyKey } as const
   return new AbortedError(`the call was aborted: ${remedy}`, facts, signal.reason)
 }
@@ -206,6 +209,7 @@ export const make = (options: ClientOptions): Session => {
 
   const run: Session["run"] = async (use, call) => {
     const idempotencyKey = call.idempotencyKey ?? null
+    const isWrite = call.isWrite ?? idempotencyKey !== null
     const signal = AbortSignal.any([
       closing.signal,
       ...(options.signal === undefined ? [] : [options.signal]),
@@ -227,9 +231,9 @@ export const make = (options: ClientOptions): Session => {
     if (Exit.isSuccess(exit)) return exit.value
     const failure = Cause.findErrorOption(exit.cause)
     if (Option.isSome(failure)) {
-      throw errorOf(failure.value, { idempotencyKey, isWrite: idempotencyKey !== null })
+      throw errorOf(failure.value, { idempotencyKey, isWrite })
     }
-    if (signal.aborted) throw aborted(signal, idempotencyKey, wasSent)
+    if (signal.aborted) throw aborted(signal, idempotencyKey, isWrite && wasSent)
     const defect = Cause.squash(exit.cause)
     // A client error that the call made itself.
     if (defect instanceof ServiceApiError) throw defect
@@ -238,7 +242,7 @@ export const make = (options: ClientOptions): Session => {
     throw new ServiceApiError(`internal failure: ${detail}: ${remedy}`, {
       code: "internal",
       remedy,
-      isOutcomeUnknown: idempotencyKey !== null && wasSent,
+      isOutcomeUnknown: isWrite && wasSent,
       idempotencyKey
     })
   }

@@ -4,6 +4,7 @@ import { serviceV2 } from "../../../../connectors/service-v2/catalogue/index.ts"
 import {
   ConflictError,
   InvalidRecordError,
+  ListMovedError,
   type CustomersRecord,
   type ResourceName
 } from "../../../../connectors/service-v2/sdk/index.ts"
@@ -284,6 +285,35 @@ describe("a list of several pages", () => {
       )
     }
     await sdk.control("PUT", "/dialect", { paging: "cursor" })
+  })
+
+  it("ends with an error where records moved between counted pages", async () => {
+    await sdk.control("PUT", "/dialect", { paging: "page" })
+    const { id: number, client, ids } = await filled(9, { paging: { mode: "page" } })
+    const seen: Array<number> = []
+    const error = await rejection(
+      (async () => {
+        for await (const { id } of client.customers.list()) {
+          seen.push(id)
+          if (seen.length === 3) {
+            await sdk.control("POST", "/remove", { company: number, resource: "customers", id: ids[0] })
+          }
+        }
+      })()
+    )
+    assert(error instanceof ListMovedError)
+    assert.deepStrictEqual([error.code, error.isRetryable, seen.length], ["list_moved", true, 3])
+    assert.strictEqual((await client.customers.list().toArray()).length, 8)
+    await sdk.control("PUT", "/dialect", { paging: "cursor" })
+  })
+
+  it("finds out the page size once, and uses it for all lists", async () => {
+    const { client } = await company()
+    await client.customers.list().toArray()
+    const first = client.usage().requests
+    await client.customers.list().toArray()
+    await client.orders.list().toArray()
+    assert.strictEqual(client.usage().requests, first + 2)
   })
 
   it("requests no page that is not needed", async () => {

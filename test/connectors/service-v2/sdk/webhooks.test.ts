@@ -131,6 +131,24 @@ describe("subscriptions", () => {
     assert(missing instanceof Sdk.NotFoundError)
   })
 
+  it("are made once when the answer is lost, and the error says so when no attempt is left", async () => {
+    const webhook = { url: "https://receiver.example.com/once", events: ["orders.created"] as const }
+    const client = await sdk.client()
+    const fault = { kind: "dropResponse", method: "POST", path: "/webhooks", times: 1 }
+    await sdk.control("POST", "/faults", { rules: [fault] })
+    const { subscription } = await client.webhooks.create(webhook)
+    assert.deepStrictEqual(
+      (await client.webhooks.list()).map(({ id }) => id),
+      [subscription.id]
+    )
+    const hasty = await sdk.client({ maxAttempts: 1 })
+    await sdk.control("POST", "/faults", { rules: [fault] })
+    const lost = await rejection(hasty.webhooks.create(webhook))
+    assert(lost instanceof Sdk.ConnectionError)
+    assert.deepStrictEqual([lost.isOutcomeUnknown, lost.idempotencyKey], [true, null])
+    await sdk.control("DELETE", "/faults")
+  })
+
   it("are refused with the documented codes", async () => {
     const client = await sdk.client()
     const events: ReadonlyArray<Sdk.EventName> = ["orders.created"]
