@@ -49,7 +49,7 @@ describe("the page of the client", () => {
   it("has programs that compile, and print what they show", { timeout: 120_000 }, async () => {
     assert.deepStrictEqual(
       programs.map(({ name }) => name),
-      ["quick-start", "changes", "errors", "webhooks"]
+      ["invoices", "changes", "errors", "webhooks"]
     )
     write()
     const compiler = join(root, "node_modules/typescript/bin/tsc")
