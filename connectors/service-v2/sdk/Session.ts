@@ -127,6 +127,17 @@ const makeTransport = ({ fetch, transport = {}, maxAnswerBytes }: ClientOptions)
   )
 }
 
+/** The caller's log. What it throws must not fail a request that was answered. */
+const safely =
+  (log: (entry: LogEntry) => void) =>
+  (entry: LogEntry): void => {
+    try {
+      log(entry)
+    } catch {
+      // The log is the caller's, and has no place for its own errors.
+    }
+  }
+
 /** Reports each answered attempt. */
 const logged = (client: HttpClient.HttpClient, log: (entry: LogEntry) => void, basePath: string) =>
   HttpClient.transform(client, (response, { method, url }) =>
@@ -161,7 +172,7 @@ const makeContext = (options: ClientOptions, connector: ServiceClient.ServiceCli
       HttpClientRequest.setHeader("user-agent", options.userAgent ?? defaults.userAgent)
     )
     const basePath = new URL(connector.baseUrl).pathname.replace(/\/+$/, "")
-    const client = options.log === undefined ? named : logged(named, options.log, basePath)
+    const client = options.log === undefined ? named : logged(named, safely(options.log), basePath)
     const perMinute = options.requestsPerMinute === undefined ? limits.requestsPerMinute : options.requestsPerMinute
     const pauseWaitMax = Duration.millis(options.maxRetryWaitMs ?? defaults.maxRetryWaitMs)
     return yield* ServiceClient.makeContext(connector, decoders()).pipe(
@@ -171,11 +182,12 @@ const makeContext = (options: ClientOptions, connector: ServiceClient.ServiceCli
   })
 
 /** Warnings of the connector go to the caller's log, or nowhere. */
-const loggersOf = ({ log }: ClientOptions) =>
+const loggersOf = ({ log = () => {} }: ClientOptions) =>
   new Set<Logger.Logger<unknown, void>>([
     Logger.make(({ logLevel, message }) => {
       const text = (Array.isArray(message) ? message : [message]).map(String).join(" ")
-      if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal") log?.({ level: "warn", message: text })
+      if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal")
+        safely(log)({ level: "warn", message: text })
     })
   ])
 

@@ -102,6 +102,19 @@ describe("an error", () => {
     await noFaults()
   })
 
+  it("does not come from a log that throws, and neither log nor client shows the token", async () => {
+    const entries: Array<Sdk.LogEntry> = []
+    const log = (entry: Sdk.LogEntry) => {
+      entries.push(entry)
+      throw new Error("the disk is full")
+    }
+    const { client, token } = await company({ log })
+    await client.customers.create({ customercode: "LOG" })
+    const { method, path, status } = entries[0]!
+    assert.deepStrictEqual([method, path, status], ["POST", "/customers", 201])
+    assert.notInclude(inspect([entries, client], { depth: 9, showHidden: true, getters: true }), token)
+  })
+
   it("is thrown at once for wrong options, and names the option", () => {
     const right = { baseUrl: "https://erp.example.com/!/api/v2", token: "secret-token" }
     const wrong: ReadonlyArray<readonly [string, Partial<Sdk.ClientOptions>]> = [

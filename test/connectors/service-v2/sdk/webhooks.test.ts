@@ -77,7 +77,7 @@ describe("verifyWebhook", () => {
     assert.deepStrictEqual([forged.code, forged.status], ["forged", 401])
     const otherTime = headers(`t=${seconds - 1},v1=${sign(body, secret)}`)
     assert.strictEqual(refusal({ body, headers: otherTime, secrets: secret, now }).code, "forged")
-    assert.strictEqual(refusal({ body, headers: signed(body, ""), secrets: "", now }).code, "forged")
+    assert.strictEqual(refusal({ body, headers: signed(body, ""), secrets: ["", secret], now }).code, "forged")
     for (const t of [seconds - 301, seconds + 61]) {
       assert.strictEqual(refusal({ body, headers: signed(body, secret, t), secrets: secret, now }).code, "stale")
     }
@@ -95,6 +95,26 @@ describe("verifyWebhook", () => {
     assert.deepStrictEqual([noEvent.code, noEvent.status], ["no_event", 400])
     // Without a time the clock decides, and this delivery is old by then.
     assert.strictEqual(refusal({ body, headers: signed(body), secrets: secret }).code, "stale")
+  })
+
+  it("names a body that was parsed and a missing secret as mistakes of the program", () => {
+    const wrong: ReadonlyArray<readonly [string, Partial<Record<"body" | "secrets", unknown>>]> = [
+      ["body", { body: JSON.parse(body) as unknown }],
+      ["body", { body: undefined }],
+      ["secrets", { secrets: "" }],
+      ["secrets", { secrets: [] }],
+      ["secrets", { secrets: undefined }]
+    ]
+    for (const [field, more] of wrong) {
+      let caught: unknown
+      try {
+        Sdk.verifyWebhook({ body, headers: signed(body), secrets: secret, now, ...(more as object) })
+      } catch (error) {
+        caught = error
+      }
+      assert(caught instanceof Sdk.ConfigurationError, field)
+      assert.deepStrictEqual([caught.field, caught.code], [field, "invalid_argument"])
+    }
   })
 
   it("gives what it does not know as JSON, and no record that does not fit", () => {
