@@ -1,8 +1,11 @@
 /** Failures: errors of every documented code, retries, lost answers, cancellation. */
+import { createServer } from "node:https"
+import type { AddressInfo } from "node:net"
 import { inspect } from "node:util"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../../../connectors/service-v2/catalogue/index.ts"
 import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
+import { certificate } from "../../../support/certificate.ts"
 import { rejection, useReference } from "./support.ts"
 
 const sdk = useReference()
@@ -210,6 +213,24 @@ describe("a retry", () => {
     await noFaults()
   })
 
+  it("that ends with a refusal of the request keeps the outcome of the lost answer unknown", async () => {
+    const { client } = await company({ maxRetryWaitMs: 100 })
+    await faults(
+      { kind: "dropResponse", method: "POST", path: "/customers", times: 1 },
+      { kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "60" }, method: "POST", times: 1 }
+    )
+    const after = await failureOf(client.customers.create({ customercode: "AFTER" }))
+    assert.deepStrictEqual([after.code, after.isOutcomeUnknown], ["rate_limited", true])
+    await noFaults()
+    const { client: other } = await company({ maxRetryWaitMs: 100 })
+    await faults({ kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "60" }, times: 1 })
+    const first = await failureOf(other.customers.create({ customercode: "FIRST" }))
+    assert.deepStrictEqual([first.code, first.isOutcomeUnknown], ["rate_limited", false])
+    const unsent = await failureOf(other.customers.create({ customercode: "FIRST" }))
+    assert.deepStrictEqual([unsent.code, unsent.isOutcomeUnknown], ["paused", false])
+    await noFaults()
+  })
+
   it("by the caller under the key of the error has one effect", async () => {
     const { client, token } = await company({ maxAttempts: 1 })
     await faults({ kind: "dropResponse", method: "POST", path: "/shiptos", times: 1 })
@@ -371,6 +392,30 @@ describe("an abort", () => {
     await client.customers.list().toArray()
     await client.close()
     assert.strictEqual((await failureOf(client.customers.get(1))).code, "aborted")
+  })
+})
+
+describe("the client's own transport", () => {
+  it("trusts the given certificates and no others", async () => {
+    const { cert, key } = certificate(["localhost"], ["127.0.0.1"])
+    const seen: Array<string | undefined> = []
+    const server = createServer({ cert, key }, (request, response) => {
+      seen.push(request.headers.authorization)
+      response.setHeader("content-type", "application/json").end('{"data":[],"_meta":{"has_more":false}}')
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const { port } = server.address() as AddressInfo
+    const baseUrl = `https://127.0.0.1:${port}/!/api/v2`
+    const trusting = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, transport: { ca: cert } })
+    const wary = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, maxAttempts: 1 })
+    try {
+      assert.deepStrictEqual(await trusting.customers.list().toArray(), [])
+      assert.strictEqual((await failureOf(wary.customers.list().toArray())).code, "unreachable")
+      assert.deepStrictEqual(seen, ["Bearer over-tls"])
+    } finally {
+      await Promise.all([trusting.close(), wary.close()])
+      await new Promise((resolve) => server.close(resolve))
+    }
   })
 })
 
