@@ -180,6 +180,15 @@ describe("a retry", () => {
     await noFaults()
   })
 
+  it("waits no longer than allowed for a fault that states a time, too", async () => {
+    const { client } = await company({ maxRetryWaitMs: 500 })
+    await faults({ kind: "status", status: 503, code: "server_error", headers: { "retry-after": "30" }, times: 1 })
+    const failure = await failureOf(client.customers.get(1))
+    assert(failure instanceof Sdk.ServerError)
+    assert.deepStrictEqual([failure.status, failure.retryAfterMs, client.usage().requests], [503, 30_000, 1])
+    await noFaults()
+  })
+
   it("stays within its own rate", async () => {
     const { client } = await company({ requestsPerMinute: 3, pageSize: 10 })
     for (const _ of [1, 2, 3]) await client.customers.list().toArray()
@@ -334,15 +343,16 @@ describe("a batch", () => {
     assert.strictEqual((await client.customers.list().toArray()).length, 600)
   })
 
-  it("calls a record unknown where the answer leaves it out", async () => {
+  it("calls a record unknown where the answer leaves it out, or has two results for it", async () => {
     const { client } = await company()
-    const body = JSON.stringify({ results: [{ index: 1, status: 201, record: { id: 9, customercode: "B" } }] })
+    const result = (index: number, id: number) => ({ index, status: 201, record: { id } })
+    const body = JSON.stringify({ results: [result(1, 9), result(2, 10), result(2, 11)] })
     const headers = { "content-type": "application/json" }
     await faults({ kind: "status", status: 207, headers, body, times: 1, method: "POST" })
-    const { items } = await client.customers.batch([{ customercode: "A" }, { customercode: "B" }])
+    const { items } = await client.customers.batch(["A", "B", "C"].map((customercode) => ({ customercode })))
     assert.deepStrictEqual(
       items.map(({ status }) => status),
-      ["unknown", "created"]
+      ["unknown", "created", "unknown"]
     )
     assert(items[0]?.status === "unknown" && items[0].error instanceof Sdk.OutcomeUnknownError)
     await noFaults()
