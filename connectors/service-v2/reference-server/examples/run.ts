@@ -19,6 +19,13 @@ interface Step {
   readonly save?: Readonly<Record<string, string>>
 }
 
+interface Case {
+  readonly name: string
+  /** Names of values without which the case is skipped. */
+  readonly needs?: ReadonlyArray<string>
+  readonly steps: ReadonlyArray<Step>
+}
+
 /** A difference between an expected and an actual value. */
 class Mismatch extends Error {
   readonly at: string
@@ -33,14 +40,17 @@ const isTree = (value: unknown): value is Tree => typeof value === "object" && v
 /** Replaces `{{name}}`. A text that is nothing else becomes the value itself. */
 const fill = (template: unknown, values: Values): unknown => {
   if (Array.isArray(template)) return template.map((one) => fill(one, values))
-  if (isTree(template)) return Object.fromEntries(Object.entries(template).map(([key, one]) => [key, fill(one, values)]))
+  if (isTree(template))
+    return Object.fromEntries(Object.entries(template).map(([key, one]) => [key, fill(one, values)]))
   if (typeof template !== "string") return template
   const valueOf = (name: string): unknown => {
     if (!values.has(name)) throw new Mismatch("values", `a value for ${name}`, undefined)
     return values.get(name)
   }
   const whole = /^\{\{(\w+)\}\}$/.exec(template)
-  return whole === null ? template.replace(/\{\{(\w+)\}\}/g, (_all, name: string) => String(valueOf(name))) : valueOf(whole[1]!)
+  return whole === null
+    ? template.replace(/\{\{(\w+)\}\}/g, (_all, name: string) => String(valueOf(name)))
+    : valueOf(whole[1]!)
 }
 
 const isType: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -69,7 +79,8 @@ const match = (at: string, expected: unknown, actual: unknown): void => {
     for (const [index, one] of expected.entries()) match(`${at}.${index}`, one, (actual as Array<unknown>)[index])
   } else if (!isTree(expected)) require(expected === actual)
   else if ("$type" in expected) require(isType[String(expected["$type"])]!(actual))
-  else if ("$match" in expected) require(typeof actual === "string" && new RegExp(String(expected["$match"])).test(actual))
+  else if ("$match" in expected)
+    require(typeof actual === "string" && new RegExp(String(expected["$match"])).test(actual))
   else if ("$absent" in expected) require(actual === undefined)
   else if ("$length" in expected) require(Array.isArray(actual) && actual.length === expected["$length"])
   else if ("$contains" in expected) {
@@ -109,7 +120,12 @@ const partsOf = (answer: Tree, expected: Tree): Tree => {
     ...answer,
     ...("body" in expected ? { body: JSON.parse(text) as unknown } : {}),
     ...("lines" in expected
-      ? { lines: text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as unknown) }
+      ? {
+          lines: text
+            .split("\n")
+            .filter((line) => line !== "")
+            .map((line) => JSON.parse(line) as unknown)
+        }
       : {})
   }
 }
@@ -122,7 +138,10 @@ const runStep = async (step: Step, base: string, control: string, values: Values
   }
   const parts = partsOf(answer, { ...expected, ...(step.save === undefined ? {} : { body: null }) })
   for (const [key, one] of Object.entries(expected)) {
-    const names = key === "headers" ? Object.fromEntries(Object.entries(one as Tree).map(([name, v]) => [name.toLowerCase(), v])) : one
+    const names =
+      key === "headers"
+        ? Object.fromEntries(Object.entries(one as Tree).map(([name, v]) => [name.toLowerCase(), v]))
+        : one
     match(key, names, parts[key])
   }
   for (const [name, path] of Object.entries(step.save ?? {})) values.set(name, at(parts["body"], path))
@@ -131,11 +150,18 @@ const runStep = async (step: Step, base: string, control: string, values: Values
 const [file = "", base = "", control = "", ...given] = process.argv.slice(2)
 const document = JSON.parse(readFileSync(file, "utf8")) as {
   readonly setup: ReadonlyArray<Step>
-  readonly cases: ReadonlyArray<{ readonly name: string; readonly steps: ReadonlyArray<Step> }>
+  readonly cases: ReadonlyArray<Case>
 }
 let failures = 0
-for (const { name, steps } of document.cases) {
+let skipped = 0
+for (const { name, needs = [], steps } of document.cases) {
   const values: Values = new Map(given.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]))
+  const missing = needs.filter((one) => !values.has(one))
+  if (missing.length > 0) {
+    skipped += 1
+    console.log(`skipped ${name}: needs ${missing.join(", ")}`)
+    continue
+  }
   let number = -document.setup.length
   try {
     for (const step of [...document.setup, ...steps]) {
@@ -150,5 +176,5 @@ for (const { name, steps } of document.cases) {
     console.log(`# ${error instanceof Error ? error.message : String(error)}`)
   }
 }
-console.log(`${document.cases.length - failures} passed, ${failures} failed`)
+console.log(`${document.cases.length - failures - skipped} passed, ${failures} failed, ${skipped} skipped`)
 process.exitCode = failures === 0 ? 0 : 1
