@@ -8,6 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { visibleLines } from "../../../src/dashboard/Escape.ts"
 import { type Answered, type Assistant, overHttp, overStdio } from "../../support/assistant.ts"
+import { boundAt, boundMs } from "../../package/Start.ts"
 import { root } from "../../support/reference.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 import type { Books } from "../models/figures.ts"
@@ -282,7 +283,7 @@ describe("an assistant", () => {
     assert.match(answered.text, /unknown_resource.*Name one of: .*orders/)
   })
 
-  it("gets its first answer within 400 ms of its session", async () => {
+  it("gets its first answer within 400 ms of the start of its process", async () => {
     const times: Array<number> = []
     for (let round = 0; round < 5; round += 1) {
       const beganMs = performance.now()
@@ -291,12 +292,13 @@ describe("an assistant", () => {
         const answered = await assistant.call("query", { sql: "select count(*) from orders" })
         const endMs = performance.now()
         assert.isFalse(answered.isError, answered.text)
-        times.push(endMs - readyMs)
+        times.push(endMs - beganMs)
         console.log(`session ${Math.round(readyMs - beganMs)} ms, first answer ${Math.round(endMs - readyMs)} ms later`)
       })
     }
-    // The fastest of five: other programs share the cores.
-    assert.isBelow(Math.min(...times), 400)
+    // The fastest of five, and a bound that grows with the start of Node: other programs share the cores.
+    const bound = (400 / boundMs) * boundAt(process.execPath, { cwd: world.folder, env: process.env })
+    assert.isBelow(Math.min(...times), bound)
   })
 
   it("gets a remedy where nothing was synced, and where the reader could read secrets", async () => {
