@@ -61,6 +61,8 @@ const prepare = Effect.fnUntraced(function* () {
        values ('main', 'customers', 'create', '${planted.key}', '${planted.body}', 1)`,
     `insert into tributary.change_endpoints (name, url, origin, secret, last_position)
        values ('there', 'https://127.0.0.1:1/changes', 'command', '${planted.endpoint}'::bytea, 0)`,
+    `insert into tributary.violations (invariant, company_id, resource, record_id, detail, opened_at)
+       select 'invoice_lines_add_up', company_id, 'invoices', 9, 'planted', tributary.now() from tributary.companies where company = 'main'`,
     `insert into tributary.delivery_gaps (company, resource, cause, detail) values ('main', 'orders', 'unobserved', 'not checked for two days')`
   ])
     yield* world.query(statement)
@@ -250,7 +252,7 @@ describe("an assistant", () => {
   it("sees of every tool that it only reads", () =>
     withAssistant(async (assistant) => {
       const { tools } = await assistant.client.listTools()
-      assert.lengthOf(tools, 9)
+      assert.lengthOf(tools, 10)
       for (const { name, annotations, description, inputSchema, outputSchema } of tools) {
         assert.deepEqual(
           [annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.openWorldHint],
