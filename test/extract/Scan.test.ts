@@ -80,8 +80,7 @@ describe("a periodic full scan", () => {
       "full"
     )
     assert.strictEqual(
-      plan(things, { ...swept, fullScanAt: 0 }, false, { ...engineDefault, fullScanInterval: Duration.infinity })
-        .kind,
+      plan(things, { ...swept, fullScanAt: 0 }, false, { ...engineDefault, fullScanInterval: Duration.infinity }).kind,
       "incremental"
     )
     const full = plan(things, { ...swept, fullScanReason: "because" }, false)
