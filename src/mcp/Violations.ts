@@ -2,12 +2,14 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
-import { type Severity, severities } from "../invariants/Invariant.ts"
 import * as Statement from "../postgres/Statement.ts"
 import * as Invariants from "../status/Invariants.ts"
 import { answer, cut, Id, idOf, toolFailure, ToolFailure } from "./Answer.ts"
 import { readAnswer } from "./Capabilities.ts"
 import { companyOf } from "./Names.ts"
+
+type Severity = Invariants.InvariantSummary["severity"]
+const severities = ["warning", "critical"] as const satisfies ReadonlyArray<Severity>
 
 const rowsDefault = 50
 const rowsMax = 500
