@@ -313,7 +313,7 @@ describe("a list of several pages", () => {
       ["2026-03-16T09:00:01Z", "2026-03-16T09:00:00.5Z"]
     ]) {
       const scripted: typeof fetch = (input) => {
-        const isFirst = !String(input).includes("cursor=")
+        const isFirst = !new Request(input).url.includes("cursor=")
         const meta = {
           has_more: isFirst,
           next_cursor: isFirst ? "two" : null,
