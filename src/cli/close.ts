@@ -11,6 +11,7 @@ import * as Random from "effect/Random"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import type { Priority } from "../budget/Budget.ts"
 import type { PositionLost } from "../changes/ChangeFeed.ts"
 import * as Close from "../close/Close.ts"
 import { CloseFailed, usage } from "../close/CloseFailed.ts"
@@ -38,6 +39,8 @@ import { Version } from "./Version.ts"
 const keyFile = "close-key.pem"
 const folderDefault = "closes"
 const seedMax = 2_000_000_000
+/** A person waits for a close: its first requests need no even pace. The syncs, which have a target, go first. */
+const priority: Priority = { class: "live", dueAt: Number.POSITIVE_INFINITY }
 
 const codeOfKind: Readonly<Record<CloseFailed["kind"], ExitCode>> = {
   usage: exitCode.usage,
@@ -164,7 +167,7 @@ const verify = Effect.fnUntraced(function* (
 ) {
   const beganAt = (yield* now).toISOString()
   const seed = yield* Random.nextIntBetween(1, seedMax)
-  const report = yield* Verify.run(settings, { sample, seed, repair: false }, [target])
+  const report = yield* Verify.run(settings, { sample, seed, repair: false, priority }, [target])
   const [{ companyId, failure, resources } = { companyId: null, failure: null, resources: [] }] = report.companies
   const failures = [
     ...(failure === null ? [] : [failure]),
