@@ -95,8 +95,7 @@ export const joinDated = ({ through }: Dated, alias: string): string =>
 const hashOf = (json: string): string => `sha256(convert_to(${json}, 'UTF8'))`
 
 const dayText = (value: string): string => `to_char(${value}, 'YYYY-MM-DD')`
-const instantText = (value: string): string =>
-  `to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+const instantText = (value: string): string => `to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
 const memberOf = ({ field: name, sql, sqlType, kind }: Column, alias: string): JsonText.Member => {
   const value = `${alias}.${sql}`

@@ -39,7 +39,7 @@ const stringEnd = (text: string, at: number): number => {
 /** The position after the value that begins at `at`, in JSON without white space outside of strings. */
 const valueEnd = (text: string, at: number): number => {
   let depth = 0
-  for (let place = at; place < text.length; ) {
+  for (let place = at; place < text.length;) {
     const code = text.charCodeAt(place)
     if (code === quote) {
       place = stringEnd(text, place)
@@ -114,7 +114,9 @@ const isSame = (one: Plain, other: Plain): boolean => {
   const members = Object.entries(one)
   return (
     members.length === Object.keys(other).length &&
-    members.every(([name, value]) => Object.hasOwn(other, name) && isSame(value as Plain, (other as PlainObject)[name]!))
+    members.every(
+      ([name, value]) => Object.hasOwn(other, name) && isSame(value as Plain, (other as PlainObject)[name]!)
+    )
   )
 }
 
@@ -163,19 +165,24 @@ const matchValue = (field: Field, text: string, at: number, stored: string | nul
   if (field.inferred === null && kind !== "list") {
     if (text.charCodeAt(at) === quote) {
       const end = text.indexOf('"', at + 1)
+      const isText = end - at - 1 === stored.length && text.startsWith(stored, at + 1) && !stored.includes("\\")
       const isEqual =
-        (end - at - 1 === stored.length && text.startsWith(stored, at + 1) && !stored.includes("\\")) ||
-        (kind === "timestamp" && isSameInstant(text, at + 1, end, stored))
+        kind === "date" || kind === "timestamp"
+          ? isText
+            ? !Expected.exceedsColumn(field, stored)
+            : kind === "timestamp" && isSameInstant(text, at + 1, end, stored)
+          : isText
       if (isEqual) return end + 1
     } else if (text.startsWith(stored, at)) {
       // The text after the value follows by the template, so that the value ends here.
       const last = stored.charCodeAt(stored.length - 1)
       const isNumber = (kind === "integer" || kind === "decimal") && last >= zero && last <= nine
-      if (isNumber || kind === "boolean") return at + stored.length
+      const isBoolean = kind === "boolean" && (stored === "true" || stored === "false")
+      if (isNumber || isBoolean) return at + stored.length
     }
   }
   const end = valueEnd(text, at)
-  if (end < 0) return noMatch
+  if (end < 0 || text.startsWith("null", at)) return noMatch
   const isEqual =
     field.inferred === null && kind === "list"
       ? isSameJson(text.slice(at, end), stored)
@@ -186,7 +193,7 @@ const matchValue = (field: Field, text: string, at: number, stored: string | nul
 const matchCustomFields = (text: string, at: number, stored: string | null): number => {
   if (stored === null) return text.startsWith("null", at) ? at + 4 : noMatch
   const end = valueEnd(text, at)
-  return end >= 0 && isSameJson(text.slice(at, end), stored) ? end : noMatch
+  return end >= 0 && !text.startsWith("null", at) && isSameJson(text.slice(at, end), stored) ? end : noMatch
 }
 
 const hasNoExtra = ({ extra }: Row): boolean => extra === null || extra === "{}"
