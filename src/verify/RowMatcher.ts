@@ -114,9 +114,7 @@ const isSame = (one: Plain, other: Plain): boolean => {
   const members = Object.entries(one)
   return (
     members.length === Object.keys(other).length &&
-    members.every(
-      ([name, value]) => Object.hasOwn(other, name) && isSame(value as Plain, (other as PlainObject)[name]!)
-    )
+    members.every(([name, value]) => Object.hasOwn(other, name) && isSame(value, (other as PlainObject)[name]!))
   )
 }
 
