@@ -43,7 +43,7 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   // V8 also lets garbage grow to the size of the live objects. A verify or close of a large table would need twice the memory,
   // and the memory of a push would grow with the number of records.
   const growth = new Map([
-    ["close", 100],
+    ["close", 40],
     ["verify", 40],
     ["push", 80]
   ]).get(process.argv[2] ?? "")
