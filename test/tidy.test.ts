@@ -66,6 +66,7 @@ const exists = (mention: string): boolean => {
  */
 const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/catalogue": [],
+  "src/files": [],
   "src/json": [],
   "src/http": ["src/time"],
   "src/log": ["src/time"],
@@ -105,8 +106,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/reconcile": ["src/budget", "src/connector", "src/inbox", "src/postgres", "src/subscriptions", "src/sync"],
   "src/tasks": ["src/budget", "src/connector", "src/log", "src/postgres", "src/sync", "src/warehouse", "src/time"],
   "src/retention": ["src/postgres", "src/warehouse"],
-  "src/export": ["src/changes", "src/postgres", "src/warehouse"],
-  "src/close": ["src/catalogue", "src/changes", "src/invariants", "src/postgres", "src/warehouse"],
+  "src/export": ["src/changes", "src/files", "src/postgres", "src/warehouse"],
+  "src/close": ["src/catalogue", "src/changes", "src/files", "src/invariants", "src/postgres", "src/warehouse"],
   "src/outbox": [
     "src/catalogue",
     "src/connector",
@@ -207,6 +208,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/connector",
     "src/dashboard",
     "src/delivery",
+    "src/files",
     "src/http",
     "src/inbox",
     "src/log",
