@@ -1,0 +1,404 @@
+/** The shape of lists, their pages, and the size of a page. */
+import * as Effect from "effect/Effect"
+import { isCancellable, type Resource } from "../../../src/catalogue/Resource.ts"
+import type { SourceError } from "../../../src/connector/SourceError.ts"
+import { limits } from "../catalogue/limits.ts"
+import { member } from "../client/Envelope.ts"
+import type { Parameter } from "../client/Listing.ts"
+import { hasMore } from "./Access.ts"
+import type { Context, Sample, Style } from "./Findings.ts"
+import { covering, everything, gapOf, getList, idOf, type Listed, limited, type Probe, samplesOf } from "./Probe.ts"
+import { type Gap, listOf, type Seen } from "./Session.ts"
+
+/** A limit that no service returns whole. */
+const hugeLimit = 100_000
+/** Resources that are tried until one can show how a limit is treated. */
+const candidatesMax = 6
+/** The sizes that the connector tries by itself. */
+const sizesTried: ReadonlySet<number> = new Set([100, 250, 500, 1_000, 2_500])
+
+const statedLimit = ({ list }: Listed): number | null => {
+  const limit = list.meta === null ? undefined : member(list.meta, "limit")
+  return typeof limit === "number" && Number.isSafeInteger(limit) ? limit : null
+}
+
+const isAboutLimit = ({ status, field, code }: Seen): boolean =>
+  status === 400 && (field === "limit" || code === "unknown_parameter")
+
+/** The key of the records. */
+const judgeKey = ({ findings }: Context, { list: { key }, seen }: Listed, { path }: Resource) => {
+  findings.checked("list.key")
+  if (key === "data") return
+  const isOwn = key === path
+  findings.differ("list.key", {
+    seen: key === "bare" ? "a bare array" : isOwn ? "records under the resource's own name" : `records under ${key}`,
+    answer: seen,
+    value: isOwn || key === "bare" ? "auto" : key,
+    variant: { name: "itemsKey", value: isOwn ? "resource" : key }
+  })
+}
+
+/** How `limit=1` is treated; returns the resource that shows it. */
+const probeLimit = (context: Context) =>
+  Effect.gen(function* () {
+    const { catalogue, findings, learned, session } = context
+    const all = [...catalogue.resources.values()]
+    const candidates = [...all.filter(({ area }) => area === "reference"), ...all].slice(0, candidatesMax)
+    for (const resource of candidates) {
+      const seen = yield* session.get(`/${resource.path}`, [["limit", "1"], ...everything(resource)])
+      if (isAboutLimit(seen)) {
+        learned.limit = "unknown"
+        findings.differ("page.limit", {
+          seen: `limit is refused: ${seen.status} ${seen.code ?? ""}`.trim(),
+          answer: seen,
+          variant: { name: "limit", value: "unknown" }
+        })
+        return { resource, seen }
+      }
+      const list = seen.status === 200 ? listOf(seen, resource.path) : null
+      if (list === null || list.records.length === 0) continue
+      if (list.records.length === 1) return { resource, seen }
+      learned.limit = "ignored"
+      findings.differ("page.limit", {
+        seen: `limit=1 is answered with ${list.records.length} records`,
+        answer: seen,
+        variant: { name: "limit", value: "ignored" }
+      })
+      return { resource, seen }
+    }
+    findings.unchecked("page.limit", "the resources that were tried have no records or cannot be read")
+    return null
+  })
+
+/** Whether the limit is accepted, and the one that the answer states; a gap for an answer about something else. */
+const tryLimit = (context: Context, resource: Resource, limit: number) =>
+  Effect.flatMap(
+    context.session.get(`/${resource.path}`, [["limit", String(limit)], ...everything(resource)]),
+    (seen): Effect.Effect<{ readonly seen: Seen; readonly listed: Listed | null }, Gap> => {
+      const list = seen.status === 200 ? listOf(seen, resource.path) : null
+      if (list !== null) return Effect.succeed({ seen, listed: { seen, list } })
+      return isAboutLimit(seen) ? Effect.succeed({ seen, listed: null }) : Effect.fail(gapOf(seen))
+    }
+  )
+
+/** The largest accepted limit between an accepted and a refused one. */
+const bisect = (
+  context: Context,
+  resource: Resource,
+  accepted: number,
+  refused: number
+): Effect.Effect<number, Gap | SourceError> =>
+  Effect.gen(function* () {
+    let [low, high] = [accepted, refused]
+    while (high - low > 1) {
+      const middle = (low + high) >> 1
+      if ((yield* tryLimit(context, resource, middle)).listed === null) high = middle
+      else low = middle
+    }
+    return low
+  })
+
+const judgeMaximum = ({ findings, learned }: Context, seen: Seen, maximum: number) => {
+  learned.limitMax = maximum
+  findings.checked("page.maximum")
+  if (maximum === limits.pageRecordsMax) return
+  const isFound = maximum >= hugeLimit
+  findings.differ("page.maximum", {
+    seen: isFound ? `limit=${hugeLimit} is accepted` : `the largest page has ${maximum} records`,
+    answer: seen,
+    value: isFound || sizesTried.has(maximum) ? undefined : maximum,
+    variant: { name: "pageMax", value: maximum }
+  })
+}
+
+const judgeClamped = ({ findings }: Context, seen: Seen, limit: number, maximum: number) =>
+  findings.differ("page.limit", {
+    seen: `limit=${limit} is accepted, and ${maximum} records are the most that come`,
+    answer: seen,
+    variant: { name: "limit", value: "clamped" }
+  })
+
+/** The maximum of a page, and what becomes of a larger limit. */
+const probeMaximum = (context: Context, resource: Resource) =>
+  Effect.gen(function* () {
+    const { findings, learned } = context
+    const above = limits.pageRecordsMax + 1
+    const first = yield* tryLimit(context, resource, above)
+    if (first.listed === null) {
+      findings.checked("page.limit")
+      const exact = yield* tryLimit(context, resource, limits.pageRecordsMax)
+      const maximum =
+        exact.listed !== null ? limits.pageRecordsMax : yield* bisect(context, resource, 1, limits.pageRecordsMax)
+      return judgeMaximum(context, exact.seen, maximum)
+    }
+    const stated = statedLimit(first.listed)
+    if (stated !== null && stated < above) {
+      judgeClamped(context, first.seen, above, stated)
+      return judgeMaximum(context, first.seen, stated)
+    }
+    if (stated === null) {
+      learned.limitMax = above
+      return findings.unchecked(
+        "page.maximum",
+        "answers do not state their limit; only a list of more than 250 records shows it"
+      )
+    }
+    const huge = yield* tryLimit(context, resource, hugeLimit)
+    if (huge.listed === null) {
+      findings.checked("page.limit")
+      return judgeMaximum(context, huge.seen, yield* bisect(context, resource, above, hugeLimit))
+    }
+    const most = statedLimit(huge.listed) ?? hugeLimit
+    if (most < hugeLimit) judgeClamped(context, huge.seen, hugeLimit, most)
+    judgeMaximum(context, huge.seen, most)
+  })
+
+/** The number of records where no limit is sent. */
+const judgeDefault = ({ findings }: Context, seen: Seen, size: number) => {
+  findings.checked("page.default")
+  if (size === limits.pageRecordsDefault) return
+  findings.differ("page.default", {
+    seen: `a page has ${size} records where no limit is sent`,
+    answer: seen,
+    variant: { name: "pageDefault", value: size }
+  })
+}
+
+/** How a limit is treated, before any sample is read. */
+export const probeSizes: Probe = (context) =>
+  Effect.gen(function* () {
+    const { learned } = context
+    const shown = yield* probeLimit(context)
+    if (shown === null) return
+    const { resource } = shown
+    if (learned.limit === "applied") yield* probeMaximum(context, resource)
+    const plain = yield* getList(context, resource, everything(resource))
+    judgeKey(context, plain, resource)
+    const stated = statedLimit(plain)
+    if (stated !== null) judgeDefault(context, plain.seen, stated)
+  }).pipe(covering(context, "page.maximum", "page.default", "list.key"))
+
+/** The style of a page that has a next one, or that names its position. */
+const styleOf = ({ list: { meta }, seen }: Listed): Style | null => {
+  if (meta !== null && "next_cursor" in meta) return "cursor"
+  const link = /<([^>]*)>[^,]*rel="?next/.exec(seen.headers["link"] ?? "")?.[1]
+  if (link !== undefined) {
+    const parameters = new URLSearchParams(link.split("?")[1] ?? "")
+    // Without metadata every style continues by links, and only the parameter tells them apart.
+    return meta === null && parameters.has("page")
+      ? "page"
+      : meta === null && parameters.has("offset")
+        ? "offset"
+        : "link"
+  }
+  if (meta !== null && "page" in meta) return "page"
+  return meta !== null && "offset" in meta ? "offset" : null
+}
+
+const judgeStyle = ({ findings, learned }: Context, listed: Listed) => {
+  const style = styleOf(listed)
+  if (style === null || learned.style !== null) return
+  learned.style = style
+  findings.checked("list.paging")
+  const isBare = listed.list.meta === null
+  if (style === "cursor" || (isBare && style === "link")) return
+  findings.differ("list.paging", {
+    seen:
+      style === "link"
+        ? 'a list continues by the header Link with rel="next"'
+        : `a list continues by the parameter ${style}`,
+    answer: listed.seen,
+    value: isBare ? "auto" : style,
+    variant: { name: "paging", value: style }
+  })
+}
+
+/** Path and parameters of the next page; null after the last one. */
+const nextOf = (
+  { learned, session }: Context,
+  { list, seen }: Listed,
+  path: string,
+  parameters: ReadonlyArray<Parameter>,
+  at: { readonly page: number; readonly offset: number }
+): readonly [path: string, parameters: ReadonlyArray<Parameter>] | null => {
+  if (!hasMore(seen, list.meta)) return null
+  const link = /<([^>]*)>[^,]*rel="?next/.exec(seen.headers["link"] ?? "")?.[1]
+  const below = link === undefined ? null : session.base.below(link, seen.path)
+  if (below !== null) return [below, []]
+  const cursor = list.meta === null ? undefined : member(list.meta, "next_cursor")
+  if (typeof cursor === "string") return [path, [...parameters, ["cursor", cursor]]]
+  if (learned.style === "page") return [path, [...parameters, ["page", String(at.page + 1)]]]
+  if (learned.style === "offset") return [path, [...parameters, ["offset", String(at.offset)]]]
+  return null
+}
+
+const pagesMax = 8
+
+/** Reads a list in pages of two or three records, and compares it with the list in one page. */
+const walk = (context: Context, { resource, list: whole, hasMore: isPart }: Sample, size: number) =>
+  Effect.gen(function* () {
+    const { findings, session } = context
+    const parameters = [...limited(context, size), ...everything(resource)]
+    const ids: Array<string | null> = []
+    const synced = new Set<unknown>()
+    let page: Listed = yield* getList(context, resource, parameters)
+    const first = page.seen
+    for (let count = 1; ; count++) {
+      ids.push(...page.list.records.map(idOf))
+      judgeStyle(context, page)
+      const position = page.list.meta === null ? undefined : member(page.list.meta, "synced_through")
+      if (typeof position === "string") synced.add(position)
+      const next = nextOf(context, page, `/${resource.path}`, parameters, { page: count, offset: ids.length })
+      if (next !== null) {
+        findings.checked("page.full")
+        if (page.list.records.length < size) {
+          findings.differ("page.full", {
+            seen: `${page.list.records.length} of ${size} records, although more follow`,
+            answer: page.seen,
+            variant: { name: "pageSizes", value: 1 }
+          })
+        }
+      }
+      if (next === null || count === pagesMax) break
+      const seen = yield* session.get(...next)
+      const list = seen.status === 200 ? listOf(seen, resource.path) : null
+      if (list === null) return yield* gapOf(seen)
+      page = { seen, list }
+    }
+    findings.checked("page.complete")
+    const expected = whole.records.map(idOf).slice(0, ids.length)
+    const isWhole = ids.length >= whole.records.length || hasMore(page.seen, page.list.meta) || isPart
+    if (new Set(ids).size < ids.length || !isWhole || expected.some((id) => !ids.includes(id))) {
+      findings.differ("page.complete", {
+        subject: resource.path,
+        seen: `pages of ${size} have ${new Set(ids).size} records, and one page has ${expected.length}`,
+        answer: first
+      })
+      findings.notReproduced.add("pages that lose or repeat records")
+    }
+    if (synced.size > 0) findings.checked("synced_through.stable")
+    if (synced.size > 1) {
+      findings.differ("synced_through.stable", { subject: resource.path, seen: `${synced.size} values`, answer: first })
+      findings.notReproduced.add("a synced_through that differs between the pages of a list")
+    }
+  })
+
+/** Pages of small lists, after the samples. */
+export const probePages: Probe = (context) =>
+  Effect.gen(function* () {
+    const { findings, learned } = context
+    for (const sample of learned.samples.values()) judgeStyle(context, sample)
+    const full = samplesOf(context, ({ hasMore: isPart }) => isPart)
+    for (const { list, seen } of full) {
+      const size =
+        learned.limit === "applied"
+          ? Math.min(limits.pageRecordsDefault, learned.limitMax ?? limits.pageRecordsDefault)
+          : null
+      findings.checked("page.full")
+      if (size !== null && list.records.length < size) {
+        findings.differ("page.full", {
+          seen: `${list.records.length} of ${size} records, although more follow`,
+          answer: seen,
+          variant: { name: "pageSizes", value: 1 }
+        })
+      }
+    }
+    const small = samplesOf(context, ({ list, hasMore: isPart }) => !isPart && list.records.length >= 3)
+    const [one, other] = small.toSorted(
+      (a, b) => Math.abs(a.list.records.length - 7) - Math.abs(b.list.records.length - 7)
+    )
+    if (learned.limit !== "applied") {
+      for (const check of ["page.full", "page.complete"])
+        findings.unchecked(check, "no limit is applied, so that small lists have one page")
+    } else if (one === undefined) {
+      for (const check of ["page.full", "page.complete"]) findings.unchecked(check, "no list has three records")
+    } else {
+      yield* walk(context, one, 2)
+      yield* walk(context, other ?? one, 3)
+    }
+  }).pipe(covering(context, "page.full", "page.complete", "synced_through.stable"))
+
+/** The sizes of pages by their number of records, where answers do not state them: it takes a long list. */
+export const probeLongPages: Probe = (context) =>
+  Effect.gen(function* () {
+    const { findings, learned } = context
+    const long = samplesOf(context, ({ hasMore: isPart }) => isPart).at(-1)
+    const isStated = [...learned.samples.values()].some((sample) => statedLimit(sample) !== null)
+    if (isStated) return
+    if (long === undefined) return findings.unchecked("page.default", "no list is longer than a page")
+    const plain = yield* getList(context, long.resource, everything(long.resource))
+    judgeStyle(context, plain)
+    if (hasMore(plain.seen, plain.list.meta)) judgeDefault(context, plain.seen, plain.list.records.length)
+    if (learned.limit !== "applied" || learned.limitMax !== limits.pageRecordsMax + 1) return
+    const above = limits.pageRecordsMax + 1
+    const longest = samplesOf(context, ({ hasMore: isPart }) => isPart)
+    for (const { resource } of longest.slice(0, 3)) {
+      const listed = yield* getList(context, resource, [["limit", String(above)], ...everything(resource)])
+      const count = listed.list.records.length
+      if (!hasMore(listed.seen, listed.list.meta)) continue
+      if (count < above) judgeClamped(context, listed.seen, above, count)
+      return judgeMaximum(context, listed.seen, count)
+    }
+  }).pipe(covering(context, "page.default", "page.maximum"))
+
+const isCancelled = (record: Readonly<Record<string, unknown>>): boolean => member(record, "cancel") === true
+
+/** The meaning of the cancel filter, on lists that one page holds. */
+export const probeCancel: Probe = (context) =>
+  Effect.gen(function* () {
+    const { findings } = context
+    const whole = samplesOf(
+      context,
+      ({ resource, list, hasMore: isPart }) =>
+        isCancellable(resource) && !isPart && list.records.some((one) => !isCancelled(one))
+    )
+    const mixed = whole.filter(({ list }) => list.records.some(isCancelled))
+    const only = whole.find(({ resource }) => resource.cancelFilter === "only")
+    const includes =
+      mixed.find(({ resource }) => resource.cancelFilter === "includes") ??
+      whole.find(({ resource }) => resource.cancelFilter === "includes")
+    if (only === undefined)
+      findings.unchecked("cancel.true", "no list of a resource whose cancel=true means cancelled only has records")
+    if (includes === undefined)
+      findings.unchecked("cancel.true", "no list of other resources has records that are not cancelled")
+    for (const sample of [only, includes]) {
+      if (sample === undefined) continue
+      const { resource } = sample
+      const { list, seen } = yield* getList(context, resource, [
+        ["cancel", "true"],
+        ...limited(context, limits.pageRecordsDefault)
+      ])
+      findings.checked("cancel.true")
+      const meaning = list.records.some((one) => !isCancelled(one)) ? "includes" : "only"
+      if (meaning === resource.cancelFilter) continue
+      findings.differ("cancel.true", {
+        subject: resource.path,
+        seen: meaning === "only" ? "only cancelled records come" : "records that are not cancelled come too",
+        answer: seen,
+        variant: { name: "cancelTrue", value: meaning }
+      })
+    }
+    const [hidden] = mixed
+    if (hidden === undefined) return findings.unchecked("cancel.default", "no list has cancelled records beside others")
+    const { list, seen } = yield* getList(context, hidden.resource, limited(context, limits.pageRecordsDefault))
+    findings.checked("cancel.default")
+    if (!list.records.some(isCancelled)) return
+    findings.differ("cancel.default", {
+      subject: hidden.resource.path,
+      seen: "cancelled records come too",
+      answer: seen
+    })
+    findings.notReproduced.add("cancelled records in lists without cancel")
+  }).pipe(covering(context, "cancel.true", "cancel.default"))
+
+/** The order of ids in all samples. */
+export const compareOrder = ({ findings, learned }: Context): void => {
+  for (const { list, resource, seen } of learned.samples.values()) {
+    if (list.records.length < 2) continue
+    findings.checked("order.ids")
+    const ids = list.records.map((one) => Number(idOf(one)))
+    if (ids.every((id, at) => at === 0 || id > ids[at - 1]!)) continue
+    findings.differ("order.ids", { subject: resource.path, seen: "records in another order", answer: seen })
+    findings.notReproduced.add("lists in another order than by id")
+  }
+}
