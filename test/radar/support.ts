@@ -48,7 +48,8 @@ export const clientOf = ({ served }: Server, intercept: Intercept = () => null) 
       const path = url.pathname + url.search
       const own = intercept(path)
       const answer = own ?? served.handle({ method: request.method, url: path, headers: request.headers, body: null })
-      const body = "bytes" in answer && answer.bytes !== undefined ? Buffer.from(answer.bytes) : answer.body
+      const bytes = "bytes" in answer ? answer.bytes : undefined
+      const body = bytes === undefined ? answer.body : Buffer.from(bytes)
       return HttpClientResponse.fromWeb(request, new Response(body, { status: answer.status, headers: answer.headers }))
     })
   )
