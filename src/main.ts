@@ -17,27 +17,39 @@ import { ReferenceFailed } from "./connector/Demo.ts"
 import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import * as Telemetry from "./cli/Telemetry.ts"
+import type { CompanyConfiguration } from "./configuration/Companies.ts"
+import type { Configuration } from "./configuration/Configuration.ts"
 import { ConfigurationError } from "./configuration/ConfigurationError.ts"
 import * as WarehouseCatalogue from "./warehouse/WarehouseCatalogue.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
+
+const budgetOf = (company: CompanyConfiguration, configuration: Configuration) => ({
+  baseUrl: company.url,
+  token: company.token,
+  scope: configuration.budgetScope,
+  requestsPerMinute: configuration.requestsPerMinute,
+  pauseWaitMax: configuration.retryAfterMax
+})
+
+const catalogueOf = ({ resources }: Configuration) =>
+  WarehouseCatalogue.addConfigured(serviceV2, resources).pipe(
+    Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
+  )
+
+const configurationError =
+  ({ name }: CompanyConfiguration) =>
+  (error: { readonly message: string }) =>
+    new ConfigurationError({ problems: [`company ${name}: ${error.message}`] })
 
 const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
     const { ServiceClient, Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
     const budgets = yield* Budgets
-    const budget = yield* budgets.of({
-      baseUrl: company.url,
-      token: company.token,
-      scope: configuration.budgetScope,
-      requestsPerMinute: configuration.requestsPerMinute,
-      pauseWaitMax: configuration.retryAfterMax
-    })
+    const budget = yield* budgets.of(budgetOf(company, configuration))
     const http = yield* Transport.makeUndici()
-    const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
-      Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
-    )
+    const catalogue = yield* catalogueOf(configuration)
     return yield* ServiceClient.make({
       baseUrl: company.url,
       token: company.token,
@@ -52,11 +64,31 @@ const source = Layer.succeed(Source, {
       retryAfterMax: configuration.retryAfterMax,
       rateLimitedWaitMax: configuration.retryAfterMax,
       allowHttp: configuration.allowHttp,
+      requestIdHeader: configuration.requestIdHeader,
       rotateField: configuration.webhooks.rotateField
     }).pipe(
       Effect.provideService(Budget, budget),
       Effect.provideService(HttpClient.HttpClient, http),
-      Effect.mapError((error) => new ConfigurationError({ problems: [`company ${company.name}: ${error.message}`] }))
+      Effect.mapError(configurationError(company))
+    )
+  }),
+  radar: Effect.fnUntraced(function* (company, configuration, bounds) {
+    const { Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
+    const { run } = yield* Effect.promise(() => import("../connectors/service-v2/radar/index.ts"))
+    const budget = yield* (yield* Budgets).of(budgetOf(company, configuration))
+    const catalogue = yield* catalogueOf(configuration)
+    return yield* run({
+      ...bounds,
+      baseUrl: company.url,
+      token: company.token,
+      catalogue,
+      allowHttp: configuration.allowHttp,
+      requestTimeout: configuration.requestTimeout,
+      retryAfterMax: configuration.retryAfterMax
+    }).pipe(
+      Effect.provideService(Budget, budget),
+      Effect.provideService(HttpClient.HttpClient, yield* Transport.makeUndici()),
+      Effect.mapError(configurationError(company))
     )
   }),
   deliveries: Effect.map(
@@ -65,9 +97,12 @@ const source = Layer.succeed(Source, {
   ),
   reference: Effect.fnUntraced(function* (options) {
     const server = yield* Effect.promise(() => import("../connectors/service-v2/reference-server/ReferenceServer.ts"))
-    return yield* server
+    const reference = yield* server
       .start(options)
       .pipe(Effect.mapError((error) => new ReferenceFailed({ message: error.message })))
+    if (options.like === undefined) return reference
+    const { apply } = yield* Effect.promise(() => import("../connectors/service-v2/radar/index.ts"))
+    return { ...reference, differences: yield* apply(reference, options.like) }
   }),
   demo: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),

@@ -12,7 +12,6 @@ describe("a comparison with an installation as documented", () => {
         const { report } = yield* compare(one)
         assert.deepStrictEqual(shown(report), [])
         assert.isNull(report.ended)
-        console.log(data, report.requests, JSON.stringify(report.coverage.filter((c) => c.unchecked.length > 0), null, 1))
         const journal = journalOf(one)
         assert.isAtMost(journal.length, 300)
         assert.strictEqual(journal.length, report.requests)

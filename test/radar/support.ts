@@ -39,7 +39,9 @@ export const journalOf = ({ control }: Server): ReadonlyArray<JournalEntry> =>
   control("GET", "/requests").body["requests"] as ReadonlyArray<JournalEntry>
 
 /** Stands between the radar and the server: an answer of its own, or null to pass the request on. */
-export type Intercept = (path: string) => { readonly status: number; readonly headers: Record<string, string>; readonly body: string } | null
+export type Intercept = (
+  path: string
+) => { readonly status: number; readonly headers: Record<string, string>; readonly body: string } | null
 
 /** An HTTP client without sockets. */
 export const clientOf = ({ served }: Server, intercept: Intercept = () => null) =>
@@ -47,9 +49,9 @@ export const clientOf = ({ served }: Server, intercept: Intercept = () => null) 
     Effect.sync(() => {
       const path = url.pathname + url.search
       const own = intercept(path)
-      const answer = own ?? served.handle({ method: request.method, url: path, headers: request.headers, body: null })
-      const bytes = "bytes" in answer ? answer.bytes : undefined
-      const body = bytes === undefined ? answer.body : Buffer.from(bytes)
+      if (own !== null) return HttpClientResponse.fromWeb(request, new Response(own.body, own))
+      const answer = served.handle({ method: request.method, url: path, headers: request.headers, body: null })
+      const body = answer.bytes === undefined ? answer.body : Buffer.from(answer.bytes)
       return HttpClientResponse.fromWeb(request, new Response(body, { status: answer.status, headers: answer.headers }))
     })
   )
@@ -61,7 +63,11 @@ export interface Compared extends Effect.Success<ReturnType<typeof run>> {
 /** Runs a comparison; the clock of the test moves while it waits. */
 export const compare = Effect.fnUntraced(function* (
   one: Server,
-  options: Partial<RadarOptions> & { readonly token?: never; readonly scopes?: ReadonlyArray<string>; readonly intercept?: Intercept } = {}
+  options: Partial<RadarOptions> & {
+    readonly token?: never
+    readonly scopes?: ReadonlyArray<string>
+    readonly intercept?: Intercept
+  } = {}
 ) {
   const { scopes, intercept, ...rest } = options
   const secret = one.token(scopes === undefined ? {} : { scopes })

@@ -21,7 +21,7 @@ export const identify: Probe = (context) =>
       seen.status === 200 && seen.text !== null ? readIdentity({ text: seen.text, value: seen.value }, null) : null
     if (identity === null || identity instanceof Unreadable) {
       const shape = seen.status === 200 ? "no company" : `${seen.status} ${seen.code ?? ""}`.trim()
-      return findings.differ("access.me", { seen: shape, answer: seen, value: 0 })
+      return findings.differ("access.me", { seen: shape, answer: seen })
     }
     findings.checked("access.me")
     learned.companyId = identity.companyId

@@ -151,8 +151,12 @@ const judgeHeaders = ({ findings, session }: Context) => {
   findings.notReproduced.add("headers that state the request limit")
 }
 
-/** The share of a limit that is recommended. */
+/** The share of a limit that is recommended; a limit that was met is known about. */
 const recommendedShare = 0.8
+const recommended = (limit: number): number => {
+  const share = Math.max(1, Math.floor(limit * recommendedShare))
+  return share < 20 ? share : share - (share % 10)
+}
 
 const judgeLimit = ({ findings, session }: Context, requests: number) => {
   const [first] = session.limited
@@ -165,7 +169,7 @@ const judgeLimit = ({ findings, session }: Context, requests: number) => {
     findings.differ("limit.rate", {
       seen: `429 after ${first.before} requests within a minute; other programs may use the token too`,
       answer: first.seen,
-      value: Math.max(1, Math.floor(first.before * recommendedShare)),
+      value: recommended(first.before),
       variant: { name: "requestsPerMinute", value: first.before }
     })
   }

@@ -52,6 +52,7 @@ const judgeInclusive = (context: Context, { resource, list: sampled }: Sample, s
       return findings.unchecked("modifiedsince.inclusive", "times of whole seconds do not show it")
     }
     if (listed.list.records.some((one) => idOf(one) === id)) return findings.checked("modifiedsince.inclusive")
+    if (findings.differences.has("modifiedsince.inclusive ")) return
     // It is exclusive when the record comes with a time that is only a little earlier.
     const again = yield* getList(context, resource, [
       ["modifiedsince", Instant.before(since, 1)],

@@ -33,7 +33,7 @@ const judgeKey = ({ findings }: Context, { list: { key }, seen }: Listed, { path
   findings.differ("list.key", {
     seen: key === "bare" ? "a bare array" : isOwn ? "records under the resource's own name" : `records under ${key}`,
     answer: seen,
-    value: isOwn || key === "bare" ? "auto" : key,
+    value: isOwn || key === "bare" ? undefined : key,
     variant: { name: "itemsKey", value: isOwn ? "resource" : key }
   })
 }
@@ -208,7 +208,7 @@ const judgeStyle = ({ findings, learned }: Context, listed: Listed) => {
         ? 'a list continues by the header Link with rel="next"'
         : `a list continues by the parameter ${style}`,
     answer: listed.seen,
-    value: isBare ? "auto" : style,
+    value: isBare ? undefined : style,
     variant: { name: "paging", value: style }
   })
 }

@@ -68,12 +68,17 @@ const settingsOf = (differences: RadarReport["differences"]): ReadonlyArray<Rada
   ).values()
 ]
 
+const inOrder = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
 const reportOf = (
   { findings, learned, session }: Context,
   sent: { readonly requests: number; readonly rateLimited: number },
   ended: SourceError | null
 ): RadarReport => {
-  const differences = [...findings.differences.values()]
+  const place = new Map(checks.map(({ id }, at) => [id, at]))
+  const differences = [...findings.differences.values()].toSorted(
+    (a, b) => place.get(a.check)! - place.get(b.check)! || inOrder(a.subject, b.subject)
+  )
   const empty = [...learned.samples.values()].filter(({ list }) => list.texts.length === 0)
   return {
     address: `${session.base.origin}${session.base.path}`,
@@ -88,7 +93,9 @@ const reportOf = (
       refused: [...learned.refused].map(([reason, resources]) => ({ reason, resources }))
     },
     settings: settingsOf(differences),
-    patch: [...findings.patch.values()],
+    patch: [...findings.patch.values()].toSorted(
+      (a, b) => inOrder(a.resource, b.resource) || inOrder(a.field ?? "", b.field ?? "") || inOrder(a.change, b.change)
+    ),
     ended
   }
 }

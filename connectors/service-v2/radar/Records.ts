@@ -124,6 +124,10 @@ const partOf = (text: string): string => {
   return upper === part ? part.toLowerCase() : upper
 }
 
+/** The value as a parameter: a date is its day, in whichever form it was sent. */
+const wordOf = ({ field }: Resource, name: string, value: unknown): string =>
+  field.get(name)?.type._tag === "date" ? String(value).slice(0, "YYYY-MM-DD".length) : String(value)
+
 /** Filters with a value of the record. */
 const filtersOf = (resource: Resource, record: JsonObject): ReadonlyArray<Chosen> => {
   const external: ReadonlyArray<Filter> = resource.field.has("externalid")
@@ -134,7 +138,9 @@ const filtersOf = (resource: Resource, record: JsonObject): ReadonlyArray<Chosen
     const isWhole =
       typeof value === "string" ? value.trim() !== "" : Number.isSafeInteger(value) || typeof value === "boolean"
     if (!isWhole) return []
-    return [{ filter, value: filter.match === "partial" ? partOf(String(value)) : String(value) }]
+    return [
+      { filter, value: filter.match === "partial" ? partOf(String(value)) : wordOf(resource, filter.field, value) }
+    ]
   })
 }
 
@@ -146,9 +152,11 @@ const judgeExact = ({ findings }: Context, resource: Resource, chosen: ReadonlyA
   for (const { filter, value } of chosen) {
     if (filter.match !== "exact") continue
     findings.checked("filters.exact")
-    const others = (list?.records ?? []).map((one) => member(one, filter.field)).filter((one) => String(one) !== value)
+    const others = (list?.records ?? [])
+      .map((one) => wordOf(resource, filter.field, member(one, filter.field)))
+      .filter((one) => one !== value)
     if (others.length === 0) continue
-    const isCase = others.every((one) => String(one).toLowerCase() === value.toLowerCase())
+    const isCase = others.every((one) => one.toLowerCase() === value.toLowerCase())
     findings.differ("filters.exact", {
       subject: `${resource.path}.${filter.field}`,
       seen: isCase ? "values in another case come too" : "records with other values come too",

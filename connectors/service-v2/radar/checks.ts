@@ -28,7 +28,7 @@ const access = [
     "RES-04, C-05",
     "GET /me",
     "/me states the company of the token",
-    "give the company's number",
+    "give the company's number in companies[].company_id",
     "companies[].company_id"
   ),
   check(
