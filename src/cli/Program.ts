@@ -31,7 +31,8 @@ const commands = {
     () => import("./doctor.ts")
   ),
   radar: lazy(
-    "Compare an installation with the documentation by reading only, and recommend settings; exit code 4: differences",
+    "Compare an installation with the documentation by reading only, and recommend settings; exit code 4: differences, " +
+      "3: refused by the source, 5: unreachable",
     () => import("./radar.ts")
   ),
   plan: lazy("Estimate the requests and minutes of a sync or a backfill at the rate budget", () => import("./plan.ts")),

@@ -69,7 +69,6 @@ describe("the values of records", () => {
       assert.deepStrictEqual(
         patch.filter(([resource]) => resource === "customers"),
         [
-          ["customers", "name", "length", "145 characters or more", null],
           ["customers", "creditlimit", "scale", "5 decimals or more", null],
           [
             "customers",
@@ -77,7 +76,8 @@ describe("the values of records", () => {
             "add",
             "text",
             "npx tributary schema apply --field customers.favourite --type text"
-          ]
+          ],
+          ["customers", "name", "length", "145 characters or more", null]
         ]
       )
       for (const text of [toJson(report), recording]) {

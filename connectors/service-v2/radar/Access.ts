@@ -105,7 +105,7 @@ export const sampleAll: Probe = (context) =>
     { discard: true }
   )
 
-const judgeForms = ({ findings }: Context, forms: TimeForms) => {
+const checkForms = ({ findings }: Context, forms: TimeForms) => {
   const { longDay, longDays, days, fractions, wholeSecond, wholeSeconds } = forms
   if (longDay !== null) {
     const isAll = days === 0
@@ -158,5 +158,5 @@ export const compareValues = (context: Context): void => {
     }
     if (isPart) findings.unchecked("field.type", `of long lists only the first ${sampleSize} records were read`)
   }
-  judgeForms(context, forms)
+  checkForms(context, forms)
 }

@@ -18,7 +18,7 @@ interface Refusal {
   readonly header?: string
 }
 
-const judgeEnvelope = ({ findings }: Context, seen: Seen) => {
+const checkEnvelope = ({ findings }: Context, seen: Seen) => {
   findings.checked("error.envelope")
   const error = isObject(seen.value) ? member(seen.value, "error") : undefined
   const isRight = isObject(error) && seen.code !== null && typeof member(error, "message") === "string"
@@ -34,7 +34,7 @@ const provoke = (context: Context, { check, path, parameters, authorization, sta
     const { findings, session } = context
     const seen = yield* session.get(path, parameters, authorization)
     findings.checked(check)
-    if (seen.status >= 400) judgeEnvelope(context, seen)
+    if (seen.status >= 400) checkEnvelope(context, seen)
     const problems = [
       ...(seen.status === status && seen.code === code ? [] : [`${seen.status} ${seen.code ?? ""}`.trim()]),
       ...(field !== undefined && seen.status === status && seen.field !== field ? ["another field, or none"] : []),
@@ -110,7 +110,7 @@ const requestIdHeader = (answers: ReadonlyArray<Seen>): string | null =>
     return !values.includes(undefined) && new Set(values).size === values.length
   }) ?? null
 
-const judgeRequestId = ({ findings, session }: Context) => {
+const checkRequestId = ({ findings, session }: Context) => {
   const { answers } = session
   const [first] = answers
   if (first === undefined || answers.length < 3)
@@ -126,7 +126,7 @@ const judgeRequestId = ({ findings, session }: Context) => {
   if (name === null) findings.notReproduced.add("answers without a request id")
 }
 
-const judgeHeaders = ({ findings, session }: Context) => {
+const checkHeaders = ({ findings, session }: Context) => {
   const { answers } = session
   const undated = answers.find(({ headers }) => headers["date"] === undefined)
   findings.checked("header.date", answers.length)
@@ -158,10 +158,10 @@ const recommended = (limit: number): number => {
   return share < 20 ? share : share - (share % 10)
 }
 
-const judgeLimit = ({ findings, session }: Context, requests: number) => {
+const checkLimit = ({ findings, session }: Context, requests: number) => {
   const [first] = session.limited
   if (first === undefined) {
-    findings.unchecked("limit.rate", `${requests} requests did not reach a limit; more are not sent`)
+    findings.unchecked("limit.rate", `none of the requests (${requests}) was answered 429, and no more are sent`)
     return findings.unchecked("limit.retry_after", "no request was answered 429")
   }
   findings.checked("limit.rate")
@@ -185,7 +185,7 @@ const judgeLimit = ({ findings, session }: Context, requests: number) => {
 
 /** Compares the headers of all answers, without a request. */
 export const compareAnswers = (context: Context, requests: number): void => {
-  judgeRequestId(context)
-  judgeHeaders(context)
-  judgeLimit(context, requests)
+  checkRequestId(context)
+  checkHeaders(context)
+  checkLimit(context, requests)
 }

@@ -28,7 +28,7 @@ const earliest = ({ list }: Sample): string | null =>
     .reduce<string | null>((least, one) => (least === null || isEarlier(one!, least) ? one : least), null)
 
 /** The position in an answer of a list that offers modifiedsince. */
-export const judgePosition = ({ findings }: Context, seen: Seen, list: SeenList, path: string): void => {
+export const checkPosition = ({ findings }: Context, seen: Seen, list: SeenList, path: string): void => {
   if (list.meta === null) return findings.unchecked("synced_through", "list answers have no _meta")
   findings.checked("synced_through")
   const position = member(list.meta, "synced_through")
@@ -43,7 +43,7 @@ export const judgePosition = ({ findings }: Context, seen: Seen, list: SeenList,
 }
 
 /** Whether the record that changed at exactly `since` is included. */
-const judgeInclusive = (context: Context, { resource, list: sampled }: Sample, since: string, listed: Listed) =>
+const checkInclusive = (context: Context, { resource, list: sampled }: Sample, since: string, listed: Listed) =>
   Effect.gen(function* () {
     const { findings } = context
     const expected = sampled.records.find((one) => changed(one) === since)
@@ -70,7 +70,7 @@ const judgeInclusive = (context: Context, { resource, list: sampled }: Sample, s
   })
 
 /** The order of changes; equal times are ordered by id. */
-const judgeOrder = ({ findings }: Context, resource: Resource, { list, seen }: Listed) => {
+const checkOrder = ({ findings }: Context, resource: Resource, { list, seen }: Listed) => {
   const { records } = list
   for (let at = 1; at < records.length; at++) {
     const [one, other] = [records[at - 1]!, records[at]!]
@@ -93,7 +93,7 @@ const judgeOrder = ({ findings }: Context, resource: Resource, { list, seen }: L
   }
 }
 
-export const judgeRefusal = ({ findings }: Context, resource: Resource, seen: Seen) => {
+export const checkRefusal = ({ findings }: Context, resource: Resource, seen: Seen) => {
   findings.differ("modifiedsince.offered", {
     subject: resource.path,
     seen: `${seen.status} ${seen.code ?? ""}`.trim(),
@@ -115,12 +115,12 @@ const compareChanges = (context: Context, sample: Sample, since: string) =>
     const { findings, session } = context
     const { resource } = sample
     const seen = yield* session.get(`/${resource.path}`, [["modifiedsince", since], ...limited(context, sampleSize)])
-    if (seen.status === 400) return judgeRefusal(context, resource, seen)
+    if (seen.status === 400) return checkRefusal(context, resource, seen)
     const list = seen.status === 200 ? listOf(seen, resource.path) : null
     if (list === null) return yield* gapOf(seen)
     const listed = { seen, list }
     findings.checked("modifiedsince.offered")
-    judgePosition(context, seen, list, resource.path)
+    checkPosition(context, seen, list, resource.path)
     findings.checked("modifiedsince.filters", list.records.length)
     const early = list.records.some((one) => {
       const time = changed(one)
@@ -135,8 +135,8 @@ const compareChanges = (context: Context, sample: Sample, since: string) =>
       })
       findings.notReproduced.add("a modifiedsince that does not filter")
     }
-    judgeOrder(context, resource, listed)
-    yield* judgeInclusive(context, sample, since, listed)
+    checkOrder(context, resource, listed)
+    yield* checkInclusive(context, sample, since, listed)
   })
 
 /** The resources whose changes are read. */

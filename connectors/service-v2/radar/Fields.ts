@@ -145,7 +145,7 @@ const unreadable = (context: RecordContext, value: Value) => {
   change(context, value, "type", `a type that holds ${shapeOf(value.raw)}`)
 }
 
-/** Dates and timestamps: one form of all values is a difference of the installation, judged after all records. */
+/** Dates and timestamps: one form of all values is a difference of the installation, compared after all records. */
 const checkTime = (context: RecordContext, value: Value) => {
   const { field, raw, subject } = value
   const { forms, seen } = context

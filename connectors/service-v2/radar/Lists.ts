@@ -1,4 +1,4 @@
-/** The shape of lists, their pages, and the size of a page. */
+/** The pages of lists, the cancel filter, and the order of records. */
 import * as Effect from "effect/Effect"
 import { isCancellable, type Resource } from "../../../src/catalogue/Resource.ts"
 import type { SourceError } from "../../../src/connector/SourceError.ts"
@@ -9,174 +9,6 @@ import { hasMore } from "./Access.ts"
 import type { Context, Sample, Style } from "./Findings.ts"
 import { covering, everything, gapOf, getList, idOf, type Listed, limited, type Probe, samplesOf } from "./Probe.ts"
 import { type Gap, listOf, type Seen } from "./Session.ts"
-
-/** A limit that no service returns whole. */
-const hugeLimit = 100_000
-/** Resources that are tried until one can show how a limit is treated. */
-const candidatesMax = 6
-/** The sizes that the connector tries by itself. */
-const sizesTried: ReadonlySet<number> = new Set([100, 250, 500, 1_000, 2_500])
-
-const statedLimit = ({ list }: Listed): number | null => {
-  const limit = list.meta === null ? undefined : member(list.meta, "limit")
-  return typeof limit === "number" && Number.isSafeInteger(limit) ? limit : null
-}
-
-const isAboutLimit = ({ status, field, code }: Seen): boolean =>
-  status === 400 && (field === "limit" || code === "unknown_parameter")
-
-/** The key of the records. */
-const judgeKey = ({ findings }: Context, { list: { key }, seen }: Listed, { path }: Resource) => {
-  findings.checked("list.key")
-  if (key === "data") return
-  const isOwn = key === path
-  findings.differ("list.key", {
-    seen: key === "bare" ? "a bare array" : isOwn ? "records under the resource's own name" : `records under ${key}`,
-    answer: seen,
-    value: isOwn || key === "bare" ? undefined : key,
-    variant: { name: "itemsKey", value: isOwn ? "resource" : key }
-  })
-}
-
-/** How `limit=1` is treated; returns the resource that shows it. */
-const probeLimit = (context: Context) =>
-  Effect.gen(function* () {
-    const { catalogue, findings, learned, session } = context
-    const all = [...catalogue.resources.values()]
-    const candidates = [...all.filter(({ area }) => area === "reference"), ...all].slice(0, candidatesMax)
-    for (const resource of candidates) {
-      const seen = yield* session.get(`/${resource.path}`, [["limit", "1"], ...everything(resource)])
-      if (isAboutLimit(seen)) {
-        learned.limit = "unknown"
-        findings.differ("page.limit", {
-          seen: `limit is refused: ${seen.status} ${seen.code ?? ""}`.trim(),
-          answer: seen,
-          variant: { name: "limit", value: "unknown" }
-        })
-        return { resource, seen }
-      }
-      const list = seen.status === 200 ? listOf(seen, resource.path) : null
-      if (list === null || list.records.length === 0) continue
-      if (list.records.length === 1) return { resource, seen }
-      learned.limit = "ignored"
-      findings.differ("page.limit", {
-        seen: `limit=1 is answered with ${list.records.length} records`,
-        answer: seen,
-        variant: { name: "limit", value: "ignored" }
-      })
-      return { resource, seen }
-    }
-    findings.unchecked("page.limit", "the resources that were tried have no records or cannot be read")
-    return null
-  })
-
-/** Whether the limit is accepted, and the one that the answer states; a gap for an answer about something else. */
-const tryLimit = (context: Context, resource: Resource, limit: number) =>
-  Effect.flatMap(
-    context.session.get(`/${resource.path}`, [["limit", String(limit)], ...everything(resource)]),
-    (seen): Effect.Effect<{ readonly seen: Seen; readonly listed: Listed | null }, Gap> => {
-      const list = seen.status === 200 ? listOf(seen, resource.path) : null
-      if (list !== null) return Effect.succeed({ seen, listed: { seen, list } })
-      return isAboutLimit(seen) ? Effect.succeed({ seen, listed: null }) : Effect.fail(gapOf(seen))
-    }
-  )
-
-/** The largest accepted limit between an accepted and a refused one. */
-const bisect = (
-  context: Context,
-  resource: Resource,
-  accepted: number,
-  refused: number
-): Effect.Effect<number, Gap | SourceError> =>
-  Effect.gen(function* () {
-    let [low, high] = [accepted, refused]
-    while (high - low > 1) {
-      const middle = (low + high) >> 1
-      if ((yield* tryLimit(context, resource, middle)).listed === null) high = middle
-      else low = middle
-    }
-    return low
-  })
-
-const judgeMaximum = ({ findings, learned }: Context, seen: Seen, maximum: number) => {
-  learned.limitMax = maximum
-  findings.checked("page.maximum")
-  if (maximum === limits.pageRecordsMax) return
-  const isFound = maximum >= hugeLimit
-  findings.differ("page.maximum", {
-    seen: isFound ? `limit=${hugeLimit} is accepted` : `the largest page has ${maximum} records`,
-    answer: seen,
-    value: isFound || sizesTried.has(maximum) ? undefined : maximum,
-    variant: { name: "pageMax", value: maximum }
-  })
-}
-
-const judgeClamped = ({ findings }: Context, seen: Seen, limit: number, maximum: number) =>
-  findings.differ("page.limit", {
-    seen: `limit=${limit} is accepted, and ${maximum} records are the most that come`,
-    answer: seen,
-    variant: { name: "limit", value: "clamped" }
-  })
-
-/** The maximum of a page, and what becomes of a larger limit. */
-const probeMaximum = (context: Context, resource: Resource) =>
-  Effect.gen(function* () {
-    const { findings, learned } = context
-    const above = limits.pageRecordsMax + 1
-    const first = yield* tryLimit(context, resource, above)
-    if (first.listed === null) {
-      findings.checked("page.limit")
-      const exact = yield* tryLimit(context, resource, limits.pageRecordsMax)
-      const maximum =
-        exact.listed !== null ? limits.pageRecordsMax : yield* bisect(context, resource, 1, limits.pageRecordsMax)
-      return judgeMaximum(context, exact.seen, maximum)
-    }
-    const stated = statedLimit(first.listed)
-    if (stated !== null && stated < above) {
-      judgeClamped(context, first.seen, above, stated)
-      return judgeMaximum(context, first.seen, stated)
-    }
-    if (stated === null) {
-      learned.limitMax = above
-      return findings.unchecked(
-        "page.maximum",
-        "answers do not state their limit; only a list of more than 250 records shows it"
-      )
-    }
-    const huge = yield* tryLimit(context, resource, hugeLimit)
-    if (huge.listed === null) {
-      findings.checked("page.limit")
-      return judgeMaximum(context, huge.seen, yield* bisect(context, resource, above, hugeLimit))
-    }
-    const most = statedLimit(huge.listed) ?? hugeLimit
-    if (most < hugeLimit) judgeClamped(context, huge.seen, hugeLimit, most)
-    judgeMaximum(context, huge.seen, most)
-  })
-
-/** The number of records where no limit is sent. */
-const judgeDefault = ({ findings }: Context, seen: Seen, size: number) => {
-  findings.checked("page.default")
-  if (size === limits.pageRecordsDefault) return
-  findings.differ("page.default", {
-    seen: `a page has ${size} records where no limit is sent`,
-    answer: seen,
-    variant: { name: "pageDefault", value: size }
-  })
-}
-
-/** How a limit is treated, before any sample is read. */
-export const probeSizes: Probe = (context) =>
-  Effect.gen(function* () {
-    const { learned } = context
-    const shown = yield* probeLimit(context)
-    if (shown === null) return
-    const { resource } = shown
-    if (learned.limit === "applied") yield* probeMaximum(context, resource)
-    const plain = yield* getList(context, resource, everything(resource))
-    judgeKey(context, plain, resource)
-    const stated = statedLimit(plain)
-    if (stated !== null) judgeDefault(context, plain.seen, stated)
-  }).pipe(covering(context, "page.maximum", "page.default", "list.key"))
 
 /** The style of a page that has a next one, or that names its position. */
 const styleOf = ({ list: { meta }, seen }: Listed): Style | null => {
@@ -195,7 +27,8 @@ const styleOf = ({ list: { meta }, seen }: Listed): Style | null => {
   return meta !== null && "offset" in meta ? "offset" : null
 }
 
-const judgeStyle = ({ findings, learned }: Context, listed: Listed) => {
+/** How lists continue, by the first answer that shows it. */
+export const checkStyle = ({ findings, learned }: Context, listed: Listed) => {
   const style = styleOf(listed)
   if (style === null || learned.style !== null) return
   learned.style = style
@@ -245,7 +78,7 @@ const walk = (context: Context, { resource, list: whole, hasMore: isPart }: Samp
     const first = page.seen
     for (let count = 1; ; count++) {
       ids.push(...page.list.records.map(idOf))
-      judgeStyle(context, page)
+      checkStyle(context, page)
       const position = page.list.meta === null ? undefined : member(page.list.meta, "synced_through")
       if (typeof position === "string") synced.add(position)
       const next = nextOf(context, page, `/${resource.path}`, parameters, { page: count, offset: ids.length })
@@ -276,6 +109,9 @@ const walk = (context: Context, { resource, list: whole, hasMore: isPart }: Samp
       })
       findings.notReproduced.add("pages that lose or repeat records")
     }
+    if (context.learned.style === "page" || context.learned.style === "offset") {
+      return findings.unchecked("synced_through.stable", "pages that are counted carry no position")
+    }
     if (synced.size > 0) findings.checked("synced_through.stable")
     if (synced.size > 1) {
       findings.differ("synced_through.stable", { subject: resource.path, seen: `${synced.size} values`, answer: first })
@@ -287,7 +123,7 @@ const walk = (context: Context, { resource, list: whole, hasMore: isPart }: Samp
 export const probePages: Probe = (context) =>
   Effect.gen(function* () {
     const { findings, learned } = context
-    for (const sample of learned.samples.values()) judgeStyle(context, sample)
+    for (const sample of learned.samples.values()) checkStyle(context, sample)
     const full = samplesOf(context, ({ hasMore: isPart }) => isPart)
     for (const { list, seen } of full) {
       const size =
@@ -317,29 +153,6 @@ export const probePages: Probe = (context) =>
       yield* walk(context, other ?? one, 3)
     }
   }).pipe(covering(context, "page.full", "page.complete", "synced_through.stable"))
-
-/** The sizes of pages by their number of records, where answers do not state them: it takes a long list. */
-export const probeLongPages: Probe = (context) =>
-  Effect.gen(function* () {
-    const { findings, learned } = context
-    const long = samplesOf(context, ({ hasMore: isPart }) => isPart).at(-1)
-    const isStated = [...learned.samples.values()].some((sample) => statedLimit(sample) !== null)
-    if (isStated) return
-    if (long === undefined) return findings.unchecked("page.default", "no list is longer than a page")
-    const plain = yield* getList(context, long.resource, everything(long.resource))
-    judgeStyle(context, plain)
-    if (hasMore(plain.seen, plain.list.meta)) judgeDefault(context, plain.seen, plain.list.records.length)
-    if (learned.limit !== "applied" || learned.limitMax !== limits.pageRecordsMax + 1) return
-    const above = limits.pageRecordsMax + 1
-    const longest = samplesOf(context, ({ hasMore: isPart }) => isPart)
-    for (const { resource } of longest.slice(0, 3)) {
-      const listed = yield* getList(context, resource, [["limit", String(above)], ...everything(resource)])
-      const count = listed.list.records.length
-      if (!hasMore(listed.seen, listed.list.meta)) continue
-      if (count < above) judgeClamped(context, listed.seen, above, count)
-      return judgeMaximum(context, listed.seen, count)
-    }
-  }).pipe(covering(context, "page.default", "page.maximum"))
 
 const isCancelled = (record: Readonly<Record<string, unknown>>): boolean => member(record, "cancel") === true
 

@@ -25,6 +25,7 @@ import type { Probe } from "./Probe.ts"
 import { print } from "./Recording.ts"
 import * as Records from "./Records.ts"
 import * as Session from "./Session.ts"
+import * as Sizes from "./Sizes.ts"
 
 export interface RadarOptions extends RadarBounds {
   readonly baseUrl: string
@@ -43,12 +44,12 @@ const step =
 /** In the order in which they need each other; what matters most comes first, since requests are bounded. */
 const probes: ReadonlyArray<Probe> = [
   Access.identify,
-  Lists.probeSizes,
+  Sizes.probeSizes,
   Access.sampleAll,
   step(Access.compareValues),
   step(Lists.compareOrder),
   Lists.probePages,
-  Lists.probeLongPages,
+  Sizes.probeLongPages,
   Lists.probeCancel,
   Changes.probeOthers,
   Records.probeOperations,

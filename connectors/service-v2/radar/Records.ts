@@ -5,7 +5,7 @@ import { findRecord, isObject, type JsonObject, member, Unreadable } from "../cl
 import type { Parameter } from "../client/Listing.ts"
 import { customFieldsName } from "../client/Decode.ts"
 import { differOperations, sampleSize } from "./Access.ts"
-import { changesOf, epoch, judgePosition, judgeRefusal } from "./Changes.ts"
+import { changesOf, epoch, checkPosition, checkRefusal } from "./Changes.ts"
 import type { Context, Sample } from "./Findings.ts"
 import { covering, everything, gapOf, idOf, limited, type Probe, samplesOf } from "./Probe.ts"
 import { listOf, type Seen } from "./Session.ts"
@@ -147,7 +147,7 @@ const filtersOf = (resource: Resource, record: JsonObject): ReadonlyArray<Chosen
 const parametersOf = (chosen: ReadonlyArray<Chosen>): ReadonlyArray<Parameter> =>
   chosen.map(({ filter, value }) => [filter.field, value])
 
-const judgeExact = ({ findings }: Context, resource: Resource, chosen: ReadonlyArray<Chosen>, seen: Seen) => {
+const checkExact = ({ findings }: Context, resource: Resource, chosen: ReadonlyArray<Chosen>, seen: Seen) => {
   const list = listOf(seen, resource.path)
   for (const { filter, value } of chosen) {
     if (filter.match !== "exact") continue
@@ -217,11 +217,11 @@ const compareFilters = (context: Context, sample: Sample, hasChanges: boolean) =
       ...limited(context, sampleSize)
     ])
     if (asksChanges && seen.status === 400 && seen.field === "modifiedsince")
-      return judgeRefusal(context, resource, seen)
+      return checkRefusal(context, resource, seen)
     const found = seen.status === 200 ? listOf(seen, resource.path) : null
     if (asksChanges && found !== null) {
       findings.checked("modifiedsince.offered")
-      judgePosition(context, seen, found, resource.path)
+      checkPosition(context, seen, found, resource.path)
     }
     if (chosen.length === 0 || best === null) return found === null ? yield* gapOf(seen) : undefined
     const id = idOf(best.record)
@@ -229,7 +229,7 @@ const compareFilters = (context: Context, sample: Sample, hasChanges: boolean) =
     if (found?.records.some((record) => idOf(record) === id) !== true)
       return yield* findWrong(context, sample, chosen, id)
     findings.checked("filters", chosen.length)
-    judgeExact(context, resource, chosen, seen)
+    checkExact(context, resource, chosen, seen)
   }).pipe(covering(context, "filters", "filters.exact"))
 
 export const probeFilters: Probe = (context) => {

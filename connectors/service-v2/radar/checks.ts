@@ -41,10 +41,31 @@ const access = [
 ]
 
 const lists = [
-  check("list.key", "A-01", list, "the records of a list are under data", works, "list.items_key"),
-  check("list.paging", "A-02", `${list}?limit=1`, "a list continues by _meta.next_cursor", works, "paging.mode"),
+  check(
+    "list.key",
+    "A-01",
+    list,
+    "the records of a list are under data",
+    "the program finds it; with the setting it never reads another list of an answer",
+    "list.items_key"
+  ),
+  check(
+    "list.paging",
+    "A-02",
+    `${list}?limit=1`,
+    "a list continues by _meta.next_cursor",
+    "set it for page and offset, which nothing in an answer shows; a link is followed without it",
+    "paging.mode"
+  ),
   check("page.default", "A-03", list, "a page has 100 records where no limit is sent", works),
-  check("page.maximum", "A-03", `${list}?limit`, "a page has at most 250 records", works, "paging.page_size"),
+  check(
+    "page.maximum",
+    "A-03",
+    `${list}?limit`,
+    "a page has at most 250 records",
+    "no setting is needed: the program finds a size that is accepted; the setting saves requests",
+    "paging.page_size"
+  ),
   check("page.limit", "A-03", `${list}?limit`, "a limit above the maximum is refused (400 invalid_request)", works),
   check("page.full", "A-03", `${list}?limit=2`, "a page is full while more records follow", works),
   check(

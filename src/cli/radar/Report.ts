@@ -3,6 +3,7 @@ import type { CataloguePatch, RadarDifference, RadarReport, RadarSetting } from 
 import * as Output from "../Output.ts"
 
 const namesMax = 5
+const patchLinesMax = 20
 
 const requestOf = ({ request, requestId }: RadarDifference): string =>
   requestId === null ? request : `${request} [request ${Output.shown(requestId)}]`
@@ -40,8 +41,9 @@ const patchLine = ({ resource, field, change, from, to, command }: CataloguePatc
 const section = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
   lines.length === 0 ? [] : ["", title, ...lines.map((line) => `  ${line}`)]
 
-/** What was not compared: each reason with its checks. */
-const gapLines = ({ coverage }: RadarReport): ReadonlyArray<string> => {
+/** What was not compared: each reason with its checks. After an early end the reason of most is that end. */
+const gapLines = ({ coverage, ended }: RadarReport): ReadonlyArray<string> => {
+  if (ended !== null) return []
   const reasons = new Map<string, Array<string>>()
   for (const { check, checked, unchecked } of coverage) {
     const mark = checked > 0 ? `${check} (in part)` : check
@@ -54,7 +56,7 @@ const accessLines = ({ access }: RadarReport): ReadonlyArray<string> =>
   access.refused.map(({ reason, resources }) => `${reason}: ${resources.join(", ")}`)
 
 export const linesOf = (report: RadarReport, recorded: string | null): ReadonlyArray<string> => {
-  const { access, address, companyId, coverage, differences, patch, requests, settings } = report
+  const { access, address, companyId, coverage, differences, ended, patch, requests, settings } = report
   const groups = [...Map.groupBy(differences, ({ check }) => check).values()]
   const compared = coverage.filter(({ checked }) => checked > 0).length
   const company = companyId === null ? "" : `, company ${companyId}`
@@ -63,11 +65,20 @@ export const linesOf = (report: RadarReport, recorded: string | null): ReadonlyA
       `${access.empty.length} of them empty`,
     "",
     ...groups.flatMap((group) => differenceLines(report, group)),
-    ...(groups.length === 0 ? ["no difference from the documentation"] : []),
+    ...(ended !== null
+      ? ["the comparison ended early"]
+      : groups.length === 0
+        ? ["no difference from the documentation"]
+        : []),
     ...section("Not readable with this token (no difference)", accessLines(report)),
     ...section("Not compared", gapLines(report)),
     ...section("Recommended settings for config/tributary.yaml", settingsLines(settings)),
-    ...section("Changes of the catalogue", patch.map(patchLine)),
+    ...section("Changes of the catalogue", [
+      ...patch.slice(0, patchLinesMax).map(patchLine),
+      ...(patch.length > patchLinesMax
+        ? [`and ${Output.count(patch.length - patchLinesMax)} more; --json has all of them`]
+        : [])
+    ]),
     "",
     `${compared} of ${coverage.length} facts compared, ${groups.length} different` +
       (recorded === null ? "" : `; the answers are in ${recorded}, without their values`)
