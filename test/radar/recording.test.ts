@@ -14,7 +14,7 @@ describe("a redacted value", () => {
   it("has the shape of the original", () => {
     assert.strictEqual(redactText("John.O'Neil+1@Example.com"), "Xxxx.X'Xxxx+0@Xxxxxxx.xxx")
     assert.strictEqual(redactText("Łódź 12"), "Xxxx 00")
-    assert.strictEqual([...redactText("東京 🙂")].length, 4)
+    assert.strictEqual(Array.from(redactText("東京 🙂")).length, 4)
     assert.strictEqual(redactText("2019-07-31"), "2000-01-01")
     assert.strictEqual(redactText("2019-07-31T23:59:58.120000Z"), "2000-01-01T00:00:00.000000Z")
     assert.strictEqual(redactText("-1203.4500"), "-1101.1100")

@@ -68,7 +68,7 @@ const shapeOf = (raw: string): string => {
           : /^-?\d+\.\d+$/.test(text)
             ? `a decimal of ${text.split(".")[1]!.length} decimals in a text`
             : "a text"
-    return `${form} of ${[...text].length} characters`
+    return `${form} of ${Array.from(text).length} characters`
   }
   if (kind === "number") return /^-?\d+$/.test(raw) ? "a JSON integer" : "a JSON number with decimals"
   return article(kind)
@@ -176,7 +176,7 @@ const checkText = (context: RecordContext, value: Value) => {
     if (field.typed) differ(context, "field.form", value, `${shapeOf(raw)}, where the field is a text`)
     return
   }
-  const length = [...stringValue(raw, 0, raw.length)].length
+  const length = Array.from(stringValue(raw, 0, raw.length)).length
   const { maxLength } = field.type
   if (maxLength === null || length <= maxLength) return
   differ(context, "field.length", value, `${length} characters, where the field has ${maxLength}`)

@@ -1,14 +1,13 @@
 /** The pages of lists, the cancel filter, and the order of records. */
 import * as Effect from "effect/Effect"
-import { isCancellable, type Resource } from "../../../src/catalogue/Resource.ts"
-import type { SourceError } from "../../../src/connector/SourceError.ts"
+import { isCancellable } from "../../../src/catalogue/Resource.ts"
 import { limits } from "../catalogue/limits.ts"
 import { member } from "../client/Envelope.ts"
 import type { Parameter } from "../client/Listing.ts"
 import { hasMore } from "./Access.ts"
 import type { Context, Sample, Style } from "./Findings.ts"
 import { covering, everything, gapOf, getList, idOf, type Listed, limited, type Probe, samplesOf } from "./Probe.ts"
-import { type Gap, listOf, type Seen } from "./Session.ts"
+import { listOf } from "./Session.ts"
 
 /** The style of a page that has a next one, or that names its position. */
 const styleOf = ({ list: { meta }, seen }: Listed): Style | null => {

@@ -30,11 +30,13 @@ export const gapOf = ({ shown, status, code }: Seen): Gap =>
 export const covering =
   ({ findings }: Context, ...checks: ReadonlyArray<string>) =>
   <E>(probe: Effect.Effect<void, E | Gap>): Effect.Effect<void, Exclude<E, Gap>> =>
-    Effect.catch(probe, (error) => {
-      if (!(error instanceof Gap)) return Effect.fail(error as Exclude<E, Gap>)
-      for (const check of checks) findings.unchecked(check, error.reason)
-      return Effect.void
-    })
+    probe.pipe(
+      Effect.catch((error) => {
+        if (!(error instanceof Gap)) return Effect.fail(error as Exclude<E, Gap>)
+        for (const check of checks) findings.unchecked(check, error.reason)
+        return Effect.void
+      })
+    )
 
 /** The parameter that includes cancelled records. */
 export const everything = (resource: Resource): ReadonlyArray<Parameter> =>

@@ -116,12 +116,12 @@ interface Chosen {
   readonly value: string
 }
 
-/** A part of the text in the other case. */
+/** A part of the text, in the other case where that cannot change its letters. */
 const partOf = (text: string): string => {
-  const letters = [...text]
-  const part = letters.slice(Math.floor(letters.length / 4), Math.ceil((letters.length * 3) / 4) + 1).join("")
-  const upper = part.toUpperCase()
-  return upper === part ? part.toLowerCase() : upper
+  const plain = /[A-Za-z0-9][A-Za-z0-9 -]+/.exec(text)?.[0].trim()
+  if (plain === undefined) return text
+  const upper = plain.toUpperCase()
+  return upper === plain ? plain.toLowerCase() : upper
 }
 
 /** The value as a parameter: a date is its day, in whichever form it was sent. */

@@ -23,7 +23,7 @@ const differenceLines = (
     `           seen: ${first.subject === "" ? "" : `${first.subject}: `}${Output.shown(first.seen)}`,
     `           ${requestOf(first)}`,
     ...(subjects.length > 1 ? [`           in ${Output.firstOf(subjects, namesMax)}`] : []),
-    ...[...new Set(settings.map(({ path, value }) => `           setting: ${path}: ${value}`))],
+    ...new Set(settings.map(({ path, value }) => `           setting: ${path}: ${value}`)),
     `           -> ${first.advice}`
   ]
 }
