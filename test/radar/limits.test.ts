@@ -80,6 +80,8 @@ describe("the rights of a token", () => {
           ({ reason, resources }) => reason === "the token lacks the scope orders:read" && resources.includes("orders")
         )
       )
+      const sized = report.coverage.filter(({ check }) => ["list.key", "page.limit", "page.maximum"].includes(check))
+      assert.isTrue(sized.every(({ checked }) => checked > 0))
       assert.isTrue(report.coverage.some(({ check, unchecked }) => check === "access.resource" && unchecked.length > 3))
     })
   )

@@ -65,12 +65,13 @@ export const compare = Effect.fnUntraced(function* (
   one: Server,
   options: Partial<RadarOptions> & {
     readonly token?: never
+    readonly secret?: string
     readonly scopes?: ReadonlyArray<string>
     readonly intercept?: Intercept
   } = {}
 ) {
-  const { scopes, intercept, ...rest } = options
-  const secret = one.token(scopes === undefined ? {} : { scopes })
+  const { scopes, intercept, secret: given, ...rest } = options
+  const secret = given ?? one.token(scopes === undefined ? {} : { scopes })
   const comparison = Effect.gen(function* () {
     const result = yield* run({
       baseUrl: "http://127.0.0.1/!/api/v2",

@@ -6,7 +6,7 @@ import { readIdentity } from "../client/Identity.ts"
 import { checkRecord, noForms, type TimeForms } from "./Fields.ts"
 import type { Context } from "./Findings.ts"
 import { covering, everything, limited, type Probe } from "./Probe.ts"
-import { listOf, type Seen } from "./Session.ts"
+import { isAboutLimit, listOf, type Seen } from "./Session.ts"
 
 /** Records of a sample. */
 export const sampleSize = 100
@@ -61,7 +61,11 @@ const sample = (context: Context, resource: Resource) =>
     const { findings, learned, session } = context
     const { path } = resource
     const parameters = [...limited(context, sampleSize), ...everything(resource)]
-    const seen = yield* session.get(`/${path}`, parameters)
+    let seen = yield* session.get(`/${path}`, parameters)
+    if (!learned.isSized && isAboutLimit(seen)) {
+      learned.limit = "unknown"
+      seen = yield* session.get(`/${path}`, everything(resource))
+    }
     if (seen.status === 403) {
       const scope = /scope="?([a-z0-9_]+:[a-z]+)/i.exec(seen.headers["www-authenticate"] ?? "")?.[1]
       const reason =
@@ -109,6 +113,7 @@ const checkForms = ({ findings }: Context, forms: TimeForms) => {
   const { longDay, longDays, days, fractions, wholeSecond, wholeSeconds } = forms
   if (longDay !== null) {
     const isAll = days === 0
+    if (!isAll) for (const keep of forms.keepLongDays) keep()
     findings.differ("date.form", {
       subject: isAll ? "" : longDay.subject,
       seen: `${longDays} of ${days + longDays} dates are timestamps`,

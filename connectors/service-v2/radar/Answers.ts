@@ -121,7 +121,9 @@ const checkRequestId = ({ findings, session }: Context) => {
   findings.differ("header.request_id", {
     seen: name === null ? "no header has an id of the request" : `the header ${name} has the id of a request`,
     answer: first,
-    ...(name === null ? {} : { value: name, variant: { name: "requestIdHeader", value: name } })
+    ...(name === null || !/^[a-z0-9-]{1,60}$/.test(name)
+      ? {}
+      : { value: name, variant: { name: "requestIdHeader", value: name } })
   })
   if (name === null) findings.notReproduced.add("answers without a request id")
 }

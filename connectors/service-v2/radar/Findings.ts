@@ -39,7 +39,9 @@ export interface Learned {
   companyId: bigint | null
   scopes: ReadonlyArray<string> | null
   features: ReadonlyArray<string> | null
-  /** Whether a limit is applied. */
+  /** Whether the treatment of a limit was found out. */
+  isSized: boolean
+  /** Whether a limit is applied; assumed until that is found out. */
   limit: "applied" | "ignored" | "unknown"
   /** The largest limit that was accepted. */
   limitMax: number | null

@@ -66,6 +66,8 @@ export const apply = Effect.fn("radar.apply")(function* (reference: Reference, t
   if (limits.requestsPerMinute !== undefined) yield* control(reference, "PUT", "/limits", JSON.stringify(limits))
   return [
     ...recording.notReproduced,
-    ...(scopes === null ? [] : [`the scopes of the token: POST /tokens with ${JSON.stringify(scopes)}`])
+    ...(scopes === null
+      ? []
+      : [`the token: issue one with the ${scopes.length} scopes of reference.scopes in the file`])
   ]
 })

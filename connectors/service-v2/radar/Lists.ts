@@ -184,8 +184,8 @@ export const probeCancel: Probe = (context) =>
       const meaning = list.records.some((one) => !isCancelled(one)) ? "includes" : "only"
       if (meaning === resource.cancelFilter) continue
       findings.differ("cancel.true", {
-        subject: resource.path,
-        seen: meaning === "only" ? "only cancelled records come" : "records that are not cancelled come too",
+        subject: resource.cancelFilter === "only" ? resource.path : "",
+        seen: `${resource.path}: ${meaning === "only" ? "only cancelled records come" : "records that are not cancelled come too"}`,
         answer: seen,
         variant: { name: "cancelTrue", value: meaning }
       })

@@ -46,6 +46,8 @@ const probes: ReadonlyArray<Probe> = [
   Access.identify,
   Sizes.probeSizes,
   Access.sampleAll,
+  // Where the first candidates could not be read, a sample shows it.
+  Sizes.probeSizes,
   step(Access.compareValues),
   step(Lists.compareOrder),
   Lists.probePages,
@@ -116,6 +118,7 @@ export const run = Effect.fn("radar.run")(function* (
       companyId: null,
       scopes: null,
       features: null,
+      isSized: false,
       limit: "applied",
       limitMax: null,
       style: null,

@@ -30,10 +30,9 @@ const headersOf = ({ headers }: Seen): Readonly<Record<string, string>> =>
 /** Texts of answers that are words of the API: scopes, modules, operations, codes, names of fields. */
 const isWord = (name: string, text: string): boolean =>
   (["scopes", "features", "resources"].includes(name) && /^[a-z0-9_]{1,40}(?::[a-z*]+)?$|^[LCBRUD*]$/.test(text)) ||
-  (name === "error" && /^(?:code|message|field|errors|legacy_code)$/.test(text)) ||
-  (["code", "field"].includes(name) && /^[a-z_][a-z0-9_.[\]]{0,60}$/.test(text)) ||
-  (name === "synced_through" && /^[\d:.TZ+-]{1,40}$/.test(text)) ||
-  (["limit", "page", "offset", "total", "companyid"].includes(name) && /^\d+$/.test(text))
+  (["error.code", "error.field"].includes(name) && /^[a-z_][a-z0-9_.[\]]{0,60}$/.test(text)) ||
+  (name === "_meta.synced_through" && /^[\d:.TZ+-]{1,40}$/.test(text)) ||
+  (["_meta.limit", "_meta.page", "_meta.offset", "_meta.total", "companyid"].includes(name) && /^\d+$/.test(text))
 
 const redactMembers = (text: string, list: string | null, records: () => string): string => {
   const parts: Array<string> = []
@@ -51,7 +50,7 @@ const redactObject = (raw: string, name: string): string => {
   const parts: Array<string> = []
   eachMember(raw, 0, (inner, from, to) =>
     parts.push(
-      `${JSON.stringify(inner)}:${redactJson(raw.slice(from, to), isWord, name === "resources" ? name : inner)}`
+      `${JSON.stringify(inner)}:${redactJson(raw.slice(from, to), isWord, name === "resources" ? name : `${name}.${inner}`)}`
     )
   )
   return `{${parts.join(",")}}`
@@ -68,12 +67,24 @@ const bodyOf = (resource: Resource | undefined, seen: Seen): string | null => {
   return isObject(seen.value) ? redactMembers(seen.text, list?.key ?? null, records) : redactJson(seen.text)
 }
 
+/** A record whose dates are days: the reference server prints them as timestamps by its dialect. */
+const withDays = ({ field }: Resource, text: string): string => {
+  const parts: Array<string> = []
+  eachMember(text, 0, (name, from, to) => {
+    const raw = text.slice(from, to)
+    const isLong = field.get(name)?.type._tag === "date" && /^"\d{4}-\d\d-\d\dT00:00:00/.test(raw)
+    parts.push(`${JSON.stringify(name)}:${isLong ? `${raw.slice(0, 11)}"` : raw}`)
+  })
+  return `{${parts.join(",")}}`
+}
+
 /** The records with differences, as they are put into a reference server. */
-const recordsOf = ({ catalogue, findings }: Context) =>
-  [...findings.offenders].map(([path, records]) => ({
-    resource: path,
-    records: [...records.values()].map((text) => redactRecord(catalogue.resources.get(path)!.fields, text))
-  }))
+const recordsOf = ({ catalogue, findings }: Context, hasLongDays: boolean) =>
+  [...findings.offenders].map(([path, records]) => {
+    const resource = catalogue.resources.get(path)!
+    const redacted = [...records.values()].map((text) => redactRecord(resource.fields, text))
+    return { resource: path, records: hasLongDays ? redacted.map((text) => withDays(resource, text)) : redacted }
+  })
 
 const json = (value: unknown) => JSON.stringify(value)
 
@@ -106,8 +117,8 @@ export const print = (context: Context, report: RadarReport, recordedAt: string)
       dialect,
       limits: limit === undefined ? {} : { requestsPerMinute: limit.value },
       features,
-      scopes: learned.scopes,
-      records: recordsOf(context)
+      scopes: learned.scopes?.filter((one) => isWord("scopes", one)) ?? null,
+      records: recordsOf(context, dialect["dateForm"] === "timestamp")
     })}`,
     `"notReproduced":${json([...findings.notReproduced])}`,
     `"answers":[\n${answers.map(json).join(",\n")}\n]`

@@ -108,15 +108,23 @@ export const listOf = ({ text, value }: Pick<Seen, "text" | "value">, name: stri
   return { key, texts, records, meta: isObject(meta) ? meta : null }
 }
 
+/** Whether a refusal is about the limit. */
+export const isAboutLimit = ({ status, field, code }: Seen): boolean =>
+  status === 400 && (field === "limit" || code === "unknown_parameter")
+
 const shownPath = (path: string): string => {
   const [head = "", tail] = path.split("?", 2)
   const below = head.replace(/\/-?\d+(?=\/|$)/g, "/{id}")
   return tail === undefined ? below : `${below}?${[...new URLSearchParams(tail).keys()].join("&")}`
 }
 
-const seenOf = (path: string, answer: Answer): Seen => {
-  const parsed = parse(answer.bytes)
+/** The answer without the token, wherever the service may have sent it back. */
+const seenOf = (path: string, answer: Answer, scrub: (text: string) => string): Seen => {
+  const whole = parse(answer.bytes)
+  const scrubbed = whole instanceof Unreadable ? "" : scrub(whole.text)
+  const parsed = whole instanceof Unreadable || whole.text === scrubbed ? whole : parse(Buffer.from(scrubbed))
   const isJson = !(parsed instanceof Unreadable)
+  const headers = Object.entries(answer.headers).map(([name, value]) => [name, scrub(value)] as const)
   const error = isJson && isObject(parsed.value) ? member(parsed.value, "error") : undefined
   const textOf = (name: string) => {
     const value = isObject(error) ? member(error, name) : undefined
@@ -126,8 +134,8 @@ const seenOf = (path: string, answer: Answer): Seen => {
     path,
     shown: shownPath(path),
     status: answer.status,
-    headers: answer.headers,
-    requestId: answer.requestId,
+    headers: Object.fromEntries(headers),
+    requestId: answer.requestId === null ? null : scrub(answer.requestId),
     text: isJson ? parsed.text : null,
     value: isJson ? parsed.value : undefined,
     code: textOf("code"),
@@ -172,7 +180,7 @@ export const make = (client: HttpClient.HttpClient, budget: BudgetShape, options
     (path: string, isOwnToken: boolean) =>
     (answer: Answer, asking: RequestContext): Seen | Failed => {
       const { status } = answer
-      const seen = seenOf(path, answer)
+      const seen = seenOf(path, answer, asking.scrub)
       if (status === 429) {
         const wait = retryAfter(answer.headers, asking.nowMs)
         limited.push({

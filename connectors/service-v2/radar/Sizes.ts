@@ -8,7 +8,7 @@ import { hasMore } from "./Access.ts"
 import type { Context } from "./Findings.ts"
 import { checkStyle } from "./Lists.ts"
 import { covering, everything, gapOf, getList, type Listed, type Probe, samplesOf } from "./Probe.ts"
-import { type Gap, listOf, type Seen } from "./Session.ts"
+import { type Gap, isAboutLimit, listOf, type Seen } from "./Session.ts"
 
 /** A limit that no service returns whole. */
 const hugeLimit = 100_000
@@ -21,9 +21,6 @@ const statedLimit = ({ list }: Listed): number | null => {
   const limit = list.meta === null ? undefined : member(list.meta, "limit")
   return typeof limit === "number" && Number.isSafeInteger(limit) ? limit : null
 }
-
-const isAboutLimit = ({ status, field, code }: Seen): boolean =>
-  status === 400 && (field === "limit" || code === "unknown_parameter")
 
 /** The key of the records. */
 const checkKey = ({ findings }: Context, { list: { key }, seen }: Listed, { path }: Resource) => {
@@ -38,13 +35,25 @@ const checkKey = ({ findings }: Context, { list: { key }, seen }: Listed, { path
   })
 }
 
+/** Resources that the token may read: samples with records, else those that every installation has, first. */
+const candidatesOf = ({ catalogue, learned }: Context): ReadonlyArray<Resource> => {
+  const sampled = [...learned.samples.values()].filter(({ list }) => list.records.length > 0)
+  if (sampled.length > 0) return sampled.map(({ resource }) => resource).slice(0, candidatesMax)
+  const all = [...catalogue.resources.values()].filter(
+    ({ area, feature, traits }) =>
+      (learned.scopes === null || traits.missingScope(learned.scopes, area, "read") === null) &&
+      (feature === null || learned.features === null || learned.features.includes(feature))
+  )
+  const fixed = all.filter(({ area }) => area === "reference")
+  return [...fixed, ...all.filter((one) => !fixed.includes(one))].slice(0, candidatesMax)
+}
+
 /** How `limit=1` is treated; returns the resource that shows it. */
 const probeLimit = (context: Context) =>
   Effect.gen(function* () {
-    const { catalogue, findings, learned, session } = context
-    const all = [...catalogue.resources.values()]
-    const candidates = [...all.filter(({ area }) => area === "reference"), ...all].slice(0, candidatesMax)
-    for (const resource of candidates) {
+    const { findings, learned, session } = context
+    learned.limit = "applied"
+    for (const resource of candidatesOf(context)) {
       const seen = yield* session.get(`/${resource.path}`, [["limit", "1"], ...everything(resource)])
       if (isAboutLimit(seen)) {
         learned.limit = "unknown"
@@ -66,7 +75,6 @@ const probeLimit = (context: Context) =>
       })
       return { resource, seen }
     }
-    findings.unchecked("page.limit", "the resources that were tried have no records or cannot be read")
     return null
   })
 
@@ -167,9 +175,14 @@ const checkDefault = ({ findings }: Context, seen: Seen, size: number) => {
 /** How a limit is treated, before any sample is read. */
 export const probeSizes: Probe = (context) =>
   Effect.gen(function* () {
-    const { learned } = context
+    const { findings, learned } = context
+    if (learned.isSized) return
     const shown = yield* probeLimit(context)
-    if (shown === null) return
+    if (shown === null) {
+      if (learned.samples.size > 0) findings.unchecked("page.limit", "the lists that can be read have no records")
+      return
+    }
+    learned.isSized = true
     const { resource } = shown
     if (learned.limit === "applied") yield* probeMaximum(context, resource)
     const plain = yield* getList(context, resource, everything(resource))

@@ -16,11 +16,11 @@ const differenceLines = (
   const [first] = differences
   const check = checks.find(({ id }) => id === first?.check)
   if (first === undefined || check === undefined) return []
-  const subjects = differences.map(({ subject }) => subject).filter((subject) => subject !== "")
+  const subjects = differences.map(({ subject }) => Output.shown(subject)).filter((subject) => subject !== "")
   const settings = differences.flatMap(({ setting }) => setting ?? [])
   return [
     `DIFFERENT  ${check.id}: ${check.fact} (${check.basis})`,
-    `           seen: ${first.subject === "" ? "" : `${first.subject}: `}${Output.shown(first.seen)}`,
+    `           seen: ${first.subject === "" ? "" : `${Output.shown(first.subject)}: `}${Output.shown(first.seen)}`,
     `           ${requestOf(first)}`,
     ...(subjects.length > 1 ? [`           in ${Output.firstOf(subjects, namesMax)}`] : []),
     ...new Set(settings.map(({ path, value }) => `           setting: ${path}: ${value}`)),
@@ -36,7 +36,7 @@ export const settingsLines = (settings: ReadonlyArray<RadarSetting>): ReadonlyAr
   })
 
 const patchLine = ({ resource, field, change, from, to, command }: CataloguePatch): string =>
-  `${field === null ? resource : `${resource}.${field}`}: ${change} ${from} -> ${to}${command === null ? "" : `; ${command}`}`
+  `${field === null ? resource : `${resource}.${Output.shown(field)}`}: ${change} ${from} -> ${to}${command === null ? "" : `; ${command}`}`
 
 const section = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
   lines.length === 0 ? [] : ["", title, ...lines.map((line) => `  ${line}`)]
