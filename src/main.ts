@@ -5,13 +5,11 @@ import { readFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
-import { Budget } from "./budget/Budget.ts"
-import { Budgets } from "./budget/Budgets.ts"
 import { Source } from "./cli/Source.ts"
 import { ReferenceFailed } from "./connector/Demo.ts"
 import * as Output from "./cli/Output.ts"
@@ -20,22 +18,35 @@ import * as Telemetry from "./cli/Telemetry.ts"
 import type { CompanyConfiguration } from "./configuration/Companies.ts"
 import type { Configuration } from "./configuration/Configuration.ts"
 import { ConfigurationError } from "./configuration/ConfigurationError.ts"
-import * as WarehouseCatalogue from "./warehouse/WarehouseCatalogue.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
 
-const budgetOf = (company: CompanyConfiguration, configuration: Configuration) => ({
-  baseUrl: company.url,
-  token: company.token,
-  scope: configuration.budgetScope,
-  requestsPerMinute: configuration.requestsPerMinute,
-  pauseWaitMax: configuration.retryAfterMax
-})
-
-const catalogueOf = ({ resources }: Configuration) =>
-  WarehouseCatalogue.addConfigured(serviceV2, resources).pipe(
+/** What every client of a company needs: its budget, its catalogue and its sockets. */
+const partsOf = Effect.fnUntraced(function* (company: CompanyConfiguration, configuration: Configuration) {
+  const [{ Transport }, { Budget }, { Budgets }, HttpClient, WarehouseCatalogue] = yield* Effect.promise(() =>
+    Promise.all([
+      import("../connectors/service-v2/client/index.ts"),
+      import("./budget/Budget.ts"),
+      import("./budget/Budgets.ts"),
+      import("effect/http/HttpClient"),
+      import("./warehouse/WarehouseCatalogue.ts")
+    ])
+  )
+  const budgets = yield* Budgets
+  const budget = yield* budgets.of({
+    baseUrl: company.url,
+    token: company.token,
+    scope: configuration.budgetScope,
+    requestsPerMinute: configuration.requestsPerMinute,
+    pauseWaitMax: configuration.retryAfterMax
+  })
+  const http = yield* Transport.makeUndici()
+  const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
     Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
   )
+  const context = Context.make(Budget, budget).pipe(Context.add(HttpClient.HttpClient, http))
+  return { catalogue, context }
+})
 
 const configurationError =
   ({ name }: CompanyConfiguration) =>
@@ -45,11 +56,8 @@ const configurationError =
 const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
-    const { ServiceClient, Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
-    const budgets = yield* Budgets
-    const budget = yield* budgets.of(budgetOf(company, configuration))
-    const http = yield* Transport.makeUndici()
-    const catalogue = yield* catalogueOf(configuration)
+    const { ServiceClient } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
+    const { catalogue, context } = yield* partsOf(company, configuration)
     return yield* ServiceClient.make({
       baseUrl: company.url,
       token: company.token,
@@ -66,17 +74,11 @@ const source = Layer.succeed(Source, {
       allowHttp: configuration.allowHttp,
       requestIdHeader: configuration.requestIdHeader,
       rotateField: configuration.webhooks.rotateField
-    }).pipe(
-      Effect.provideService(Budget, budget),
-      Effect.provideService(HttpClient.HttpClient, http),
-      Effect.mapError(configurationError(company))
-    )
+    }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
   }),
   radar: Effect.fnUntraced(function* (company, configuration, bounds) {
-    const { Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
     const { run } = yield* Effect.promise(() => import("../connectors/service-v2/radar/index.ts"))
-    const budget = yield* (yield* Budgets).of(budgetOf(company, configuration))
-    const catalogue = yield* catalogueOf(configuration)
+    const { catalogue, context } = yield* partsOf(company, configuration)
     return yield* run({
       ...bounds,
       baseUrl: company.url,
@@ -85,11 +87,7 @@ const source = Layer.succeed(Source, {
       allowHttp: configuration.allowHttp,
       requestTimeout: configuration.requestTimeout,
       retryAfterMax: configuration.retryAfterMax
-    }).pipe(
-      Effect.provideService(Budget, budget),
-      Effect.provideService(HttpClient.HttpClient, yield* Transport.makeUndici()),
-      Effect.mapError(configurationError(company))
-    )
+    }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
   }),
   deliveries: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/client/Deliveries.ts")),
@@ -107,6 +105,10 @@ const source = Layer.succeed(Source, {
   demo: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),
     ({ demo }) => demo
+  ),
+  sandbox: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/demo/Sandbox.ts")),
+    ({ sandbox }) => sandbox
   ),
   models: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/models/index.ts")),

@@ -235,6 +235,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "connectors/service-v2/radar": [
     "connectors/service-v2/catalogue",
     "connectors/service-v2/client",
+    "connectors/service-v2/demo/ControlPlane.ts",
     "src/budget/Budget.ts",
     "src/catalogue",
     "src/connector"

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type Reference, ReferenceFailed } from "../../../src/connector/Demo.ts"
+import * as ControlPlane from "../demo/ControlPlane.ts"
 import { eachMember } from "../client/JsonText.ts"
 import { format } from "./Recording.ts"
 
@@ -23,17 +24,6 @@ const Recording = Schema.fromJsonString(
     notReproduced: Schema.Array(Schema.String)
   })
 )
-
-const control = (reference: Reference, method: string, path: string, body: string) =>
-  Effect.tryPromise({
-    try: async () => {
-      const response = await fetch(`${reference.controlUrl}${path}`, { method, body })
-      const text = await response.text()
-      if (!response.ok) throw new Error(`${response.status} ${text}`)
-    },
-    catch: (cause) =>
-      new ReferenceFailed({ message: `the reference server's control plane: ${method} ${path}: ${String(cause)}` })
-  })
 
 /** The record under another number, so that the first page of its list has it. */
 const numbered = (text: string, id: number): string => {
@@ -54,16 +44,18 @@ export const apply = Effect.fn("radar.apply")(function* (reference: Reference, t
   const { dialect, features, limits, records, scopes } = recording.reference
   for (const { resource, records: texts } of records) {
     const all = texts.map((one, at) => numbered(one, at + 1)).join(",")
-    yield* control(
+    yield* ControlPlane.call(
       reference,
       "POST",
       "/records",
       `{"company":1,"resource":${JSON.stringify(resource)},"records":[${all}]}`
     )
   }
-  if (Object.keys(features).length > 0) yield* control(reference, "PUT", "/companies/1", JSON.stringify({ features }))
-  yield* control(reference, "PUT", "/dialect", JSON.stringify(dialect))
-  if (limits.requestsPerMinute !== undefined) yield* control(reference, "PUT", "/limits", JSON.stringify(limits))
+  if (Object.keys(features).length > 0)
+    yield* ControlPlane.call(reference, "PUT", "/companies/1", JSON.stringify({ features }))
+  yield* ControlPlane.call(reference, "PUT", "/dialect", JSON.stringify(dialect))
+  if (limits.requestsPerMinute !== undefined)
+    yield* ControlPlane.call(reference, "PUT", "/limits", JSON.stringify(limits))
   return [
     ...recording.notReproduced,
     ...(scopes === null
