@@ -8,6 +8,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Redacted from "effect/Redacted"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import * as Transport from "../../connectors/service-v2/client/Transport.ts"
+import * as ControlPlane from "../../connectors/service-v2/demo/ControlPlane.ts"
 import { apply, run } from "../../connectors/service-v2/radar/index.ts"
 import * as ReferenceServer from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
 import * as Budget from "../../src/budget/Budget.ts"
@@ -19,14 +20,9 @@ import { shown } from "./support.ts"
 type Control = (method: string, path: string, body: Json) => Effect.Effect<string>
 
 const controlOf =
-  ({ controlUrl }: ReferenceServer.RunningServer): Control =>
+  (server: ReferenceServer.RunningServer): Control =>
   (method, path, body) =>
-    Effect.promise(async () => {
-      const response = await fetch(`${controlUrl}${path}`, { method, body: JSON.stringify(body) })
-      const text = await response.text()
-      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
-      return text
-    })
+    Effect.orDie(ControlPlane.call(server, method, path, JSON.stringify(body)))
 
 /** Compares a running server. */
 const compareServer = Effect.fnUntraced(function* (server: ReferenceServer.RunningServer) {
