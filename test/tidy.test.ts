@@ -243,6 +243,14 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/budget",
     "src/time"
   ],
+  "connectors/service-v2/radar": [
+    "connectors/service-v2/catalogue",
+    "connectors/service-v2/client",
+    "connectors/service-v2/demo/ControlPlane.ts",
+    "src/budget/Budget.ts",
+    "src/catalogue",
+    "src/connector"
+  ],
   "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
   "connectors/service-v2/demo": ["connectors/service-v2/catalogue", "src/catalogue", "src/connector"],
   "connectors/service-v2/models": ["src/warehouse"],

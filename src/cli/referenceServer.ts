@@ -1,11 +1,12 @@
 /** `tributary reference-server`: a server of the whole API on this machine, with a control plane beside it. */
+import { readFileSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { ReferenceOptions } from "../connector/Demo.ts"
 import { company, config, configuration, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
-import { usageError } from "./Exit.ts"
+import { CommandFailed, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
 import * as Sandbox from "./Sandbox.ts"
 import { Source } from "./Source.ts"
@@ -13,6 +14,12 @@ import * as Warehouse from "./Warehouse.ts"
 
 const port = (name: string, description: string) =>
   Flag.Int(name).pipe(Flag.withDescription(description), Flag.withMetavar("PORT"), Flag.withDefault(0))
+
+const readRecording = (file: string) =>
+  Effect.try({
+    try: () => readFileSync(file, "utf8"),
+    catch: () => new CommandFailed({ code: exitCode.configuration, message: `${file} cannot be read` })
+  })
 
 /** Starts the server with the records of the warehouse, whose connection ends when they are read. */
 const fromWarehouse = Effect.fnUntraced(function* (
@@ -49,6 +56,11 @@ export const command = Command.make(
       Flag.optional
     ),
     rows: Flag.Int("rows").pipe(Flag.withDescription("Records of --data scale"), Flag.optional),
+    like: textFlag(
+      "like",
+      "FILE",
+      "Behave as the installation that tributary radar --record has recorded; what cannot be the same is noted"
+    ),
     seed: Flag.Int("seed").pipe(Flag.withDescription("The same seed makes the same data"), Flag.optional),
     fromWarehouse: switchFlag("from-warehouse", "Its records are those of the warehouse; the source gets no request"),
     asOf: textFlag(
@@ -74,6 +86,7 @@ export const command = Command.make(
           seed: Option.getOrUndefined(flags.seed)
         }
         if (flags.fromWarehouse) {
+          if (Option.isSome(flags.like)) return yield* usageError("give --like or --from-warehouse, not both")
           if (Option.isSome(flags.data) || Option.isSome(flags.rows))
             return yield* usageError(
               "--from-warehouse takes its records from the warehouse: leave out --data and --rows"
@@ -85,7 +98,9 @@ export const command = Command.make(
         if (Option.isSome(flags.asOf) || flags.company.length > 0)
           return yield* usageError("--as-of and --company belong to --from-warehouse")
         const data = Option.getOrElse(flags.data, () => "demo" as const)
-        const { baseUrl, controlUrl } = yield* source.reference({ ...server, data })
+        const like = Option.isNone(flags.like) ? undefined : yield* readRecording(flags.like.value)
+        const { baseUrl, controlUrl, differences = [] } = yield* source.reference({ ...server, data, like })
+        for (const difference of differences) yield* Output.note(`not as recorded: ${difference}`)
         yield* Output.print(Output.toJson({ ready: true, baseUrl, controlUrl }))
         return yield* Effect.never
       }).pipe(Effect.scoped)
@@ -95,6 +110,7 @@ export const command = Command.make(
   withExamples({
     "tributary reference-server --data demo": "A small business on free ports",
     "tributary reference-server --port 8080 --control-port 8081 --data empty": "Fixed ports",
+    "tributary reference-server --like erp.radar.json": "As the installation that was recorded",
     "tributary reference-server --from-warehouse": "A sandbox with the records of the warehouse"
   })
 )

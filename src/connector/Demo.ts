@@ -11,12 +11,16 @@ export interface ReferenceOptions {
   readonly data: "empty" | "demo" | "scale"
   readonly rows: number | undefined
   readonly seed: number | undefined
+  /** A recording of the radar: the server behaves as the recorded installation. */
+  readonly like?: string | undefined
 }
 
 /** A running reference server. */
 export interface Reference {
   readonly baseUrl: string
   readonly controlUrl: string
+  /** What of a recording the server cannot reproduce, a sentence each; absent without one. */
+  readonly differences?: ReadonlyArray<string>
 }
 
 /** The reference server could not be started, or its control plane did not answer as it should. */

@@ -38,6 +38,8 @@ const serving: ReadonlyArray<readonly [RegExp, RegExp]> = [
 const codes: ReadonlyArray<readonly [RegExp, ReadonlyArray<number>]> = [
   // The shown output of a session states whether it succeeded.
   [/tributary push \w+ --from/, [0, 2, 4]],
+  // The server of the page differs on purpose.
+  [/tributary radar/, [0, 4]],
   // No process serves yet, so the public address does not respond.
   [/tributary doctor/, [0, 5]]
 ]
@@ -71,6 +73,7 @@ const pages = [
     .filter((name) => name !== "questions.md")
     .map((name) => `connectors/service-v2/docs/${name}`),
   "connectors/service-v2/models/README.md",
+  "connectors/service-v2/radar/README.md",
   "connectors/service-v2/reference-server/README.md"
 ]
 
