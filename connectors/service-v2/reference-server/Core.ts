@@ -10,7 +10,8 @@ import { noNetwork } from "./events/Network.ts"
 import type { Network } from "./events/Network.ts"
 import type { Fault } from "./http/faults.ts"
 import { fingerprint, keyOf } from "./http/idempotency.ts"
-import { withoutTokens } from "./http/journal.ts"
+import type { Notes } from "./http/journal.ts"
+import { exchangeOf, notes, withoutSecrets } from "./http/journal.ts"
 import type { Answer, Request } from "./http/Message.ts"
 import { basePath, below, finish, requestIdHeaders, serve } from "./http/serve.ts"
 import { authenticate } from "./http/tokens.ts"
@@ -73,25 +74,33 @@ const faultBody = ({ status, code }: Fault): string => {
   }
 }
 
+/** What the journal says of an answer. */
+interface Outcome {
+  /** Null when none was made. */
+  readonly answer: Answer | null
+  readonly status: number | null
+  readonly tokenid: number | null
+  readonly fault: string | null
+  readonly noted: Notes
+}
+
 /** Adds an entry to the journal of requests. */
-const addToJournal = (
-  world: World,
-  request: Request,
-  requestId: string,
-  status: number | null,
-  tokenid: number | null,
-  fault: string | null
-) => {
+const addToJournal = (world: World, request: Request, requestId: string, outcome: Outcome) => {
   const { path, query } = below(request.url)
-  world.journal.add({
-    time: printInstant(world.clock.now()),
-    method: request.method,
-    path: withoutTokens(path === null ? request.url : query === "" ? path : `${path}?${query}`),
-    status,
-    tokenid,
-    requestid: requestId,
-    fault
-  })
+  const { answer, status, tokenid, fault, noted } = outcome
+  world.journal.add(
+    {
+      time: printInstant(world.clock.now()),
+      method: request.method,
+      path: withoutSecrets(path === null ? request.url : query === "" ? path : `${path}?${query}`),
+      status,
+      tokenid,
+      requestid: requestId,
+      fault,
+      ...noted
+    },
+    answer === null ? null : exchangeOf(request, answer)
+  )
 }
 
 /** The answer of a fault in place of the service's own. */
@@ -116,7 +125,7 @@ const faultAnswer = (world: World, fault: Fault, requestId: string): Answer => {
       const status = fault.status ?? 500
       const waiting = status === 429 && fault.headers === null ? { "Retry-After": "1" } : {}
       const body = fault.body ?? faultBody(fault)
-      return finish(world, { status, body, headers: { ...waiting, ...fault.headers } }, requestId)
+      return finish(world, { status, body, headers: { ...waiting, ...fault.headers } }, requestId, notes())
     }
   }
 }
@@ -126,17 +135,19 @@ const answerUnder = (world: World, baseUrl: string, request: Request, fault: Fau
   const requestId = world.nextRequestId()
   const kind = fault?.kind ?? null
   if (kind === "reset") {
-    addToJournal(world, request, requestId, null, null, kind)
+    addToJournal(world, request, requestId, { answer: null, status: null, tokenid: null, fault: kind, noted: notes() })
     return { status: 0, headers: {}, body: "", wire: { kind, ms: 0, bytes: null } }
   }
   if (fault !== null && (kind === "status" || kind === "html" || kind === "garbage")) {
     const answer = faultAnswer(world, fault, requestId)
-    addToJournal(world, request, requestId, answer.status, null, kind)
+    const { status } = answer
+    addToJournal(world, request, requestId, { answer, status, tokenid: null, fault: kind, noted: notes() })
     return answer
   }
-  const { answer: served, token } = serve(world, request, requestId, baseUrl)
+  const { answer: served, token, noted } = serve(world, request, requestId, baseUrl)
   const sent = (answer: Answer): Answer => {
-    addToJournal(world, request, requestId, kind === "dropResponse" ? null : answer.status, token?.id ?? null, kind)
+    const status = kind === "dropResponse" ? null : answer.status
+    addToJournal(world, request, requestId, { answer, status, tokenid: token?.id ?? null, fault: kind, noted })
     if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return answer
     return { ...answer, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
   }
