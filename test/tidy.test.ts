@@ -263,6 +263,7 @@ describe("the source tree", () => {
     // of the pages' forms take their randomness from a service of that name, as the tokens of companies and the secrets of endpoints do. A script of the pages runs in a browser.
     // The launcher waits before the program is loaded.
     const allowed = new Set([
+      "connectors/service-v2/reference-server/ReferenceServer.ts",
       "src/cli/launch.js",
       "src/postgres/embedded/DataDirectory.ts",
       "src/subscriptions/SigningSecrets.ts",

@@ -18,6 +18,7 @@ import { authenticate } from "./http/tokens.ts"
 import type { SeedOptions } from "./seed/seed.ts"
 import { serverClock } from "./ServerClock.ts"
 import { printHttpDate, printInstant } from "./time.ts"
+import { pages } from "./ui/Entry.ts"
 import { World } from "./World.ts"
 
 export interface CoreOptions extends Partial<SeedOptions> {
@@ -27,6 +28,8 @@ export interface CoreOptions extends Partial<SeedOptions> {
   readonly baseUrl?: string
   /** The connection to webhook receivers; without it no delivery arrives. */
   readonly network?: Network
+  /** The token of the forms of its pages; without it the pages only read. */
+  readonly formToken?: string
   /** Called with each defect of the server. */
   readonly onDefect?: (error: unknown) => void
 }
@@ -35,7 +38,7 @@ export interface Core {
   readonly world: World
   /** Answers a request of the API, including a fault that hits it. */
   readonly handle: (request: Request) => Answer
-  /** Answers a request of the control plane. */
+  /** Answers a request of the control plane, and of its pages below `/ui/`. */
   readonly control: (request: Request) => Answer
   /** Draws the fault that hits a request; to be called once per request. */
   readonly draw: (request: Request) => Fault | null
@@ -174,6 +177,8 @@ export const core = (options: CoreOptions): Core => {
   const world = new World(clock, data, options.onDefect ?? (() => {}), options.network ?? noNetwork)
   let baseUrl = options.baseUrl ?? `http://127.0.0.1${basePath}`
 
+  const controlCall = (request: Request) => control(world, data, request)
+  const page = pages({ world: () => world, control: controlCall, formToken: options.formToken ?? null })
   const draw = (request: Request) => world.faults.draw(request.method, below(request.url).path ?? request.url)
   const answer = (request: Request, fault: Fault | null) => answerUnder(world, baseUrl, request, fault)
 
@@ -187,7 +192,7 @@ export const core = (options: CoreOptions): Core => {
       const answered = answer(request, fault)
       return fault?.kind === "delay" ? { ...answered, wire: { kind: "delay", ms: fault.ms, bytes: null } } : answered
     },
-    control: (request) => control(world, data, request),
+    control: (request) => page(request) ?? controlCall(request),
     tick: () => world.events.tick(),
     close: () => world.events.close(),
     setBaseUrl: (url) => {

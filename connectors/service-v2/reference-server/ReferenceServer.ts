@@ -10,7 +10,9 @@ import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Encoding from "effect/encoding/Base64Url"
 import type * as Scope from "effect/Scope"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { core } from "./Core.ts"
 import { httpsNetwork } from "./events/httpsNetwork.ts"
 import { listener } from "./http/listener.ts"
@@ -45,6 +47,8 @@ export interface RunningServer {
 
 /** Interval at which the server checks whether a delivery cycle is due. */
 const tickEvery = Duration.seconds(1)
+
+const formTokenBytes = 24
 
 /** Maximum body of a control call, which may insert many records. */
 const controlBodyBytesMax = 256 * 1024 * 1024
@@ -81,7 +85,10 @@ export const start: (
       `reference server: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`
     )
   }
+  const random = yield* SecureRandom.SecureRandom
+  const formToken = Encoding.encode(yield* random.randomBytes(formTokenBytes))
   const served = core({
+    formToken,
     now: () => Number(clock.currentTimeNanosUnsafe() / 1000n),
     network: httpsNetwork({ now: () => Number(clock.currentTimeNanosUnsafe()) / 1e6, sleep }),
     onDefect,
@@ -108,4 +115,4 @@ export const start: (
     )
   )
   return { baseUrl, controlUrl: `http://127.0.0.1:${planePort}` }
-})
+}, Effect.provide(SecureRandom.layerWebCrypto))

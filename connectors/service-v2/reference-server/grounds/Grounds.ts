@@ -137,6 +137,28 @@ const typeOf = ({ resource }: Target, field: string): FieldType | undefined => {
   return written.find((one) => one.name === name)?.type ?? resource?.field.get(name)?.type
 }
 
+/** What a field holds: `holds money with 4 decimals`; null where the catalogue does not have it. */
+export const typeSentence = (target: Target, field: string): string | null => {
+  const type = typeOf(target, field)
+  if (type === undefined) return null
+  switch (type._tag) {
+    case "decimal":
+      return `holds ${type.kind === "money" ? "money" : type.kind === "qty" ? "a quantity" : "a number"}: a decimal string with at most ${type.scale} decimals`
+    case "string":
+      return type.maxLength === null ? "holds a text" : `holds a text of at most ${type.maxLength} characters`
+    case "date":
+      return "holds a day, YYYY-MM-DD"
+    case "timestamp":
+      return "holds a time, RFC 3339 in UTC"
+    case "list":
+      return "holds lines, an array of objects"
+    case "integer":
+      return "holds a whole number"
+    case "boolean":
+      return "holds true or false"
+  }
+}
+
 const ofField = (target: Target, field: string, code: string): ReadonlyArray<string> => {
   index ??= makeIndex()
   const { name, action } = target
@@ -268,3 +290,32 @@ export const groundsOf = ({ method, path, refusal, fault: kind, isReplay }: Entr
 /** The grounds of a refused item of a batch. */
 export const groundsOfItem = (path: string, item: FieldProblem): Grounds =>
   groundsOfRefusal(targetOf("POST", path), item, [])
+
+/** The error codes that a fact or a decision decides, somewhere. */
+export const codesOf = (id: string): ReadonlyArray<string> => {
+  const names = (ids: Ids) => ids.some((half) => half.split(" ").includes(id))
+  const direct = Object.entries(byCode).flatMap(([code, ids]) => (names(ids) ? [code] : []))
+  const placed = places.flatMap(({ code, ids }) => (names(ids) ? code.split(" ") : []))
+  return [...new Set([...direct, ...placed])]
+}
+
+/** An entry as the control plane shows it. */
+export const printEntry = (entry: Entry): Readonly<Record<string, unknown>> => {
+  const { time, method, path, status, tokenid, requestid, fault: kind, refusal, items } = entry
+  return {
+    time,
+    method,
+    path,
+    status,
+    tokenid,
+    requestid,
+    fault: kind,
+    refusal: refusal === null ? null : { code: refusal.code, field: refusal.field, ...groundsOf(entry) },
+    items: items.map((item) => ({
+      index: item.index,
+      code: item.code,
+      field: item.field,
+      ...groundsOfItem(path, item)
+    }))
+  }
+}

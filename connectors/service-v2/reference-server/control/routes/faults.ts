@@ -4,7 +4,7 @@ import type { Fault } from "../../http/faults.ts"
 import { faultKinds } from "../../http/faults.ts"
 import { print } from "../../json.ts"
 import { random } from "../../random.ts"
-import { count, field, optional } from "../Input.ts"
+import { count, field, flag, optional } from "../Input.ts"
 import { jsonAnswer, jsonOf, route } from "../Route.ts"
 
 const httpStatus = Schema.Int.check(Schema.isBetween({ minimum: 200, maximum: 599 }))
@@ -56,6 +56,7 @@ const faultOf = ({ kind, method, path, code, body, ...rule }: typeof Rule.Type):
   kind,
   method: method?.toUpperCase() ?? null,
   path: path === undefined ? null : globOf(path),
+  pathText: path ?? null,
   after: rule.after ?? 0,
   times: rule.times ?? null,
   rate: rule.rate ?? 1,
@@ -72,11 +73,12 @@ const armed = jsonOf(Schema.Struct({ rules: Schema.Int.annotate({ description: "
 const arm = route({
   method: "POST",
   path: "/faults",
-  summary: "Replaces the fault rules.",
+  summary: "Replaces the fault rules, or adds some.",
   description:
     "The first rule that fires hits a request. Which one depends only on the rules, the seed and the order of requests.",
   input: Schema.Struct({
     rules: field(Schema.Array(Rule), "an array of rules", "the rules, in their order"),
+    add: flag("whether the present rules stay, with their counts, before the new ones; default false"),
     seed: count(0, "the seed of `rate`; default 1")
   }),
   exact: ["body"],
@@ -91,8 +93,10 @@ const arm = route({
     output: { rules: 1 }
   },
   answer: ({ world, input }) => {
-    world.faults.arm(input.rules.map(faultOf), random(input.seed ?? 1))
-    return jsonAnswer({ rules: input.rules.length })
+    const faults = input.rules.map(faultOf)
+    if (input.add === true) world.faults.add(faults, random(input.seed ?? 1))
+    else world.faults.arm(faults, random(input.seed ?? 1))
+    return jsonAnswer({ rules: world.faults.all().length })
   }
 })
 
