@@ -18,6 +18,7 @@
  * | `bytes` | of `truncate`, the bytes sent; of `slowBody`, the bytes of a piece |
  */
 import { isObject, print } from "../json.ts"
+import { random } from "../random.ts"
 import type { Random } from "../random.ts"
 
 export type FaultKind = "status" | "reset" | "delay" | "truncate" | "dropResponse" | "html" | "garbage" | "slowBody"
@@ -108,9 +109,24 @@ interface Armed {
   fired: number
 }
 
+export interface FaultsState {
+  readonly armed: ReadonlyArray<Readonly<Armed>>
+  /** The seed of the rest of the random numbers. */
+  readonly random: number
+}
+
 export class Faults {
-  private armed: ReadonlyArray<Armed> = []
-  private random: Random | null = null
+  private armed: ReadonlyArray<Armed>
+  private random: Random
+
+  constructor({ armed, random: seed }: FaultsState = { armed: [], random: 1 }) {
+    this.armed = armed.map((rule) => ({ ...rule }))
+    this.random = random(seed)
+  }
+
+  state(): FaultsState {
+    return { armed: this.armed.map((rule) => ({ ...rule })), random: this.random.state() }
+  }
 
   arm(faults: ReadonlyArray<Fault>, random: Random): void {
     this.armed = faults.map((fault) => ({ fault, seen: 0, fired: 0 }))
@@ -129,7 +145,7 @@ export class Faults {
       if (fault.path !== null && !fault.path.test(path)) continue
       rule.seen++
       if (rule.seen <= fault.after || (fault.times !== null && rule.fired >= fault.times)) continue
-      if (fault.rate < 1 && !this.random!.chance(fault.rate)) continue
+      if (fault.rate < 1 && !this.random.chance(fault.rate)) continue
       rule.fired++
       return fault
     }
