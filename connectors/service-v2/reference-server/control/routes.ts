@@ -6,6 +6,7 @@ import { settingRoutes } from "./routes/settings.ts"
 import { stateRoutes } from "./routes/state.ts"
 import { tokenRoutes } from "./routes/tokens.ts"
 import { trafficRoutes } from "./routes/traffic.ts"
+import { snapshotRoutes, worldRoutes } from "./routes/worlds.ts"
 
 export const controlRoutes: ReadonlyArray<ControlRoute> = [
   ...stateRoutes,
@@ -13,5 +14,7 @@ export const controlRoutes: ReadonlyArray<ControlRoute> = [
   ...settingRoutes,
   ...recordRoutes,
   ...faultRoutes,
-  ...trafficRoutes
+  ...trafficRoutes,
+  ...snapshotRoutes,
+  ...worldRoutes
 ]
