@@ -44,9 +44,7 @@ export const oneOf = <const Values extends ReadonlyArray<string | number>>(value
   optional(Schema.Literals(values), listed(values), description)
 
 /** A JSON object that is not decoded any further, with the digits of its numbers. */
-export const anyObject: Form<Readonly<Record<string, unknown>>> = Schema.Unknown.check(
-  Schema.makeFilter(isObject, { toJsonSchema: () => ({ type: "object" }) })
-) as unknown as Form<Readonly<Record<string, unknown>>>
+export const anyObject = Schema.Record(Schema.String, Schema.Unknown).check(Schema.makeFilter(isObject))
 
 /** RFC 3339 in UTC, such as `2026-11-21T03:05:43Z`. */
 export const instant = Schema.String.check(

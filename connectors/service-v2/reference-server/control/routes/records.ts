@@ -6,7 +6,21 @@ import { jsonAnswer, jsonOf, linesOf, route, streamAnswer, textAnswer } from "..
 import { readHistory, readState } from "../truth.ts"
 
 const record = anyObject.annotate({ description: "the record as a list shows it" })
-const unknownResource = "there is no such resource"
+const unknownResource = "There is no such resource."
+
+/** The first salesman of `demo`. */
+const dana = {
+  id: 1,
+  name: "Dana Whitfield",
+  salesman: true,
+  servicerep: false,
+  commissionrate: "2.500",
+  email1: "dana@example.com",
+  phone1: "555-0110",
+  cancel: false,
+  externalid: null,
+  lastchangedate: "2025-10-17T08:59:00.000000Z"
+}
 
 const put = route({
   method: "POST",
@@ -37,16 +51,20 @@ const put = route({
       records: [
         {
           id: 9001,
-          externalid: null,
           name: "Ann",
+          salesman: null,
+          servicerep: null,
+          commissionrate: null,
+          email1: null,
+          phone1: null,
           cancel: false,
-          entrydate: "2026-01-31T23:59:59.000000Z",
+          externalid: null,
           lastchangedate: "2026-01-31T23:59:59.000000Z"
         }
       ]
     }
   },
-  errors: [unknownResource, "the id of a record is not a whole number from 1"],
+  errors: [unknownResource, "The id of a record is not a whole number from 1."],
   answer: ({ world, input }) => textAnswer(putRecords(world, input))
 })
 
@@ -62,7 +80,7 @@ const remove = route({
   }),
   output: jsonOf(Schema.Struct({ removed: Schema.Literal(true) })),
   example: { input: { company: 1, resource: "salesmen", id: 9001 }, output: { removed: true } },
-  errors: [unknownResource, "the company has no such record"],
+  errors: [unknownResource, "The company has no such record."],
   answer: ({ world, input: { company, resource, id } }) => {
     const table = tableOf(world, company, resource)
     if (table.get(id) === undefined) throw new ControlError(`id: company ${company} has no ${resource} ${id}`)
@@ -98,14 +116,14 @@ const history = route({
   example: {
     parameters: { company: 1, resource: "salesmen" },
     output: {
-      seq: 12,
+      seq: 76,
       op: "insert",
       company: 1,
       resource: "salesmen",
       id: 1,
       version: 1,
-      at: "2026-01-31T23:59:59.000000Z",
-      record: { id: 1, name: "Ann" }
+      at: "2025-10-17T08:59:00.000000Z",
+      record: dana
     }
   },
   errors: [unknownResource],
@@ -123,7 +141,7 @@ const state = route({
     include: optional(Schema.Literal("custom_fields"), "custom_fields", "adds `custom_fields`, as in a list")
   }),
   output: linesOf(record),
-  example: { parameters: { company: 1, resource: "salesmen" }, output: { id: 1, name: "Ann" } },
+  example: { parameters: { company: 1, resource: "salesmen" }, output: dana },
   errors: [unknownResource],
   answer: ({ world, parameters }) => streamAnswer(readState(world, parameters))
 })

@@ -50,12 +50,12 @@ const companies = route({
     input: { features: { estimating: false }, recordLimits: { customers: 10 }, closedThrough: "2025-12-31" },
     output: {
       company: 2,
-      features: { estimating: false, assets: true },
+      features: { estimating: false, assets: true, jobs: true, properties: true, projects: true, payroll: true },
       recordLimits: { customers: 10 },
       closedThrough: "2025-12-31"
     }
   },
-  errors: ["a module does not exist", "a resource is not capped"],
+  errors: ["A module does not exist.", "A resource is not capped."],
   answer: ({ world, input, parameters }) => jsonAnswer(changeCompany(world, parameters.id, input))
 })
 

@@ -4,6 +4,9 @@ import { company, field, flag, instant, optional, whole } from "../Input.ts"
 import { jsonAnswer, jsonOf, route } from "../Route.ts"
 import { issueToken, revokeToken } from "../tokens.ts"
 
+/** The first token of a server with the default seed. */
+const exampleToken = "svct_a08700b38706fb26f7e747f69ce3b8826d01feac"
+
 const tokenid = Schema.Int.annotate({ description: "as `GET /me` and the journal show it" })
 
 const issue = route({
@@ -36,9 +39,9 @@ const issue = route({
   ),
   example: {
     input: { company: 1, scopes: ["orders:read", "orders:write"], user: "ann" },
-    output: { token: "svct_0f6c1d9e2ab34875c0f6c1d9e2ab34875c0f6c1d", tokenid: 1 }
+    output: { token: exampleToken, tokenid: 1 }
   },
-  errors: ["a scope does not exist"],
+  errors: ["A scope does not exist."],
   answer: ({ world, input }) => jsonAnswer(issueToken(world, input), 201)
 })
 
@@ -49,10 +52,10 @@ const revoke = route({
   input: Schema.Struct({ token: field(Schema.String, "a token", "the token as it was issued") }),
   output: jsonOf(Schema.Struct({ revoked: Schema.Literal(true), tokenid })),
   example: {
-    input: { token: "svct_0f6c1d9e2ab34875c0f6c1d9e2ab34875c0f6c1d" },
+    input: { token: exampleToken },
     output: { revoked: true, tokenid: 1 }
   },
-  errors: ["the token is not known"],
+  errors: ["The token is not known."],
   answer: ({ world, input }) => jsonAnswer(revokeToken(world, input.token))
 })
 

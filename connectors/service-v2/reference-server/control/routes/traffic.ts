@@ -82,7 +82,7 @@ const trustCertificates = route({
     Schema.Struct({ trusted: Schema.Int.annotate({ description: "the number of trusted certificates" }) })
   ),
   example: { input: { caPem: certificate }, output: { trusted: 1 } },
-  errors: ["a certificate cannot be read"],
+  errors: ["A certificate cannot be read."],
   answer: ({ world, input }) => {
     const trusted = trust(world, input.caPem)
     if (typeof trusted === "string") throw new ControlError(trusted)

@@ -157,7 +157,7 @@ const deleteWorld = route({
   }
 })
 
-export const snapshotRoutes = [saveSnapshot, listSnapshots, readSnapshot, deleteSnapshot, restore]
-
-/** Calls of the whole server, which have no counterpart below a world. */
+/** Calls of the whole server, which a world does not have. */
 export const worldRoutes = [createWorld, listWorlds, deleteWorld]
+
+export const snapshotRoutes = [saveSnapshot, listSnapshots, readSnapshot, restore, ...worldRoutes, deleteSnapshot]
