@@ -38,6 +38,8 @@ beforeAll(async () => {
   )
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()))
   address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  site.control("POST", "/snapshots", { name: "before" })
+  site.control("POST", "/worlds", { name: "other", from: "before" })
   look = await visit(browser, address)
 })
 afterAll(async () => {
@@ -97,7 +99,8 @@ const cases: ReadonlyArray<Case> = [
   { name: "clock", path: at("/ui/clock"), says: ["2026-03-16", "stopped"] },
   { name: "faults", path: at("/ui/faults"), says: ["/stages", "at most 1 time"] },
   { name: "settings", path: at("/ui/settings"), says: ["Limits", "Dialect", "Companies"] },
-  { name: "scenarios", path: at("/ui/scenarios"), says: ["Reset"] },
+  { name: "scenarios", path: at("/ui/scenarios"), says: ["Reset", "other", "before"] },
+  { name: "world", path: at("/worlds/other/ui/records"), says: ["customers"] },
   { name: "facts", path: at("/ui/facts?search=decimal"), says: ["FIELD-05", "implemented"] },
   { name: "fact", path: at("/ui/facts/CODE-08"), says: ["rejected, never rounded", "invalid_precision"] },
   { name: "decision", path: at("/ui/facts/A-05"), says: ["our choice"] },

@@ -279,6 +279,47 @@ describe("an action", () => {
     assert.match(notice(await site.submit("cycle", {})), /made \d+ attempts/)
   })
 
+  it("keeps a snapshot, makes a world of it, whose pages are its own, and restores it", async () => {
+    assert.match(
+      notice(await site.submit("save-snapshot", { name: "before" })),
+      /^The snapshot before has \d+ records\.$/
+    )
+    assert.strictEqual((await site.submit("save-snapshot", { name: "before" })).status, 400)
+    assert.match(
+      notice(await site.submit("make-world", { name: "other", from: "before" })),
+      /^The world other is at http/
+    )
+    const scenarios = await site.look("/scenarios")
+    for (const part of ["/worlds/other/ui/", "Restore", "stopped at"]) assert.include(scenarios.text, part)
+
+    const own = { host, origin: `http://${host}`, "sec-fetch-site": "same-origin" }
+    const world = await site.ask("GET", "/worlds/other/ui/", { host })
+    assert.include(world.text, "No request to the API was received yet")
+    assert.include(world.text, "World: other")
+    const internal = [...world.text.matchAll(/(?:href|action|src)="([^"]*)"/g)].map(([, address]) => address!)
+    assert.deepStrictEqual(
+      internal.filter((address) => address.startsWith("/ui/")),
+      []
+    )
+    for (const address of new Set(internal.filter((one) => one.startsWith("/")))) {
+      assert.strictEqual((await site.ask("GET", address, { host })).status, 200, address)
+    }
+    const form = { form_token: "the-token-of-forms", advance: "86400" }
+    const moved = await site.ask("POST", "/worlds/other/ui/do/clock", own, form)
+    assert.strictEqual(moved.headers["location"], "/worlds/other/ui/clock")
+    const clockOf = (prefix: string) => String(site.control("GET", `${prefix}/clock`).body["now"])
+    assert.strictEqual(Date.parse(clockOf("/worlds/other")) - Date.parse(clockOf("")), 86_400_000)
+    assert.strictEqual((await site.ask("GET", "/worlds/none/ui/", { host })).status, 404)
+
+    site.control("POST", "/remove", { company: 1, resource: "customers", id: site.customer["id"] })
+    assert.include((await site.look("/confirm/restore?name=before")).text, "The present state is lost")
+    assert.strictEqual(notice(await site.submit("restore", { name: "before" })), "The world is as the snapshot before.")
+    assert.strictEqual((await site.look(`/records/1/customers?id=${String(site.customer["id"])}`)).status, 200)
+    assert.strictEqual((await site.submit("remove-world", { name: "other" })).status, 303)
+    assert.strictEqual((await site.submit("forget-snapshot", { name: "before" })).status, 303)
+    assert.strictEqual((await site.submit("restore", { name: "before" })).status, 400)
+  })
+
   it("resets the server after a confirmation", async () => {
     assert.include((await site.look("/confirm/reset?data=empty")).text, "cannot be undone")
     assert.strictEqual(

@@ -9,6 +9,7 @@ import { settingRoutes } from "./routes/settings.ts"
 import { stateRoutes } from "./routes/state.ts"
 import { tokenRoutes } from "./routes/tokens.ts"
 import { trafficRoutes } from "./routes/traffic.ts"
+import { snapshotRoutes } from "./routes/worlds.ts"
 
 const openApi = route({
   method: "GET",
@@ -26,5 +27,6 @@ export const controlRoutes: ReadonlyArray<ControlRoute> = [
   ...recordRoutes,
   ...faultRoutes,
   ...trafficRoutes,
+  ...snapshotRoutes,
   openApi
 ]

@@ -175,10 +175,13 @@ const methods: Readonly<Record<string, string>> = { create: "POST", batch: "POST
 const ofShape = ({ name, action }: Target, code: string | null, field: string | null): ReadonlyArray<string> => {
   index ??= makeIndex()
   const shapes = index.writes.get(`${methods[action] ?? ""} ${name ?? ""}`) ?? []
-  const words = [code, field === null ? null : lastPart(field)].filter((word) => word !== null)
-  return shapes
-    .filter(({ text }) => code === null || words.some((word) => new RegExp(`\\b${word}\\b`).test(text)))
-    .map(({ id }) => id)
+  const named = [code, field === null ? null : lastPart(field)].filter((word) => word !== null)
+  // The answer of a success explains no refusal.
+  const isMeant = (text: string) => {
+    const words = new Set(text.match(/\w+/g))
+    return !text.includes("201 body") && named.some((word) => words.has(word))
+  }
+  return shapes.filter(({ text }) => code === null || isMeant(text)).map(({ id }) => id)
 }
 
 const split = (all: ReadonlyArray<Ids | undefined>, half: 0 | 1): ReadonlyArray<string> => [

@@ -74,7 +74,7 @@ export const withoutTokens = (text: string): string => text.replace(/svct_[A-Za-
 
 const secretName = "(?:secret|password|passwd|pwd|token|access_token|authorization|api_?key|credential)s?"
 const secretMember = new RegExp(`("${secretName}"\\s*:\\s*)(?:"(?:[^"\\\\]|\\\\.)*"?|[^\\s,}\\]]+)`, "gi")
-const secretParameter = new RegExp(`([?&]${secretName}=)[^&#\\s"]*`, "gi")
+const secretParameter = new RegExp(`([?&](?:key|sig|signature|${secretName})=)[^&#\\s"]*`, "gi")
 
 /** A text without tokens, signing secrets, and values under the name of a secret. */
 export const withoutSecrets = (text: string): string =>

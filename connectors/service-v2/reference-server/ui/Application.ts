@@ -9,18 +9,20 @@ import type { Context } from "hono"
 import { etag } from "hono/etag"
 import * as Assets from "../../../../src/web/Assets.ts"
 import { forbidStoring, restrictBrowsers, serveAsset } from "../../../../src/web/Headers.ts"
+import { visible } from "../../../../src/web/Escape.ts"
 import { html } from "../../../../src/web/Html.ts"
 import { layout } from "../../../../src/web/Layout.ts"
 import type { Answer, Request as ServerRequest } from "../http/Message.ts"
 import { microsPerSecond } from "../time.ts"
-import type { World } from "../World.ts"
+import { pathOf, splitWorld } from "../worlds/Worlds.ts"
+import type { Worlds } from "../worlds/Worlds.ts"
 import { formProblem, pageProblem } from "./Guard.ts"
 import type { ControlReply, Page, PageRequest, PageStatus, Redirect, Route } from "./Page.ts"
 import { page, PageError, root } from "./Page.ts"
 import { menu, routes } from "./Routes.ts"
 
 export interface PagesOptions {
-  readonly world: () => World
+  readonly worlds: Worlds
   /** The control plane, without its pages. */
   readonly control: (request: ServerRequest) => Answer
   /** The token of forms; null accepts none. */
@@ -53,32 +55,45 @@ const titles = {
 
 const refusal = (status: keyof typeof titles, sentence: string): Page => errorPage(status, titles[status], sentence)
 
-type Bindings = { Bindings: { readonly request: ServerRequest } }
+/** `world` is the name of the world whose pages are requested; null is the main one. */
+type Bindings = { Bindings: { readonly request: ServerRequest; readonly world: string | null } }
+type Exchange = Context<Bindings>
 
-const isRefresh = (exchange: Context): boolean => exchange.req.header("hx-request") === "true"
+/**
+ * The page as one of a world: its links, forms and assets are below the address of the world. Values are escaped, so that
+ * only the attributes of the templates match.
+ */
+const withinWorld = (text: string, world: string | null): string =>
+  world === null ? text : text.replace(/\b(href|action|src)="\/ui\//g, `$1="${pathOf(world)}${root}/`)
 
-const show = async (exchange: Context, assets: Assets.Assets, shown: Page): Promise<Response> => {
+/** The current world, and the page that lists all. */
+const worldLink = (world: string | null) =>
+  html`<a class="world" href="${root}/scenarios">World: ${world ?? "main"}</a>`
+
+const isRefresh = (exchange: Exchange): boolean => exchange.req.header("hx-request") === "true"
+
+const show = async (exchange: Exchange, assets: Assets.Assets, shown: Page): Promise<Response> => {
   const notice = isRefresh(exchange) ? undefined : getCookie(exchange, noticeCookie)
-  if (notice !== undefined) deleteCookie(exchange, noticeCookie, { path: root })
-  const text = await layout({
+  if (notice !== undefined) deleteCookie(exchange, noticeCookie, { path: "/" })
+  const text = layout({
     site,
     title: shown.title,
     section: shown.section,
     body: shown.body,
     isLive: shown.isLive === true,
     notice: notice ?? null,
-    tools: null,
+    tools: worldLink(exchange.env.world),
     hasMenu: true,
     foot: "Service API v2, reference server · times are those of its clock, in UTC",
     assets
   })
   exchange.header("Tributary-Assets", assets.version)
-  return exchange.html(text, shown.status ?? 200)
+  return exchange.html(withinWorld(String(await text), exchange.env.world), shown.status ?? 200)
 }
 
-const redirectTo = (exchange: Context, { to, notice }: Redirect): Response => {
-  setCookie(exchange, noticeCookie, notice, { path: root, httpOnly: true, sameSite: "Strict", maxAge: noticeSeconds })
-  return exchange.redirect(to, 303)
+const redirectTo = (exchange: Exchange, { to, notice }: Redirect): Response => {
+  setCookie(exchange, noticeCookie, notice, { path: "/", httpOnly: true, sameSite: "Strict", maxAge: noticeSeconds })
+  return exchange.redirect(`${pathOf(exchange.env.world)}${to}`, 303)
 }
 
 /** The fields of an accepted form, or the page that refuses it. */
@@ -93,12 +108,13 @@ const readForm = ({ body, headers, ...request }: ServerRequest, formToken: strin
 }
 
 const callOf =
-  (control: PagesOptions["control"]): PageRequest["call"] =>
+  (control: PagesOptions["control"], { request, world }: Bindings["Bindings"]): PageRequest["call"] =>
   async (method, path, body) => {
     const asked = {
       method,
-      url: path,
-      headers: { "content-type": "application/json" },
+      // Worlds are made by the main one.
+      url: `${path.startsWith("/worlds") ? "" : pathOf(world)}${path}`,
+      headers: { "content-type": "application/json", host: request.headers["host"] },
       body: body === undefined ? null : Buffer.from(JSON.stringify(body))
     }
     const first = control(asked)
@@ -109,23 +125,27 @@ const callOf =
   }
 
 const handleRoute = async (
-  { world, control, formToken }: PagesOptions,
+  { worlds, control, formToken }: PagesOptions,
   assets: Assets.Assets,
   route: Route,
-  exchange: Context<Bindings>
+  exchange: Exchange
 ): Promise<Response> => {
   const form = route.method === "POST" ? readForm(exchange.env.request, formToken) : new URLSearchParams()
   if (!(form instanceof URLSearchParams)) return show(exchange, assets, form)
   try {
-    const current = world()
+    const { world: worldName } = exchange.env
+    const world = worlds.find(worldName)
+    if (world === undefined) throw new PageError(404, `There is no world ${visible(String(worldName))}.`)
     const answer = await route.handle({
-      world: current,
-      now: new Date((current.clock.now() / microsPerSecond) * 1000),
+      world,
+      worldName,
+      worlds,
+      now: new Date((world.clock.now() / microsPerSecond) * 1000),
       path: exchange.req.param() as Readonly<Record<string, string>>,
       query: new URL(exchange.req.url).searchParams,
       form,
       formToken,
-      call: callOf(control)
+      call: callOf(control, exchange.env)
     })
     return answer._tag === "Redirect" ? redirectTo(exchange, answer) : await show(exchange, assets, answer)
   } catch (error) {
@@ -145,13 +165,13 @@ const makeApp = (options: PagesOptions): Hono<Bindings> => {
     return problem === null ? next() : show(exchange, assets, refusal(403, problem))
   })
   app.get(`${root}/assets/:version/:name`, serveAsset(assets))
-  app.get(root, (exchange) => exchange.redirect(`${root}/`, 308))
+  app.get(root, (exchange) => exchange.redirect(`${pathOf(exchange.env.world)}${root}/`, 308))
   for (const route of routes) {
     app.on(route.method, `${root}${route.path}`, (exchange) => handleRoute(options, assets, route, exchange))
   }
   app.notFound((exchange) => show(exchange, assets, refusal(404, "No page has this address.")))
   app.onError((error, exchange) => {
-    options.world().onDefect(error)
+    options.worlds.main.onDefect(error)
     return show(
       exchange,
       assets,
@@ -179,11 +199,12 @@ const answerOf = async (response: Response): Promise<Answer> => ({
 export const make = (options: PagesOptions): ((request: ServerRequest) => Promise<Answer>) => {
   const app = makeApp(options)
   return async (request) => {
+    const { name: world, url } = splitWorld(request.url)
     // The address of a request decides nothing; its Host is checked by the first handler.
-    const asked = new Request(`http://127.0.0.1${request.url}`, {
+    const asked = new Request(`http://127.0.0.1${url}`, {
       method: request.method,
       headers: headersOf(request.headers)
     })
-    return answerOf(await app.fetch(asked, { request }))
+    return answerOf(await app.fetch(asked, { request, world }))
   }
 }

@@ -6,6 +6,7 @@
  */
 import type { Html } from "../../../../src/web/Html.ts"
 import type { World } from "../World.ts"
+import type { Worlds } from "../worlds/Worlds.ts"
 
 export type Section =
   | "requests"
@@ -27,7 +28,11 @@ export interface ControlReply {
 }
 
 export interface PageRequest {
+  /** The world that the pages show. */
   readonly world: World
+  /** Its name; null for the main one. */
+  readonly worldName: string | null
+  readonly worlds: Worlds
   /** The time of the server's clock. */
   readonly now: Date
   /** Parameters of the path, decoded. */
@@ -37,7 +42,7 @@ export interface PageRequest {
   readonly form: URLSearchParams
   /** Protects forms; null where the server was started without one, and then there are none. */
   readonly formToken: string | null
-  /** Sends a call to the control plane. */
+  /** Sends a call to the control plane of the world. */
   readonly call: (method: string, path: string, body?: unknown) => Promise<ControlReply>
 }
 
@@ -81,7 +86,7 @@ export interface Route {
   readonly handle: (request: PageRequest) => Page | Redirect | Promise<Page | Redirect>
 }
 
-/** The folder of all pages. */
+/** The folder of all pages. The pages of a world link to their own: `Application.ts` prefixes its path. */
 export const root = "/ui"
 
 /** A parameter of the query; null when it is absent or empty. */

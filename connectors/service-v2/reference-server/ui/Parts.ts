@@ -34,15 +34,25 @@ export const reason = ({ refusal, fault, items, isReplay }: Entry): Html => html
 
 export const factLink = (id: string): Html => html`<a href="${root}/facts/${id}">${id}</a>`
 
+/** A text whose parts between backticks are code. */
+export const prose = (text: string): Html =>
+  html`${text.split("`").map((part, index) => (index % 2 === 0 ? visible(part) : html`<code>${visible(part)}</code>`))}`
+
 const links = (ids: ReadonlyArray<string>): Html =>
   html`${ids.map((id, index) => html`${index === 0 ? "" : ", "}${factLink(id)}`)}`
 
+/** Facts that a line names; the page of the request has all. */
+const factsMax = 4
+
+const firstOf = (ids: ReadonlyArray<string>): Html =>
+  html`${links(ids.slice(0, factsMax))}${ids.length > factsMax ? html` and ${ids.length - factsMax} more` : ""}`
+
 /** The facts behind an answer, or that it is our choice. */
 export const sources = ({ facts, decisions }: Grounds): Html => html`
-  ${facts.length === 0 ? html`<span class="whole">our choice</span>` : links(facts)}${
+  ${facts.length === 0 ? html`<span class="whole">our choice</span>` : firstOf(facts)}${
     decisions.length === 0
       ? ""
-      : html`<span class="detail">${facts.length === 0 ? "" : "our choice: "}${links(decisions)}</span>`
+      : html`<span class="detail">${facts.length === 0 ? "" : "our choice: "}${firstOf(decisions)}</span>`
   }
 `
 
@@ -56,18 +66,24 @@ export const body = (text: string | null, label: string): Html => {
 ${shown ?? truncated(safe, bodyMax)}</pre>`
 }
 
-export const headerLines = (headers: Readonly<Record<string, string | undefined>>): Html =>
-  html`<dl class="facts">
-    ${Object.entries(headers)
-      .filter(([, value]) => value !== undefined)
-      .map(
-        ([name, value]) =>
-          html`<div>
-            <dt>${visible(name)}</dt>
-            <dd><code>${visible(withoutSecrets(value ?? ""))}</code></dd>
-          </div>`
-      )}
-  </dl>`
+/** A time of the server's clock: the time of day, and how long ago it was. */
+export const moment = (instant: string, now: Date): Html =>
+  html`<span class="whole">${instant.slice(11, 19)}</span><span class="detail">${ago(instant, now)}</span>`
+
+export const headerLines = (headers: Readonly<Record<string, string | undefined>>): Html => {
+  const given = Object.entries(headers).filter(([, value]) => value !== undefined)
+  return given.length === 0
+    ? html`<p>${none("no headers")}</p>`
+    : html`<dl class="facts">
+        ${given.map(
+          ([name, value]) =>
+            html`<div>
+              <dt>${visible(name)}</dt>
+              <dd><code>${visible(withoutSecrets(value ?? ""))}</code></dd>
+            </div>`
+        )}
+      </dl>`
+}
 
 /** An address without a password and without its query, which may have one. */
 export const safeUrl = (url: string): string => {

@@ -56,7 +56,6 @@ const faultOf = ({ kind, method, path, code, body, ...rule }: typeof Rule.Type):
   kind,
   method: method?.toUpperCase() ?? null,
   path: path === undefined ? null : globOf(path),
-  pathText: path ?? null,
   after: rule.after ?? 0,
   times: rule.times ?? null,
   rate: rule.rate ?? 1,

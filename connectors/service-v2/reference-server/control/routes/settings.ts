@@ -65,21 +65,24 @@ const requestsPerMinute = optional(
   "requests per minute; null means no limit"
 )
 
+/** The limits by name. */
+export const limitFields = {
+  requestsPerMinute,
+  rateScope: oneOf(["token", "user", "install"], "what shares `requestsPerMinute`"),
+  testCallsPerMinute: count(0, "calls of `POST /webhooks/{id}/test` per minute"),
+  failureThreshold: count(1, "failed attempts in a row that disable a subscription"),
+  attemptsPerEvent: count(1, "attempts after which an event is abandoned"),
+  cycleSeconds: count(1, "seconds between two delivery cycles"),
+  rotationHours: count(0, "hours for which the old secret still signs after a rotation"),
+  allowPrivateReceivers: flag("whether deliveries may be sent to addresses that are not public, such as 127.0.0.1")
+}
+
 const limits = route({
   method: "PUT",
   path: "/limits",
   summary: "Changes the limits of the service.",
   description: "What is left out keeps its value. The answer has all limits.",
-  input: Schema.Struct({
-    requestsPerMinute,
-    rateScope: oneOf(["token", "user", "install"], "what shares `requestsPerMinute`"),
-    testCallsPerMinute: count(0, "calls of `POST /webhooks/{id}/test` per minute"),
-    failureThreshold: count(1, "failed attempts in a row that disable a subscription"),
-    attemptsPerEvent: count(1, "attempts after which an event is abandoned"),
-    cycleSeconds: count(1, "seconds between two delivery cycles"),
-    rotationHours: count(0, "hours for which the old secret still signs after a rotation"),
-    allowPrivateReceivers: flag("whether deliveries may be sent to addresses that are not public, such as 127.0.0.1")
-  }),
+  input: Schema.Struct(limitFields),
   output: jsonOf(
     Schema.Struct({
       requestsPerMinute: Schema.NullOr(Schema.Int),
@@ -108,7 +111,8 @@ const records = (description: string) =>
   optional(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 })), "a number of records", description)
 const seed = (description: string) => optional(Schema.NullOr(Schema.Int), "a seed or null", description)
 
-const switches = {
+/** The switches of the dialect by name. */
+export const switches = {
   itemsKey: oneOf(
     ["data", "results", "items", "records", "resource", "bare"],
     "the key of a list's records; `resource` is the resource's own name, `bare` a bare array without `_meta` (A-01)"

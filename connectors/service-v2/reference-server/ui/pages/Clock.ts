@@ -40,7 +40,7 @@ const show = (request: PageRequest): Page => {
             .replace("T", " ")
             .replace(/\.\d+Z$/, "")
         ],
-        ["State", isManual ? badge("warn", "stopped: it moves only on request") : badge("good", "runs")],
+        ["State", isManual ? html`${badge("warn", "stopped")} moves only on request` : badge("good", "runs")],
         ["Next delivery cycle", when(world.events.nextCycle, now)],
         ["Events that wait for it", String(waiting)]
       ])}

@@ -93,7 +93,7 @@ const list = (request: PageRequest): Page => {
         </p>
         <p class="buttons"><button type="submit" class="primary">Filter</button></p>
       </form>
-      ${button(request, "cycle", {}, "Run a delivery cycle now")}
+      <div class="controls">${button(request, "cycle", {}, "Run a delivery cycle now")}</div>
       ${
         shown.length === 0
           ? html`<p class="note">

@@ -7,7 +7,7 @@ import { documents, familyOf } from "../../../catalogue/documents.ts"
 import { codesOf } from "../../grounds/Grounds.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { numberOf, ofQuery, page, PageError, root } from "../Page.ts"
-import { factLink } from "../Parts.ts"
+import { factLink, prose } from "../Parts.ts"
 
 const rowsMax = 100
 
@@ -55,11 +55,11 @@ const stateBadge = (state: State): Html =>
 const noteOf = ({ state, note }: Statement): Html =>
   note === null
     ? html``
-    : html`<span class="detail">${state === "refused" ? "Refused: " : "Open point: "}${visible(note)}</span>`
+    : html`<span class="detail">${state === "refused" ? "Refused: " : "Open point: "}${prose(note)}</span>`
 
 const row = (one: Statement): ReadonlyArray<Html | string> => [
   factLink(one.id),
-  html`${visible(one.text)}${noteOf(one)}`,
+  html`${prose(one.text)}${noteOf(one)}`,
   visible(one.source),
   stateBadge(one.state)
 ]
@@ -133,12 +133,12 @@ const one = ({ path }: PageRequest): Page => {
         <a href="${root}/facts?section=${encodeURIComponent(statement.section)}">${visible(statement.section)}</a>
       </p>
       <h1>${statement.id} ${stateBadge(statement.state)}</h1>
-      <p class="summary">${visible(statement.text)}</p>
+      <p class="summary">${prose(statement.text)}</p>
       ${terms([
         ["Source", visible(statement.source)],
         ...(statement.note === null
           ? []
-          : [[statement.state === "refused" ? "Why it is refused" : "Open point", visible(statement.note)] as const]),
+          : [[statement.state === "refused" ? "Why it is refused" : "Open point", prose(statement.note)] as const]),
         [
           "Error codes that rest on it",
           codes.length === 0

@@ -26,9 +26,18 @@ const details = ({ status, code, ms, bytes, headers, body, kind }: Armed["fault"
   return parts.length === 0 ? none("default") : html`${truncated(parts.join(", "), 120)}`
 }
 
+/** The path of a rule as it was given. */
+const globOf = ({ source }: RegExp): string =>
+  source
+    .replace(/^\^|\$$/g, "")
+    .replaceAll(".*", "*")
+    .replace(/\\(.)/g, "$1")
+
 const row = ({ fault, seen, fired }: Readonly<Armed>): ReadonlyArray<Html | string> => [
   badge("busy", fault.kind),
-  html`<code>${fault.method ?? "any method"} ${truncated(fault.pathText ?? "any path", 80)}</code>`,
+  html`<code
+    >${fault.method ?? "any method"} ${truncated(fault.path === null ? "any path" : globOf(fault.path), 80)}</code
+  >`,
   details(fault),
   html`${fault.after === 0 ? "" : html`<span class="line">after ${plural(fault.after, "request")}</span>`}${
     fault.times === null ? "" : html`<span class="line">at most ${plural(fault.times, "time")}</span>`

@@ -9,8 +9,7 @@ import { groundsOf, groundsOfItem, targetOf, typeSentence } from "../../grounds/
 import type { Entry } from "../../http/journal.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { numberOf, ofQuery, page, PageError, root } from "../Page.ts"
-import { body, factLink, headerLines, reason, sources, statusBadge } from "../Parts.ts"
-import { ago } from "../../../../../src/web/Components.ts"
+import { body, factLink, headerLines, moment, prose, reason, sources, statusBadge } from "../Parts.ts"
 
 const rowsMax = 100
 const pathMax = 90
@@ -78,12 +77,18 @@ const filterForm = (filter: Filter): Html => html`
   </form>
 `
 
+/** The rule of a refusal, and what is behind it. */
+const grounds = (entry: Entry): Html => {
+  const found = groundsOf(entry)
+  return html`${entry.refusal === null ? "" : html`<span class="line">${found.rule}</span>`}${sources(found)}`
+}
+
 const row = (entry: Entry, now: Date): ReadonlyArray<Html | string> => [
   html`<a href="${root}/requests/${entry.seq}"><code>${entry.method} ${truncated(entry.path, pathMax)}</code></a>`,
   html`${statusBadge(entry.status)} ${reason(entry)}`,
-  sources(groundsOf(entry)),
+  grounds(entry),
   entry.tokenid === null ? none("none") : html`<a href="${root}/tokens#token-${entry.tokenid}">${entry.tokenid}</a>`,
-  ago(entry.time, now)
+  moment(entry.time, now)
 ]
 
 const list = (request: PageRequest): Page => {
@@ -132,11 +137,11 @@ const list = (request: PageRequest): Page => {
 const statement = (id: string): ReadonlyArray<Html | string> => {
   const { facts: all, decisions } = documents()
   const fact = all.find((one) => one.id === id)
-  if (fact !== undefined) return [factLink(id), visible(fact.text), visible(fact.source)]
+  if (fact !== undefined) return [factLink(id), prose(fact.text), visible(fact.source)]
   const decision = decisions.find((one) => one.id === id)
   return [
     factLink(id),
-    html`${visible(decision?.decision ?? "")}<span class="detail">Open point: ${visible(decision?.point ?? "")}</span>`,
+    html`${prose(decision?.decision ?? "")}<span class="detail">Open point: ${prose(decision?.point ?? "")}</span>`,
     "our choice"
   ]
 }
@@ -235,7 +240,7 @@ const one = (request: PageRequest): Page => {
     body: html`<p><a href="${root}/requests">All requests</a></p>
       <h1><code>${title}</code></h1>
       ${facts([
-        ["Time", ago(entry.time, request.now)],
+        ["Time", moment(entry.time, request.now)],
         [
           "Token",
           entry.tokenid === null

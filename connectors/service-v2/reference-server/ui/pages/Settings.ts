@@ -58,7 +58,7 @@ const part = (
 
 const companies = ({ world }: PageRequest): Html =>
   table(
-    "Companies",
+    "Settings of the companies",
     "Company, Unlicensed modules, Record limits, Closed through",
     world.store.companies().map((company) => {
       const { unlicensed, recordLimits, closedThrough } = world.settingsOf(company)

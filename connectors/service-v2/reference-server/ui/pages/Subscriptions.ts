@@ -50,7 +50,7 @@ const list = (request: PageRequest): Page => {
         ${plural(all.length, "subscription")}; the number opens the deliveries of one. The next delivery cycle is
         ${when(world.events.nextCycle, now)}${world.clock.isManual() ? ", once the clock is moved" : ""}.
       </p>
-      ${button(request, "cycle", {}, "Run a delivery cycle now")}
+      <div class="controls">${button(request, "cycle", {}, "Run a delivery cycle now")}</div>
       ${
         shown.length === 0
           ? html`<p class="note">No subscription exists: <code>POST /webhooks</code> of the API creates one.</p>`
