@@ -2,7 +2,7 @@
  * The grounds of an answer: the rule that decided it, the facts of the documents behind the rule, and our decisions where
  * the documents leave the point open.
  *
- * Promise: derived from the journal's entry alone, when somebody looks; a request costs nothing more. Every error code has
+ * Promise: derived from the journal's entry alone, when it is shown; a request costs nothing more. Every error code has
  * a fact. Where there is none, the rule is our choice.
  */
 import type { FieldType } from "../../../../src/catalogue/Field.ts"
@@ -25,7 +25,7 @@ export interface Grounds {
   readonly decisions: ReadonlyArray<string>
 }
 
-/** What a request asks for. */
+/** The target of a request. */
 export interface Target {
   /** A path of the catalogue, `webhooks`, `me`, or null. */
   readonly name: string | null

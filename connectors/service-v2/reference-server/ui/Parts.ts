@@ -32,7 +32,7 @@ export const reason = ({ refusal, fault, items, isReplay }: Entry): Html => html
   }${isReplay ? html` ${badge("quiet", "stored answer")}` : ""}
 `
 
-export const factLink = (id: string): Html => html`<a href="${root}/facts/${id}">${id}</a>`
+export const factLink = (id: string): Html => html`<a class="whole" href="${root}/facts/${id}">${id}</a>`
 
 /** A text whose parts between backticks are code. */
 export const prose = (text: string): Html =>
@@ -104,10 +104,11 @@ export const input = (
     readonly hint?: string
     readonly type?: string
     readonly isRequired?: boolean
+    /** Default: from the name; for a page that has several fields of one name. */
+    readonly id?: string
   } = {}
 ): Html => {
-  const { value = "", hint, type = "text", isRequired = false } = options
-  const id = `in-${name}`
+  const { value = "", hint, type = "text", isRequired = false, id = `in-${name}` } = options
   return html`<p>
     <label for="${id}">${label}</label>
     <input

@@ -72,7 +72,7 @@ const armed = jsonOf(Schema.Struct({ rules: Schema.Int.annotate({ description: "
 const arm = route({
   method: "POST",
   path: "/faults",
-  summary: "Replaces the fault rules, or adds some.",
+  summary: "Replaces the fault rules.",
   description:
     "The first rule that fires hits a request. Which one depends only on the rules, the seed and the order of requests.",
   input: Schema.Struct({

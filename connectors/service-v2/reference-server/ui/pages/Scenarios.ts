@@ -55,7 +55,10 @@ const snapshots = (request: PageRequest, all: ReadonlyArray<Members>): Html =>
         request,
         "save-snapshot",
         html`<div class="ask">
-          ${input("name", "Name", { hint: "letters, digits, dots, dashes; default snapshot-1 and so on" })}
+          ${input("name", "Name of the snapshot", {
+            id: "snapshot-name",
+            hint: "letters, digits, dots, dashes; default snapshot-1 and so on"
+          })}
           <p class="buttons"><button type="submit" class="primary">Keep the present state</button></p>
         </div>`,
         "Keep the present state"
@@ -83,7 +86,7 @@ const worlds = (request: PageRequest): Html => {
         control plane are below its path.
       </p>
       ${table(
-        "Worlds",
+        "Worlds of this server",
         "Name, Path, Action",
         [null, ...names.slice(0, rowsMax)].map((name) => worldRow(name, request.worldName))
       )}
