@@ -2,7 +2,7 @@
  * The journal of requests.
  *
  * Promise: it contains no token, wherever a caller may have put one; the newest 100,000 requests are kept. The bytes of
- * the newest requests and answers are kept as well, up to a total of 4 MB: they may contain secrets, which
+ * the newest 500 requests and answers are kept as well, up to a total of 4 MB: they may contain secrets, which
  * {@link withoutSecrets} replaces wherever they are shown.
  */
 import type { ApiError } from "../ApiError.ts"
@@ -55,15 +55,25 @@ export interface Entry extends Readonly<Notes> {
 
 type Headers = Readonly<Record<string, string | undefined>>
 
-/** A request and its answer as they were sent, without the header that has the token. */
+/** A request and its answer as they were sent. Of the request's headers those that the service reads, without the token. */
 export interface Exchange {
   readonly asked: { readonly headers: Headers; readonly body: Uint8Array | null }
   /** `body` is null where it is no text. */
   readonly answered: { readonly headers: Headers; readonly body: string | null }
 }
 
-export const exchangeOf = (request: Request, answer: Answer): Exchange => ({
-  asked: { headers: { ...request.headers, authorization: undefined, cookie: undefined }, body: request.body },
+export const exchangeOf = ({ headers, body }: Request, answer: Answer): Exchange => ({
+  asked: {
+    headers: {
+      accept: headers["accept"],
+      "accept-encoding": headers["accept-encoding"],
+      "content-type": headers["content-type"],
+      "idempotency-key": headers["idempotency-key"],
+      "if-match": headers["if-match"],
+      "user-agent": headers["user-agent"]
+    },
+    body
+  },
   answered: { headers: answer.headers, body: answer.bytes === undefined ? answer.body : null }
 })
 
@@ -76,12 +86,16 @@ const secretName = "(?:secret|password|passwd|pwd|token|access_token|authorizati
 const secretMember = new RegExp(`("${secretName}"\\s*:\\s*)(?:"(?:[^"\\\\]|\\\\.)*"?|[^\\s,}\\]]+)`, "gi")
 const secretParameter = new RegExp(`([?&](?:key|sig|signature|${secretName})=)[^&#\\s"]*`, "gi")
 
+const mayHaveSecret = /svct_|whsec_|secret|passw|pwd|token|authorization|api_?key|credential|[?&](?:key|sig)/i
+
 /** A text without tokens, signing secrets, and values under the name of a secret. */
 export const withoutSecrets = (text: string): string =>
-  withoutTokens(text)
-    .replace(/whsec_[\w-]+/g, "whsec_…")
-    .replace(secretMember, '$1"…"')
-    .replace(secretParameter, "$1…")
+  mayHaveSecret.test(text)
+    ? withoutTokens(text)
+        .replace(/whsec_[\w-]+/g, "whsec_…")
+        .replace(secretMember, '$1"…"')
+        .replace(secretParameter, "$1…")
+    : text
 
 const shortened = (text: string): string =>
   withoutTokens(text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text)
@@ -100,7 +114,7 @@ export const noteItem = (noted: Notes, index: number, error: ApiError): void => 
   if (noted.items.length < itemsMax) noted.items = [...noted.items, { index, ...refusalOf(error) }]
 }
 
-const exchangesMax = 1_000
+const exchangesMax = 500
 const exchangeLengthMax = 4 * 1024 * 1024
 
 const lengthOf = ({ asked, answered }: Exchange): number => (asked.body?.length ?? 0) + (answered.body?.length ?? 0)
@@ -108,14 +122,21 @@ const lengthOf = ({ asked, answered }: Exchange): number => (asked.body?.length 
 export class Journal {
   private entries: Array<Entry> = []
   private seq = 0
-  private readonly exchanges = new Map<number, Exchange>()
+  /** The exchange of entry n is at n modulo their number. */
+  private readonly exchanges: Array<Exchange | undefined> = []
+  /** The number of the oldest entry that may have an exchange. */
+  private oldest = 1
   private exchangeLength = 0
 
   add(entry: Omit<Entry, "seq">, exchange: Exchange | null): void {
     const seq = ++this.seq
     this.entries.push({ ...entry, seq })
     if (this.entries.length > keptMax * 1.1) this.entries = this.entries.slice(-keptMax)
-    if (exchange !== null) this.keep(seq, exchange)
+    const length = exchange === null ? 0 : lengthOf(exchange)
+    const isKept = exchange !== null && length <= exchangeLengthMax
+    if (isKept) this.exchangeLength += length
+    while (this.oldest <= seq - exchangesMax || this.exchangeLength > exchangeLengthMax) this.dropOldest()
+    this.exchanges[seq % exchangesMax] = isKept ? exchange : undefined
   }
 
   /** All entries, oldest first. */
@@ -130,18 +151,13 @@ export class Journal {
 
   /** The bytes of an entry; undefined when they were too many, or are too old. */
   exchange(seq: number): Exchange | undefined {
-    return this.exchanges.get(seq)
+    return seq >= this.oldest && seq <= this.seq ? this.exchanges[seq % exchangesMax] : undefined
   }
 
-  private keep(seq: number, exchange: Exchange): void {
-    const length = lengthOf(exchange)
-    if (length > exchangeLengthMax) return
-    this.exchanges.set(seq, exchange)
-    this.exchangeLength += length
-    for (const [oldest, one] of this.exchanges) {
-      if (this.exchangeLength <= exchangeLengthMax && this.exchanges.size <= exchangesMax) break
-      this.exchanges.delete(oldest)
-      this.exchangeLength -= lengthOf(one)
-    }
+  private dropOldest(): void {
+    const place = this.oldest++ % exchangesMax
+    const dropped = this.exchanges[place]
+    if (dropped !== undefined) this.exchangeLength -= lengthOf(dropped)
+    this.exchanges[place] = undefined
   }
 }

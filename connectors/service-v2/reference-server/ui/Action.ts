@@ -6,7 +6,7 @@
  */
 import { address, visible } from "../../../../src/web/Escape.ts"
 import { html, type Html } from "../../../../src/web/Html.ts"
-import { isObject } from "../json.ts"
+import { isObject, print } from "../json.ts"
 import type { ControlReply, Page, PageRequest, Route, Section } from "./Page.ts"
 import { page, PageError, redirect, root } from "./Page.ts"
 
@@ -80,6 +80,9 @@ export const accepted = ({ status, body }: ControlReply): Readonly<Record<string
   const { error } = members
   throw new PageError(status === 404 ? 404 : 400, visible(typeof error === "string" ? error : "The call was refused."))
 }
+
+/** A member of an answer as text. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : print(value))
 
 const named = (values: URLSearchParams, fields: ReadonlyArray<string>): Record<string, string> =>
   Object.fromEntries(fields.flatMap((name) => (values.has(name) ? [[name, values.get(name)!]] : [])))

@@ -141,7 +141,7 @@ const handleRoute = async (
       worldName,
       worlds,
       now: new Date((world.clock.now() / microsPerSecond) * 1000),
-      path: exchange.req.param() as Readonly<Record<string, string>>,
+      path: exchange.req.param(),
       query: new URL(exchange.req.url).searchParams,
       form,
       formToken,

@@ -4,7 +4,7 @@ import { visible } from "../../../../../src/web/Escape.ts"
 import { html, type Html } from "../../../../../src/web/Html.ts"
 import { printInstant } from "../../time.ts"
 import type { Action } from "../Action.ts"
-import { accepted, button, form, routesOf } from "../Action.ts"
+import { accepted, button, form, routesOf, textOf } from "../Action.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { ofForm, page, PageError, root } from "../Page.ts"
 import { input, when } from "../Parts.ts"
@@ -100,7 +100,7 @@ const change: Action = {
       })
     )
     const state = reply["manual"] === true ? "it is stopped" : "it runs"
-    return `The clock shows ${visible(String(reply["now"]).slice(0, 19).replace("T", " "))}; ${state}.`
+    return `The clock shows ${visible(textOf(reply["now"]).slice(0, 19).replace("T", " "))}; ${state}.`
   }
 }
 

@@ -15,7 +15,7 @@ import { html, type Html } from "../../../../../src/web/Html.ts"
 import { answerText } from "../../events/Log.ts"
 import type { Attempt } from "../../events/Log.ts"
 import type { Action } from "../Action.ts"
-import { accepted, button, routesOf } from "../Action.ts"
+import { accepted, button, routesOf, textOf } from "../Action.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { numberOf, ofForm, ofQuery, page, PageError, root } from "../Page.ts"
 import { body, headerLines, safeUrl, statusBadge, when } from "../Parts.ts"
@@ -158,8 +158,8 @@ const replay: Action = {
     const delivery = numberOf(ofForm(request, "delivery"), "The number of a delivery") ?? 0
     const sent = accepted(await request.call("POST", `/deliveries/${delivery}/replay`))
     const answer =
-      sent["responsecode"] === null ? `no answer: ${String(sent["failure"])}` : `status ${String(sent["responsecode"])}`
-    return `Delivery ${delivery} was sent again as delivery ${String(sent["delivery"])}: ${answer}.`
+      sent["responsecode"] === null ? `no answer: ${textOf(sent["failure"])}` : `status ${textOf(sent["responsecode"])}`
+    return `Delivery ${delivery} was sent again as delivery ${textOf(sent["delivery"])}: ${answer}.`
   }
 }
 

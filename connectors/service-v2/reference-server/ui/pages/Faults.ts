@@ -4,7 +4,7 @@ import { plural, truncated } from "../../../../../src/web/Escape.ts"
 import { html, type Html } from "../../../../../src/web/Html.ts"
 import type { Armed } from "../../http/faults.ts"
 import type { Action } from "../Action.ts"
-import { accepted, confirmLink, form, routesOf } from "../Action.ts"
+import { accepted, confirmLink, form, routesOf, textOf } from "../Action.ts"
 import { formFields, itemFieldsOf, valueOf } from "../Fields.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { ofForm, page, PageError, root } from "../Page.ts"
@@ -97,7 +97,7 @@ const add: Action = {
       ])
     if (given.length === 0) throw new PageError(400, "A fault needs a kind.")
     const { rules } = accepted(await request.call("POST", "/faults", { rules: [Object.fromEntries(given)], add: true }))
-    return `The fault is armed; there are ${String(rules)} now.`
+    return `The fault is armed; there are ${textOf(rules)} now.`
   }
 }
 

@@ -5,7 +5,7 @@ import { html, type Html } from "../../../../../src/web/Html.ts"
 import { isObject } from "../../json.ts"
 import { pathOf } from "../../worlds/Worlds.ts"
 import type { Action } from "../Action.ts"
-import { accepted, button, confirmLink, form, routesOf } from "../Action.ts"
+import { accepted, button, confirmLink, form, routesOf, textOf } from "../Action.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { ofForm, page, root } from "../Page.ts"
 import { input } from "../Parts.ts"
@@ -22,12 +22,12 @@ const membersOf = (value: unknown): ReadonlyArray<Members> => (Array.isArray(val
 const companiesOf = ({ companies }: Members): string => (Array.isArray(companies) ? companies.join(", ") : "")
 
 const snapshotRow = (request: PageRequest, one: Members): ReadonlyArray<Html | string> => {
-  const name = String(one["name"])
+  const name = textOf(one["name"])
   return [
     visible(name),
     companiesOf(one) || none("none"),
     count(Number(one["records"])),
-    one["clock"] === null ? "runs" : html`stopped at ${visible(String(one["clock"]).slice(0, 19).replace("T", " "))}`,
+    one["clock"] === null ? "runs" : html`stopped at ${visible(textOf(one["clock"]).slice(0, 19).replace("T", " "))}`,
     html`<div class="actions">
       ${button(request, "make-world", { from: name }, "New world", `from ${name}`)}
       ${confirmLink("restore", { name }, "Restore", name)} ${confirmLink("forget-snapshot", { name }, "Delete", name)}
@@ -161,7 +161,7 @@ const save: Action = {
   back: () => path,
   act: async (request) => {
     const saved = accepted(await request.call("POST", "/snapshots", named(ofForm(request, "name"))))
-    return `The snapshot ${String(saved["name"])} has ${Number(saved["records"]).toLocaleString("en-US")} records.`
+    return `The snapshot ${textOf(saved["name"])} has ${Number(saved["records"]).toLocaleString("en-US")} records.`
   }
 }
 
@@ -212,7 +212,7 @@ const makeWorld: Action = {
     const made = accepted(
       await request.call("POST", "/worlds", { ...named(ofForm(request, "name")), ...(from === null ? {} : { from }) })
     )
-    return `The world ${String(made["name"])} is at ${String(made["baseUrl"])}.`
+    return `The world ${textOf(made["name"])} is at ${textOf(made["baseUrl"])}.`
   }
 }
 

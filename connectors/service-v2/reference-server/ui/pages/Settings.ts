@@ -4,7 +4,7 @@ import { html, type Html } from "../../../../../src/web/Html.ts"
 import { plainDialect } from "../../http/dialect.ts"
 import { plainLimits } from "../../Limits.ts"
 import type { Action } from "../Action.ts"
-import { accepted, form, routesOf } from "../Action.ts"
+import { accepted, form, routesOf, textOf } from "../Action.ts"
 import { changedValues, fieldsOf, formFields, type FormField } from "../Fields.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { page, root } from "../Page.ts"
@@ -13,7 +13,7 @@ const path = `${root}/settings`
 
 type Settings = Readonly<Record<string, unknown>>
 
-const shown = (value: unknown): string => (value === null || value === undefined ? "" : String(value))
+const shown = (value: unknown): string => (value === null || value === undefined ? "" : textOf(value))
 
 const changes = (present: Settings, plain: Settings): ReadonlyArray<string> =>
   Object.keys(present).filter((name) => present[name] !== plain[name])

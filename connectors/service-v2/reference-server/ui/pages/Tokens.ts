@@ -9,7 +9,7 @@ import { html, type Html } from "../../../../../src/web/Html.ts"
 import type { Token } from "../../http/tokens.ts"
 import { microsPerSecond } from "../../time.ts"
 import type { Action } from "../Action.ts"
-import { accepted, confirmLink, form, routesOf } from "../Action.ts"
+import { accepted, confirmLink, form, routesOf, textOf } from "../Action.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
 import { numberOf, ofForm, page, PageError, root } from "../Page.ts"
 import { input, when } from "../Parts.ts"
@@ -107,9 +107,9 @@ const issue: Action = {
     return page({
       title: "New token",
       section: "tokens",
-      body: html`<h1>Token ${String(issued["tokenid"])}</h1>
+      body: html`<h1>Token ${textOf(issued["tokenid"])}</h1>
         <p class="solved" role="status">Copy it now: no other page and no other answer shows it.</p>
-        <pre tabindex="0" role="region" aria-label="The token">${String(issued["token"])}</pre>
+        <pre tabindex="0" role="region" aria-label="The token">${textOf(issued["token"])}</pre>
         <p>Send it as <code>Authorization: Bearer …</code> with every request.</p>
         <p class="buttons"><a class="button" href="${path}">All tokens</a></p>`
     })
