@@ -12,7 +12,9 @@ import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Encoding from "effect/encoding/Base64Url"
 import type * as Scope from "effect/Scope"
+import * as SecureRandom from "effect/crypto/SecureRandom"
 import { core } from "./Core.ts"
 import type { Core } from "./Core.ts"
 import { httpsNetwork } from "./events/httpsNetwork.ts"
@@ -83,6 +85,8 @@ export interface RunningServer {
 
 /** Interval at which the server checks whether a delivery cycle is due. */
 const tickEvery = Duration.seconds(1)
+
+const formTokenBytes = 24
 
 /** Maximum body of a control call, which may insert many records. */
 const controlBodyBytesMax = 256 * 1024 * 1024
@@ -188,8 +192,11 @@ export const start: (
     )
   }
   const certificate = yield* certificateOf(options)
+  const random = yield* SecureRandom.SecureRandom
+  const formToken = Encoding.encode(yield* random.randomBytes(formTokenBytes))
   const served = yield* attempt(load === undefined ? "" : `${load}: `, () =>
     core({
+      formToken,
       now: () => Number(clock.currentTimeNanosUnsafe() / 1000n),
       network: httpsNetwork({ now: () => Number(clock.currentTimeNanosUnsafe()) / 1e6, sleep }),
       onDefect,
@@ -228,4 +235,4 @@ export const start: (
     controlUrl,
     certificate: options.tls === "self-signed" ? (certificate?.cert ?? null) : null
   }
-})
+}, Effect.provide(SecureRandom.layerWebCrypto))
