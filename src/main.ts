@@ -73,6 +73,10 @@ const source = Layer.succeed(Source, {
     Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),
     ({ demo }) => demo
   ),
+  sandbox: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/demo/Sandbox.ts")),
+    ({ sandbox }) => sandbox
+  ),
   models: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/models/index.ts")),
     ({ readModels }) => readModels()
