@@ -167,13 +167,7 @@ describe("the control plane", () => {
 
   it("answers on loopback only requests for a loopback name, so that no web page reaches it", () =>
     withServer({}, async ({ controlUrl }) => {
-      for (const host of [
-        "evil.example",
-        "127.0.0.1.evil.example",
-        "localhost.evil.example:80",
-        "0.0.0.0",
-        "[::2]"
-      ]) {
+      for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "0.0.0.0", "[::2]"]) {
         assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { host } })).status, 403, host)
       }
       for (const host of ["localhost", "localhost:1", "127.0.0.1:8124", "127.9.9.9", "[::1]:80", "LOCALHOST"]) {
