@@ -31,7 +31,7 @@ import type { NetworkOptions } from "./http/access.ts"
 import { readCertificate, selfSigned } from "./http/certificate.ts"
 import { listener } from "./http/listener.ts"
 import { basePath, bodyBytesMax } from "./http/serve.ts"
-import { runScenario } from "./scenarios/Scenario.ts"
+import { runScenario } from "./scenarios/index.ts"
 import type { DataKind } from "./seed/seed.ts"
 import { printSnapshot } from "./snapshot/print.ts"
 

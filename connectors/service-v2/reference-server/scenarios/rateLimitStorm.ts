@@ -7,7 +7,7 @@ const retryAfterSeconds = 2
 
 export const rateLimitStorm: Scenario = {
   name: "rate-limit-storm",
-  description: `Answers the next requests 429 with Retry-After: ${retryAfterSeconds}, and from then on allows ${requestsPerMinute} requests per minute and install. A client waits as told, does not count the refusals as failures of its work, and slows down. It replaces the fault rules.`,
+  description: `Answers the next requests 429 with Retry-After: ${retryAfterSeconds}, and from then on allows ${requestsPerMinute} requests per minute and install. A client waits for that time, does not count the refusals as failures of its work, and slows down. It replaces the fault rules.`,
   defaults: { count: 20 },
   run: (world, { count }) => {
     const rule = {

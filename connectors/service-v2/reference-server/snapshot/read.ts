@@ -100,7 +100,8 @@ export const readSnapshot = (catalogue: Catalogue, text: string): WorldState => 
     }
     if (line === 0) throw new ControlError("the snapshot is empty")
     if (kind !== "end") throw new ControlError("the snapshot was cut here: the line of kind end is missing")
-    return finish(draft, changes)
+    const { history, seq } = changes
+    return finish(draft, { history, seq, tables: changes.tables() })
   } catch (error) {
     throw error instanceof ControlError ? new SnapshotError(line, error.message) : error
   }

@@ -1,6 +1,6 @@
 /** Control calls for scenarios. */
 import * as Schema from "effect/Schema"
-import { runScenario, scenarios } from "../../scenarios/Scenario.ts"
+import { runScenario, scenarios } from "../../scenarios/index.ts"
 import { count, field, optional, whole } from "../Input.ts"
 import { jsonAnswer, jsonOf, route } from "../Route.ts"
 
