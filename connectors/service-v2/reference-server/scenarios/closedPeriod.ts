@@ -6,7 +6,7 @@ import type { Scenario } from "./Scenario.ts"
 export const closedPeriod: Scenario = {
   name: "closed-period",
   description:
-    "Closes the ledger through the last day of the month before. A posting that is dated there answers 422 period_closed: a client dates it later, or asks a person.",
+    "Closes the ledger through the last day of the month before. A posting that is dated there answers 422 period_closed: a client dates it later, or leaves it to a person.",
   defaults: { company: 1 },
   run: (world, { company }) => {
     const day = printDay(world.clock.now())
