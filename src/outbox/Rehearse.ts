@@ -19,6 +19,7 @@ import { createRequestOf, type NewRequest } from "./RequestStore.ts"
 import { done, rejected, type RejectedResolution, rejectedBySource, type RowResolution } from "./RowResolution.ts"
 import { findByExternalid, idOf, idsText } from "./SourceLookup.ts"
 import type { ValidInput } from "./ValidateInput.ts"
+import { shapeOf } from "./WriteSchema.ts"
 
 /** A record that the sandbox rejected. */
 export type RehearsedRejection = Pick<
@@ -71,9 +72,8 @@ const rowOf = ({ externalid, line, recordId, text }: ValidInput, operation: Oper
 
 /** The path of the resource that a field of the body names a record of; null where it names none. */
 const referredBy = (resource: Resource, operation: Operation, field: string | null): string | null => {
-  const shape = operation === "create" ? resource.create : resource.update
-  const name = field?.split(/[[.]/)[0]
-  return shape?.find((one) => one.name === name)?.refers?.resource ?? null
+  const name = field?.split(/[[.]/)[0] ?? ""
+  return shapeOf(resource, operation).get(name)?.refers?.resource ?? null
 }
 
 /** Makes a rehearsal, which has written nothing yet. */

@@ -7,8 +7,9 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
-import type { Resource, WriteField } from "../../src/catalogue/Resource.ts"
+import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { Operation } from "../../src/outbox/Push.ts"
+import { shapeOf, type WriteColumn } from "../../src/outbox/WriteSchema.ts"
 import { makeWorld, type World } from "../support/world.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -40,7 +41,7 @@ const absent = 987_654
 const makeDraw = (random: () => number, records: (resource: string) => ReadonlyArray<Json>) => {
   const pick = <A>(from: ReadonlyArray<A>): A | undefined => from[Math.floor(random() * from.length)]
   const digits = (count: number) => Math.floor(random() * 10 ** count)
-  const valueOf = (field: WriteField): unknown => {
+  const valueOf = (field: WriteColumn): unknown => {
     if (field.refers !== null) {
       const { resource, by } = field.refers
       const found = random() < 0.12 ? undefined : pick(records(resource))
@@ -61,12 +62,13 @@ const makeDraw = (random: () => number, records: (resource: string) => ReadonlyA
       case "timestamp":
         return new Date().toISOString()
       case "list":
-        return field.lines === null ? undefined : [membersOf(field.lines, 0.4)]
+        return field.lines === null ? undefined : [membersOf([...field.lines.values()], 0.4)]
     }
   }
-  const membersOf = (fields: ReadonlyArray<WriteField>, share: number): Json =>
+  const membersOf = (fields: ReadonlyArray<WriteColumn>, share: number): Json =>
     Object.fromEntries(
       fields.flatMap((field) => {
+        if (field.name === serviceV2.traits.roles.cancelled) return []
         const value = field.required || random() < share ? valueOf(field) : undefined
         return value === undefined || value === null ? [] : [[field.name, value] as const]
       })
@@ -87,7 +89,10 @@ const inputOf = (
     if (operation === "create") {
       const key = resource.key?.field
       const known = draw.pick(records)
-      const body = { ...draw.membersOf(resource.create ?? [], 0.3), externalid: `${prefix}-${index}` }
+      const body = {
+        ...draw.membersOf([...shapeOf(resource, "create").values()], 0.3),
+        externalid: `${prefix}-${index}`
+      }
       // Some keys exist.
       const value = key === undefined || !(key in body) || index % 5 > 0 ? null : (known?.[key] ?? null)
       return value === null ? body : { ...body, [key!]: value }
@@ -96,8 +101,8 @@ const inputOf = (
     if (ids.has(id)) return null
     ids.add(id)
     if (operation === "cancel") return { id }
-    const changed = draw.membersOf(resource.update ?? [], 0.15)
-    const one = draw.pick(Object.entries(draw.membersOf(resource.update ?? [], 1)))
+    const changed = draw.membersOf([...shapeOf(resource, "update").values()], 0.15)
+    const one = draw.pick(Object.entries(draw.membersOf([...shapeOf(resource, "update").values()], 1)))
     return { id, ...(one === undefined ? {} : { [one[0]]: one[1] }), ...changed }
   }).filter((record) => record !== null)
 }
@@ -147,7 +152,7 @@ describe("a rehearsal", () => {
               )
             )
             for (const [index, { resource, operation }] of inputs.entries()) {
-              if (index % 6 !== seed % 6) continue
+              if (index % 9 !== seed) continue
               const records = inputOf(resource, operation, draw, recordsOf(resource.path), 12, `R${seed}-${index}`)
               const file = `${index}.ndjson`
               writeFileSync(join(world.folder, file), records.map((record) => `${JSON.stringify(record)}\n`).join(""))
@@ -181,7 +186,7 @@ describe("a rehearsal", () => {
               assert.deepStrictEqual(surplus, [], `${operation} ${resource.path}: predicted, and did not happen`)
               yield* run(world, ["sync"])
             }
-            assert.isAtMost(skipped.length, 4, skipped.join("\n"))
+            assert.isAtMost(skipped.length, 2, skipped.join("\n"))
             assert.isAtLeast(counts.actual, 20)
             assert.isAtLeast(counts.records - counts.actual, 20, "most of some inputs are accepted")
             assert.isAtLeast(counts.same / counts.actual, 0.95, wrong.join("\n"))
