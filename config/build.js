@@ -3,7 +3,8 @@
  * checkout, where a command starts in a third of the time. `npm ci` runs it, too. Plain JavaScript, so that any Node can.
  *
  * Promise: the program does the same in `dist` as in its sources. Modules of the project and of effect become a few files in
- * `dist/src`; other packages stay imports. A path that a module makes from its own address is the path of its place in
+ * `dist/src`; other packages stay imports. What every command loads is one file, and what most commands load is another:
+ * Node needs about as long to find a file as to load its code from the compile cache. A path that a module makes from its own address is the path of its place in
  * `dist`, where the files that the program reads are copied to. `dist` is replaced as a whole, and its time is that of the
  * begin of the build. Types are not checked; `npm run check` does that.
  */
@@ -19,6 +20,8 @@ const { name, version, type, dependencies, optionalDependencies } = JSON.parse(
   readFileSync(join(root, "package.json"), "utf8")
 )
 
+/** A module that this many parts of the program load is in the file that most commands load. */
+const commandsMin = 14
 /** The folders of files that the program reads while it runs. */
 const folders = ["connectors", "migrations", "src"]
 /** A folder of an earlier build that did not end is removed after this time. */
@@ -68,13 +71,23 @@ const build = async (rolldown) => {
     input: join(root, "src", "main.ts"),
     platform: "node",
     external: isExternal,
-    plugins: [ownAddress]
+    plugins: [ownAddress],
+    // A module that the source files load on demand may be in the file of the start anyway.
+    checks: { ineffectiveDynamicImport: false }
   })
   const written = await bundle.write({
     dir: output,
     format: "esm",
     entryFileNames: "main.js",
-    chunkFileNames: "[name]-[hash].js"
+    chunkFileNames: "[name]-[hash].js",
+    // Node reads and compares the whole text at each start, even if the compile cache has its code.
+    comments: { legal: true, annotation: false, jsdoc: false },
+    codeSplitting: {
+      groups: [
+        { name: "start", tags: ["$initial"], priority: 2 },
+        { name: "common", minShareCount: commandsMin, priority: 1 }
+      ]
+    }
   })
   await bundle.close()
   const files = new Set(written.output.map(({ fileName }) => fileName))

@@ -6,26 +6,31 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
-import { Budget } from "./budget/Budget.ts"
-import { Budgets } from "./budget/Budgets.ts"
 import { Source } from "./cli/Source.ts"
 import { ReferenceFailed } from "./connector/Demo.ts"
 import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import * as Telemetry from "./cli/Telemetry.ts"
 import { ConfigurationError } from "./configuration/ConfigurationError.ts"
-import * as WarehouseCatalogue from "./warehouse/WarehouseCatalogue.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
 
 const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
-    const { ServiceClient, Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
+    const [{ ServiceClient, Transport }, { Budget }, { Budgets }, HttpClient, WarehouseCatalogue] =
+      yield* Effect.promise(() =>
+        Promise.all([
+          import("../connectors/service-v2/client/index.ts"),
+          import("./budget/Budget.ts"),
+          import("./budget/Budgets.ts"),
+          import("effect/http/HttpClient"),
+          import("./warehouse/WarehouseCatalogue.ts")
+        ])
+      )
     const budgets = yield* Budgets
     const budget = yield* budgets.of({
       baseUrl: company.url,
@@ -73,6 +78,10 @@ const source = Layer.succeed(Source, {
     Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),
     ({ demo }) => demo
   ),
+  sandbox: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/demo/Sandbox.ts")),
+    ({ sandbox }) => sandbox
+  ),
   models: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/models/index.ts")),
     ({ readModels }) => readModels()
@@ -85,6 +94,9 @@ const source = Layer.succeed(Source, {
 
 /** The exit code of a program that a signal ended. */
 const interrupted = 130
+
+/** Commands that run until a signal ends them. */
+const servers: ReadonlySet<string | undefined> = new Set(["serve", "reference-server"])
 
 // A closed pipe (`| head`, a closed log) does not end the program: `serve` continues, and a command finishes its work.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
@@ -100,8 +112,10 @@ Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Telemetry.layer(process.env)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A signal is the usual end of `serve`: code 0.
+    // A signal is the usual end of a server: code 0, unless its end failed.
     teardown: (exit, onExit) =>
-      Runtime.defaultTeardown(exit, (code) => onExit(code === interrupted && process.argv[2] === "serve" ? 0 : code))
+      Runtime.defaultTeardown(exit, (code) =>
+        onExit(code === interrupted && servers.has(process.argv[2]) ? Number(process.exitCode ?? 0) : code)
+      )
   })
 )

@@ -83,7 +83,7 @@ describe("the OpenAPI document of the control plane", () => {
       assert.strictEqual(status, route.output.status, `${name} ${text}`)
       assert.deepStrictEqual(openapi.requestProblems({ ...request, text: sent }), [], name)
       assert.deepStrictEqual(openapi.answerProblems(request, { status, headers, text }), [], name)
-      if (!/json$/.test(route.output.type)) continue
+      if (!route.output.type.endsWith("json")) continue
       const isLines = route.output.type.endsWith("ndjson")
       const answers = isLines ? linesOf(text) : [JSON.parse(text) as Json]
       for (const line of isLines ? answers : [route.example.output]) {

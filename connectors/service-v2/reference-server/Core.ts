@@ -58,13 +58,15 @@ export interface Core {
   readonly tick: () => Promise<void>
   /** Cancels the deliveries in flight. */
   readonly close: () => void
-  /** Sets the addresses by which the sender of a request reaches the API and the control plane, without a slash at the end. */
   setAddresses: (addresses: Addresses) => void
 }
 
+/** The addresses by which the sender of a request reaches the listeners, without a path and a slash at the end. */
 export interface Addresses {
+  /** The API's, for a request of the API. */
   readonly api: (request: Request) => string
-  readonly control: (request: Request) => string
+  /** Both, for a request of the control plane. */
+  readonly control: (request: Request) => { readonly api: string; readonly control: string }
 }
 
 /** The name of the snapshot with which the server was started. */
@@ -202,7 +204,7 @@ export const core = (options: CoreOptions): Core => {
   const worlds = new Worlds(make, data, snapshot === undefined ? data : readSnapshot(serviceV2, snapshot))
   if (snapshot !== undefined) worlds.save(worlds.main, loadedName)
   const origin = (options.baseUrl ?? "http://127.0.0.1").replace(new RegExp(`${basePath}$`), "")
-  let addresses: Addresses = { api: () => origin, control: () => origin }
+  let addresses: Addresses = { api: () => origin, control: () => ({ api: origin, control: origin }) }
 
   const draw = (request: Request) => {
     const { name, url } = splitWorld(request.url)
@@ -218,10 +220,10 @@ export const core = (options: CoreOptions): Core => {
   const controlCall = (request: Request) =>
     control(
       worlds,
-      (name) => ({
-        baseUrl: `${addresses.api(request)}${pathOf(name)}${basePath}`,
-        controlUrl: `${addresses.control(request)}${pathOf(name)}`
-      }),
+      (name) => {
+        const { api, control: plane } = addresses.control(request)
+        return { baseUrl: `${api}${pathOf(name)}${basePath}`, controlUrl: `${plane}${pathOf(name)}` }
+      },
       request
     )
   const page = pages({ worlds, control: controlCall, formToken: options.formToken ?? null })

@@ -100,8 +100,8 @@ const at = (value: unknown, path: string): unknown =>
 const send = async (step: Step, base: string, control: string, values: Values): Promise<Tree> => {
   const [method, path] = String(fill(step.api ?? step.control, values)).split(" ") as [string, string]
   const headers: Record<string, string> = { ...(fill(step.headers ?? {}, values) as Record<string, string>) }
-  const token = step.api === undefined ? null : fill(step.token === undefined ? "{{token}}" : step.token, values)
-  if (token !== null) headers["Authorization"] = `Bearer ${String(token)}`
+  const token = step.token === undefined ? "{{token}}" : step.token
+  if (step.api !== undefined && token !== null) headers["Authorization"] = String(fill(`Bearer ${token}`, values))
   const body = step.rawBody ?? (step.body === undefined ? null : JSON.stringify(fill(step.body, values)))
   if (body !== null) headers["Content-Type"] = "application/json"
   try {
