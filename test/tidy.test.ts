@@ -71,6 +71,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/http": ["src/time"],
   "src/log": ["src/time"],
   "src/time": [],
+  "src/web": [],
   "src/postgres": ["src/time"],
   "src/connector": ["src/catalogue"],
   "src/budget": ["src/postgres", "src/time"],
@@ -163,18 +164,11 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/sync",
     "src/tasks",
     "src/verify",
-    "src/warehouse"
+    "src/warehouse",
+    "src/web"
   ],
   "src/invariants": ["src/changes", "src/postgres", "src/warehouse"],
-  "src/mcp": [
-    "src/changes",
-    "src/dashboard/Escape.ts",
-    "src/outbox",
-    "src/postgres",
-    "src/status",
-    "src/verify",
-    "src/warehouse"
-  ],
+  "src/mcp": ["src/changes", "src/outbox", "src/postgres", "src/status", "src/verify", "src/warehouse", "src/web"],
   "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
   "src/configuration": [
     "src/alerts",
@@ -223,6 +217,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/tasks",
     "src/verify",
     "src/warehouse",
+    "src/web",
     "src/time"
   ],
   "src/main.ts": ["src", "connectors"],
@@ -251,7 +246,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/catalogue",
     "src/connector"
   ],
-  "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
+  "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue", "src/web"],
   "connectors/service-v2/demo": ["connectors/service-v2/catalogue", "src/catalogue", "src/connector"],
   "connectors/service-v2/models": ["src/warehouse"],
   "connectors/service-v2/invariants": ["src/invariants"],
@@ -287,6 +282,7 @@ describe("the source tree", () => {
     // of the pages' forms take their randomness from a service of that name, as the tokens of companies and the secrets of endpoints do. A script of the pages runs in a browser.
     // The launcher waits before the program is loaded.
     const allowed = new Set([
+      "connectors/service-v2/reference-server/ReferenceServer.ts",
       "src/cli/launch.js",
       "src/postgres/embedded/DataDirectory.ts",
       "src/subscriptions/SigningSecrets.ts",
@@ -295,7 +291,7 @@ describe("the source tree", () => {
       "src/delivery/EndpointSecrets.ts",
       "src/dashboard/SessionCookies.ts",
       "src/dashboard/Sessions.ts",
-      "src/dashboard/assets/live.js"
+      "src/web/assets/live.js"
     ])
     const wrong = sources
       .filter((path) => !path.startsWith("test/") && !allowed.has(path))

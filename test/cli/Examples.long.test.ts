@@ -145,6 +145,8 @@ const prepared: Readonly<Record<string, Prepared>> = {
   },
   "tributary radar --json": { as: "tributary radar --json --requests 60", says: /"code":0,.*"differences":\[\]/ },
   "tributary reference-server --like erp.radar.json": { serves: true, says: /"baseUrl"/ },
+  "tributary reference-server --save-on-exit state.ndjson": { serves: true, says: /"baseUrl"/ },
+  "tributary reference-server --host 0.0.0.0 --tls self-signed": { serves: true, says: /"certificate"/ },
   "tributary plan": { says: /customers/ },
   "tributary plan --backfill --since 2026-01-01": { says: /customers/ },
   "tributary sync": { says: /resources in .* new/ },
