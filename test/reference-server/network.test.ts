@@ -161,8 +161,9 @@ describe("the control plane", () => {
         for (const path of ["/clock", "/ui/", "/openapi.json", "/worlds/a/clock"]) {
           const answer = await send(`${controlUrl}${path}`, { headers })
           assert.strictEqual(answer.status, 401, `${path} ${authorization}`)
-          const challenge = path === "/ui/" ? 'Basic realm="reference server"' : "Bearer"
-          assert.strictEqual(answer.headers["www-authenticate"], challenge)
+          // A browser prompts for the token of the pages.
+          const scheme = path === "/ui/" ? 'Basic realm="reference server"' : "Bearer"
+          assert.strictEqual(answer.headers["www-authenticate"], scheme, path)
         }
       }
       const answer = await send(`${controlUrl}/clock`, { headers: { authorization: bearer, host: "erp.test" } })
