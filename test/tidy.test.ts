@@ -233,6 +233,12 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/time"
   ],
   "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
+  "connectors/service-v2/package": [
+    "connectors/service-v2/catalogue",
+    "connectors/service-v2/reference-server/openapi",
+    "src/catalogue",
+    "src/warehouse"
+  ],
   "connectors/service-v2/demo": ["connectors/service-v2/catalogue", "src/catalogue", "src/connector"],
   "connectors/service-v2/models": ["src/warehouse"],
   "connectors/service-v2/invariants": ["src/invariants"],
