@@ -48,14 +48,14 @@ describe("a server in a test", () => {
       begin({ data: "demo", clock: stopped }),
       begin({ data: "demo", clock: stopped, seed: 2 })
     ])
-    const history = await one!.send("GET", "/history")
+    const history = await one.send("GET", "/history")
     assert.isAbove(history.length, 1_000_000)
-    assert.isTrue(history === (await two!.send("GET", "/history")))
-    assert.isFalse(history === (await other!.send("GET", "/history")))
-    await two!.advanceClock(7200)
-    await two!.reset()
-    assert.isTrue(history === (await two!.send("GET", "/history")))
-    assert.strictEqual((await two!.clock()).now, "2026-03-16T09:00:00.000000Z")
+    assert.isTrue(history === (await two.send("GET", "/history")))
+    assert.isFalse(history === (await other.send("GET", "/history")))
+    await two.advanceClock(7200)
+    await two.reset()
+    assert.isTrue(history === (await two.send("GET", "/history")))
+    assert.strictEqual((await two.clock()).now, "2026-03-16T09:00:00.000000Z")
   })
 
   it("has a clock that begins at a time, and runs or stands still", async () => {
@@ -74,11 +74,11 @@ describe("a server in a test", () => {
 
   it("shares nothing with another server", async () => {
     const [one, two] = await Promise.all([begin(), begin()])
-    const token = await one!.token()
-    assert.strictEqual((await call(one!, "/salesmen", token, "POST", { name: "Ada" })).status, 201)
-    assert.strictEqual((await call(two!, "/salesmen", token)).status, 401)
-    assert.lengthOf(await one!.records("salesmen"), 1)
-    assert.lengthOf(await two!.records("salesmen"), 0)
+    const token = await one.token()
+    assert.strictEqual((await call(one, "/salesmen", token, "POST", { name: "Ada" })).status, 201)
+    assert.strictEqual((await call(two, "/salesmen", token)).status, 401)
+    assert.lengthOf(await one.records("salesmen"), 1)
+    assert.lengthOf(await two.records("salesmen"), 0)
   })
 
   it("offers every call of the control plane", async () => {
