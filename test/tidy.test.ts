@@ -232,6 +232,15 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/budget",
     "src/time"
   ],
+  "connectors/service-v2/sdk/records": ["connectors/service-v2/sdk/Values.ts"],
+  "connectors/service-v2/sdk": [
+    "connectors/service-v2/catalogue",
+    "connectors/service-v2/client",
+    "src/catalogue",
+    "src/connector",
+    "src/budget",
+    "src/time"
+  ],
   "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
   "connectors/service-v2/package": [
     "connectors/service-v2/catalogue",
