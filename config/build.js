@@ -43,6 +43,8 @@ const publicModules = {
   client: "connectors/service-v2/sdk/index.ts",
   "reference-server": "connectors/service-v2/reference-server/index.ts"
 }
+/** The modules with declarations; that of the types of records has nothing to run. */
+const declared = [...Object.values(publicModules), "connectors/service-v2/package/records.ts"]
 /** The module that makes files from the catalogue. */
 const generator = "connectors/service-v2/package/generate.ts"
 /** The folders of files that the program reads while it runs. */
@@ -149,17 +151,16 @@ const declare = () => {
       rootDir: root,
       outDir: folder,
       types: ["node"],
-      plugins: [],
-      paths: { "tributary/*": [join(draft, "types", "*.d.ts")] }
+      plugins: []
     },
     include: [],
-    files: Object.values(publicModules).map((path) => join(root, path))
+    files: declared.map((path) => join(root, path))
   }
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(settings))
   const { bin } = createRequire(import.meta.url)("typescript/package.json")
   const compiler = join(dirname(fileURLToPath(import.meta.resolve("typescript/package.json"))), bin.tsc)
   execFileSync(process.execPath, [compiler, "--project", join(folder, "tsconfig.json")], { stdio: "inherit" })
-  const pending = Object.values(publicModules)
+  const pending = [...declared]
   const done = new Set()
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
     if (done.has(path)) continue
@@ -167,8 +168,8 @@ const declare = () => {
     const name = path.replace(/\.ts$/, ".d.ts")
     const text = readFileSync(join(folder, name), "utf8")
     for (const id of importsOf(text)) {
-      if (id.startsWith(".")) pending.push(relative(root, join(root, dirname(path), id)).replaceAll("\\", "/"))
-      else if (!id.startsWith(`${packageName}/`)) throw new Error(`the declarations of ${path} need ${id}`)
+      if (!id.startsWith(".")) throw new Error(`the declarations of ${path} need ${id}`)
+      pending.push(relative(root, join(root, dirname(path), id)).replaceAll("\\", "/"))
     }
     put(
       join("types", name),

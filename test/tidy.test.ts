@@ -241,10 +241,17 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/budget",
     "src/time"
   ],
-  "connectors/service-v2/reference-server": ["connectors/service-v2/catalogue", "src/catalogue"],
+  // The types of the records are the catalogue's, too.
+  "connectors/service-v2/reference-server": [
+    "connectors/service-v2/catalogue",
+    "connectors/service-v2/sdk/records",
+    "src/catalogue"
+  ],
   "connectors/service-v2/package": [
     "connectors/service-v2/catalogue",
     "connectors/service-v2/reference-server/openapi",
+    "connectors/service-v2/sdk/Values.ts",
+    "connectors/service-v2/sdk/records",
     "src/catalogue",
     "src/warehouse"
   ],

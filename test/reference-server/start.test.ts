@@ -1,7 +1,16 @@
 /** The server as a test in JavaScript starts it. */
 import { afterEach, assert, describe, it } from "vitest"
 import { ControlPlaneError, start } from "../../connectors/service-v2/reference-server/index.ts"
-import type { ReferenceServer, StartOptions } from "../../connectors/service-v2/reference-server/index.ts"
+import type {
+  DialectOptions,
+  FaultRule,
+  LimitOptions,
+  ReferenceServer,
+  StartOptions
+} from "../../connectors/service-v2/reference-server/index.ts"
+import { type Dialect, plainDialect } from "../../connectors/service-v2/reference-server/http/dialect.ts"
+import type { FaultKind } from "../../connectors/service-v2/reference-server/http/faults.ts"
+import { type Limits, plainLimits } from "../../connectors/service-v2/reference-server/Limits.ts"
 
 const now = "2026-03-16T09:00:00Z"
 const stopped = { now, stopped: true }
@@ -130,6 +139,20 @@ describe("a server in a test", () => {
     )
     assert.deepStrictEqual(await server.deliver(), [])
     assert.deepStrictEqual(await server.deliveries(), [])
+  })
+
+  it("has the types of the switches, limits and faults that the server knows", async () => {
+    const switches: Required<DialectOptions> = plainDialect
+    const dialect: Dialect = switches
+    const limitOptions: Required<LimitOptions> = plainLimits
+    const limits: Limits = limitOptions
+    const kinds: ReadonlyArray<FaultRule["kind"]> = ["status" satisfies FaultKind]
+    const server = await begin()
+    await server.setDialect(dialect)
+    await server.setLimits(limits)
+    for (const kind of kinds) await server.setFaults([{ kind }])
+    assert.deepStrictEqual(await server.control("PUT", "/dialect", {}), { ...plainDialect })
+    assert.deepStrictEqual(await server.control("PUT", "/limits", {}), { ...plainLimits })
   })
 
   it("says why it refuses a call or cannot start", async () => {

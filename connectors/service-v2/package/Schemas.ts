@@ -26,7 +26,7 @@ const schemaOf = (catalogue: Catalogue, resource: Resource): Schema => {
   }
 }
 
-const declarations = `import type { ResourceName } from "./records.js"
+const declarations = `import type { ResourceName } from "./connectors/service-v2/package/records.js"
 
 /** A JSON Schema of draft 2020-12. */
 export interface JsonSchema {

@@ -14,7 +14,7 @@ const head = `/**
  * A value has the type that \`pg\` gives it without parsers of your own: \`bigint\` and \`numeric\` are strings, \`date\` and
  * \`timestamptz\` are dates, \`jsonb\` is parsed. A row with \`_deleted_at\` is a tombstone: its record is gone at the source.
  */
-import type { Records } from "./records.js"
+import type { Records } from "./connectors/service-v2/package/records.js"
 
 /** A version of a record in the dataset \`erp_history\`. */
 export interface HistoryTable<R> {

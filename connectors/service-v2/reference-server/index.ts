@@ -28,6 +28,7 @@ export type {
   RecordVersions,
   RequestEntry,
   ResetOptions,
+  ResourceName,
   TokenOptions
 } from "./control/ControlPlane.ts"
 

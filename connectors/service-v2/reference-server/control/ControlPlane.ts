@@ -3,7 +3,10 @@
  *
  * Promise: a call that the server refuses rejects with its message and has no effect.
  */
-import type { Records, ResourceName } from "tributary/records"
+import type { Resources } from "../../sdk/records/index.ts"
+
+/** The name of a resource: its path in the API. */
+export type ResourceName = keyof Resources
 
 /** A refusal of the control plane, or no answer. */
 export class ControlPlaneError extends Error {
@@ -67,8 +70,36 @@ export interface LimitOptions {
   readonly allowPrivateReceivers?: boolean
 }
 
-/** Switches for the other readings of the API's documents; `http/dialect.ts` has their values. */
-export type DialectOptions = Readonly<Record<string, string | number | boolean | null>>
+/** Switches for the other readings of the API's documents; `http/dialect.ts` says what each means. */
+export interface DialectOptions {
+  readonly itemsKey?: "data" | "results" | "items" | "records" | "resource" | "bare"
+  readonly paging?: "cursor" | "page" | "offset" | "link"
+  readonly pageDefault?: number
+  readonly pageMax?: number
+  readonly limit?: "refused" | "clamped" | "ignored" | "unknown"
+  /** A seed; null is off. */
+  readonly pageSizes?: number | null
+  /** A seed; null is off. */
+  readonly tieOrder?: number | null
+  readonly syncedThrough?: boolean
+  readonly modifiedSince?: "inclusive" | "exclusive"
+  readonly cancelTrue?: "catalogue" | "includes" | "only"
+  readonly etag?: boolean
+  readonly requestIdHeader?: string | null
+  readonly compression?: boolean
+  readonly retryAfter?: "seconds" | "date"
+  readonly batchStatus?: "integer" | "text"
+  readonly uniqueExternalid?: boolean
+  readonly modifiedSinceOnFour?: boolean
+  readonly allOperations?: boolean
+  readonly deleteUnknown?: 404 | 422
+  readonly enableShipmentInvoice?: boolean
+  readonly dateForm?: "mixed" | "timestamp" | "seconds"
+  /** A seed; null is off. */
+  readonly extraFields?: number | null
+  /** A seed; null is off. */
+  readonly keyOrder?: number | null
+}
 
 /** A fault, and the requests that it hits. */
 export interface FaultRule {
@@ -114,7 +145,7 @@ export interface HistoryEntry<R extends ResourceName = ResourceName> {
   readonly id: number
   readonly version: number
   readonly at: string
-  readonly record: Records[R]
+  readonly record: Resources[R]["record"]
 }
 
 /** A request that the API received. */
@@ -274,8 +305,10 @@ export class ControlPlane {
   }
 
   /** The current records of a resource as a list shows them, cancelled ones too, without paging and limits. */
-  async records<R extends ResourceName>(resource: R, company = 1): Promise<ReadonlyArray<Records[R]>> {
-    return lines(await this.send("GET", `/state?company=${company}&resource=${resource}`)) as ReadonlyArray<Records[R]>
+  async records<R extends ResourceName>(resource: R, company = 1): Promise<ReadonlyArray<Resources[R]["record"]>> {
+    return lines(await this.send("GET", `/state?company=${company}&resource=${resource}`)) as ReadonlyArray<
+      Resources[R]["record"]
+    >
   }
 
   /** Every version of a resource's records in the order of commits. */
