@@ -4,6 +4,7 @@
  * Promise: synchronous and deterministic: the same seed, clock and requests give the same answers byte by byte. Faults
  * are drawn here. Faults of the wire are attached to the answer ({@link Answer.wire}) for the code that sends it.
  */
+import { serviceV2 } from "../catalogue/index.ts"
 import { ApiError, printEnvelope } from "./ApiError.ts"
 import { control } from "./control/control.ts"
 import { noNetwork } from "./events/Network.ts"
@@ -17,13 +18,18 @@ import { authenticate } from "./http/tokens.ts"
 import type { SeedOptions } from "./seed/seed.ts"
 import { serverClock } from "./ServerClock.ts"
 import { printHttpDate, printInstant } from "./time.ts"
+import { readSnapshot } from "./snapshot/read.ts"
 import { World } from "./World.ts"
+import type { WorldState } from "./World.ts"
+import { pathOf, splitWorld, Worlds } from "./worlds/Worlds.ts"
 
 export interface CoreOptions extends Partial<SeedOptions> {
   /** Microseconds since 1970, from the caller's clock. */
   readonly now: () => number
   /** The absolute base address, for Link headers. */
   readonly baseUrl?: string
+  /** A snapshot file: the state of the main world at the start, and the snapshot `loaded`. */
+  readonly snapshot?: string
   /** The connection to webhook receivers; without it no delivery arrives. */
   readonly network?: Network
   /** Called with each defect of the server. */
@@ -31,7 +37,9 @@ export interface CoreOptions extends Partial<SeedOptions> {
 }
 
 export interface Core {
+  /** The main world. */
   readonly world: World
+  readonly worlds: Worlds
   /** Answers a request of the API, including a fault that hits it. */
   readonly handle: (request: Request) => Answer
   /** Answers a request of the control plane. */
@@ -46,8 +54,17 @@ export interface Core {
   readonly tick: () => Promise<void>
   /** Cancels the deliveries in flight. */
   readonly close: () => void
-  setBaseUrl: (baseUrl: string) => void
+  /** Sets the addresses by which the sender of a request reaches the API and the control plane, without a slash at the end. */
+  setAddresses: (addresses: Addresses) => void
 }
+
+export interface Addresses {
+  readonly api: (request: Request) => string
+  readonly control: (request: Request) => string
+}
+
+/** The name of the snapshot with which the server was started. */
+export const loadedName = "loaded"
 
 const html =
   "<!doctype html><html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
@@ -157,30 +174,61 @@ const holdKey = (world: World, request: Request): (() => void) => {
   return () => {}
 }
 
-export const core = (options: CoreOptions): Core => {
-  const clock = serverClock(options.now)
-  const data = { data: options.data ?? "empty", rows: options.rows ?? 200_000, seed: options.seed ?? 1 } as const
-  const world = new World(clock, data, options.onDefect ?? (() => {}), options.network ?? noNetwork)
-  let baseUrl = options.baseUrl ?? `http://127.0.0.1${basePath}`
+/** The answer to a request for a world that does not exist. */
+const noWorld = (world: World, name: string | null): Answer => {
+  const error = new ApiError("not_found", `there is no world ${String(name)}`)
+  return finish(world, { status: 404, body: printEnvelope(error) }, world.nextRequestId())
+}
 
-  const draw = (request: Request) => world.faults.draw(request.method, below(request.url).path ?? request.url)
-  const answer = (request: Request, fault: Fault | null) => answerUnder(world, baseUrl, request, fault)
+export const core = (options: CoreOptions): Core => {
+  const data = { data: options.data ?? "empty", rows: options.rows ?? 200_000, seed: options.seed ?? 1 } as const
+  const make = (start: SeedOptions | WorldState) =>
+    new World(serverClock(options.now), start, options.onDefect ?? (() => {}), options.network ?? noNetwork)
+  const { snapshot } = options
+  const worlds = new Worlds(make, data, snapshot === undefined ? data : readSnapshot(serviceV2, snapshot))
+  if (snapshot !== undefined) worlds.save(worlds.main, loadedName)
+  const origin = (options.baseUrl ?? "http://127.0.0.1").replace(new RegExp(`${basePath}$`), "")
+  let addresses: Addresses = { api: () => origin, control: () => origin }
+
+  const draw = (request: Request) => {
+    const { name, url } = splitWorld(request.url)
+    return worlds.find(name)?.faults.draw(request.method, below(url).path ?? url) ?? null
+  }
+  const answer = (request: Request, fault: Fault | null) => {
+    const { name, url } = splitWorld(request.url)
+    const world = worlds.find(name)
+    if (world === undefined) return noWorld(worlds.main, name)
+    return answerUnder(world, `${addresses.api(request)}${pathOf(name)}${basePath}`, { ...request, url }, fault)
+  }
 
   return {
-    world,
+    world: worlds.main,
+    worlds,
     draw,
     answer,
-    hold: (request) => holdKey(world, request),
+    hold: (request) => {
+      const { name, url } = splitWorld(request.url)
+      const world = worlds.find(name)
+      return world === undefined ? () => {} : holdKey(world, { ...request, url })
+    },
     handle: (request) => {
       const fault = draw(request)
       const answered = answer(request, fault)
       return fault?.kind === "delay" ? { ...answered, wire: { kind: "delay", ms: fault.ms, bytes: null } } : answered
     },
-    control: (request) => control(world, data, request),
-    tick: () => world.events.tick(),
-    close: () => world.events.close(),
-    setBaseUrl: (url) => {
-      baseUrl = url
+    control: (request) =>
+      control(
+        worlds,
+        (name) => ({
+          baseUrl: `${addresses.api(request)}${pathOf(name)}${basePath}`,
+          controlUrl: `${addresses.control(request)}${pathOf(name)}`
+        }),
+        request
+      ),
+    tick: () => worlds.tick(),
+    close: () => worlds.close(),
+    setAddresses: (given) => {
+      addresses = given
     }
   }
 }

@@ -97,7 +97,7 @@ export const start: (
   const apiPort = yield* listen(api, port)
   const planePort = yield* listen(plane, controlPort)
   const baseUrl = `http://127.0.0.1:${apiPort}${basePath}`
-  served.setBaseUrl(baseUrl)
+  served.setAddresses({ api: () => `http://127.0.0.1:${apiPort}`, control: () => `http://127.0.0.1:${planePort}` })
   yield* Effect.addFinalizer(() => Effect.sync(() => served.close()))
   yield* Effect.forkScoped(
     Effect.forever(

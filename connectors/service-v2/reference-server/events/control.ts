@@ -2,15 +2,6 @@
  * Control calls for deliveries (DESIGN 5.3).
  *
  * Promise: an attempt is shown as it was sent: its headers, and the bytes of its body in base64.
- *
- * | call | body | answer |
- * |---|---|---|
- * | `POST /cycle` | | `{attempts: […]}`: the attempts of this cycle |
- * | `GET /deliveries` | | `{deliveries: […]}`: every attempt since the start, oldest first |
- * | `POST /trust` | `{caPem}` | `{trusted: n}`: certificates that deliveries trust in addition to the usual ones |
- *
- * An attempt is `{webhookid, eventid, eventtype, attempt, at, url, headers, body, delivered, abandoned, responsecode,
- * responsebody, durationms, failure}`; `failure` says why no answer arrived.
  */
 import { X509Certificate } from "node:crypto"
 import type { World } from "../World.ts"
