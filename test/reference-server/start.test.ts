@@ -22,7 +22,13 @@ const begin = async (options: StartOptions = {}) => {
   return server
 }
 
-const call = async (server: ReferenceServer, path: string, token: string, method = "GET", body?: unknown) => {
+const call = async (
+  server: { readonly baseUrl: string },
+  path: string,
+  token: string,
+  method = "GET",
+  body?: unknown
+) => {
   const response = await fetch(`${server.baseUrl}${path}`, {
     method,
     headers: { authorization: `Bearer ${token}` },
@@ -155,11 +161,37 @@ describe("a server in a test", () => {
     assert.deepStrictEqual(await server.control("PUT", "/limits", {}), { ...plainLimits })
   })
 
+  it("keeps snapshots, and makes worlds from them", async () => {
+    const server = await begin({ clock: stopped })
+    await server.putRecords({ resource: "salesmen", records: [{ name: "Ada" }] })
+    assert.strictEqual(await server.saveSnapshot("before"), "before")
+    await server.putRecords({ resource: "salesmen", records: [{ name: "Kim" }] })
+    {
+      await using world = await server.makeWorld({ from: "before" })
+      const token = await world.token()
+      assert.strictEqual((await call(world, "/salesmen", token, "POST", { name: "Lee" })).status, 201)
+      assert.deepStrictEqual(
+        (await world.records("salesmen")).map(({ name }) => name),
+        ["Ada", "Lee"]
+      )
+      assert.strictEqual((await call(server, "/me", token)).status, 401)
+      assert.deepStrictEqual(((await server.control("GET", "/worlds")) as { readonly worlds: object }).worlds, [
+        { name: world.name, path: `/worlds/${world.name}`, baseUrl: world.baseUrl, controlUrl: world.controlUrl }
+      ])
+    }
+    assert.deepStrictEqual(await server.control("GET", "/worlds"), { worlds: [] })
+    assert.lengthOf(await server.records("salesmen"), 2)
+    await server.restore("before")
+    assert.lengthOf(await server.records("salesmen"), 1)
+    await server.deleteSnapshot("before")
+    assert.include((await rejection(server.restore("before"))).message, "there is no snapshot before")
+  })
+
   it("says why it refuses a call or cannot start", async () => {
     const server = await begin()
     const refusal = await rejection(server.setFaults([{ kind: "status", path: 5 as unknown as string }]))
     assert.instanceOf(refusal, ControlPlaneError)
-    assert.strictEqual(refusal.message, "POST /faults: rules[0]: path must be a string")
+    assert.strictEqual(refusal.message, "POST /faults: rules[0].path must be a string")
     assert.include((await rejection(server.trust("nothing"))).message, "caPem must be a certificate in PEM")
     const port = Number(new URL(server.baseUrl).port)
     assert.include((await rejection(start({ port, data: "empty" }))).message, `cannot listen on port ${port}`)

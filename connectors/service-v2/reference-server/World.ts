@@ -72,7 +72,12 @@ export class World {
   /** Called with a defect of the server; its request answers 500. */
   readonly onDefect: (error: unknown) => void
 
-  constructor(clock: ServerClock, start: SeedOptions | WorldState, onDefect: (error: unknown) => void, network: Network) {
+  constructor(
+    clock: ServerClock,
+    start: SeedOptions | WorldState,
+    onDefect: (error: unknown) => void,
+    network: Network
+  ) {
     this.clock = clock
     this.network = network
     this.onDefect = onDefect
@@ -111,7 +116,8 @@ export class World {
 
   /** The present state; its cost does not depend on the number of records. */
   state(): WorldState {
-    const { clock, store, tokens, rate, idempotency, faults, limits, dialect, settings, events, random, requests } = this
+    const { clock, store, tokens, rate, idempotency, faults, limits, dialect, settings, events, random, requests } =
+      this
     return {
       clock: clock.state(),
       store: store.state(),

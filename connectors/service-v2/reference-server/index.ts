@@ -29,7 +29,9 @@ export type {
   RequestEntry,
   ResetOptions,
   ResourceName,
-  TokenOptions
+  TokenOptions,
+  World,
+  WorldOptions
 } from "./control/ControlPlane.ts"
 
 export interface StartOptions {

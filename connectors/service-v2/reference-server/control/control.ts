@@ -76,7 +76,8 @@ export const control = (worlds: Worlds, urls: Urls, request: Request): Answer =>
   }
   const { name, url } = splitWorld(request.url)
   const world = worlds.find(name)
-  if (world === undefined) return jsonAnswer({ error: `there is no world ${String(name)}; POST /worlds makes one` }, 404)
+  if (world === undefined)
+    return jsonAnswer({ error: `there is no world ${String(name)}; POST /worlds makes one` }, 404)
   const question = url.indexOf("?")
   const path = question < 0 ? url : url.slice(0, question)
   const match = find(request.method, path, name === null ? controlRoutes : routesOfWorld)
@@ -89,9 +90,7 @@ export const control = (worlds: Worlds, urls: Urls, request: Request): Answer =>
     const body = lines === null ? readBody(request) : {}
     const { started } = worlds
     // Changes by the control plane fire no events.
-    const answer = world.events.silently(() =>
-      route.answer({ world, worlds, urls, started, lines, body, parameters })
-    )
+    const answer = world.events.silently(() => route.answer({ world, worlds, urls, started, lines, body, parameters }))
     return answer.pending === undefined
       ? answer
       : { ...answer, pending: answer.pending.catch((error: unknown) => failed(world, error)) }

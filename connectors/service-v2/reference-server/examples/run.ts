@@ -33,14 +33,17 @@ const isTree = (value: unknown): value is Tree => typeof value === "object" && v
 /** Replaces `{{name}}`. A text that is nothing else becomes the value itself. */
 const fill = (template: unknown, values: Values): unknown => {
   if (Array.isArray(template)) return template.map((one) => fill(one, values))
-  if (isTree(template)) return Object.fromEntries(Object.entries(template).map(([key, one]) => [key, fill(one, values)]))
+  if (isTree(template))
+    return Object.fromEntries(Object.entries(template).map(([key, one]) => [key, fill(one, values)]))
   if (typeof template !== "string") return template
   const valueOf = (name: string): unknown => {
     if (!values.has(name)) throw new Mismatch("values", `a value for ${name}`, undefined)
     return values.get(name)
   }
   const whole = /^\{\{(\w+)\}\}$/.exec(template)
-  return whole === null ? template.replace(/\{\{(\w+)\}\}/g, (_all, name: string) => String(valueOf(name))) : valueOf(whole[1]!)
+  return whole === null
+    ? template.replace(/\{\{(\w+)\}\}/g, (_all, name: string) => String(valueOf(name)))
+    : valueOf(whole[1]!)
 }
 
 const isType: Readonly<Record<string, (value: unknown) => boolean>> = {
@@ -69,7 +72,8 @@ const match = (at: string, expected: unknown, actual: unknown): void => {
     for (const [index, one] of expected.entries()) match(`${at}.${index}`, one, (actual as Array<unknown>)[index])
   } else if (!isTree(expected)) require(expected === actual)
   else if ("$type" in expected) require(isType[String(expected["$type"])]!(actual))
-  else if ("$match" in expected) require(typeof actual === "string" && new RegExp(String(expected["$match"])).test(actual))
+  else if ("$match" in expected)
+    require(typeof actual === "string" && new RegExp(String(expected["$match"])).test(actual))
   else if ("$absent" in expected) require(actual === undefined)
   else if ("$length" in expected) require(Array.isArray(actual) && actual.length === expected["$length"])
   else if ("$contains" in expected) {
@@ -109,7 +113,12 @@ const partsOf = (answer: Tree, expected: Tree): Tree => {
     ...answer,
     ...("body" in expected ? { body: JSON.parse(text) as unknown } : {}),
     ...("lines" in expected
-      ? { lines: text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as unknown) }
+      ? {
+          lines: text
+            .split("\n")
+            .filter((line) => line !== "")
+            .map((line) => JSON.parse(line) as unknown)
+        }
       : {})
   }
 }
@@ -122,7 +131,10 @@ const runStep = async (step: Step, base: string, control: string, values: Values
   }
   const parts = partsOf(answer, { ...expected, ...(step.save === undefined ? {} : { body: null }) })
   for (const [key, one] of Object.entries(expected)) {
-    const names = key === "headers" ? Object.fromEntries(Object.entries(one as Tree).map(([name, v]) => [name.toLowerCase(), v])) : one
+    const names =
+      key === "headers"
+        ? Object.fromEntries(Object.entries(one as Tree).map(([name, v]) => [name.toLowerCase(), v]))
+        : one
     match(key, names, parts[key])
   }
   for (const [name, path] of Object.entries(step.save ?? {})) values.set(name, at(parts["body"], path))

@@ -210,7 +210,8 @@ export const addLine = (catalogue: Catalogue, draft: Draft, line: Exclude<Line, 
 /** The state of a complete draft. */
 export const finish = (draft: Draft, changes: Changes): WorldState => {
   const { clock, server, dialect, limits } = draft.single as Required<Draft["single"]>
-  if (server.seq < changes.seq) throw new ControlError(`the line of kind server has seq ${server.seq}: a change is above`)
+  if (server.seq < changes.seq)
+    throw new ControlError(`the line of kind server has seq ${server.seq}: a change is above`)
   if (server.attempts < (draft.attempts.at(-1)?.attempt.seq ?? 0)) {
     throw new ControlError(`the line of kind server counts ${server.attempts} attempts: an attempt is above`)
   }

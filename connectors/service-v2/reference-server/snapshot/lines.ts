@@ -39,7 +39,9 @@ const headers = field(Schema.Record(Schema.String, Schema.String), "an object of
 /** A base64 text that decodes to the same text again. */
 const base64 = (description: string) =>
   field(
-    Schema.String.check(Schema.makeFilter((given: string) => Buffer.from(given, "base64").toString("base64") === given)),
+    Schema.String.check(
+      Schema.makeFilter((given: string) => Buffer.from(given, "base64").toString("base64") === given)
+    ),
     "base64",
     description
   )
@@ -82,7 +84,11 @@ export const forms = {
     kind: Schema.Literal("company"),
     company: number(1, "the number of the company"),
     unlicensed: texts("modules that are not licensed"),
-    recordLimits: field(Schema.Record(Schema.String, whole(0)), "an object of resources and numbers", "allowed records"),
+    recordLimits: field(
+      Schema.Record(Schema.String, whole(0)),
+      "an object of resources and numbers",
+      "allowed records"
+    ),
     closedThrough: textOrNull("the last closed day; null means none")
   }),
   next: Schema.Struct({
@@ -131,7 +137,11 @@ export const forms = {
     rate: field(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })), "from 0 to 1", "its probability"),
     status: field(Schema.NullOr(Schema.Int), "a whole number or null", "the status of the answer"),
     code: textOrNull("the error code of the answer"),
-    headers: field(Schema.NullOr(Schema.Record(Schema.String, Schema.String)), "an object of strings or null", "headers"),
+    headers: field(
+      Schema.NullOr(Schema.Record(Schema.String, Schema.String)),
+      "an object of strings or null",
+      "headers"
+    ),
     body: textOrNull("the body of the answer"),
     ms: number(0, "milliseconds"),
     bytes: field(Schema.NullOr(whole(0)), "a whole number from 0, or null", "bytes"),

@@ -30,7 +30,13 @@ function* settings({ clock, store, random, faults, requests, events, dialect, li
   yield { kind: "limits", ...Object.fromEntries(sorted(Object.entries(limits))) }
   for (const [company, { unlicensed, recordLimits, closedThrough }] of [...settings].sort(([a], [b]) => a - b)) {
     const limitsByResource = Object.fromEntries(sorted(recordLimits))
-    yield { kind: "company", company, unlicensed: [...unlicensed].sort(), recordLimits: limitsByResource, closedThrough }
+    yield {
+      kind: "company",
+      company,
+      unlicensed: [...unlicensed].sort(),
+      recordLimits: limitsByResource,
+      closedThrough
+    }
   }
   for (const [resource, id] of sorted(store.nextIds)) yield { kind: "next", resource, id }
   for (const [name, last] of sorted(store.sequences)) yield { kind: "sequence", name, last }

@@ -64,7 +64,8 @@ export class Worlds {
   create(name: string | null, from: string | null): string {
     let chosen = name ?? `world-${++this.worldsMade}`
     while (name === null && this.named.has(chosen)) chosen = `world-${++this.worldsMade}`
-    if (this.named.has(chosen)) throw new ControlError(`there is a world ${chosen} already: delete it, or choose another name`)
+    if (this.named.has(chosen))
+      throw new ControlError(`there is a world ${chosen} already: delete it, or choose another name`)
     this.named.set(chosen, this.make(from === null ? this.main.state() : this.snapshot(from)))
     return chosen
   }

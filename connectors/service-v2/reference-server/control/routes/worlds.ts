@@ -21,7 +21,9 @@ const summaryShown = Schema.Struct({
 
 const summaryOf = (name: string | null, { store, clock }: WorldState) => ({
   name,
-  companies: [...new Set(store.tables.map(({ company }) => company))].filter((company) => company > 0).sort((a, b) => a - b),
+  companies: [...new Set(store.tables.map(({ company }) => company))]
+    .filter((company) => company > 0)
+    .sort((a, b) => a - b),
   records: store.tables.reduce((sum, { size }) => sum + size, 0),
   changes: store.history.length,
   clock: clock.stoppedAt === null ? null : printInstant(clock.stoppedAt)
