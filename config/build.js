@@ -2,13 +2,14 @@
  * The build of the program into `dist`: for a package, since Node refuses to run TypeScript below `node_modules`, and for a
  * checkout, where a command starts in a third of the time. `npm ci` runs it, too. Plain JavaScript, so that any Node can.
  *
- * `dist` also has the modules that other programs import (`exports` of package.json), and the types and schemas that are
- * made from the catalogue, and the declarations of these modules.
+ * `dist` also has the modules that other programs import (`exports` of package.json), their declarations, and the types
+ * and schemas that are made from the catalogue.
  *
  * Promise: the program does the same in `dist` as in its sources. Modules of the project and of effect become a few files in
- * `dist/src`; other packages stay imports. A path that a module makes from its own address is the path of its place in
- * `dist`, where the files that the program reads are copied to. `dist` is replaced as a whole, and its time is that of the
- * begin of the build. Types are not checked; `npm run check` does that.
+ * `dist/src`; other packages stay imports. What every command loads is one file, and what most commands load is another:
+ * Node needs about as long to find a file as to load its code from the compile cache. A path that a module makes from its
+ * own address is the path of its place in `dist`, where the files that the program reads are copied to. `dist` is replaced
+ * as a whole, and its time is that of the begin of the build. Types are not checked; `npm run check` does that.
  */
 import { execFileSync } from "node:child_process"
 import {
@@ -47,6 +48,8 @@ const publicModules = {
 const declared = [...Object.values(publicModules), "connectors/service-v2/package/records.ts"]
 /** The module that makes files from the catalogue. */
 const generator = "connectors/service-v2/package/generate.ts"
+/** A module that this many parts of the program load is in the file that most commands load. */
+const commandsMin = 14
 /** The folders of files that the program reads while it runs. */
 const folders = ["connectors", "migrations", "src"]
 /** A folder of an earlier build that did not end is removed after this time. */
@@ -79,6 +82,34 @@ const ownAddress = {
   }
 }
 
+/** Writes modules and what they import into the draft. */
+const bundle = async (rolldown, { input, codeSplitting }) => {
+  const made = await rolldown({
+    input,
+    cwd: root,
+    platform: "node",
+    external: isExternal,
+    plugins: [ownAddress],
+    // A module that the source files load on demand may be in the file of the start anyway.
+    checks: { ineffectiveDynamicImport: false }
+  })
+  const written = await made.write({
+    dir: output,
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name]-[hash].js",
+    // Node reads and compares the whole text at each start, even if the compile cache has its code.
+    comments: { legal: true, annotation: false, jsdoc: false },
+    ...(codeSplitting === undefined ? {} : { codeSplitting })
+  })
+  await made.close()
+  const files = new Set(written.output.map(({ fileName }) => fileName))
+  const missing = written.output
+    .flatMap(({ imports = [], dynamicImports = [] }) => [...imports, ...dynamicImports])
+    .filter((id) => !files.has(id) && !isExternal(id))
+  if (missing.length > 0) throw new Error(`the program imports ${missing.join(", ")}, which package.json does not name`)
+}
+
 /** Writes the build into the draft. */
 const build = async (rolldown) => {
   const startedMs = Date.now() - clockMs
@@ -92,25 +123,17 @@ const build = async (rolldown) => {
   const effect = dirname(fileURLToPath(import.meta.resolve("effect/package.json")))
   cpSync(join(effect, "LICENSE"), join(draft, "effect.LICENSE"))
   writeFileSync(join(draft, "package.json"), `${JSON.stringify({ name: packageName, version, type })}\n`)
-  const bundle = await rolldown({
-    input: { main: "src/main.ts", ...publicModules },
-    cwd: root,
-    platform: "node",
-    external: isExternal,
-    plugins: [ownAddress]
+  await bundle(rolldown, {
+    input: { main: "src/main.ts" },
+    codeSplitting: {
+      groups: [
+        { name: "start", tags: ["$initial"], priority: 2 },
+        { name: "common", minShareCount: commandsMin, priority: 1 }
+      ]
+    }
   })
-  const written = await bundle.write({
-    dir: output,
-    format: "esm",
-    entryFileNames: "[name].js",
-    chunkFileNames: "[name]-[hash].js"
-  })
-  await bundle.close()
-  const files = new Set(written.output.map(({ fileName }) => fileName))
-  const missing = written.output
-    .flatMap(({ imports = [], dynamicImports = [] }) => [...imports, ...dynamicImports])
-    .filter((id) => !files.has(id) && !isExternal(id))
-  if (missing.length > 0) throw new Error(`the program imports ${missing.join(", ")}, which package.json does not name`)
+  // Apart from the program, whose files have what its commands need.
+  await bundle(rolldown, { input: publicModules })
   await generate(rolldown)
   declare()
   utimesSync(join(output, "main.js"), startedMs / 1000, startedMs / 1000)

@@ -6,26 +6,31 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
 import { serviceV2 } from "../connectors/service-v2/catalogue/index.ts"
-import { Budget } from "./budget/Budget.ts"
-import { Budgets } from "./budget/Budgets.ts"
 import { Source } from "./cli/Source.ts"
 import { ReferenceFailed } from "./connector/Demo.ts"
 import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import * as Telemetry from "./cli/Telemetry.ts"
 import { ConfigurationError } from "./configuration/ConfigurationError.ts"
-import * as WarehouseCatalogue from "./warehouse/WarehouseCatalogue.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
 
 const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
-    const { ServiceClient, Transport } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
+    const [{ ServiceClient, Transport }, { Budget }, { Budgets }, HttpClient, WarehouseCatalogue] =
+      yield* Effect.promise(() =>
+        Promise.all([
+          import("../connectors/service-v2/client/index.ts"),
+          import("./budget/Budget.ts"),
+          import("./budget/Budgets.ts"),
+          import("effect/http/HttpClient"),
+          import("./warehouse/WarehouseCatalogue.ts")
+        ])
+      )
     const budgets = yield* Budgets
     const budget = yield* budgets.of({
       baseUrl: company.url,
@@ -72,6 +77,10 @@ const source = Layer.succeed(Source, {
   demo: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),
     ({ demo }) => demo
+  ),
+  sandbox: Effect.map(
+    Effect.promise(() => import("../connectors/service-v2/demo/Sandbox.ts")),
+    ({ sandbox }) => sandbox
   ),
   models: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/models/index.ts")),

@@ -3,6 +3,7 @@
  *
  * Promise: nothing is migrated, sent to the source or stored. Without a warehouse none is created.
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -207,6 +208,7 @@ export const serveStdio = Effect.fnUntraced(function* (settings: Configuration, 
 /** Serves assistants at the address of the dashboard. Its modules are loaded with the first request. */
 export const forDashboard = Effect.fnUntraced(function* (settings: Configuration) {
   const context = yield* Effect.context<Source>()
+  const clock = yield* Clock.Clock
   return async (backend: () => Backend | null): Promise<AssistantHandler> => {
     const { serve } = await import("../mcp/Http.ts")
     const warehouse = Effect.suspend(() => {
@@ -221,6 +223,6 @@ export const forDashboard = Effect.fnUntraced(function* (settings: Configuration
     })
     const capabilities = Layer.effect(Capabilities, make(settings, warehouse))
     // With the context also come its loggers.
-    return serve(capabilities.pipe(Layer.provideMerge(Layer.succeedContext(context))))
+    return serve(capabilities.pipe(Layer.provideMerge(Layer.succeedContext(context))), clock)
   }
 })

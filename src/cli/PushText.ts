@@ -6,7 +6,8 @@
  */
 import type { DryRunReport } from "../outbox/DryRun.ts"
 import type { EnqueueResult, OpenDuplicates } from "../outbox/Enqueue.ts"
-import type { Counts, Operation, Problem, RejectedRow, Rows } from "../outbox/Push.ts"
+import { type Counts, type Operation, outcomes, type Problem, type RejectedRow, type Rows } from "../outbox/Push.ts"
+import type { RehearsalReport, RehearsedRejection } from "../outbox/Rehearse.ts"
 import type { DifferingRow, OpenRequest, OutboxState, PushStatus, RejectedBy, Status } from "../status/Outbox.ts"
 import type { Failure } from "../sync/Outcome.ts"
 import * as Output from "./Output.ts"
@@ -44,7 +45,7 @@ export const problemLine = ({ line, field, message }: Problem): string =>
   )
 
 /** A rejected record with every problem. */
-const rejectedLines = (row: RejectedRow): ReadonlyArray<string> => {
+const rejectedLines = (row: RehearsedRejection): ReadonlyArray<string> => {
   const reason = Output.shown(row.reason)
   return [
     Output.list([`  ${describeRow(row)}`, Output.list([row.code, row.field ?? ""].map(Output.shown)), reason], ": "),
@@ -95,6 +96,27 @@ export const dryRunLines = ({ given, bytes, calls, first }: DryRunReport, target
     return `  ${Output.shown(identity)}: ${Output.shown(text)}`
   })
 ]
+
+/** The result of a rehearsal: a line, then the records that were rejected. */
+export const rehearsalLines = (report: RehearsalReport, target: string): ReadonlyArray<string> => {
+  const { different, rejected, uncertain } = report
+  const counts = Output.list([
+    ...outcomes.map((outcome) => Output.counted(report.outcomes[outcome] ?? 0, outcome)),
+    Output.counted(different, "with other values than were given"),
+    Output.counted(rejected.length, "rejected"),
+    Output.counted(uncertain.length, "not known")
+  ])
+  const listed = (rows: ReadonlyArray<RehearsedRejection>) => [
+    ...rows.slice(0, namedMax).flatMap(rejectedLines),
+    ...(rows.length > namedMax ? [`  and ${Output.count(rows.length - namedMax)} more; --json lists all`] : [])
+  ]
+  return [
+    `rehearsal of ${target}: ${counts}`,
+    ...listed(rejected),
+    ...(uncertain.length > 0 ? ["not known, since the warehouse lacks a resource that they refer to:"] : []),
+    ...listed(uncertain)
+  ]
+}
 
 /** The enqueued records in one line. */
 export const enqueuedLine = ({ pushId, given, known, resumed }: EnqueueResult, target: string): string =>

@@ -11,6 +11,7 @@ import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { Demo, Reference, ReferenceFailed, ReferenceOptions } from "../connector/Demo.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
+import type { Sandbox } from "../connector/Sandbox.ts"
 import type { Invariant } from "../invariants/Invariant.ts"
 import type { Model } from "../warehouse/Model.ts"
 
@@ -27,6 +28,8 @@ export class Source extends Context.Service<
     readonly deliveries: Effect.Effect<DeliveryReader>
     readonly reference: (options: ReferenceOptions) => Effect.Effect<Reference, ReferenceFailed, Scope.Scope>
     readonly demo: Effect.Effect<Demo>
+    /** Puts records of the warehouse into a reference server. */
+    readonly sandbox: Effect.Effect<Sandbox>
     /** The views over this source's records. */
     readonly models: Effect.Effect<ReadonlyArray<Model>>
     /** The rules that hold for this source's records. */

@@ -21,7 +21,6 @@ const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 const [neededMajor = 0, neededMinor = 0] = needed.split(".").map(Number)
 
 if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
-  modules.enableCompileCache?.()
   // Where an older Node (below) started this process, it ends with that one, also after kill -9.
   if (process.send !== undefined && process.env["TRIBUTARY_HANDED_OVER"] !== undefined) {
     process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
@@ -48,6 +47,8 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
     ["push", 80]
   ]).get(process.argv[2] ?? "")
   if (growth !== undefined) v8.setFlagsFromString(`--heap-growing-percent=${growth}`)
+  // After the flags: V8 refuses code that was compiled with others, and Node keeps a cache for each set of flags.
+  modules.enableCompileCache?.()
   await import(program.href)
 } else {
   const newer = installedNode()

@@ -10,18 +10,20 @@ import type * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import type { Configuration } from "../configuration/Configuration.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import { type Input, openInput } from "../outbox/input/Input.ts"
 import type { InputError, InputRecord } from "../outbox/input/InputRecord.ts"
 import * as QueryInput from "../outbox/input/QueryInput.ts"
-import { dryRun, type DryRunReport } from "../outbox/DryRun.ts"
+import { dryRun, type DryRunOptions, type DryRunReport } from "../outbox/DryRun.ts"
 import { enqueue } from "../outbox/Enqueue.ts"
 import type { Operation, Problem } from "../outbox/Push.ts"
 import { EnqueueRejected, type InputOptions } from "../outbox/ValidateInput.ts"
 import { config, configuration, json, reported, switchFlag, textFlag, withExamples } from "./Command.ts"
-import { CommandFailed, exitCode, usageError } from "./Exit.ts"
+import { CommandFailed, endWith, exitCode, usageError } from "./Exit.ts"
 import * as Output from "./Output.ts"
+import * as PushRehearsal from "./PushRehearsal.ts"
 import * as PushRun from "./PushRun.ts"
 import * as PushText from "./PushText.ts"
 import { exportRefused, release, retry, status } from "./pushStatus.ts"
@@ -32,7 +34,7 @@ import * as Warehouse from "./Warehouse.ts"
 const readInput = <A, R>(
   body: (
     onProblem: (problem: Problem) => Effect.Effect<void>
-  ) => Effect.Effect<A, EnqueueRejected | InputError | DatabaseError, R>,
+  ) => Effect.Effect<A, EnqueueRejected | InputError | DatabaseError | CommandFailed, R>,
   json: boolean
 ): Effect.Effect<A, DatabaseError | CommandFailed, R> => {
   const problems: Array<Problem> = []
@@ -81,6 +83,42 @@ const printDryRun = Effect.fnUntraced(function* (report: DryRunReport, target: T
   )
 })
 
+/** Reads and checks all records, and stores nothing. */
+const validate = <R>(
+  { push: { batchRecordsMax, useBatch } }: Configuration,
+  target: Target,
+  records: Stream.Stream<InputRecord, InputError | DatabaseError, R>,
+  json: boolean,
+  onValid: DryRunOptions<never, never, CommandFailed>["onValid"] = () => Effect.void
+) =>
+  readInput(
+    (onProblem) =>
+      dryRun({ ...target, batchRecordsMax, useBatch, records, onProblem, onValid }).pipe(
+        Effect.filterOrFail(
+          ({ problems }) => problems === 0,
+          ({ problems }) => {
+            const count = problems === 1 ? "is a problem" : `are ${Output.count(problems)} problems`
+            return new EnqueueRejected({ problems, message: `there ${count} in the input` })
+          }
+        )
+      ),
+    json
+  )
+
+const rehearse = Effect.fnUntraced(function* (
+  settings: Configuration,
+  target: Target,
+  { records }: Input,
+  json: boolean
+) {
+  const report = yield* Warehouse.provide(
+    PushRehearsal.rehearse(settings, target, (onValid) => validate(settings, target, records, json, onValid)),
+    settings
+  )
+  if (!json) yield* PushRehearsal.print(report, target)
+  return report
+})
+
 export const command = Command.make(
   "push",
   {
@@ -102,6 +140,10 @@ export const command = Command.make(
     ),
     company: PushRun.companyFlag,
     dryRun: switchFlag("dry-run", "Read and check everything, show the requests, and send and store nothing"),
+    rehearse: switchFlag(
+      "rehearse",
+      "Push to a sandbox first: a reference server with the records of the warehouse. Nothing is sent unless it accepts every record; with --dry-run nothing is sent at all"
+    ),
     config,
     json
   },
@@ -116,25 +158,17 @@ export const command = Command.make(
         const input = yield* readInput(() => inputOf(flags.from, flags.format), flags.json)
         const target = { company: name, resource, operation, externalidFrom: Option.getOrNull(flags.externalidFrom) }
 
+        if (flags.rehearse && !flags.dryRun && flags.from === "-")
+          return yield* usageError("--rehearse reads the input twice: give a file, or add --dry-run")
+        const rehearsal = flags.rehearse ? yield* rehearse(settings, target, input, flags.json) : null
+        if (rehearsal !== null && (flags.dryRun || !PushRehearsal.isAccepted(rehearsal))) {
+          if (flags.json) yield* Output.print(Output.toJson({ rehearsal }))
+          return yield* endWith(PushRehearsal.isAccepted(rehearsal) ? exitCode.ok : exitCode.incomplete)
+        }
         if (flags.dryRun) {
-          const { batchRecordsMax, useBatch } = settings.push
-          const validate = <R>(records: Stream.Stream<InputRecord, InputError | DatabaseError, R>) =>
-            readInput(
-              (onProblem) =>
-                dryRun({ ...target, batchRecordsMax, useBatch, records, onProblem }).pipe(
-                  Effect.filterOrFail(
-                    ({ problems }) => problems === 0,
-                    ({ problems }) => {
-                      const count = problems === 1 ? "is a problem" : `are ${Output.count(problems)} problems`
-                      return new EnqueueRejected({ problems, message: `there ${count} in the input` })
-                    }
-                  )
-                ),
-              flags.json
-            )
           const report = yield* input._tag === "File"
-            ? validate(input.records)
-            : Warehouse.provide(validate(input.records), settings)
+            ? validate(settings, target, input.records, flags.json)
+            : Warehouse.provide(validate(settings, target, input.records, flags.json), settings)
           return yield* printDryRun(report, target, flags.json)
         }
 
@@ -153,7 +187,10 @@ export const command = Command.make(
             if (!flags.json) yield* Output.note(PushText.enqueuedLine(enqueued, `${resource.path} of ${name}`))
             const rows = { push: pushId }
             const context = { settings, company, identity, resource, rows, known, knownOpen, json: flags.json }
-            return { result: yield* PushRun.runPush(context), input: { operation, given, known, resumed } }
+            return {
+              result: yield* PushRun.runPush(context),
+              input: { operation, given, known, resumed, ...(rehearsal === null ? {} : { rehearsal }) }
+            }
           }).pipe(Effect.scoped),
           settings
         )
@@ -166,6 +203,8 @@ export const command = Command.make(
   Command.withSubcommands([status, retry, exportRefused, release]),
   withExamples({
     "tributary push RESOURCE --from records.csv --dry-run": "The requests that would be sent, and every mistake",
+    "tributary push RESOURCE --from records.csv --rehearse --dry-run":
+      "The records that the source would reject, and why",
     "tributary push RESOURCE --from records.csv": "Create them; the same command again continues",
     "tributary push RESOURCE --from changes.ndjson --update": "Change fields of records",
     'tributary push RESOURCE --from "select ..." --json': "Rows of the warehouse"

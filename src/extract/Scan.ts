@@ -33,12 +33,6 @@ export interface ScanSettings {
   readonly cursorlessScanInterval: Duration.Duration
 }
 
-export const settingsDefault: ScanSettings = {
-  overlap: Duration.seconds(300),
-  fullScanInterval: Duration.days(7),
-  cursorlessScanInterval: Duration.zero
-}
-
 export interface ScanRequest {
   /** Read every record even where a cursor would do. */
   readonly full: boolean

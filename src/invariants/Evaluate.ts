@@ -3,13 +3,13 @@
  *
  * Promise: a rule changes nothing, whatever its SQL is: it runs as the reader, as one statement of a read-only
  * transaction with a time limit. A rule that fails is stored as failed, with the reason, and stops neither a sync nor
- * another rule. One statement evaluates a rule for many companies, and reads only companies that changed.
+ * another rule. One statement evaluates a rule for many companies, and reads only companies that changed. When it reaches
+ * its time limit, it is divided, down to one company, so that a slow company fails alone.
  *
  * A violation opens when every resource of its rule has been read to its end since it was first seen, and its detail is
  * still the same. Resources are read one after another: a violation that only shows a moment between two reads ends or
  * changes before that.
  */
-import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -20,6 +20,7 @@ import type pg from "pg"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import { literal } from "../warehouse/Identifier.ts"
 import { modelsDatasetDefault } from "../warehouse/Model.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import { type Invariant, queryOf } from "./Invariant.ts"
@@ -48,8 +49,13 @@ const everyMs = 10_000
 /** The rest after an evaluation, as a multiple of its time. */
 const restShare = 4
 const restMsMax = 5 * 60_000
-/** A rule that reached its time limit this often is not evaluated further in the round. */
+/** The statements of a rule that reach their time limits take at most this multiple of the full limit in a round. */
 const timeoutsMax = 3
+/**
+ * The part of the time limit of several companies, once the rule has reached the full limit in the round: so the halves of
+ * a statement, down to the one company that is too slow, fit into {@link timeoutsMax}.
+ */
+const dividedShare = 1 / 5
 
 /** The violations of some companies, some of each, with the number of all. A company is a parameter of its own subquery. */
 const violationsSql = (rule: string) => `
@@ -87,9 +93,11 @@ const openReader = Effect.fnUntraced(function* (current: string, timeout: Durati
 const readViolations = Effect.fnUntraced(function* (
   client: pg.Client,
   rule: InvariantStore.StoredRule,
-  companies: ReadonlyArray<bigint>
+  companies: ReadonlyArray<bigint>,
+  timeoutMs: number
 ): Effect.fn.Return<Result.Result<ReadonlyArray<InvariantStore.Violation>, string>, DatabaseError> {
-  yield* query(client, "begin to read", "begin transaction read only")
+  const limit = literal(`${Math.ceil(timeoutMs)}ms`)
+  yield* query(client, "begin to read", `begin transaction read only; set local statement_timeout = ${limit}`)
   const read = yield* Effect.result(
     // A statement with parameters is a single one.
     query(client, `evaluate ${rule.name}`, violationsSql(rule.query), [companies.map(String)])
@@ -104,11 +112,51 @@ const readViolations = Effect.fnUntraced(function* (
   return Result.succeed(decoded.success.map(({ company_id: companyId, ...row }) => ({ companyId, ...row })))
 })
 
-/** Evaluations of one statement. A company for which the rule failed is evaluated alone, so that it fails alone. */
-const batchesOf = (all: ReadonlyArray<InvariantStore.Due>): ReadonlyArray<ReadonlyArray<InvariantStore.Due>> => {
-  const others = all.filter(({ hasFailed }) => !hasFailed)
-  return [...Arr.chunksOf(others, companiesMax), ...all.filter(({ hasFailed }) => hasFailed).map((one) => [one])]
+/** The first evaluations for one statement. A company for which the rule failed is evaluated alone, so that it fails alone. */
+const nextOf = (rest: ReadonlyArray<InvariantStore.Due>, companies: number): ReadonlyArray<InvariantStore.Due> => {
+  const failed = rest.findIndex(({ hasFailed }) => hasFailed)
+  return rest.slice(0, failed === -1 ? companies : Math.max(1, Math.min(companies, failed)))
 }
+
+/** Evaluates a rule where it is due. Statements that reach their time limits keep the other rules waiting for a bounded time. */
+const evaluateRule = Effect.fnUntraced(function* (
+  client: pg.Client,
+  rule: InvariantStore.StoredRule,
+  due: ReadonlyArray<InvariantStore.Due>,
+  timeout: Duration.Duration
+) {
+  const timeoutMs = Duration.toMillis(timeout)
+  let rest = [...due.filter(({ hasFailed }) => !hasFailed), ...due.filter(({ hasFailed }) => hasFailed)]
+  let companies = companiesMax
+  let leftMs = timeoutMs * timeoutsMax
+  let failure = ""
+  while (rest.length > 0 && leftMs > 0) {
+    const some = nextOf(rest, companies)
+    const isDivided = leftMs < timeoutMs * timeoutsMax && some.length > 1
+    const limitMs = Math.min(leftMs, isDivided ? timeoutMs * dividedShare : timeoutMs)
+    const ids = some.map(({ companyId }) => companyId)
+    const [took, found] = yield* Effect.timed(readViolations(client, rule, ids, limitMs)).pipe(
+      // A rule that ends its own connection is not evaluated again at once.
+      Effect.tapError((error) => fail(rule, some, error.message))
+    )
+    if (Result.isSuccess(found)) yield* InvariantStore.save(rule.name, some, found.success, storedMax)
+    else {
+      failure = found.failure
+      const isTimeout = Duration.toMillis(took) >= limitMs
+      if (isTimeout) leftMs -= limitMs
+      if (isTimeout && some.length > 1) {
+        companies = Math.floor(some.length / 2)
+        continue
+      }
+      yield* fail(rule, some, failure)
+    }
+    rest = rest.slice(some.length)
+  }
+  if (rest.length > 0) yield* fail(rule, rest, failure)
+})
+
+const fail = (rule: InvariantStore.StoredRule, some: ReadonlyArray<InvariantStore.Due>, message: string) =>
+  InvariantStore.fail(rule.name, some, message.slice(0, errorCharactersMax))
 
 /**
  * Evaluates what is due; `isNow` does not wait until no more changes arrive. Answers the number of evaluations. Without a
@@ -138,26 +186,9 @@ export const evaluateOnce = Effect.fnUntraced(function* (
     // Without a reader no rule can be evaluated, and the reason has the remedy.
     if (Result.isFailure(reader) && reader.failure.isRetryable) return yield* reader.failure
     for (const rule of rules) {
-      let timeouts = 0
-      let failure = Result.isFailure(reader) ? reader.failure.message : ""
-      for (const some of batchesOf(byRule.get(rule.name) ?? [])) {
-        const store = (message: string) => InvariantStore.fail(rule.name, some, message.slice(0, errorCharactersMax))
-        // A rule that is slow for all companies keeps the other rules waiting for this long at most.
-        if (Result.isFailure(reader) || timeouts === timeoutsMax) {
-          yield* store(failure)
-          continue
-        }
-        const companies = some.map(({ companyId }) => companyId)
-        const [took, found] = yield* Effect.timed(readViolations(reader.success, rule, companies)).pipe(
-          // A rule that ends its own connection is not evaluated again at once.
-          Effect.tapError((error) => store(error.message))
-        )
-        if (Result.isFailure(found)) {
-          failure = found.failure
-          if (Duration.isGreaterThanOrEqualTo(took, timeout)) timeouts += 1
-          yield* store(failure)
-        } else yield* InvariantStore.save(rule.name, some, found.success, storedMax)
-      }
+      const due = byRule.get(rule.name) ?? []
+      if (Result.isSuccess(reader)) yield* evaluateRule(reader.success, rule, due, timeout)
+      else if (due.length > 0) yield* fail(rule, due, reader.failure.message)
     }
     return all.length - unread.length
   })

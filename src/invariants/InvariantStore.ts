@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
@@ -37,7 +38,8 @@ export const lookStatement = Statement.make({
   columns: { hasWork: "bool" },
   text: `select e.rules is distinct from $1 or e.position is distinct from f.last_position
                 or exists (select from tributary.invariant_states where due_at is not null)
-                or exists (select from tributary.violations where ended_at is null and opened_at is null) as "hasWork"
+                or exists (select from tributary.violations where ended_at is null and opened_at is null)
+                or exists (select from tributary.change_batches where last_position is null) as "hasWork"
            from tributary.invariant_evaluation e, tributary.change_feed f`
 })
 
@@ -115,21 +117,31 @@ export const markStatement = Statement.make({
     update tributary.invariant_evaluation e set position = d.reached from done d where e.position is distinct from d.reached`
 })
 
-/** Stores the rules where they are others, and marks those that are due after `debounce`. */
+/**
+ * Stores the rules where they are others, and marks those that are due after `debounce`. Changes that have no position yet
+ * get theirs before: a process may have been killed between its landing and that.
+ */
 export const mark = (
   rules: ReadonlyArray<StoredRule>,
   digest: string,
   debounce: Duration.Duration,
   removesOthers: boolean
 ) =>
-  transaction(
-    Effect.gen(function* () {
-      const [locked] = yield* Statement.run(lockStatement, [digest])
-      if (locked?.isCurrent !== true)
-        yield* Statement.run(registerStatement, [JSON.stringify(rules), digest, removesOthers])
-      yield* Statement.run(markStatement, [Duration.toSeconds(debounce)])
-    })
+  Effect.andThen(
+    ChangeFeed.order,
+    transaction(
+      Effect.gen(function* () {
+        const [locked] = yield* Statement.run(lockStatement, [digest])
+        if (locked?.isCurrent !== true)
+          yield* Statement.run(registerStatement, [JSON.stringify(rules), digest, removesOthers])
+        yield* Statement.run(markStatement, [Duration.toSeconds(debounce)])
+      })
+    )
   )
+
+/** SQL: companies that move to or from another warehouse. No process works for them, and their rows are not all here. */
+const movingCompanies = `select c.company_id from tributary.company_settings m join tributary.companies c using (company)
+                          where m.move_state is not null and c.company_id is not null`
 
 /** Evaluations of one round. */
 const claimsMax = 10_000
@@ -147,7 +159,7 @@ export const dueStatement = Statement.make({
   text: `select s.invariant, s.company_id as "companyId", s.marks, s.evaluations, s.state = 'failed' as "hasFailed",
                 ${readAt("i.resources", "s.company_id")} is not null as "isRead"
            from tributary.invariant_states s join tributary.invariants i on i.name = s.invariant
-          where s.due_at is not null and (s.due_at <= tributary.now() and not ($1 and s.state = 'failed' and s.marks <= s.evaluated_marks) or $1 and (s.marks > s.evaluated_marks or s.state = 'waiting'))
+          where s.due_at is not null and s.company_id not in (${movingCompanies}) and (s.due_at <= tributary.now() and not ($1 and s.state = 'failed' and s.marks <= s.evaluated_marks) or $1 and (s.marks > s.evaluated_marks or s.state = 'waiting'))
           order by s.due_at, s.invariant, s.company_id limit ${claimsMax}`
 })
 

@@ -20,7 +20,7 @@ import * as Statement from "../postgres/Statement.ts"
 import * as Grants from "../warehouse/Grants.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import * as ReaderQuery from "../warehouse/ReaderQuery.ts"
-import { type Answer, answer, toolFailure, ToolFailure } from "./Answer.ts"
+import { type Answer, answer, messageCharactersMax, toolFailure, ToolFailure } from "./Answer.ts"
 import { Capabilities, unreachable } from "./Capabilities.ts"
 import * as Freshness from "./Freshness.ts"
 import { resourcesOf } from "./Tables.ts"
@@ -45,7 +45,8 @@ export const query = Tool.make("query", {
   description:
     "Runs one read-only SQL statement of Postgres on the warehouse: select, values, table, with, explain or show. Names " +
     "without a dataset mean the current records and the models. Deleted records stay in the tables: add where _deleted_at " +
-    "is null. Money is numeric: results are exact text. Give values as params ($1, $2), with a cast where the type is not clear.",
+    "is null. Money is numeric: results are exact text. Give values as params ($1, $2), with a cast where the type is not clear. " +
+    `A value is cut at ${valueCharactersMax} characters, an answer at ${charactersMax}, a message of Postgres at ${messageCharactersMax}.`,
   parameters: Schema.Struct({
     sql: Schema.String.check(Schema.isNonEmpty(), Schema.isMaxLength(sqlCharactersMax)),
     params: Schema.optionalKey(

@@ -12,6 +12,10 @@ const versionsMax = 50
 const quarantineMax = 20
 const valueCharactersMax = 2_000
 const recordCharactersMax = 20_000
+/** The characters of all entries of an answer, as JSON. */
+const charactersMax = 1_000_000
+/** Fields of one version, and values to be read again. */
+const fieldsMax = 1_000
 
 const nullableText = Schema.NullOr(Schema.String)
 
@@ -59,7 +63,8 @@ const Explained = Schema.Struct({
 export const explainRecord = Tool.make("explain_record", {
   description:
     "Explains why a record has its values: every version with its changes, the run and the request or webhook event that " +
-    "brought it, and its quarantine. Answers one entry for each company that has the record.",
+    "brought it, and its quarantine. Answers one entry for each company that has the record. " +
+    `Values and reasons are cut at ${valueCharactersMax} characters, a record at ${recordCharactersMax}, an answer at ${charactersMax}.`,
   parameters: Schema.Struct({
     resource: Schema.String.check(Schema.isMaxLength(200)).annotate({
       description: "The resource, by the name of its table"
@@ -74,6 +79,12 @@ export const explainRecord = Tool.make("explain_record", {
   success: answer(Schema.Struct({ resource: Schema.String, id: Schema.String, explanations: Schema.Array(Explained) })),
   failure: ToolFailure
 })
+
+/** The first entries whose text fits into an answer; always one. */
+export const fitting = (entries: ReadonlyArray<typeof Explained.Type>) => {
+  let characters = 0
+  return entries.filter((entry, at) => (characters += JSON.stringify(entry).length) <= charactersMax || at === 0)
+}
 
 const runOf = ({ id, kind, lane, status, beganAt }: RunSummary) => ({
   id: idOf(id),
@@ -93,23 +104,30 @@ const versionOf = (version: Version) => ({
   origin: version.origin,
   source: version.source,
   run: version.run === null ? null : runOf(version.run),
-  changes: version.changes.map(({ field, from, to }) => ({ field, from: cutOrNull(from), to: cutOrNull(to) }))
+  changes: version.changes
+    .slice(0, fieldsMax)
+    .map(({ field, from, to }) => ({ field, from: cutOrNull(from), to: cutOrNull(to) }))
 })
 
-const explainedOf = (one: Explanation): typeof Explained.Type => ({
+/** An explanation of bounded size. */
+export const explainedOf = (one: Explanation): typeof Explained.Type => ({
   company_id: idOf(one.companyId),
   state: one.state,
   versions: one.versions.slice(-versionsMax).map(versionOf),
   record: one.versions.length === 0 ? null : cut(one.versions.at(-1)!.record, recordCharactersMax),
   quarantine: one.quarantine.slice(-quarantineMax).map((entry) => ({
     field: entry.field,
-    reason: entry.reason,
+    reason: cut(entry.reason, valueCharactersMax),
     bytes: cut(entry.bytes, valueCharactersMax),
     source: entry.source,
     last_seen_at: entry.lastSeenAt,
     resolved_at: entry.resolvedAt
   })),
-  to_be_read_again: one.rereads.map(({ field, value, askedAt }) => ({ field, value, requested_at: askedAt })),
+  to_be_read_again: one.rereads.slice(0, fieldsMax).map(({ field, value, askedAt }) => ({
+    field,
+    value: cut(value, valueCharactersMax),
+    requested_at: askedAt
+  })),
   last_full_scan:
     one.fullScan === null ? null : { run: runOf(one.fullScan), confirmed_this_version: one.fullScan.confirmed },
   cursors: one.checkpoints.map(({ lane, cursor, updatedAt }) => ({ lane, cursor, updated_at: updatedAt }))
@@ -146,10 +164,16 @@ export const handle = (given: { readonly resource: string; readonly id: number |
           )
         }
         const isCut = explanations.some(({ versions }) => versions.length > versionsMax)
+        const shown = fitting(explanations.map(explainedOf))
         return {
-          data: { resource: history.path, id, explanations: explanations.map(explainedOf) },
+          data: { resource: history.path, id, explanations: shown },
           scope: { resources: [history.path] },
-          remarks: isCut ? [`Only the last ${versionsMax} versions are shown.`] : []
+          remarks: [
+            ...(isCut ? [`Only the last ${versionsMax} versions are shown.`] : []),
+            ...(shown.length < explanations.length
+              ? [`${shown.length} of ${explanations.length} companies are shown; give company.`]
+              : [])
+          ]
         }
       })
     )

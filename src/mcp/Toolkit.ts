@@ -10,6 +10,7 @@ import * as Plans from "./Plans.ts"
 import * as Query from "./Query.ts"
 import * as Record from "./Record.ts"
 import * as Tables from "./Tables.ts"
+import * as Violations from "./Violations.ts"
 
 /** The time limit of one call, with the wait for a free slot. */
 const callTimeout = "25 seconds"
@@ -30,6 +31,7 @@ export const toolkit = Toolkit.make(
   annotated(Changes.listChanges),
   annotated(Health.freshness),
   annotated(Health.gapsAndQuarantine),
+  annotated(Violations.violations),
   annotated(Plans.planSync),
   annotated(Plans.dryRunPush)
 )
@@ -70,6 +72,7 @@ export const handlers = toolkit.toLayer(
     list_changes: handled(Changes.handle),
     freshness: handled(Health.handleFreshness),
     gaps_and_quarantine: handled(Health.handleGaps),
+    violations: handled(Violations.handle),
     plan_sync: handled(Plans.handlePlan),
     dry_run_push: handled(Plans.handleDryRun)
   })

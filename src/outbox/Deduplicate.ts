@@ -70,9 +70,9 @@ export interface LookupMeaning {
 }
 
 /** Resolves a create by the records that the source has with its externalid. */
-const resolveExisting = (
+export const resolveExisting = (
   resource: Resource,
-  row: OutboxRow,
+  row: Pick<OutboxRow, "externalid" | "text">,
   readings: ReadonlyArray<FetchedRecord>,
   { wasSent, absent }: LookupMeaning
 ): RowResolution => {

@@ -13,10 +13,12 @@ import {
   type ValidInput
 } from "./ValidateInput.ts"
 
-export interface DryRunOptions<E, R> extends InputOptions<E, R> {
+export interface DryRunOptions<E, R, E2 = never> extends InputOptions<E, R> {
   /** Records of one request, where the resource accepts several. */
   readonly batchRecordsMax: number
   readonly useBatch: boolean
+  /** Runs for valid records, in the order of the input. */
+  readonly onValid?: (records: ReadonlyArray<ValidInput>) => Effect.Effect<void, E2>
 }
 
 /** The result of a dry run: the records and requests that a push would send. */
@@ -52,21 +54,27 @@ const addLine = (field: string, lines: Lines, { line, externalid }: ValidInput):
   ]
 }
 
+type BatchOptions = Pick<DryRunOptions<never, never>, "batchRecordsMax" | "operation" | "resource" | "useBatch">
+
+/** Records of one request. */
+export const rowsPerBatch = ({ batchRecordsMax, operation, resource, useBatch }: BatchOptions): number => {
+  const isBatch = operation === "create" && useBatch && resource.operations.includes("B")
+  return isBatch ? Math.min(batchRecordsMax, resource.traits.batchRecordsMax) : 1
+}
+
 /** The number of requests for this many records. */
-const requestCounts = <E, R>(
-  { batchRecordsMax, operation, resource, useBatch }: DryRunOptions<E, R>,
-  records: number
-): DryRunReport["calls"] => {
-  const recordsMax = Math.min(batchRecordsMax, resource.traits.batchRecordsMax)
-  const isBatch = operation === "create" && useBatch && recordsMax > 1 && resource.operations.includes("B")
-  if (!isBatch) return { batch: 0, single: records }
+const requestCounts = (options: BatchOptions, records: number): DryRunReport["calls"] => {
+  const recordsMax = rowsPerBatch(options)
+  if (recordsMax <= 1) return { batch: 0, single: records }
   // A last record that is left alone is sent without a batch.
   const single = records % recordsMax === 1 ? 1 : 0
   return { batch: Math.ceil(records / recordsMax) - single, single }
 }
 
 /** Validates an input and reports what a push would send. */
-export const dryRun = <E, R>(options: DryRunOptions<E, R>): Effect.Effect<DryRunReport, E | EnqueueRejected, R> =>
+export const dryRun = <E, R, E2 = never>(
+  options: DryRunOptions<E, R, E2>
+): Effect.Effect<DryRunReport, E | E2 | EnqueueRejected, R> =>
   Effect.gen(function* () {
     const lines: Lines = new Map()
     const first: Array<ValidRecord> = []
@@ -84,7 +92,8 @@ export const dryRun = <E, R>(options: DryRunOptions<E, R>): Effect.Effect<DryRun
           ? records.flatMap((record) => addLine(externalKeyOf(options.resource), lines, record))
           : []
       duplicates += problems.length
-      return Effect.forEach(problems, options.onProblem, { discard: true })
+      const noted = Effect.forEach(problems, options.onProblem, { discard: true })
+      return options.onValid === undefined ? noted : Effect.andThen(noted, options.onValid(records))
     })
     if (given === 0 && invalid === 0) return yield* emptyInput
     return { given, problems: invalid + duplicates, bytes, calls: requestCounts(options, given), first }

@@ -6,6 +6,7 @@
  * by another person is kept; a change of the same field is a conflict, and a person decides.
  */
 import * as Effect from "effect/Effect"
+import type { Resource } from "../catalogue/Resource.ts"
 import type { FetchedRecord } from "../connector/Connector.ts"
 import { completeRequest } from "./CompleteRequest.ts"
 import { differences } from "./DiffWritten.ts"
@@ -22,8 +23,7 @@ import { isCancelled, isShown } from "./SourceLookup.ts"
 const rowsPerSelect = 200
 
 /** The plan for a change, by the record as it was read: a resolution of the row, or a request. */
-const plan = (session: PushSession, row: OutboxRow, reading: FetchedRecord): RowResolution | NewRequest => {
-  const { resource } = session.table
+export const planChange = (resource: Resource, row: OutboxRow, reading: FetchedRecord): RowResolution | NewRequest => {
   const { record, version } = reading
   const { expectedValues, recordId } = row
   if (!isShown(reading)) return notFound
@@ -34,7 +34,7 @@ const plan = (session: PushSession, row: OutboxRow, reading: FetchedRecord): Row
   const request = { operation: "update", recordId, ifMatch: version, body: row.text, rows: [row] } as const
   if (record === null) return { ...request, expectedValues: expectedValues ?? {} }
   const different = differences(resource, "update", row.text, record)
-  if (different.length === 0 && isComparable(session, row)) {
+  if (different.length === 0 && isComparable(resource, row)) {
     return done(row.attempts > 0 ? "updated" : "unchanged", recordId)
   }
   if (expectedValues === null) {
@@ -57,7 +57,7 @@ const pushChange = (
   Effect.gen(function* () {
     const { company, table } = session
     const reading = known ?? (yield* company.connector.get(table.resource, row.recordId ?? ""))
-    const planned = plan(session, row, reading)
+    const planned = planChange(table.resource, row, reading)
     if ("state" in planned) return yield* commitRow(session, { row, resolution: planned, readings: [reading] })
     const request = yield* storeNextRequest(session, (run) =>
       Effect.map(rowsOf(run, lockPendingStatement, [row.id, row.text]), (locked) => locked.map(() => planned))

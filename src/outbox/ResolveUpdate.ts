@@ -4,7 +4,7 @@
  * Promise: when the outcome of a request is not known, the record is read, never assumed. An update of an outdated
  * version is sent again after the record was read again, at most three times (B-03).
  */
-import { roleField } from "../catalogue/Resource.ts"
+import { type Resource, roleField } from "../catalogue/Resource.ts"
 import * as Effect from "effect/Effect"
 import type { FetchedRecord, WriteAnswer } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
@@ -27,8 +27,8 @@ const attemptsMax = 5
 export const notFound: RowResolution = rejected("not_found", null, "the source has no such record")
 
 /** Whether every given value can be compared with what a record shows. */
-export const isComparable = ({ table }: PushSession, row: OutboxRow): boolean => {
-  const columns = shapeOf(table.resource, row.operation)
+export const isComparable = (resource: Resource, row: OutboxRow): boolean => {
+  const columns = shapeOf(resource, row.operation)
   const body: unknown = JSON.parse(row.text)
   return Object.keys(typeof body === "object" && body !== null ? body : {}).every((name) => {
     const column = columns.get(name)
@@ -49,7 +49,7 @@ const resolveByReading = (session: PushSession, row: OutboxRow, reading: Fetched
     return !isShown(reading) || isCancelled(resource, reading.record) ? done("cancelled", row.recordId ?? id) : null
   }
   if (!isShown(reading)) return notFound
-  if (reading.record === null || !isComparable(session, row)) return null
+  if (reading.record === null || !isComparable(resource, row)) return null
   return differences(resource, "update", row.text, reading.record).length === 0 ? done("updated", id) : null
 }
 

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { Table } from "../warehouse/Table.ts"
-import type { EngineSettings } from "./SyncResource.ts"
+import type { EngineSettings } from "./EngineSettings.ts"
 
 export interface Company {
   /** Its name in the configuration, and the last part of its hook URL. */

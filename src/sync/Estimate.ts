@@ -17,8 +17,10 @@ import type { Datasets } from "../warehouse/Table.ts"
 import { type Failure, failureOf } from "./Outcome.ts"
 import { type Certainty, estimateReads, type ReadEstimate } from "./ReadEstimate.ts"
 import { noCheckpoint, noHistory, readHistory, type SyncHistory } from "./SyncHistory.ts"
-import { accessBlockOf, freshnessDefault, type SyncCompany } from "./Sync.ts"
-import { engineDefault, type EngineSettings, parentsMax } from "./SyncResource.ts"
+import { freshnessDefault } from "./EngineSettings.ts"
+import { accessBlockOf, type SyncCompany } from "./Sync.ts"
+import { engineDefault, type EngineSettings } from "./EngineSettings.ts"
+import { parentsMax } from "./SyncResource.ts"
 
 /** The forecast of the next run of one resource. */
 export interface PlannedResource extends ReadEstimate {

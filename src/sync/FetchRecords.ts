@@ -18,7 +18,8 @@ import { type failureOf, type Outcome, sum } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { addTotals, newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
 import * as RunStore from "./RunStore.ts"
-import { engineDefault, syncResource, type SyncTarget } from "./SyncResource.ts"
+import { engineDefault } from "./EngineSettings.ts"
+import { syncResource, type SyncTarget } from "./SyncResource.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 export interface FetchRecordsOptions extends SyncTarget {

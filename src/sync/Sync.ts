@@ -27,7 +27,8 @@ import { type Failure, failureOf, noTotals, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import * as RunStore from "./RunStore.ts"
 import * as SourceGuard from "./SourceGuard.ts"
-import { engineDefault, type EngineSettings, laneOf, type SyncMode, syncResource } from "./SyncResource.ts"
+import { engineDefault, type EngineSettings, freshnessDefault } from "./EngineSettings.ts"
+import { laneOf, type SyncMode, syncResource } from "./SyncResource.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
 
 /** A company to sync: one token of one source. */
@@ -52,9 +53,6 @@ export interface SyncOptions {
   /** Views for people, kept up to date beside the tables. */
   readonly models?: ReadonlyArray<Model>
 }
-
-/** The freshness target without configuration. */
-export const freshnessDefault = Duration.minutes(15)
 
 export interface CompanyReport {
   readonly name: string

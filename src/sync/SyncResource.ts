@@ -22,20 +22,13 @@ import * as WriteSession from "../land/WriteSession.ts"
 import type { LateArrival, NewRun, OpenOptions } from "../land/SessionContext.ts"
 import type { Table } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
+import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "./EngineSettings.ts"
 import { attributesOf, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { type Attempt, readAndLand, readChildren } from "./ReadAndLand.ts"
 import * as RunStore from "./RunStore.ts"
 import { newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
-
-/** The settings of scans and of the mass-delete guard, from the configuration. */
-export interface EngineSettings extends Scan.ScanSettings {
-  /** A full scan deletes at most this share of the rows (0 to 1), unless deletions are accepted. */
-  readonly deletionsShareMax: number
-}
-
-export const engineDefault: EngineSettings = { ...Scan.settingsDefault, deletionsShareMax: 0.5 }
 
 /** Where the records come from and where they land. */
 export interface SyncTarget {
@@ -74,8 +67,6 @@ export interface SyncResourceOptions {
   /** Whether the run has its row from its begin, because a person follows it; default false: once it finds something. */
   readonly isFollowed?: boolean
 }
-
-export const batchRecordsMaxDefault = 2_500
 
 /** Restarts of a scan whose page token is refused or whose pages drift. */
 const restartsMax = 4

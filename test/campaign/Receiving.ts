@@ -10,7 +10,7 @@ import { ServiceClient, Transport } from "../../connectors/service-v2/client/ind
 import { eventName } from "../../connectors/service-v2/catalogue/events.ts"
 import { Budget } from "../../src/budget/Budget.ts"
 import { tableOf } from "../../src/warehouse/Table.ts"
-import { engineDefault } from "../../src/sync/SyncResource.ts"
+import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import type { Company } from "../../src/sync/Company.ts"
 

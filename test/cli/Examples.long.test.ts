@@ -219,6 +219,7 @@ const prepared: Readonly<Record<string, Prepared>> = {
     as: `tributary close --verify closes/${lastMonth}-main.json`,
     says: /is what was signed/
   },
+  "tributary reference-server --from-warehouse": { serves: true, says: /"companies":\[\{"name":"main"/ },
   "tributary schema dbt --out models/sources": { says: /models\/sources\/.*tables? with columns/ },
   "tributary schema dbt --catalogue-only": { says: /version: 2[^]*customers/ },
 
@@ -226,6 +227,10 @@ const prepared: Readonly<Record<string, Prepared>> = {
     first: (stage) => Effect.sync(() => stage.file("records.csv", records)),
     as: `${push} --dry-run`,
     says: /2 records would be created/
+  },
+  "tributary push RESOURCE --from records.csv --rehearse --dry-run": {
+    as: `${push} --rehearse --dry-run`,
+    says: /rehearsal of customers of main: 2 created/
   },
   "tributary push RESOURCE --from records.csv": { as: push, says: /2 created/ },
   "tributary push RESOURCE --from changes.ndjson --update": {

@@ -166,6 +166,7 @@ const source = Layer.succeed(Source, {
   deliveries: Effect.die("not needed"),
   reference: () => Effect.die("not needed"),
   demo: Effect.die("not needed"),
+  sandbox: Effect.die("not needed"),
   models: Effect.die("not needed"),
   invariants: Effect.die("not needed")
 })

@@ -1,7 +1,8 @@
 import * as Duration from "effect/Duration"
 import { assert, describe, it } from "vitest"
 import { before, earlier, isInstant } from "../../src/connector/Instant.ts"
-import { plan as planned, type ScanPlan, settingsDefault } from "../../src/extract/Scan.ts"
+import { plan as planned, type ScanPlan } from "../../src/extract/Scan.ts"
+import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import type { Resource } from "../../src/catalogue/Resource.ts"
 import type { Checkpoint, OpenScan } from "../../src/land/Checkpoint.ts"
 import { plain, things } from "../support/tiny.ts"
@@ -18,7 +19,7 @@ const nothing: Checkpoint = {
 }
 const day = 24 * 60 * 60 * 1000
 const nowMs = 100 * day
-const anyPlan = (resource: Resource, checkpoint: Checkpoint, full: boolean, settings = settingsDefault) =>
+const anyPlan = (resource: Resource, checkpoint: Checkpoint, full: boolean, settings = engineDefault) =>
   planned(resource, checkpoint, { full }, settings, nowMs)
 const plan = (...of: Parameters<typeof anyPlan>): ScanPlan => {
   const result = anyPlan(...of)
@@ -52,7 +53,7 @@ describe("the plan of a scan", () => {
       overlapMs: 300_000,
       reason: null
     })
-    const exact = { ...settingsDefault, overlap: Duration.zero }
+    const exact = { ...engineDefault, overlap: Duration.zero }
     assert.strictEqual(plan(things, checkpoint, false, exact).since, "2026-01-01T00:00:00.000001Z")
     const widened = { ...checkpoint, overlapMs: 3_600_000 }
     assert.strictEqual(plan(things, widened, false).since, "2025-12-31T23:00:00.000001Z")
@@ -75,12 +76,11 @@ describe("a periodic full scan", () => {
     assert.strictEqual(plan(things, swept, false).kind, "incremental")
     assert.strictEqual(plan(things, { ...swept, fullScanAt: nowMs - 8 * day }, false).kind, "full")
     assert.strictEqual(
-      plan(things, swept, false, { ...settingsDefault, fullScanInterval: Duration.days(1) }).kind,
+      plan(things, swept, false, { ...engineDefault, fullScanInterval: Duration.days(1) }).kind,
       "full"
     )
     assert.strictEqual(
-      plan(things, { ...swept, fullScanAt: 0 }, false, { ...settingsDefault, fullScanInterval: Duration.infinity })
-        .kind,
+      plan(things, { ...swept, fullScanAt: 0 }, false, { ...engineDefault, fullScanInterval: Duration.infinity }).kind,
       "incremental"
     )
     const full = plan(things, { ...swept, fullScanReason: "because" }, false)
@@ -88,7 +88,7 @@ describe("a periodic full scan", () => {
   })
 
   it("alternates with scans of changed parents' children for a resource without cursor", () => {
-    const settings = { ...settingsDefault, cursorlessScanInterval: Duration.days(3) }
+    const settings = { ...engineDefault, cursorlessScanInterval: Duration.days(3) }
     assert.strictEqual(anyPlan(plain, swept, false).kind, "full")
     assert.strictEqual(anyPlan(plain, swept, false, settings).kind, "children")
     assert.strictEqual(anyPlan(plain, swept, true, settings).kind, "full")

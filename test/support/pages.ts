@@ -8,7 +8,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import * as Dashboard from "../../src/dashboard/Dashboard.ts"
 import type { ShownCompany } from "../../src/dashboard/Page.ts"
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
-import { engineDefault } from "../../src/sync/SyncResource.ts"
+import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import { scripted } from "./tiny.ts"
 
 /** A company with the fields that the pages use. */

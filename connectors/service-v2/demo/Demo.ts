@@ -6,16 +6,14 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { type Demo, type Reference, ReferenceFailed } from "../../../src/connector/Demo.ts"
+import { type Demo, ReferenceFailed } from "../../../src/connector/Demo.ts"
 import type { ConnectorShape, SourceRecord } from "../../../src/connector/Connector.ts"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import { serviceV2 } from "../catalogue/index.ts"
+import * as ControlPlane from "./ControlPlane.ts"
 
 const companyIds = [1n, 2n]
-
-const Token = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
 
 const Attempts = Schema.fromJsonString(
   Schema.Struct({
@@ -28,26 +26,6 @@ const Attempts = Schema.fromJsonString(
     )
   })
 )
-
-const control = (reference: Reference, method: string, path: string, body?: string) =>
-  Effect.tryPromise({
-    try: async () => {
-      const response = await fetch(`${reference.controlUrl}${path}`, {
-        method,
-        ...(body === undefined ? {} : { body, headers: { "content-type": "application/json" } })
-      })
-      const text = await response.text()
-      if (!response.ok) throw new Error(`${response.status} ${text}`)
-      return text
-    },
-    catch: (cause) =>
-      new ReferenceFailed({ message: `the reference server's control plane: ${method} ${path}: ${String(cause)}` })
-  })
-
-const decoded = <A>(what: string, schema: Schema.Codec<A, string>, text: string) =>
-  Schema.decodeEffect(schema)(text).pipe(
-    Effect.mapError((issue) => new ReferenceFailed({ message: `the answer to ${what}: ${issue.message}` }))
-  )
 
 const resourceOf = (path: string): Resource => {
   const found = serviceV2.resources.get(path)
@@ -145,38 +123,31 @@ const fire = Effect.fn("Demo.fire")(function* (connector: ConnectorShape) {
 export const demo: Demo = {
   companies: (reference) =>
     Effect.forEach(companyIds, (companyId) =>
-      control(
-        reference,
-        "POST",
-        "/tokens",
-        JSON.stringify({ company: Number(companyId), scopes: ["*"], user: "demo" })
-      ).pipe(
-        Effect.flatMap((text) => decoded("POST /tokens", Token, text)),
-        Effect.map(({ token }) => ({
-          name: `company-${companyId}`,
-          companyId,
-          token: Redacted.make(token, { label: `token of company ${companyId}` })
-        }))
-      )
+      Effect.map(ControlPlane.issueToken(reference, companyId, "demo"), (token) => ({
+        name: `company-${companyId}`,
+        companyId,
+        token
+      }))
     ),
   change,
   trust: Effect.fnUntraced(function* (reference, certificate) {
-    yield* control(reference, "POST", "/trust", JSON.stringify({ caPem: certificate }))
-    yield* control(reference, "PUT", "/limits", JSON.stringify({ allowPrivateReceivers: true }))
+    yield* ControlPlane.call(reference, "POST", "/trust", JSON.stringify({ caPem: certificate }))
+    yield* ControlPlane.call(reference, "PUT", "/limits", JSON.stringify({ allowPrivateReceivers: true }))
   }),
   fire,
   deliver: Effect.fnUntraced(function* (reference) {
-    const { attempts } = yield* decoded("POST /cycle", Attempts, yield* control(reference, "POST", "/cycle"))
+    const { attempts } = yield* ControlPlane.decoded(
+      "POST /cycle",
+      Attempts,
+      yield* ControlPlane.call(reference, "POST", "/cycle")
+    )
     return attempts.map(({ eventid, eventtype, responsecode }) => ({
       eventId: eventid,
       eventType: eventtype,
       status: responsecode
     }))
   }),
-  state: (reference, companyId, resource) =>
-    Effect.map(control(reference, "GET", `/state?company=${companyId}&resource=${resource}`), (text) =>
-      text.split("\n").filter((line) => line !== "")
-    ),
+  state: ControlPlane.state,
   queries: [
     {
       title: "Who owes us most? Open balance of posted invoices by customer",

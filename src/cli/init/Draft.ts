@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Configuration from "../../configuration/Configuration.ts"
 import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
-import { freshnessDefault } from "../../sync/Sync.ts"
+import { freshnessDefault } from "../../sync/EngineSettings.ts"
 import * as Files from "./Files.ts"
 import type { InitContext } from "./InitContext.ts"
 

@@ -176,6 +176,25 @@ describe("a violation", () => {
   })
 })
 
+describe("a change that has no position yet", () => {
+  test("makes the rule due: its process may have been killed after the landing", function* () {
+    yield* prepare
+    yield* scan("update erp.things set price = -1 where id = 3")
+    yield* evaluate([priced])
+    yield* scan()
+    yield* evaluate([priced])
+    assert.deepStrictEqual(yield* current, ["price_is_positive of 1: things 3"])
+    // The landing of a deletion, as an event brings it.
+    yield* run("delete from erp.things where id = 3")
+    yield* run(
+      `insert into tributary.change_batches (company_id, resource, history, ids, changes, began)
+       values (1, 'things', 'erp_history.things', '{3}', 1, tributary.now())`
+    )
+    assert.strictEqual(yield* evaluate([priced]), 1)
+    assert.deepStrictEqual(yield* current, [])
+  })
+})
+
 describe("a rule that misbehaves", () => {
   test("changes nothing, is reported, and stops no other rule", function* () {
     yield* prepare
@@ -285,6 +304,79 @@ describe("a rule that misbehaves", () => {
       (yield* states).filter((line) => !line.endsWith("holds")),
       ["divided of 30: failed (division by zero)"]
     )
+  })
+})
+
+describe("a statement for many companies that reaches its time limit", () => {
+  /** Sixty companies with a record each, and a rule that takes time for each record. */
+  const sixty = Effect.gen(function* () {
+    yield* prepare
+    const companies = Array.from({ length: 60 }, (_one, index) => index + 1)
+    yield* run("delete from erp.things")
+    yield* run("insert into erp.things select c, 1, 1 from generate_series(1, 60) c")
+    yield* run("analyze erp.things")
+    yield* scanned(companies, ["things"])
+    yield* changed(companies, ["things"])
+  })
+  // Postgres evaluates the case, which costs more, after the condition of the company.
+  const slow = (name: string, seconds: string) =>
+    ruleOf(
+      name,
+      `select _company_id as company_id, 'things' as resource, id, 'x' as detail from {{things}} where pg_sleep(${seconds}) is null`
+    )
+
+  test("is divided until it is fast enough, at each evaluation", function* () {
+    yield* sixty
+    const rule = slow("each", "case when id = 1 then 0.05 else 0 end")
+    for (const round of [1, 2]) {
+      assert.strictEqual(yield* evaluate([rule], { timeout: Duration.seconds(1) }), 60)
+      assert.deepStrictEqual(
+        (yield* states).filter((line) => !line.endsWith("holds")),
+        [],
+        `round ${round}`
+      )
+      yield* changed(
+        Array.from({ length: 60 }, (_one, index) => index + 1),
+        ["things"]
+      )
+    }
+  })
+
+  test("is divided down to the one company that is too slow", function* () {
+    yield* sixty
+    const rule = slow("one", "case when _company_id = 30 then 5 else 0 end")
+    assert.strictEqual(yield* evaluate([rule], { timeout: Duration.seconds(1) }), 60)
+    assert.deepStrictEqual(
+      (yield* states).filter((line) => !line.endsWith("holds")),
+      ["one of 30: failed (canceling statement due to statement timeout)"]
+    )
+  })
+
+  test("keeps other rules waiting for three time limits at most", function* () {
+    yield* sixty
+    const timeout = Duration.millis(300)
+    const [took] = yield* Effect.timed(evaluate([slow("every", "case when id = 1 then 5 else 0 end")], { timeout }))
+    assert.isAbove(Duration.toMillis(took), 880)
+    // Without a bound, sixty companies would take 18 s.
+    assert.isBelow(Duration.toMillis(took), 9_000)
+    const failed = yield* states
+    assert.lengthOf(
+      failed.filter((line) => line.includes("failed (canceling statement due to statement timeout)")),
+      60
+    )
+  })
+})
+
+describe("a company that moves to another warehouse", () => {
+  test("is not evaluated until it is resumed", function* () {
+    yield* prepare
+    yield* run(
+      "insert into tributary.company_settings (company, url, token, move_id, move_state) values ('north', 'https://127.0.0.1:1/v2', 'none', 'm', 'leaving')"
+    )
+    assert.strictEqual(yield* evaluate([priced]), 0)
+    assert.strictEqual(yield* evaluate([priced], { isNow: false }), 0)
+    yield* run("update tributary.company_settings set move_state = null, move_id = null")
+    assert.strictEqual(yield* evaluate([priced]), 1)
   })
 })
 

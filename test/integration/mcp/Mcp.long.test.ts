@@ -8,6 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { visibleLines } from "../../../src/dashboard/Escape.ts"
 import { type Answered, type Assistant, overHttp, overStdio } from "../../support/assistant.ts"
+import { boundAt, boundMs } from "../../package/Start.ts"
 import { root } from "../../support/reference.ts"
 import { makeWorld, type World } from "../../support/world.ts"
 import type { Books } from "../models/figures.ts"
@@ -60,6 +61,8 @@ const prepare = Effect.fnUntraced(function* () {
        values ('main', 'customers', 'create', '${planted.key}', '${planted.body}', 1)`,
     `insert into tributary.change_endpoints (name, url, origin, secret, last_position)
        values ('there', 'https://127.0.0.1:1/changes', 'command', '${planted.endpoint}'::bytea, 0)`,
+    `insert into tributary.violations (invariant, company_id, resource, record_id, detail, opened_at)
+       select 'invoice_lines_add_up', company_id, 'invoices', 9, 'planted', tributary.now() from tributary.companies where company = 'main'`,
     `insert into tributary.delivery_gaps (company, resource, cause, detail) values ('main', 'orders', 'unobserved', 'not checked for two days')`
   ])
     yield* world.query(statement)
@@ -144,6 +147,14 @@ const digest = async () => {
   ])
     rows.push(await run(world.query(statement)))
   return JSON.stringify(rows)
+}
+
+/** The processor time of a process until now. Linux counts it in hundredths of a second. */
+const processorMsOf = (pid: number): number => {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /, "")
+    .split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
 describe("an assistant", () => {
@@ -249,7 +260,7 @@ describe("an assistant", () => {
   it("sees of every tool that it only reads", () =>
     withAssistant(async (assistant) => {
       const { tools } = await assistant.client.listTools()
-      assert.lengthOf(tools, 9)
+      assert.lengthOf(tools, 10)
       for (const { name, annotations, description, inputSchema, outputSchema } of tools) {
         assert.deepEqual(
           [annotations?.readOnlyHint, annotations?.destructiveHint, annotations?.openWorldHint],
@@ -282,7 +293,7 @@ describe("an assistant", () => {
     assert.match(answered.text, /unknown_resource.*Name one of: .*orders/)
   })
 
-  it("gets its first answer within 400 ms of its session", async () => {
+  it("gets its first answer within 400 ms of the start of its process", async () => {
     const times: Array<number> = []
     for (let round = 0; round < 5; round += 1) {
       const beganMs = performance.now()
@@ -291,12 +302,16 @@ describe("an assistant", () => {
         const answered = await assistant.call("query", { sql: "select count(*) from orders" })
         const endMs = performance.now()
         assert.isFalse(answered.isError, answered.text)
-        times.push(endMs - readyMs)
-        console.log(`session ${Math.round(readyMs - beganMs)} ms, first answer ${Math.round(endMs - readyMs)} ms later`)
+        const processorMs = processorMsOf(assistant.pid!)
+        times.push(Math.min(endMs - beganMs, processorMs))
+        console.log(
+          `session ${Math.round(readyMs - beganMs)} ms, first answer ${Math.round(endMs - readyMs)} ms later, ${processorMs} ms of a processor`
+        )
       })
     }
-    // The fastest of five: other programs share the cores.
-    assert.isBelow(Math.min(...times), 400)
+    // The fastest of five, elapsed or of the processor, as for the start of a command: other programs share the cores.
+    const bound = (400 / boundMs) * boundAt(process.execPath, { cwd: world.folder, env: process.env })
+    assert.isBelow(Math.min(...times), bound)
   })
 
   it("gets a remedy where nothing was synced, and where the reader could read secrets", async () => {

@@ -143,6 +143,8 @@ const refusedArguments: ReadonlyArray<readonly [string, Record<string, unknown>]
   ["list_changes", { company: "no such company" }],
   ["freshness", { company: "'; delete from erp.orders; --" }],
   ["gaps_and_quarantine", { limit: 1e9 }],
+  ["violations", { invariant: "'; delete from tributary.violations; --" }],
+  ["violations", { severity: "critical' or ''='" }],
   ["plan_sync", { company: "main --full; rm -rf /" }],
   ["plan_sync", { resources: ["orders'; drop table erp.orders; --"] }],
   ["dry_run_push", { resource: "orders; drop", records: "{}" }],

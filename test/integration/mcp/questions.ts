@@ -298,6 +298,19 @@ const others: ReadonlyArray<Question> = [
       (data["quarantine"] as ReadonlyArray<Data>).map((one) => [one["resource"], one["record_id"], one["field"]])
   },
   {
+    question: "Which invoices break a rule?",
+    tool: "violations",
+    args: { company: "main", invariant: "invoice_lines_add_up" },
+    expected: () => [["invoice_lines_add_up", "invoices", 9, "planted"]],
+    actual: (data) =>
+      (data["violations"] as ReadonlyArray<Data>).map((one) => [
+        one["invariant"],
+        one["resource"],
+        one["record_id"],
+        one["detail"]
+      ])
+  },
+  {
     question: "Which tables are about shipments?",
     tool: "list_tables",
     args: { search: "shipments", kind: "resource" },

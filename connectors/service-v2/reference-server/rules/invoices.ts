@@ -17,7 +17,7 @@ import { isClosed, makeVoucher, refuseClosed } from "./ledger.ts"
 import { lineTax } from "./lineTax.ts"
 import { byLineNumber, embedLines, money } from "./lines.ts"
 import { defaultLocation, refreshOrder } from "./orderState.ts"
-import { active, change, current, insert, violation } from "./records.ts"
+import { active, change, current, insert, nextNumber, violation } from "./records.ts"
 
 export const isPosted = (invoice: Version): boolean => (invoice.values["voucherid"] ?? null) !== null
 
@@ -47,14 +47,6 @@ export const refreshPaid = (context: Context, invoice: Version): Version => {
   return change(context, invoice, { invoicepaid: format(paid, 4) })
 }
 
-/** A number that no invoice of the company has. */
-const nextNumber = ({ store, company }: Context): string => {
-  for (;;) {
-    const number = `INV-${String(store.draw(`${company}/invoices`)).padStart(6, "0")}`
-    if (store.table(company, "invoices").where("invoicenumber", number).length === 0) return number
-  }
-}
-
 export const insertInvoice = (
   context: Context,
   values: Readonly<Record<string, Value>>,
@@ -65,7 +57,7 @@ export const insertInvoice = (
     "invoices",
     {
       ...values,
-      invoicenumber: values["invoicenumber"] ?? nextNumber(context),
+      invoicenumber: values["invoicenumber"] ?? nextNumber(context, "invoices", ["invoices", "invoicenumber"], "INV"),
       invoicedate: values["invoicedate"] ?? today(context),
       inventorylocationid: values["inventorylocationid"] ?? defaultLocation(context),
       invoicetotal: "0.0000",

@@ -6,7 +6,7 @@
 import { ApiError } from "../ApiError.ts"
 import type { Version } from "../store/Table.ts"
 import type { Context } from "./Rules.ts"
-import { insert } from "./records.ts"
+import { insert, nextNumber } from "./records.ts"
 
 /** A day is closed by the company's closing date or by a closed ledger period that contains it. */
 export const isClosed = ({ store, company, settings }: Context, day: string): boolean => {
@@ -27,6 +27,6 @@ export const refuseClosed = (context: Context, day: string, field?: string): voi
 
 /** Writes a voucher; its text is unique in the company. */
 export const makeVoucher = (context: Context, prefix: "AR" | "PM" | "DP" | "AP" | "GL", day: string): Version => {
-  const number = context.store.draw(`${context.company}/vouchers/${prefix}`)
-  return insert(context, "vouchers", { voucher: `${prefix}-${String(number).padStart(6, "0")}`, date: day })
+  const voucher = nextNumber(context, `vouchers/${prefix}`, ["vouchers", "voucher"], prefix)
+  return insert(context, "vouchers", { voucher, date: day })
 }

@@ -71,6 +71,19 @@ export const insert = (
   return context.store.put(table, null, { values: patch, ...customOf(undefined, body) })
 }
 
+/** The next number of a sequence that no record has in the field; records with numbers may have been put in. */
+export const nextNumber = (
+  { store, company }: Context,
+  sequence: string,
+  [path, field]: readonly [path: string, field: string],
+  prefix: string
+): string => {
+  for (;;) {
+    const number = `${prefix}-${String(store.draw(`${company}/${sequence}`)).padStart(6, "0")}`
+    if (store.table(company, path).where(field, number).length === 0) return number
+  }
+}
+
 /** Changes a record. */
 export const change = (
   context: Context,
