@@ -24,11 +24,23 @@ export interface LogEntry {
 /** Options of the client's own HTTP transport. */
 export interface TransportOptions {
   /** Sockets; default 8. */
-  readonly connections?: number
+  readonly connections?: number | undefined
   /** Default 10,000. */
-  readonly connectTimeoutMs?: number
+  readonly connectTimeoutMs?: number | undefined
   /** Certificates to trust instead of the usual ones, PEM. */
-  readonly ca?: string
+  readonly ca?: string | undefined
+}
+
+/** How an installation pages: its documents do not show it. */
+export interface PagingOptions {
+  /** `auto` follows `_meta.next_cursor`, `_meta.next` or `Link: rel=next`, whichever is present. */
+  readonly mode?: "auto" | "cursor" | "page" | "offset" | "link" | "none" | undefined
+  readonly limitParameter?: string | undefined
+  readonly cursorParameter?: string | undefined
+  readonly pageParameter?: string | undefined
+  /** Number of the first page. */
+  readonly pageFirst?: number | undefined
+  readonly offsetParameter?: string | undefined
 }
 
 export interface ClientOptions {
@@ -37,35 +49,37 @@ export interface ClientOptions {
   /** The access token. It decides the company. It is sent only to `baseUrl`, and is in no error and no log. */
   readonly token: string
   /** The rate of this client; default 600, the documented limit. Null: only Retry-After slows it down. */
-  readonly requestsPerMinute?: number | null
+  readonly requestsPerMinute?: number | null | undefined
   /** The longest wait for Retry-After, and the longest sum of such waits of one request; default 120,000. */
-  readonly maxRetryWaitMs?: number
+  readonly maxRetryWaitMs?: number | undefined
   /** Attempts of one request, the first included; a 429 does not count. Default 5. */
-  readonly maxAttempts?: number
+  readonly maxAttempts?: number | undefined
   /** For one attempt with its whole answer; default 60,000. */
-  readonly requestTimeoutMs?: number
+  readonly requestTimeoutMs?: number | undefined
   /** The largest answer; default 64 MiB. */
-  readonly maxAnswerBytes?: number
+  readonly maxAnswerBytes?: number | undefined
   /** Records of a page; default: as many as the service accepts. */
-  readonly pageSize?: number
+  readonly pageSize?: number | undefined
+  /** How the installation pages, where it differs from `auto`. */
+  readonly paging?: PagingOptions | undefined
   /** Reads `custom_fields` with each record. */
-  readonly includeCustomFields?: boolean
+  readonly includeCustomFields?: boolean | undefined
   /** Accepts plain http to other machines: the token is readable on the way. */
-  readonly allowHttp?: boolean
+  readonly allowHttp?: boolean | undefined
   /** The source of the value of `If-Match`; default `auto`: the ETag, else lastchangedate. */
-  readonly precondition?: "auto" | "etag" | "lastchangedate"
+  readonly precondition?: "auto" | "etag" | "lastchangedate" | undefined
   /** The field that takes a new signing secret, which the documents do not name; default `secret`. */
-  readonly rotateSecretField?: string
+  readonly rotateSecretField?: string | undefined
   /** Requests are sent by it instead of the client's own transport. */
-  readonly fetch?: typeof globalThis.fetch
+  readonly fetch?: typeof globalThis.fetch | undefined
   /** Options of the client's own transport; without effect beside `fetch`. */
-  readonly transport?: TransportOptions
+  readonly transport?: TransportOptions | undefined
   /** Ends all calls of the client when it is aborted. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** The User-Agent of each request. */
-  readonly userAgent?: string
+  readonly userAgent?: string | undefined
   /** Receives warnings and each answered attempt. Entries contain no token and no record. */
-  readonly log?: (entry: LogEntry) => void
+  readonly log?: ((entry: LogEntry) => void) | undefined
 }
 
 export interface CallOptions {
@@ -236,16 +250,16 @@ export interface NewWebhook {
   readonly url: string
   readonly events: ReadonlyArray<EventName>
   /** At most 100 characters. */
-  readonly description?: string
+  readonly description?: string | undefined
 }
 
 export interface WebhookChanges {
-  readonly url?: string
-  readonly events?: ReadonlyArray<EventName>
-  readonly description?: string
-  readonly paused?: boolean
+  readonly url?: string | undefined
+  readonly events?: ReadonlyArray<EventName> | undefined
+  readonly description?: string | undefined
+  readonly paused?: boolean | undefined
   /** Enables a disabled subscription again. */
-  readonly enabled?: true
+  readonly enabled?: true | undefined
 }
 
 /** An entry of the delivery log. */
@@ -272,9 +286,9 @@ export interface WebhookTest {
 }
 
 export interface DeliveryFilters {
-  readonly delivered?: boolean
-  readonly abandoned?: boolean
-  readonly eventType?: string
+  readonly delivered?: boolean | undefined
+  readonly abandoned?: boolean | undefined
+  readonly eventType?: string | undefined
 }
 
 /** The subscriptions of the token. */

@@ -60,7 +60,7 @@ export interface ErrorFacts {
   readonly requestId?: string | null
   readonly retryAfterMs?: number | null
   readonly isRetryable?: boolean
-  readonly mayHaveTakenEffect?: boolean
+  readonly isOutcomeUnknown?: boolean
   readonly idempotencyKey?: string | null
   readonly remedy: string
 }
@@ -81,8 +81,8 @@ export class ServiceApiError extends Error {
   readonly retryAfterMs: number | null
   /** Whether the same call may succeed later. The client has retried it already, within its bounds. */
   readonly isRetryable: boolean
-  /** For a write: whether it may have taken effect. Then repeat it with the same `idempotencyKey`, or look it up. */
-  readonly mayHaveTakenEffect: boolean
+  /** Whether a failed write may have an effect. Then repeat it with the same `idempotencyKey`, or look the record up. */
+  readonly isOutcomeUnknown: boolean
   /** The key of the failed write, given or made; null for reads. */
   readonly idempotencyKey: string | null
   /** What to do next. */
@@ -97,7 +97,7 @@ export class ServiceApiError extends Error {
     this.requestId = facts.requestId ?? null
     this.retryAfterMs = facts.retryAfterMs ?? null
     this.isRetryable = facts.isRetryable ?? false
-    this.mayHaveTakenEffect = facts.mayHaveTakenEffect ?? false
+    this.isOutcomeUnknown = facts.isOutcomeUnknown ?? false
     this.idempotencyKey = facts.idempotencyKey ?? null
     this.remedy = facts.remedy
   }

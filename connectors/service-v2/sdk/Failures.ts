@@ -116,15 +116,15 @@ const factsOf = (reason: SourceReason): Pick<Errors.ErrorFacts, "code" | "status
         remedy: "redirects are not followed; set `baseUrl` to the new address if it is right"
       }
     case "PagingBroken":
-      return { code: "paging_broken", remedy: "report it to the operator of the service: records may be missing" }
+      return { code: "paging_broken", remedy: "set `paging.mode` to how this installation pages" }
     case "SendCancelled":
     case "SourceChanged":
       return { code: "internal", remedy: "report it to the maintainers of this client" }
   }
 }
 
-/** Whether a failed write may have taken effect, after this many attempts. */
-const mayHaveTakenEffect = (reason: SourceReason, attempts: number): boolean => {
+/** Whether a write that failed after this many attempts may have an effect. */
+const isOutcomeUnknown = (reason: SourceReason, attempts: number): boolean => {
   if (attempts === 0) return false
   switch (reason._tag) {
     // Under the same key a refusal is the answer to the first attempt as well.
@@ -174,7 +174,7 @@ export const errorOf = (error: SourceError, call: FailedCall): Errors.ServiceApi
     requestId: request.requestId,
     retryAfterMs: retryAfter === null ? null : Math.ceil(Duration.toMillis(retryAfter)),
     isRetryable: error.isRetryable || reason._tag === "PageDrift" || reason._tag === "PageTokenRefused",
-    mayHaveTakenEffect: call.isWrite && mayHaveTakenEffect(reason, request.attempts ?? 1),
+    isOutcomeUnknown: call.isWrite && isOutcomeUnknown(reason, request.attempts ?? 1),
     idempotencyKey: call.idempotencyKey
   }
   const message = `${error.message}: ${facts.remedy}`

@@ -1,5 +1,5 @@
 /** The operations of one resource: those that the catalogue gives it, and no others. */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type { Operation, Resource } from "../../../src/catalogue/Resource.ts"
 import type { SourceError } from "../../../src/connector/SourceError.ts"
 import { isObject, parse, Unreadable } from "../client/Envelope.ts"

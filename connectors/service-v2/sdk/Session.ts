@@ -2,7 +2,7 @@
  * The running part of a client: one transport, one rate budget and one context for all calls, and calls as promises.
  *
  * Promise: a promise resolves with the result, or rejects with a {@link ServiceApiError}. An aborted call ends at once;
- * whether a write may have taken effect is in its error. Nothing starts before the first call, and {@link Session.close}
+ * its error says whether a write may have an effect. Nothing starts before the first call, and {@link Session.close}
  * ends everything.
  */
 import * as Cause from "effect/Cause"
@@ -30,6 +30,7 @@ import type { ClientContext } from "../client/ClientContext.ts"
 import * as ServiceClient from "../client/ServiceClient.ts"
 import * as Transport from "../client/Transport.ts"
 import type { ClientOptions, ClientUsage, LogEntry } from "./Api.ts"
+import { defined } from "./Defined.ts"
 import { AbortedError, ConfigurationError, ServiceApiError } from "./Errors.ts"
 import { errorOf } from "./Failures.ts"
 import { decoders } from "./RecordDecoder.ts"
@@ -37,8 +38,10 @@ import { decoders } from "./RecordDecoder.ts"
 /** A call of the program. */
 export interface Call {
   readonly signal?: AbortSignal | undefined
-  /** The key of a write; absent for a read. */
+  /** The key of a write that the caller can repeat; absent for a read. */
   readonly idempotencyKey?: string
+  /** Whether it changes something; default: whether it has a key. */
+  readonly isWrite?: boolean
 }
 
 export interface Session {
@@ -71,14 +74,17 @@ const connectorOptions = (options: ClientOptions): ServiceClient.ServiceClientOp
       throw wrong(name, `is ${String(value)}`, "give a whole number, or leave it out")
     }
   }
-  if (typeof options.token !== "string") throw wrong("token", "is not text", "give the access token of the company")
+  for (const name of ["token", "baseUrl"] as const) {
+    if (typeof options[name] !== "string") throw wrong(name, "is not text", "give it as text")
+  }
   const retryWait = Duration.millis(options.maxRetryWaitMs ?? defaults.maxRetryWaitMs)
   const { requestTimeoutMs } = options
   const connector: ServiceClient.ServiceClientOptions = {
-    baseUrl: String(options.baseUrl),
+    baseUrl: options.baseUrl,
     token: Redacted.make(options.token),
     catalogue: serviceV2,
     pageSize: options.pageSize ?? "discover",
+    paging: defined(options.paging ?? {}),
     includeCustomFields: options.includeCustomFields,
     requestTimeout: requestTimeoutMs === undefined ? undefined : Duration.millis(requestTimeoutMs),
     retry: { attemptsMax: options.maxAttempts ?? defaults.maxAttempts, ...backoff },
@@ -111,14 +117,26 @@ const makeFetch = (fetch: typeof globalThis.fetch) =>
 
 const makeTransport = ({ fetch, transport = {}, maxAnswerBytes }: ClientOptions) => {
   if (fetch !== undefined) return makeFetch(fetch)
-  const { connections, connectTimeoutMs, ca } = transport
-  return Transport.makeUndici({
-    ...(connections === undefined ? {} : { connections }),
-    ...(connectTimeoutMs === undefined ? {} : { connectTimeout: Duration.millis(connectTimeoutMs) }),
-    ...(ca === undefined ? {} : { ca }),
-    ...(maxAnswerBytes === undefined ? {} : { answerBytesMax: maxAnswerBytes })
-  })
+  const { connectTimeoutMs, ...rest } = transport
+  return Transport.makeUndici(
+    defined({
+      ...rest,
+      connectTimeout: connectTimeoutMs === undefined ? undefined : Duration.millis(connectTimeoutMs),
+      answerBytesMax: maxAnswerBytes
+    })
+  )
 }
+
+/** The caller's log. What it throws must not fail a request that was answered. */
+const safely =
+  (log: (entry: LogEntry) => void) =>
+  (entry: LogEntry): void => {
+    try {
+      log(entry)
+    } catch {
+      // The log is the caller's, and has no place for its own errors.
+    }
+  }
 
 /** Reports each answered attempt. */
 const logged = (client: HttpClient.HttpClient, log: (entry: LogEntry) => void, basePath: string) =>
@@ -154,7 +172,7 @@ const makeContext = (options: ClientOptions, connector: ServiceClient.ServiceCli
       HttpClientRequest.setHeader("user-agent", options.userAgent ?? defaults.userAgent)
     )
     const basePath = new URL(connector.baseUrl).pathname.replace(/\/+$/, "")
-    const client = options.log === undefined ? named : logged(named, options.log, basePath)
+    const client = options.log === undefined ? named : logged(named, safely(options.log), basePath)
     const perMinute = options.requestsPerMinute === undefined ? limits.requestsPerMinute : options.requestsPerMinute
     const pauseWaitMax = Duration.millis(options.maxRetryWaitMs ?? defaults.maxRetryWaitMs)
     return yield* ServiceClient.makeContext(connector, decoders()).pipe(
@@ -164,21 +182,21 @@ const makeContext = (options: ClientOptions, connector: ServiceClient.ServiceCli
   })
 
 /** Warnings of the connector go to the caller's log, or nowhere. */
-const loggersOf = ({ log }: ClientOptions) =>
+const loggersOf = ({ log = () => {} }: ClientOptions) =>
   new Set<Logger.Logger<unknown, void>>([
     Logger.make(({ logLevel, message }) => {
       const text = (Array.isArray(message) ? message : [message]).map(String).join(" ")
-      if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal") log?.({ level: "warn", message: text })
+      if (logLevel === "Warn" || logLevel === "Error" || logLevel === "Fatal")
+        safely(log)({ level: "warn", message: text })
     })
   ])
 
-const aborted = (signal: AbortSignal, idempotencyKey: string | null, wasSent: boolean) => {
-  const remedy =
-    idempotencyKey !== null && wasSent
-      ? "the write may have taken effect: repeat it under the same idempotency key, or look the record up"
-      : "repeat the call when it is needed"
-  const mayHaveTakenEffect = idempotencyKey !== null && wasSent
-  const facts = { code: "aborted", remedy, mayHaveTakenEffect, idempotencyKey } as const
+const aborted = (signal: AbortSignal, idempotencyKey: string | null, isOutcomeUnknown: boolean) => {
+  const how = idempotencyKey === null ? "" : "repeat it under the same idempotency key, or "
+  const remedy = isOutcomeUnknown
+    ? `the write may have an effect: ${how}look the record up`
+    : "repeat the call when it is needed"
+  const facts = { code: "aborted", remedy, isOutcomeUnknown, idempotencyKey } as const
   return new AbortedError(`the call was aborted: ${remedy}`, facts, signal.reason)
 }
 
@@ -203,6 +221,7 @@ export const make = (options: ClientOptions): Session => {
 
   const run: Session["run"] = async (use, call) => {
     const idempotencyKey = call.idempotencyKey ?? null
+    const isWrite = call.isWrite ?? idempotencyKey !== null
     const signal = AbortSignal.any([
       closing.signal,
       ...(options.signal === undefined ? [] : [options.signal]),
@@ -224,9 +243,9 @@ export const make = (options: ClientOptions): Session => {
     if (Exit.isSuccess(exit)) return exit.value
     const failure = Cause.findErrorOption(exit.cause)
     if (Option.isSome(failure)) {
-      throw errorOf(failure.value, { idempotencyKey, isWrite: idempotencyKey !== null })
+      throw errorOf(failure.value, { idempotencyKey, isWrite })
     }
-    if (signal.aborted) throw aborted(signal, idempotencyKey, wasSent)
+    if (signal.aborted) throw aborted(signal, idempotencyKey, isWrite && wasSent)
     const defect = Cause.squash(exit.cause)
     // A client error that the call made itself.
     if (defect instanceof ServiceApiError) throw defect
@@ -235,7 +254,7 @@ export const make = (options: ClientOptions): Session => {
     throw new ServiceApiError(`internal failure: ${detail}: ${remedy}`, {
       code: "internal",
       remedy,
-      mayHaveTakenEffect: idempotencyKey !== null && wasSent,
+      isOutcomeUnknown: isWrite && wasSent,
       idempotencyKey
     })
   }

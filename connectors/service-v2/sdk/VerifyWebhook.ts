@@ -14,7 +14,7 @@ import { limits } from "../catalogue/limits.ts"
 import * as Decode from "../client/Decode.ts"
 import { deliveryReader } from "../client/Deliveries.ts"
 import { kindAt, memberStart, skipSpace, valueEnd } from "../client/JsonText.ts"
-import { WebhookVerificationError } from "./Errors.ts"
+import { ConfigurationError, WebhookVerificationError } from "./Errors.ts"
 import * as RecordDecoder from "./RecordDecoder.ts"
 import type { WebhookDeliveryInput, WebhookEvent } from "./WebhookEvent.ts"
 import type { JsonObject, JsonValue } from "./Values.ts"
@@ -36,6 +36,24 @@ const headerOf = (headers: WebhookDeliveryInput["headers"], name: string): strin
   return typeof found === "string" ? found : found === undefined ? undefined : found.join(",")
 }
 
+const wrongArgument = (field: string, remedy: string) =>
+  new ConfigurationError(`${field} of verifyWebhook: ${remedy}`, { code: "invalid_argument", field, remedy })
+
+const bytesOf = (body: unknown): Uint8Array => {
+  if (typeof body === "string") return new TextEncoder().encode(body)
+  if (body instanceof Uint8Array) return body
+  throw wrongArgument("body", "give the raw body as received, as bytes or text; a parsed body cannot be verified")
+}
+
+/** The secrets in use. None at all is a mistake of the program: it would call every delivery forged. */
+const secretsOf = (secrets: WebhookDeliveryInput["secrets"]): ReadonlyArray<string> => {
+  const texts = (typeof secrets === "string" ? [secrets] : [...(secrets ?? [])]).filter(
+    (one) => typeof one === "string" && one !== ""
+  )
+  if (texts.length > 0) return texts
+  throw wrongArgument("secrets", "give the signing secret that the creation of the subscription returned")
+}
+
 /** The text of `data`; null when the envelope has none. */
 const dataText = (text: string): string | null => {
   const from = memberStart(text, skipSpace(text, 0), "data")
@@ -52,14 +70,15 @@ const recordOf = (path: string, text: string | null): JsonObject | null => {
 
 /**
  * Verifies a delivery and reads its event. Give the raw body as it was received, and every secret in use: two while one
- * is being rotated. Throws a {@link WebhookVerificationError}; answer the delivery with its `status`.
+ * is being rotated. Throws a {@link WebhookVerificationError}; answer the delivery with its `status`. Throws a
+ * {@link ConfigurationError} without a raw body or a secret.
  */
 export const verifyWebhook = (delivery: WebhookDeliveryInput): WebhookEvent => {
   const { headers, secrets, toleranceSeconds = limits.webhookSignatureAgeSeconds } = delivery
-  const body = typeof delivery.body === "string" ? new TextEncoder().encode(delivery.body) : delivery.body
+  const body = bytesOf(delivery.body)
   const received = delivery.now ?? Effect.runSync(Clock.currentTimeMillis)
   const receivedAt = typeof received === "number" ? received : received.getTime()
-  const given = typeof secrets === "string" ? [secrets] : secrets
+  const given = secretsOf(secrets)
   const verification = deliveryReader.verify(
     { signature: headerOf(headers, deliveryReader.signatureHeader), body, receivedAt },
     { secrets: given.map((one) => Redacted.make(one)), tolerance: Duration.seconds(toleranceSeconds), aheadMax }

@@ -43,7 +43,7 @@ export interface WebhookDeliveryInput {
   /** Every signing secret in use. */
   readonly secrets: string | ReadonlyArray<string>
   /** The highest age; default 300, as documented. */
-  readonly toleranceSeconds?: number
+  readonly toleranceSeconds?: number | undefined
   /** When it arrived, as a Date or in milliseconds since 1970; default now. */
-  readonly now?: Date | number
+  readonly now?: Date | number | undefined
 }

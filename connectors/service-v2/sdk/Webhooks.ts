@@ -1,5 +1,5 @@
 /** The webhook subscriptions of a token, as promises over `client/Subscriptions.ts`. */
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { LogPage, Subscription, Subscriptions as Connector } from "../../../src/connector/Subscriptions.ts"
 import type { SourceError } from "../../../src/connector/SourceError.ts"
@@ -7,6 +7,7 @@ import { serviceV2 } from "../catalogue/index.ts"
 import type { ClientContext } from "../client/ClientContext.ts"
 import * as Subscriptions from "../client/Subscriptions.ts"
 import type { CallOptions, ClientOptions, DeliveryFilters, RecordId, WebhookDelivery, Webhooks } from "./Api.ts"
+import { defined } from "./Defined.ts"
 import { NotFoundError } from "./Errors.ts"
 import type { Session } from "./Session.ts"
 import { idText } from "./Writes.ts"
@@ -33,8 +34,13 @@ const missing = (id: RecordId) => {
 /** The client of the subscriptions. */
 export const make = (session: Session, { rotateSecretField }: ClientOptions): Webhooks => {
   const connectorOf = connectors(rotateSecretField ?? Subscriptions.rotateFieldDefault)
-  const run = <A>(use: (connector: Connector) => Effect.Effect<A, SourceError>, { signal }: CallOptions = {}) =>
-    session.run((context) => use(connectorOf(context)), { signal })
+  const run = <A>(
+    use: (connector: Connector) => Effect.Effect<A, SourceError>,
+    { signal }: CallOptions = {},
+    isWrite = false
+  ) => session.run((context) => use(connectorOf(context)), { signal, isWrite })
+  const change = <A>(use: (connector: Connector) => Effect.Effect<A, SourceError>, options?: CallOptions) =>
+    run(use, options, true)
 
   async function* deliveries(
     id: RecordId,
@@ -44,7 +50,7 @@ export const make = (session: Session, { rotateSecretField }: ClientOptions): We
     const text = idText(id)
     let token: string | null = null
     do {
-      const request = { ...filters, id: text, token }
+      const request = { ...defined(filters), id: text, token }
       const page: LogPage = await run((connector) => connector.deliveries(request), options)
       for (const { resource: _resource, disables: _disables, ...attempt } of page.attempts) yield attempt
       token = page.next
@@ -59,15 +65,16 @@ export const make = (session: Session, { rotateSecretField }: ClientOptions): We
       return shown(found)
     },
     create: async ({ url, events, description = "" }, options) => {
-      const created = await run((connector) => connector.create({ url, events, description }), options)
+      const created = await change((connector) => connector.create({ url, events, description }), options)
       return { subscription: shown(created.subscription), secret: Redacted.value(created.secret) }
     },
-    update: async (id, changes, options) => shown(await run((one) => one.update(idText(id), changes), options)),
+    update: async (id, changes, options) =>
+      shown(await change((one) => one.update(idText(id), defined(changes)), options)),
     rotateSecret: async (id, secret, options) =>
-      shown(await run((one) => one.update(idText(id), { secret: Redacted.make(secret) }), options)),
-    cancel: async (id, options) => shown(await run((one) => one.cancel(idText(id)), options)),
+      shown(await change((one) => one.update(idText(id), { secret: Redacted.make(secret) }), options)),
+    cancel: async (id, options) => shown(await change((one) => one.cancel(idText(id)), options)),
     test: async (id, options) => {
-      const { eventId, responseCode, responseBody, durationMs, delivered } = await run(
+      const { eventId, responseCode, responseBody, durationMs, delivered } = await change(
         (one) => one.test(idText(id)),
         options
       )

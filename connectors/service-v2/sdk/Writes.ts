@@ -55,7 +55,7 @@ export const keyOf = ({ idempotencyKey }: WriteOptions): string => {
 const unknownOutcome = (path: string, index: number | null, detail: string, idempotencyKey: string) => {
   const remedy = "repeat the call under the same idempotency key, or look the record up"
   const where = index === null ? path : `${path}, record ${index}`
-  const facts = { code: "outcome_unknown", mayHaveTakenEffect: true, idempotencyKey, remedy } as const
+  const facts = { code: "outcome_unknown", isOutcomeUnknown: true, idempotencyKey, remedy } as const
   return new OutcomeUnknownError(`${where}: ${detail}: ${remedy}`, facts)
 }
 
@@ -127,7 +127,7 @@ const itemsAfter = (error: ServiceApiError, from: number, sent: number, all: num
   Array.from({ length: all - from }, (_, place): Item => {
     const index = from + place
     if (place >= sent) return { index, status: "notSent" }
-    return { index, status: error.mayHaveTakenEffect ? "unknown" : "rejected", error }
+    return { index, status: error.isOutcomeUnknown ? "unknown" : "rejected", error }
   })
 
 /** Sends the records in as many requests as they need, one after the other. */
@@ -159,7 +159,7 @@ export const writeBatch = async (
       const remedy = "repeat the whole batch under the same idempotency key: what was created is not created again"
       throw new IncompleteBatchError(
         `${resource.path}: ${from} of ${inputs.length} records were answered, then: ${error.message}: ${remedy}`,
-        { code: "incomplete_batch", mayHaveTakenEffect: true, idempotencyKey, isRetryable: error.isRetryable, remedy },
+        { code: "incomplete_batch", isOutcomeUnknown: true, idempotencyKey, isRetryable: error.isRetryable, remedy },
         results,
         error
       )

@@ -12,6 +12,7 @@ import { eventsOf } from "../catalogue/events.ts"
 import { serviceV2 } from "../catalogue/index.ts"
 
 const folder = fileURLToPath(new URL("records", import.meta.url))
+const valuesModule = "../Values.ts"
 const notice = "Written by `generate.ts` from the catalogue: change it there."
 
 const methods: Readonly<Record<Operation, ReadonlyArray<string>>> = {
@@ -197,7 +198,7 @@ export const resourceFile = (resource: Resource): string => {
     "Timestamp"
   ]
   const used = names.filter((name) => new RegExp(`\\b${name}\\b`).test(types))
-  return `/** ${notice} */\nimport type { ${used.join(", ")} } from "../Values.ts"\n\n${types}`
+  return `/** ${notice} */\nimport type { ${used.join(", ")} } from ${JSON.stringify(valuesModule)}\n\n${types}`
 }
 
 /** The file that names all resources. */

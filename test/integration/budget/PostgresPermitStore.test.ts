@@ -20,8 +20,7 @@ import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let tokens = 0
 /** A new token for each test, so that tests share a database and no row. */
-const fingerprint = () =>
-  fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
+const fingerprint = () => fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
 
 const as = (kind: PriorityClass) => Effect.provideService(Budget.Priority, { class: kind, dueAt: 0 })
 const nothing = { urgent: 0, live: 0, backfill: 0 }
