@@ -95,6 +95,9 @@ const source = Layer.succeed(Source, {
 /** The exit code of a program that a signal ended. */
 const interrupted = 130
 
+/** Commands that run until a signal ends them. */
+const servers: ReadonlySet<string | undefined> = new Set(["serve", "reference-server"])
+
 // A closed pipe (`| head`, a closed log) does not end the program: `serve` continues, and a command finishes its work.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
@@ -109,8 +112,10 @@ Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Telemetry.layer(process.env)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A signal is the usual end of `serve`: code 0.
+    // A signal is the usual end of a server: code 0, unless its end failed.
     teardown: (exit, onExit) =>
-      Runtime.defaultTeardown(exit, (code) => onExit(code === interrupted && process.argv[2] === "serve" ? 0 : code))
+      Runtime.defaultTeardown(exit, (code) =>
+        onExit(code === interrupted && servers.has(process.argv[2]) ? Number(process.exitCode ?? 0) : code)
+      )
   })
 )

@@ -70,6 +70,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/http": ["src/time"],
   "src/log": ["src/time"],
   "src/time": [],
+  "src/web": [],
   "src/postgres": ["src/time"],
   "src/connector": ["src/catalogue"],
   "src/budget": ["src/postgres", "src/time"],
@@ -162,18 +163,11 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/sync",
     "src/tasks",
     "src/verify",
-    "src/warehouse"
+    "src/warehouse",
+    "src/web"
   ],
   "src/invariants": ["src/changes", "src/postgres", "src/warehouse"],
-  "src/mcp": [
-    "src/changes",
-    "src/dashboard/Escape.ts",
-    "src/outbox",
-    "src/postgres",
-    "src/status",
-    "src/verify",
-    "src/warehouse"
-  ],
+  "src/mcp": ["src/changes", "src/outbox", "src/postgres", "src/status", "src/verify", "src/warehouse", "src/web"],
   "src/alerts": ["src/budget", "src/outbox", "src/postgres", "src/status", "src/time"],
   "src/configuration": [
     "src/alerts",
@@ -221,6 +215,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/tasks",
     "src/verify",
     "src/warehouse",
+    "src/web",
     "src/time"
   ],
   "src/main.ts": ["src", "connectors"],
@@ -245,7 +240,8 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   "connectors/service-v2/reference-server": [
     "connectors/service-v2/catalogue",
     "connectors/service-v2/sdk/records",
-    "src/catalogue"
+    "src/catalogue",
+    "src/web"
   ],
   "connectors/service-v2/package": [
     "connectors/service-v2/catalogue",
@@ -290,6 +286,7 @@ describe("the source tree", () => {
     // of the pages' forms take their randomness from a service of that name, as the tokens of companies and the secrets of endpoints do. A script of the pages runs in a browser.
     // The launcher waits before the program is loaded.
     const allowed = new Set([
+      "connectors/service-v2/reference-server/ReferenceServer.ts",
       "src/cli/launch.js",
       "src/postgres/embedded/DataDirectory.ts",
       "src/subscriptions/SigningSecrets.ts",
@@ -298,7 +295,7 @@ describe("the source tree", () => {
       "src/delivery/EndpointSecrets.ts",
       "src/dashboard/SessionCookies.ts",
       "src/dashboard/Sessions.ts",
-      "src/dashboard/assets/live.js"
+      "src/web/assets/live.js"
     ])
     const wrong = sources
       .filter((path) => !path.startsWith("test/") && !allowed.has(path))

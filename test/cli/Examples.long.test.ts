@@ -131,6 +131,8 @@ const prepared: Readonly<Record<string, Prepared>> = {
     serves: true,
     says: /"baseUrl"/
   },
+  "tributary reference-server --save-on-exit state.ndjson": { serves: true, says: /"baseUrl"/ },
+  "tributary reference-server --host 0.0.0.0 --tls self-signed": { serves: true, says: /"certificate"/ },
   "tributary plan": { says: /customers/ },
   "tributary plan --backfill --since 2026-01-01": { says: /customers/ },
   "tributary sync": { says: /resources in .* new/ },

@@ -12,7 +12,7 @@ import { Webhook } from "standardwebhooks"
 import * as Configuration from "../../src/configuration/Configuration.ts"
 import { root } from "../support/reference.ts"
 import { type RunningCommand, makeStage, type Stage } from "../support/stage.ts"
-import { type Block, blocksOf, linesOf, unprintedLines, sessionOf } from "./Blocks.ts"
+import { type Block, blocksOf, interpreters, linesOf, unprintedLines, sessionOf } from "./Blocks.ts"
 
 /** Lines that are not run, each with the reason. */
 const notHere: ReadonlyArray<readonly [RegExp, string]> = [
@@ -103,6 +103,8 @@ const prepare = Effect.fnUntraced(function* (stage: Stage) {
 /** The text of a document with the ports and addresses of this folder. */
 const filledIn = (stage: Stage, text: string) =>
   text
+    // The reader is in the checkout, and the test in a folder of its own.
+    .replaceAll(/(?<= )connectors\/service-v2\/\S+\/examples\//g, (path) => join(root, path))
     // A document may use free ports of its reader's machine. In the test, other programs may use them.
     .replaceAll("8123", String(stage.ports[0]))
     .replaceAll("8124", String(stage.ports[1]))
@@ -262,6 +264,10 @@ const makeReader = (stage: Stage) => {
       case "foreign":
         left.push(`${block.at}: for another program`)
         return
+      case "program":
+        printed = ""
+        stage.file(`program.${block.language}`, block.text)
+        return yield* line(block.at, `${interpreters[block.language]} program.${block.language}`)
       case "picture":
         return
     }

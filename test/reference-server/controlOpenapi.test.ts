@@ -14,7 +14,7 @@ const openapi = contract(documentOf(server()))
 const urlOf = ({ path, example: { parameters = {} } }: ControlRoute): string => {
   const inPath = path.replace(/\{(\w+)\}/g, (_all, name: string) => String(parameters[name]))
   const query = Object.entries(parameters).filter(([name]) => !path.includes(`{${name}}`))
-  const text = new URLSearchParams(query.map(([name, value]) => [name, String(value)])).toString()
+  const text = query.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")
   return text === "" ? inPath : `${inPath}?${text}`
 }
 
@@ -28,10 +28,21 @@ const sendExample = async ({ served }: Server, route: ControlRoute) => {
   return { status, headers, text: chunks === undefined ? whole : [...chunks].join(""), sent: text }
 }
 
+/** Makes delivery 1, whose event is abandoned, so that it can be sent again. */
+const deliver = async ({ served, token, caller }: Server) => {
+  const call = caller(token())
+  call("POST", "/webhooks", { url: "https://receiver.example/hook", events: ["customers.created"] })
+  assert.strictEqual(call("POST", "/customers", { customercode: "REPLAYED" }).status, 201)
+  for (let cycle = 0; cycle < 3; cycle++) {
+    await served.control({ method: "POST", url: "/cycle", headers: {}, body: null }).pending
+  }
+}
+
 /** Calls whose example shows more than a new server has. */
 const shownWithMore = new Set([
   "/cycle",
   "/deliveries",
+  "/deliveries/{delivery}/replay",
   "/requests",
   "/openapi.json",
   "/snapshots",
@@ -41,13 +52,11 @@ const shownWithMore = new Set([
 
 describe("the OpenAPI document of the control plane", () => {
   it("is valid OpenAPI 3.1", async () => {
-    const { valid, errors, specification } = {
-      ...(await new Validator().validate(structuredClone(documentOf(server())))),
-      specification: documentOf(server())
-    }
+    const document = documentOf(server())
+    assert.strictEqual(document["openapi"], "3.1.0")
+    const { valid, errors } = await new Validator().validate({ ...document })
     assert.deepStrictEqual(errors ?? [], [])
     assert.isTrue(valid)
-    assert.strictEqual(specification["openapi"], "3.1.0")
   })
 
   it("has each declared call once, with an id of its own", () => {
@@ -69,10 +78,12 @@ describe("the OpenAPI document of the control plane", () => {
     for (const route of controlRoutes) {
       const name = `${route.method} ${route.path}`
       const request = { method: route.method, url: urlOf(route), headers: {} }
+      if (route.path.startsWith("/deliveries/{")) await deliver(running)
       const { status, headers, text, sent } = await sendExample(running, route)
       assert.strictEqual(status, route.output.status, `${name} ${text}`)
       assert.deepStrictEqual(openapi.requestProblems({ ...request, text: sent }), [], name)
       assert.deepStrictEqual(openapi.answerProblems(request, { status, headers, text }), [], name)
+      if (!route.output.type.endsWith("json")) continue
       const isLines = route.output.type.endsWith("ndjson")
       const answers = isLines ? linesOf(text) : [JSON.parse(text) as Json]
       for (const line of isLines ? answers : [route.example.output]) {
@@ -124,7 +135,7 @@ describe("the OpenAPI document of the control plane", () => {
 describe("the table of the control plane in the README", () => {
   it("has each declared call with its summary", () => {
     const readme = readFileSync("connectors/service-v2/reference-server/README.md", "utf8")
-    const rows = [...readme.matchAll(/^\| `((?:GET|POST|PUT|DELETE) \/\S*)`(?:[^|]*) \| ([^|]*?) *\|/gm)]
+    const rows = [...readme.matchAll(/^\| `((?:GET|POST|PUT|DELETE) \/\S*)` *\| ([^|]*?) *\|/gm)]
     assert.deepStrictEqual(
       rows.map(([, call, summary]) => `${call}: ${summary}`),
       controlRoutes.map(({ method, path, summary }) => `${method} ${path}: ${summary}`)

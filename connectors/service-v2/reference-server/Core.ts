@@ -11,7 +11,8 @@ import { noNetwork } from "./events/Network.ts"
 import type { Network } from "./events/Network.ts"
 import type { Fault } from "./http/faults.ts"
 import { fingerprint, keyOf } from "./http/idempotency.ts"
-import { withoutTokens } from "./http/journal.ts"
+import type { Notes } from "./http/journal.ts"
+import { exchangeOf, notes, withoutSecrets } from "./http/journal.ts"
 import type { Answer, Request } from "./http/Message.ts"
 import { basePath, below, finish, requestIdHeaders, serve } from "./http/serve.ts"
 import { authenticate } from "./http/tokens.ts"
@@ -19,6 +20,7 @@ import type { SeedOptions } from "./seed/seed.ts"
 import { serverClock } from "./ServerClock.ts"
 import { printHttpDate, printInstant } from "./time.ts"
 import { readSnapshot } from "./snapshot/read.ts"
+import { pages } from "./ui/Entry.ts"
 import { World } from "./World.ts"
 import type { WorldState } from "./World.ts"
 import { pathOf, splitWorld, Worlds } from "./worlds/Worlds.ts"
@@ -32,6 +34,8 @@ export interface CoreOptions extends Partial<SeedOptions> {
   readonly snapshot?: string
   /** The connection to webhook receivers; without it no delivery arrives. */
   readonly network?: Network
+  /** The token of the forms of its pages; without it the pages only read. */
+  readonly formToken?: string
   /** Called with each defect of the server. */
   readonly onDefect?: (error: unknown) => void
 }
@@ -42,7 +46,7 @@ export interface Core {
   readonly worlds: Worlds
   /** Answers a request of the API, including a fault that hits it. */
   readonly handle: (request: Request) => Answer
-  /** Answers a request of the control plane. */
+  /** Answers a request of the control plane, and of its pages below `/ui/`. */
   readonly control: (request: Request) => Answer
   /** Draws the fault that hits a request; to be called once per request. */
   readonly draw: (request: Request) => Fault | null
@@ -54,13 +58,15 @@ export interface Core {
   readonly tick: () => Promise<void>
   /** Cancels the deliveries in flight. */
   readonly close: () => void
-  /** Sets the addresses by which the sender of a request reaches the API and the control plane, without a slash at the end. */
   setAddresses: (addresses: Addresses) => void
 }
 
+/** The addresses by which the sender of a request reaches the listeners, without a path and a slash at the end. */
 export interface Addresses {
+  /** The API's, for a request of the API. */
   readonly api: (request: Request) => string
-  readonly control: (request: Request) => string
+  /** Both, for a request of the control plane. */
+  readonly control: (request: Request) => { readonly api: string; readonly control: string }
 }
 
 /** The name of the snapshot with which the server was started. */
@@ -90,25 +96,33 @@ const faultBody = ({ status, code }: Fault): string => {
   }
 }
 
+/** What the journal says of an answer. */
+interface Outcome {
+  /** Null when none was made. */
+  readonly answer: Answer | null
+  readonly status: number | null
+  readonly tokenid: number | null
+  readonly fault: string | null
+  readonly noted: Notes
+}
+
 /** Adds an entry to the journal of requests. */
-const addToJournal = (
-  world: World,
-  request: Request,
-  requestId: string,
-  status: number | null,
-  tokenid: number | null,
-  fault: string | null
-) => {
+const addToJournal = (world: World, request: Request, requestId: string, outcome: Outcome) => {
   const { path, query } = below(request.url)
-  world.journal.add({
-    time: printInstant(world.clock.now()),
-    method: request.method,
-    path: withoutTokens(path === null ? request.url : query === "" ? path : `${path}?${query}`),
-    status,
-    tokenid,
-    requestid: requestId,
-    fault
-  })
+  const { answer, status, tokenid, fault, noted } = outcome
+  world.journal.add(
+    {
+      time: printInstant(world.clock.now()),
+      method: request.method,
+      path: withoutSecrets(path === null ? request.url : query === "" ? path : `${path}?${query}`),
+      status,
+      tokenid,
+      requestid: requestId,
+      fault,
+      ...noted
+    },
+    answer === null ? null : exchangeOf(request, answer)
+  )
 }
 
 /** The answer of a fault in place of the service's own. */
@@ -133,7 +147,7 @@ const faultAnswer = (world: World, fault: Fault, requestId: string): Answer => {
       const status = fault.status ?? 500
       const waiting = status === 429 && fault.headers === null ? { "Retry-After": "1" } : {}
       const body = fault.body ?? faultBody(fault)
-      return finish(world, { status, body, headers: { ...waiting, ...fault.headers } }, requestId)
+      return finish(world, { status, body, headers: { ...waiting, ...fault.headers } }, requestId, notes())
     }
   }
 }
@@ -143,17 +157,19 @@ const answerUnder = (world: World, baseUrl: string, request: Request, fault: Fau
   const requestId = world.nextRequestId()
   const kind = fault?.kind ?? null
   if (kind === "reset") {
-    addToJournal(world, request, requestId, null, null, kind)
+    addToJournal(world, request, requestId, { answer: null, status: null, tokenid: null, fault: kind, noted: notes() })
     return { status: 0, headers: {}, body: "", wire: { kind, ms: 0, bytes: null } }
   }
   if (fault !== null && (kind === "status" || kind === "html" || kind === "garbage")) {
     const answer = faultAnswer(world, fault, requestId)
-    addToJournal(world, request, requestId, answer.status, null, kind)
+    const { status } = answer
+    addToJournal(world, request, requestId, { answer, status, tokenid: null, fault: kind, noted: notes() })
     return answer
   }
-  const { answer: served, token } = serve(world, request, requestId, baseUrl)
+  const { answer: served, token, noted } = serve(world, request, requestId, baseUrl)
   const sent = (answer: Answer): Answer => {
-    addToJournal(world, request, requestId, kind === "dropResponse" ? null : answer.status, token?.id ?? null, kind)
+    const status = kind === "dropResponse" ? null : answer.status
+    addToJournal(world, request, requestId, { answer, status, tokenid: token?.id ?? null, fault: kind, noted })
     if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return answer
     return { ...answer, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
   }
@@ -177,7 +193,7 @@ const holdKey = (world: World, request: Request): (() => void) => {
 /** The answer to a request for a world that does not exist. */
 const noWorld = (world: World, name: string | null): Answer => {
   const error = new ApiError("not_found", `there is no world ${String(name)}`)
-  return finish(world, { status: 404, body: printEnvelope(error) }, world.nextRequestId())
+  return finish(world, { status: 404, body: printEnvelope(error) }, world.nextRequestId(), notes())
 }
 
 export const core = (options: CoreOptions): Core => {
@@ -188,7 +204,7 @@ export const core = (options: CoreOptions): Core => {
   const worlds = new Worlds(make, data, snapshot === undefined ? data : readSnapshot(serviceV2, snapshot))
   if (snapshot !== undefined) worlds.save(worlds.main, loadedName)
   const origin = (options.baseUrl ?? "http://127.0.0.1").replace(new RegExp(`${basePath}$`), "")
-  let addresses: Addresses = { api: () => origin, control: () => origin }
+  let addresses: Addresses = { api: () => origin, control: () => ({ api: origin, control: origin }) }
 
   const draw = (request: Request) => {
     const { name, url } = splitWorld(request.url)
@@ -200,6 +216,17 @@ export const core = (options: CoreOptions): Core => {
     if (world === undefined) return noWorld(worlds.main, name)
     return answerUnder(world, `${addresses.api(request)}${pathOf(name)}${basePath}`, { ...request, url }, fault)
   }
+
+  const controlCall = (request: Request) =>
+    control(
+      worlds,
+      (name) => {
+        const { api, control: plane } = addresses.control(request)
+        return { baseUrl: `${api}${pathOf(name)}${basePath}`, controlUrl: `${plane}${pathOf(name)}` }
+      },
+      request
+    )
+  const page = pages({ worlds, control: controlCall, formToken: options.formToken ?? null })
 
   return {
     world: worlds.main,
@@ -216,15 +243,7 @@ export const core = (options: CoreOptions): Core => {
       const answered = answer(request, fault)
       return fault?.kind === "delay" ? { ...answered, wire: { kind: "delay", ms: fault.ms, bytes: null } } : answered
     },
-    control: (request) =>
-      control(
-        worlds,
-        (name) => ({
-          baseUrl: `${addresses.api(request)}${pathOf(name)}${basePath}`,
-          controlUrl: `${addresses.control(request)}${pathOf(name)}`
-        }),
-        request
-      ),
+    control: (request) => page(request) ?? controlCall(request),
     tick: () => worlds.tick(),
     close: () => worlds.close(),
     setAddresses: (given) => {

@@ -153,6 +153,14 @@ export class World {
     this.replaceEvents(new Events(this, this.network, state.events, this.tokens.byId()))
   }
 
+  /** Replaces the records and their history only. */
+  replaceStore(state: StoreState): void {
+    const { listeners } = this.store
+    this.store = new Store(serviceV2, this.clock, state)
+    this.store.listeners.push(...listeners)
+    this.renderer.clear()
+  }
+
   private replaceEvents(events: Events): void {
     this.events.close()
     this.events = events

@@ -49,6 +49,10 @@ export interface StartOptions {
   /** The port of the control plane. Default 0: a free one. */
   readonly controlPort?: number
   readonly clock?: ClockOptions
+  /** A snapshot file with which the server starts; `data` is then only what a reset makes. */
+  readonly load?: string
+  /** The name of a scenario that runs before the start returns. */
+  readonly scenario?: string
 }
 
 /** The server's clock. Without options it is the clock of the machine. */
@@ -94,13 +98,13 @@ class Running extends ControlPlane implements ReferenceServer {
  * when `clock.now` is no time.
  */
 export const start = async (options: StartOptions = {}): Promise<ReferenceServer> => {
-  const { clock: clockOptions = {}, data = "demo", port = 0, controlPort = 0, rows, seed } = options
+  const { clock: clockOptions = {}, data = "demo", port = 0, controlPort = 0, rows, seed, load, scenario } = options
   const scope = Scope.makeUnsafe()
   const clock = startClock(clockOptions.now, Effect.runSync(Clock.clockWith(Effect.succeed)))
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
   try {
     const urls = await Effect.runPromise(
-      Process.start({ port, controlPort, data, rows, seed }).pipe(
+      Process.start({ port, controlPort, data, rows, seed, load, scenario }).pipe(
         Scope.provide(scope),
         Effect.provideService(Clock.Clock, clock.clock)
       )

@@ -98,7 +98,8 @@ const sentenceOf = (issue: SchemaIssue.Issue): string => {
     if (node._tag === "Composite") parent = node.ast
     node = "issue" in node ? node.issue : node._tag === "Composite" ? node.issues[0] : undefined
   }
-  return `${named.length === 0 ? "the body" : printPath(named)} must be ${expected}`
+  const place = path.length > named.length ? `; see ${printPath(path)}` : ""
+  return `${named.length === 0 ? "the body" : printPath(named)} must be ${expected}${place}`
 }
 
 /** Reads an input; fails with a {@link ControlError} that names the field. */

@@ -5,6 +5,7 @@ import type { ControlRoute } from "./Route.ts"
 import { jsonAnswer, jsonOf, route } from "./Route.ts"
 import { faultRoutes } from "./routes/faults.ts"
 import { recordRoutes } from "./routes/records.ts"
+import { scenarioRoutes } from "./routes/scenarios.ts"
 import { settingRoutes } from "./routes/settings.ts"
 import { stateRoutes } from "./routes/state.ts"
 import { tokenRoutes } from "./routes/tokens.ts"
@@ -28,5 +29,6 @@ export const controlRoutes: ReadonlyArray<ControlRoute> = [
   ...faultRoutes,
   ...trafficRoutes,
   ...snapshotRoutes,
+  ...scenarioRoutes,
   openApi
 ]

@@ -114,6 +114,16 @@ export class Events {
     return [...this.subscriptions.values()].filter(({ owner }) => owner === token)
   }
 
+  /** All subscriptions, in the order of ids. */
+  all(): ReadonlyArray<Subscription> {
+    return [...this.subscriptions.values()]
+  }
+
+  /** When the next cycle is due, in microseconds. */
+  get nextCycle(): number {
+    return this.due
+  }
+
   /** Runs `work`; its commits fire no events. */
   silently<A>(work: () => A): A {
     return this.withSilence(true, work)
@@ -193,6 +203,20 @@ export class Events {
     const event = waiting(occurrence(this.nextId(), testEvent, null, company, data, at))
     return this.attempt(subscription, event, ({ delivered }) => {
       this.settle(event, delivered ? "delivered" : "dropped")
+      return false
+    })
+  }
+
+  /**
+   * Sends the event of an attempt once more: the same bytes and id, the next attempt number, a signature of its own. It
+   * bypasses the queue and does not change failcount. Null where the event still waits for a cycle, or the subscription
+   * is cancelled or gone.
+   */
+  replay({ event, subscriptionId }: Attempt): Promise<Attempt> | null {
+    const subscription = this.subscriptions.get(subscriptionId)
+    if (subscription === undefined || subscription.cancelled || event.state === "waiting") return null
+    return this.attempt(subscription, event, ({ delivered }) => {
+      if (delivered) this.settle(event, "delivered")
       return false
     })
   }

@@ -103,6 +103,11 @@ export class Log {
     return kept.toReversed()
   }
 
+  find(seq: number): Attempt | undefined {
+    const first = this.attempts[0]
+    return first === undefined ? undefined : this.attempts[seq - first.seq]
+  }
+
   purge(now: number): void {
     for (const id of this.bySubscription.keys()) this.of(id, now)
   }
@@ -112,6 +117,7 @@ export class Log {
 export const printAttempt = (attempt: Attempt): string => {
   const { outcome, event } = attempt
   return JSON.stringify({
+    delivery: attempt.seq,
     webhookid: attempt.subscriptionId,
     eventid: event.occurrence.id,
     eventtype: event.occurrence.type,

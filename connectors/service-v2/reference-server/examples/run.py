@@ -140,9 +140,14 @@ def run_step(step, base, control, values):
 def main(file, base, control, *given):
     with open(file, encoding="utf-8") as opened:
         document = json.load(opened)
-    failures = 0
+    failures = skipped = 0
     for case in document["cases"]:
         values = dict(one.split("=", 1) for one in given)
+        missing = [name for name in case.get("needs", []) if name not in values]
+        if missing:
+            skipped += 1
+            print(f"skipped {case['name']}: needs {', '.join(missing)}")
+            continue
         number = -len(document["setup"])
         try:
             for step in document["setup"] + case["steps"]:
@@ -153,7 +158,7 @@ def main(file, base, control, *given):
             failures += 1
             print(f"not ok {case['name']}: step {number}: {getattr(error, 'at', 'text')}")
             print(f"# {error}")
-    print(f"{len(document['cases']) - failures} passed, {failures} failed")
+    print(f"{len(document['cases']) - failures - skipped} passed, {failures} failed, {skipped} skipped")
     return 0 if failures == 0 else 1
 
 

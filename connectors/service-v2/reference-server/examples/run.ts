@@ -19,6 +19,13 @@ interface Step {
   readonly save?: Readonly<Record<string, string>>
 }
 
+interface Case {
+  readonly name: string
+  /** Names of values without which the case is skipped. */
+  readonly needs?: ReadonlyArray<string>
+  readonly steps: ReadonlyArray<Step>
+}
+
 /** A difference between an expected and an actual value. */
 class Mismatch extends Error {
   readonly at: string
@@ -93,8 +100,8 @@ const at = (value: unknown, path: string): unknown =>
 const send = async (step: Step, base: string, control: string, values: Values): Promise<Tree> => {
   const [method, path] = String(fill(step.api ?? step.control, values)).split(" ") as [string, string]
   const headers: Record<string, string> = { ...(fill(step.headers ?? {}, values) as Record<string, string>) }
-  const token = step.api === undefined ? null : fill(step.token === undefined ? "{{token}}" : step.token, values)
-  if (token !== null) headers["Authorization"] = `Bearer ${String(token)}`
+  const token = step.token === undefined ? "{{token}}" : step.token
+  if (step.api !== undefined && token !== null) headers["Authorization"] = String(fill(`Bearer ${token}`, values))
   const body = step.rawBody ?? (step.body === undefined ? null : JSON.stringify(fill(step.body, values)))
   if (body !== null) headers["Content-Type"] = "application/json"
   try {
@@ -143,11 +150,18 @@ const runStep = async (step: Step, base: string, control: string, values: Values
 const [file = "", base = "", control = "", ...given] = process.argv.slice(2)
 const document = JSON.parse(readFileSync(file, "utf8")) as {
   readonly setup: ReadonlyArray<Step>
-  readonly cases: ReadonlyArray<{ readonly name: string; readonly steps: ReadonlyArray<Step> }>
+  readonly cases: ReadonlyArray<Case>
 }
 let failures = 0
-for (const { name, steps } of document.cases) {
+let skipped = 0
+for (const { name, needs = [], steps } of document.cases) {
   const values: Values = new Map(given.map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]))
+  const missing = needs.filter((one) => !values.has(one))
+  if (missing.length > 0) {
+    skipped += 1
+    console.log(`skipped ${name}: needs ${missing.join(", ")}`)
+    continue
+  }
   let number = -document.setup.length
   try {
     for (const step of [...document.setup, ...steps]) {
@@ -162,5 +176,5 @@ for (const { name, steps } of document.cases) {
     console.log(`# ${error instanceof Error ? error.message : String(error)}`)
   }
 }
-console.log(`${document.cases.length - failures} passed, ${failures} failed`)
+console.log(`${document.cases.length - failures - skipped} passed, ${failures} failed, ${skipped} skipped`)
 process.exitCode = failures === 0 ? 0 : 1

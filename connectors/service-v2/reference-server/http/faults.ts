@@ -42,9 +42,11 @@ export interface Fault {
   readonly bytes: number | null
 }
 
-interface Armed {
+export interface Armed {
   readonly fault: Fault
+  /** Matching requests so far. */
   seen: number
+  /** Uses so far. */
   fired: number
 }
 
@@ -70,6 +72,16 @@ export class Faults {
   arm(faults: ReadonlyArray<Fault>, random: Random): void {
     this.armed = faults.map((fault) => ({ fault, seen: 0, fired: 0 }))
     this.random = random
+  }
+
+  /** Adds rules after the present ones, whose counts stay. */
+  add(faults: ReadonlyArray<Fault>, random: Random): void {
+    this.armed = [...this.armed, ...faults.map((fault) => ({ fault, seen: 0, fired: 0 }))]
+    this.random ??= random
+  }
+
+  all(): ReadonlyArray<Readonly<Armed>> {
+    return this.armed
   }
 
   clear(): void {

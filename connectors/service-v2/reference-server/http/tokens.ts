@@ -62,6 +62,11 @@ export class Tokens {
   find(secret: string): Token | undefined {
     return this.byDigest.get(digest(secret))
   }
+
+  /** All tokens, in the order in which they were issued. */
+  all(): ReadonlyArray<Token> {
+    return [...this.byDigest.values()]
+  }
 }
 
 const challenge = { "WWW-Authenticate": 'Bearer realm="api", error="invalid_token"' }

@@ -11,8 +11,8 @@ import type { RateState } from "../http/rate.ts"
 import type { StoredToken } from "../http/tokens.ts"
 import { plainLimits } from "../Limits.ts"
 import type { CompanySettings } from "../rules/Rules.ts"
+import type { StoreState } from "../store/Store.ts"
 import type { WorldState } from "../World.ts"
-import type { Changes } from "./changes.ts"
 import { readTime, readTimeOrNull } from "./lines.ts"
 import type { forms, Kind } from "./lines.ts"
 
@@ -208,7 +208,7 @@ export const addLine = (catalogue: Catalogue, draft: Draft, line: Exclude<Line, 
 }
 
 /** The state of a complete draft. */
-export const finish = (draft: Draft, changes: Changes): WorldState => {
+export const finish = (draft: Draft, changes: Pick<StoreState, "history" | "tables" | "seq">): WorldState => {
   const { clock, server, dialect, limits } = draft.single as Required<Draft["single"]>
   if (server.seq < changes.seq)
     throw new ControlError(`the line of kind server has seq ${server.seq}: a change is above`)
@@ -220,7 +220,7 @@ export const finish = (draft: Draft, changes: Changes): WorldState => {
   return {
     clock: { offset: clock.offset, stoppedAt: readTimeOrNull(clock.stopped) },
     store: {
-      tables: changes.tables(),
+      tables: changes.tables,
       history: changes.history,
       nextIds: draft.nextIds,
       sequences: draft.sequences,

@@ -8,7 +8,7 @@
 import * as Schema from "effect/Schema"
 import { faultKinds } from "../http/faults.ts"
 import { anyObject, field, instant, whole } from "../control/Input.ts"
-import { limitFields, switches } from "../control/routes/settings.ts"
+import { limitFields, switches } from "../control/settingForms.ts"
 import { printInstant, readInstant } from "../time.ts"
 
 export const format = "tributary-reference-server"

@@ -29,8 +29,8 @@ const readers = Object.fromEntries(kinds.map((kind) => [kind, reader(forms[kind]
   (input: unknown) => Line
 >
 
-/** A number token that plain JSON would change, anywhere in a line; text in strings may match too. */
-const unusualNumber = /[:,[]\s*(?:-0|-?\d+[.eE]|-?\d{16})/
+/** A number token that plain JSON would change, as a member or an element; text in strings may match too. */
+const unusualNumber = /(?:"\s*:|[,[])\s*(?:-0|-?\d+[.eE]|-?\d{16})/
 
 const parseLine = (text: string): Readonly<Record<string, unknown>> => {
   let parsed: unknown
@@ -100,7 +100,8 @@ export const readSnapshot = (catalogue: Catalogue, text: string): WorldState => 
     }
     if (line === 0) throw new ControlError("the snapshot is empty")
     if (kind !== "end") throw new ControlError("the snapshot was cut here: the line of kind end is missing")
-    return finish(draft, changes)
+    const { history, seq } = changes
+    return finish(draft, { history, seq, tables: changes.tables() })
   } catch (error) {
     throw error instanceof ControlError ? new SnapshotError(line, error.message) : error
   }

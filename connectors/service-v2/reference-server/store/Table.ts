@@ -16,7 +16,7 @@ import { Raw } from "../json.ts"
  */
 export type Values = Readonly<Record<string, Value>>
 
-/** The identity of a table: the same object in every store that shares its records. */
+/** Company and resource of a table, in every store that shares its records. */
 export interface TableKey {
   readonly company: number
   readonly resource: Resource

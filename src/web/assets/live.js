@@ -1,7 +1,7 @@
 /**
  * Refreshes the main part of a page: every two seconds while the page is visible, every six seconds after ten answers
  * without a change and without input. Changes are morphed into place. Focus, selection, scroll position, open details
- * and forms with input stay. While Tributary does not answer, the page reports that and continues automatically.
+ * and forms with input stay. While the server does not answer, the page reports that and continues automatically.
  */
 ;(() => {
   "use strict"
@@ -16,6 +16,8 @@
   let answeredAt = new Date()
 
   const main = () => document.querySelector("main[hx-trigger]")
+  /** What the pages belong to. */
+  const name = () => document.querySelector(".brand")?.textContent ?? "The server"
   const notice = (text) => {
     const place = document.getElementById("notice")
     if (place !== null && place.textContent !== text) place.textContent = text
@@ -50,7 +52,7 @@
     if (xhr.status === 0) {
       etag = null
       notice(
-        `Tributary does not answer. This page shows the state of ${answeredAt.toLocaleTimeString()} and refreshes automatically.`
+        `${name()} does not answer. This page shows the state of ${answeredAt.toLocaleTimeString()} and refreshes automatically.`
       )
       return
     }

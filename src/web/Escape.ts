@@ -2,7 +2,7 @@
  * Escaping of foreign text, and addresses of pages.
  *
  * Promise: characters that are invisible, or that change the reading order, are shown as escapes. An address that is
- * made here stays within the dashboard, whatever its parts contain.
+ * made here stays within the pages, whatever its parts contain.
  */
 
 const escaped = (character: string): string => {
@@ -32,13 +32,3 @@ export const address = (path: string, query: Readonly<Record<string, string | nu
   for (const [name, value] of Object.entries(query)) if (value !== null && value !== "") given.set(name, value)
   return given.size === 0 ? path : `${path}?${given.toString()}`
 }
-
-export const recordAddress = (company: string, resource: string, id: string): string =>
-  address("/records", { company, resource, id })
-
-export const companyAddress = (company: string): string => `/companies/${encodeURIComponent(company)}`
-
-export const resourceAddress = (company: string, resource: string): string =>
-  `${companyAddress(company)}/${encodeURIComponent(resource)}`
-
-export const runAddress = (id: bigint): string => `/runs/${id}`

@@ -1,6 +1,6 @@
 /** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
 import { visible } from "./Escape.ts"
-import { html, type Html } from "./Page.ts"
+import { html, type Html } from "./Html.ts"
 
 /** The rating of a state, shown by a word and a sign, never by colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
@@ -132,3 +132,30 @@ export const pager = <Place>(
     ${after === null ? "" : html`<a href="${addressAfter(null)}">${first}</a>`}
     ${next === null ? "" : html`<a href="${addressAfter(next)}" rel="next">${further}</a>`}
   </nav>`
+
+/** A list of terms and values. */
+export const facts = (pairs: ReadonlyArray<readonly [term: string, fact: Html | string]>): Html =>
+  html`<dl class="facts">
+    ${pairs.map(
+      ([term, fact]) =>
+        html`<div>
+          <dt>${term}</dt>
+          <dd>${fact}</dd>
+        </div>`
+    )}
+  </dl>`
+
+/** An error with its remedy. */
+export const problem = (error: string, remedy: string | null): Html =>
+  html`<div class="problem">
+    <p>${visible(error)}</p>
+    ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
+  </div>`
+
+const units = ["bytes", "KB", "MB", "GB", "TB"] as const
+
+/** `12.3 MB`. */
+export const bytes = (value: number): string => {
+  const index = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3))
+  return index === 0 ? `${count(value)} bytes` : `${(value / 1000 ** index).toFixed(1)} ${units[index]}`
+}

@@ -24,8 +24,8 @@ export interface Assets {
 const own = (name: string) => fileURLToPath(new URL(`assets/${name}`, import.meta.url))
 const types = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml" } as const
 
-/** Reads the files. */
-export const load = (): Assets => {
+/** Reads the files. `folder` is the path at which they are served. */
+export const load = (folder: string): Assets => {
   const { resolve } = createRequire(import.meta.url)
   const files: ReadonlyArray<readonly [name: string, type: string, file: string]> = [
     ["htmx.js", types.js, resolve("htmx.org/dist/htmx.min.js")],
@@ -41,7 +41,7 @@ export const load = (): Assets => {
     .slice(0, 12)
   return {
     version,
-    path: (name) => `/assets/${version}/${name}`,
+    path: (name) => `${folder}/${version}/${name}`,
     // An outdated page requests an earlier version: the browser must not cache the current content under that address.
     read: (asked, name) => (asked === version ? assets.get(name) : undefined)
   }
