@@ -116,8 +116,8 @@ const build = async (rolldown) => {
   for (const folder of folders) {
     cpSync(join(root, folder), join(draft, folder), {
       recursive: true,
-      // The launcher stays outside of `dist`, where `bin` of package.json names it.
-      filter: (path) => !/\.(?:ts|md)$/.test(path) && basename(path) !== "launch.js"
+      // The launcher stays outside of `dist`, where `bin` of package.json names it. Examples are for readers.
+      filter: (path) => !/\.(?:ts|md)$/.test(path) && !["launch.js", "examples"].includes(basename(path))
     })
   }
   const effect = dirname(fileURLToPath(import.meta.resolve("effect/package.json")))
