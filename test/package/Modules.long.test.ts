@@ -135,7 +135,7 @@ describe("the modules of the package", () => {
     writeFileSync(path, text)
   }
   const run = (...args: ReadonlyArray<string>) =>
-    ended(spawn(node, args, { cwd: installation.project, env: { PATH: nodeOfTests, HOME: process.env["HOME"] } }))
+    ended(spawn(node, args, { cwd: installation.project, env: { ...process.env, PATH: nodeOfTests } }))
 
   /** Compiles files of the project, with every library checked. */
   const compile = async (
