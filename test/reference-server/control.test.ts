@@ -198,6 +198,7 @@ describe("a refusal of the control plane", () => {
       "features must be an object of modules and true or false; see features.jobs"
     ],
     ["PUT", "/companies/1", { recordLimits: { orders: 1 } }, "recordLimits: orders is not capped"],
+    ["PUT", "/dialect", { paging: "scroll" }, "the switch paging takes cursor, page, offset, link"],
     ["POST", "/faults", rule({ rate: 2 }), "rules[1].rate must be from 0 to 1"],
     ["POST", "/faults", { rules: [1] }, "rules must be an array of rules; see rules[0]"],
     ["POST", "/records", { company: 1, resource: "orders", records: [{}, 5] }, "see records[1]"],

@@ -1,6 +1,7 @@
 /** The listeners beyond loopback: what is refused, who may control the server, TLS, and links in answers. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { request as httpRequest } from "node:http"
+import type { IncomingHttpHeaders } from "node:http"
 import { request as httpsRequest } from "node:https"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -53,23 +54,26 @@ interface Sent {
 
 /** A request with any Host header, over HTTP or HTTPS. */
 const send = (url: string, { method = "GET", headers = {}, body, ca = null }: Sent = {}) =>
-  new Promise<{ readonly status: number; readonly headers: Json; readonly text: string; readonly body: Json }>(
-    (resolve, reject) => {
-      const make = url.startsWith("https:") ? httpsRequest : httpRequest
-      const sent = make(url, { method, headers, agent: false, ...(ca === null ? {} : { ca }) }, (response) => {
-        const chunks: Array<Buffer> = []
-        response.on("data", (chunk: Buffer) => chunks.push(chunk))
-        response.on("error", reject)
-        response.on("end", () => {
-          const text = Buffer.concat(chunks).toString()
-          const parsed = text.startsWith("{") ? (JSON.parse(text) as Json) : {}
-          resolve({ status: response.statusCode!, headers: response.headers as Json, text, body: parsed })
-        })
+  new Promise<{
+    readonly status: number
+    readonly headers: IncomingHttpHeaders
+    readonly text: string
+    readonly body: Json
+  }>((resolve, reject) => {
+    const make = url.startsWith("https:") ? httpsRequest : httpRequest
+    const sent = make(url, { method, headers, agent: false, ...(ca === null ? {} : { ca }) }, (response) => {
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("error", reject)
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString()
+        const parsed = text.startsWith("{") ? (JSON.parse(text) as Json) : {}
+        resolve({ status: response.statusCode!, headers: response.headers, text, body: parsed })
       })
-      sent.on("error", reject)
-      sent.end(body === undefined ? undefined : JSON.stringify(body))
-    }
-  )
+    })
+    sent.on("error", reject)
+    sent.end(body === undefined ? undefined : JSON.stringify(body))
+  })
 
 /** A token of the API. */
 const issue = async (controlUrl: string, more: Sent = {}) => {

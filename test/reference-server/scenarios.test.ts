@@ -109,34 +109,34 @@ describe("the scenarios", () => {
   })
 
   it("month-end: a burst of postings with their events, then a closed month", async () => {
-    const { call, control, sent } = await eventServerWith(["invoices.posted"])
+    const { call, control, sent } = eventServerWith(["invoices.posted"])
     const { status, body, text } = await control("POST", "/scenarios/month-end", { count: 12 })
     assert.strictEqual(status, 200, text)
     const changed = body["changed"] as Json
     assert.deepInclude(changed, { count: 12, closedThrough: "2026-03-31", now: "2026-03-31T23:59:00.000000Z" })
-    const invoices = dataOf(await call("GET", `/invoices?${since(changed["now"])}&limit=250`))
+    const invoices = dataOf(call("GET", `/invoices?${since(changed["now"])}&limit=250`))
     assert.strictEqual(invoices.length, 12)
     for (const { voucherid } of invoices) assert.isNumber(voucherid)
     await control("POST", "/cycle")
     assert.strictEqual(sent.filter(({ type }) => type === "invoices.posted").length, 12)
     const lines = [{ description: "Late", quantity: "1", price: "1" }]
-    const late = await call("POST", "/invoices", { customerid: invoices[0]!["customerid"], lines })
-    assert.strictEqual(codeOf(await call("POST", `/invoices/${String(late.body["id"])}/post`)), "period_closed")
+    const late = call("POST", "/invoices", { customerid: invoices[0]!["customerid"], lines })
+    assert.strictEqual(codeOf(call("POST", `/invoices/${String(late.body["id"])}/post`)), "period_closed")
   })
 
   it("webhook-outage: nothing arrives, the subscription is disabled, and later events arrive once it is enabled", async () => {
-    const { call, control, sent } = await eventServerWith(["items.created"])
+    const { call, control, sent } = eventServerWith(["items.created"])
     await control("POST", "/scenarios/webhook-outage", { hours: 3 })
-    for (let index = 0; index < 30; index++) await call("POST", "/items", { sku: `S${index}`, description: "x" })
+    for (let index = 0; index < 30; index++) call("POST", "/items", { sku: `S${index}`, description: "x" })
     await control("POST", "/clock", { advanceSeconds: 3 * 3600 - 1 })
     assert.deepStrictEqual(sent, [])
-    const [subscription] = dataOf(await call("GET", "/webhooks"))
+    const [subscription] = dataOf(call("GET", "/webhooks"))
     assert.isNotNull(subscription!["disableddate"])
-    const deliveries = dataOf(await call("GET", "/webhooks/1/deliveries?abandoned=true&limit=250"))
+    const deliveries = dataOf(call("GET", "/webhooks/1/deliveries?abandoned=true&limit=250"))
     assert.isNotEmpty(deliveries)
     await control("POST", "/clock", { advanceSeconds: 2 })
-    await call("PATCH", "/webhooks/1", { enabled: true })
-    await call("POST", "/items", { sku: "AFTER", description: "x" })
+    call("PATCH", "/webhooks/1", { enabled: true })
+    call("POST", "/items", { sku: "AFTER", description: "x" })
     await control("POST", "/cycle")
     assert.deepStrictEqual(
       sent.map(({ envelope }) => (envelope["data"] as Json)["sku"]),
@@ -145,9 +145,9 @@ describe("the scenarios", () => {
   })
 })
 
-const eventServerWith = async (events: ReadonlyArray<string>) => {
+const eventServerWith = (events: ReadonlyArray<string>) => {
   const world = eventServer()
-  const made = await world.call("POST", "/webhooks", { url: "https://receiver.example/hook", events })
+  const made = world.call("POST", "/webhooks", { url: "https://receiver.example/hook", events })
   assert.strictEqual(made.status, 201, made.text)
   return { call: world.call, control: world.plane, sent: world.sent }
 }

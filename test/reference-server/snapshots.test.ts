@@ -269,7 +269,7 @@ describe("a snapshot with a wrong line", () => {
     [
       "a wrong switch",
       change(good, 4, (line) => line.replace('"paging":"cursor"', '"paging":"scroll"')),
-      /^line 4: paging must be cursor, page/
+      /^line 4: the switch paging takes cursor, page/
     ],
     [
       "an unknown resource",

@@ -34,6 +34,8 @@ export interface CoreOptions extends Partial<SeedOptions> {
   readonly snapshot?: string
   /** The connection to webhook receivers; without it no delivery arrives. */
   readonly network?: Network
+  /** Whether the caller admits only requests with a control token to the control plane. */
+  readonly hasControlToken?: boolean
   /** The token of the forms of its pages; without it the pages only read. */
   readonly formToken?: string
   /** Called with each defect of the server. */
@@ -226,7 +228,12 @@ export const core = (options: CoreOptions): Core => {
       },
       request
     )
-  const page = pages({ worlds, control: controlCall, formToken: options.formToken ?? null })
+  const page = pages({
+    worlds,
+    control: controlCall,
+    hasControlToken: options.hasControlToken === true,
+    formToken: options.formToken ?? null
+  })
 
   return {
     world: worlds.main,

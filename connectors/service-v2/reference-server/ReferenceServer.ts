@@ -197,6 +197,7 @@ export const start: (
   const served = yield* attempt(load === undefined ? "" : `${load}: `, () =>
     core({
       formToken,
+      hasControlToken: options.controlToken !== undefined,
       now: () => Number(clock.currentTimeNanosUnsafe() / 1000n),
       network: httpsNetwork({ now: () => Number(clock.currentTimeNanosUnsafe()) / 1e6, sleep }),
       onDefect,

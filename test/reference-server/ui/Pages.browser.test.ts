@@ -99,7 +99,7 @@ const cases: ReadonlyArray<Case> = [
   { name: "clock", path: at("/ui/clock"), says: ["2026-03-16", "stopped"] },
   { name: "faults", path: at("/ui/faults"), says: ["/stages", "at most 1 time"] },
   { name: "settings", path: at("/ui/settings"), says: ["Limits", "Dialect", "Companies"] },
-  { name: "scenarios", path: at("/ui/scenarios"), says: ["Reset", "other", "before"] },
+  { name: "scenarios", path: at("/ui/scenarios"), says: ["Reset", "other", "before", "late-rows"] },
   { name: "world", path: at("/worlds/other/ui/records"), says: ["customers"] },
   { name: "facts", path: at("/ui/facts?search=decimal"), says: ["FIELD-05", "implemented"] },
   { name: "fact", path: at("/ui/facts/CODE-08"), says: ["rejected, never rounded", "invalid_precision"] },

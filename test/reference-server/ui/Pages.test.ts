@@ -1,5 +1,8 @@
 /** The web pages in process: their content, escaping, secrets, access, actions. */
+import * as Redacted from "effect/Redacted"
 import { assert, beforeAll, describe, it } from "vitest"
+import { controlGuard } from "../../../connectors/service-v2/reference-server/http/access.ts"
+import { pageProblem } from "../../../connectors/service-v2/reference-server/ui/Guard.ts"
 import { root } from "../../../connectors/service-v2/reference-server/ui/Page.ts"
 import { menu } from "../../../connectors/service-v2/reference-server/ui/Routes.ts"
 import type { Json } from "../support.ts"
@@ -150,6 +153,27 @@ describe("records", () => {
     const { text } = await site.look(`/records/1/customers/${id}`)
     for (const part of ["Version 1", "Version 2", "creditlimit", "12.5000", "What version 2 changed"])
       assert.include(text, part)
+  })
+})
+
+describe("a server with a control token", () => {
+  it("opens its pages with the token as a password, and nothing else", () => {
+    const token = "0123456789abcdef"
+    const guard = controlGuard(Redacted.make(token))
+    const statusOf = (url: string, authorization?: string) =>
+      guard({ method: "GET", url, headers: { host: "server.example", authorization }, body: null })?.status
+    const basic = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString("base64")}`
+    for (const path of ["/ui/", "/worlds/other/ui/records"]) {
+      assert.strictEqual(statusOf(path), 401)
+      assert.strictEqual(statusOf(path, basic("wrong")), 401)
+      assert.isUndefined(statusOf(path, basic(token)))
+      assert.isUndefined(statusOf(path, `Bearer ${token}`))
+    }
+    assert.strictEqual(statusOf("/requests", basic(token)), 401)
+    const asked = { method: "GET", url: "/ui/", headers: { host: "server.example" }, body: null }
+    assert.match(guard(asked)?.headers["WWW-Authenticate"] ?? "", /^Basic realm=/)
+    assert.isNotNull(pageProblem(asked, false))
+    assert.isNull(pageProblem(asked, true))
   })
 })
 
@@ -318,6 +342,19 @@ describe("an action", () => {
     assert.strictEqual((await site.submit("remove-world", { name: "other" })).status, 303)
     assert.strictEqual((await site.submit("forget-snapshot", { name: "before" })).status, 303)
     assert.strictEqual((await site.submit("restore", { name: "before" })).status, 400)
+  })
+
+  it("runs a scenario", async () => {
+    const { text } = await site.look("/scenarios")
+    for (const part of ["late-rows", "closed-period", "webhook-outage"]) assert.include(text, part)
+    const before = site.served.world.store.table(1, "customers").size
+    assert.match(
+      notice(await site.submit("run-scenario", { name: "late-rows", company: "1", count: "3" })),
+      /^late-rows changed .*customers/
+    )
+    assert.strictEqual(site.served.world.store.table(1, "customers").size, before + 3)
+    assert.strictEqual((await site.submit("run-scenario", { name: "late-rows", count: "many" })).status, 400)
+    assert.strictEqual((await site.submit("run-scenario", { name: "none" })).status, 404)
   })
 
   it("resets the server after a confirmation", async () => {

@@ -1,8 +1,7 @@
 /**
  * The form of a call's input: fields with the sentence that names a wrong one.
  *
- * A field is decoded and described by one Schema. The annotation `expected` completes the message
- * "<field> must be <expected>".
+ * A field is decoded and described by one Schema. Its annotation `sentence` makes the message from the field's place.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -18,12 +17,16 @@ export class ControlError extends Error {
 
 export type Form<A, E = unknown> = Schema.Codec<A, E>
 
-/** A field that the call needs. */
-export const field = <A, E>(form: Form<A, E>, expected: string, description: string) =>
-  (form as Schema.Codec<A, E>).pipe(Schema.annotate({ description }), Schema.annotateKey({ expected }))
+type Sentence = (name: string) => string
+
+/** A field that the call needs. Its message is "<name> must be <expected>". */
+export const field = <A, E>(form: Form<A, E>, expected: string | Sentence, description: string) => {
+  const sentence: Sentence = typeof expected === "string" ? (name) => `${name} must be ${expected}` : expected
+  return (form as Schema.Codec<A, E>).pipe(Schema.annotate({ description }), Schema.annotateKey({ sentence }))
+}
 
 /** A field that may be left out. */
-export const optional = <A, E>(form: Form<A, E>, expected: string, description: string) =>
+export const optional = <A, E>(form: Form<A, E>, expected: string | Sentence, description: string) =>
   Schema.optionalKey(field(form, expected, description))
 
 export const whole = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
@@ -81,15 +84,15 @@ const fieldOf = (ast: SchemaAST.AST, key: PropertyKey) =>
 const sentenceOf = (issue: SchemaIssue.Issue): string => {
   let path: ReadonlyArray<PropertyKey> = []
   let named: ReadonlyArray<PropertyKey> = []
-  let expected = "a JSON object"
+  let sentence: Sentence = (name) => `${name} must be a JSON object`
   let node: SchemaIssue.Issue | undefined = issue
   let parent: SchemaAST.AST | null = null
   while (node !== undefined) {
     if (node._tag === "Pointer") {
       path = [...path, ...node.path]
       const annotation = parent === null ? undefined : fieldOf(parent, node.path[0]!)?.type.context?.annotations
-      const text: unknown = annotation?.["expected"]
-      if (typeof text === "string") [expected, named] = [text, path]
+      const own: unknown = annotation?.["sentence"]
+      if (typeof own === "function") [sentence, named] = [own as Sentence, path]
     }
     if (node._tag === "UnexpectedKey") {
       const names = node.ast._tag === "Objects" ? node.ast.propertySignatures.map(({ name }) => String(name)) : []
@@ -99,7 +102,7 @@ const sentenceOf = (issue: SchemaIssue.Issue): string => {
     node = "issue" in node ? node.issue : node._tag === "Composite" ? node.issues[0] : undefined
   }
   const place = path.length > named.length ? `; see ${printPath(path)}` : ""
-  return `${named.length === 0 ? "the body" : printPath(named)} must be ${expected}${place}`
+  return `${sentence(named.length === 0 ? "the body" : printPath(named))}${place}`
 }
 
 /** Reads an input; fails with a {@link ControlError} that names the field. */

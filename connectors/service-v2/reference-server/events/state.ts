@@ -47,7 +47,10 @@ export const toState = (
   })
   for (const { id, queue } of all) for (const event of queue) copy(id, event)
   return {
-    subscriptions: all.map(({ owner, queue: _, ...subscription }) => ({ ...subscription, owner: owner.id })),
+    subscriptions: all.map((subscription) => {
+      const { queue: _queue, ...state } = subscription
+      return { ...state, owner: subscription.owner.id }
+    }),
     // The order of a sort is stable: the events of one subscription stay in their order.
     events: [...copies.values()].sort(([a], [b]) => a - b),
     log: { attempts, seq: logged.seq }

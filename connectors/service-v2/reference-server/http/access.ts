@@ -7,6 +7,7 @@
 import { createHash, timingSafeEqual } from "node:crypto"
 import { isIP } from "node:net"
 import * as Redacted from "effect/Redacted"
+import { isPage } from "../ui/Entry.ts"
 import type { Answer, Request } from "./Message.ts"
 import { json } from "./Message.ts"
 
@@ -85,6 +86,12 @@ const digest = (text: string) => createHash("sha256").update(text).digest()
 /** The name in a Host header, without the port. */
 const hostName = (header: string): string => header.replace(/:\d*$/, "")
 
+/** The password that a browser sends; it stands for the control token on pages only, because other sites can make it send one. */
+const passwordOf = (authorization: string): string | undefined => {
+  const encoded = /^basic +(\S+) *$/i.exec(authorization)?.[1]
+  return encoded === undefined ? undefined : /^[^:]*:(.*)$/s.exec(Buffer.from(encoded, "base64").toString("utf8"))?.[1]
+}
+
 /** Refuses control calls of other senders; returns null for a call that may be answered. */
 export const controlGuard = (controlToken: Redacted.Redacted | undefined): ((request: Request) => Answer | null) => {
   if (controlToken === undefined) {
@@ -94,10 +101,13 @@ export const controlGuard = (controlToken: Redacted.Redacted | undefined): ((req
         : refused(403, "without a control token the control plane answers only requests for localhost or 127.0.0.1")
   }
   const expected = digest(Redacted.value(controlToken))
-  return ({ headers: { authorization } }) => {
-    const given = /^bearer +(\S+) *$/i.exec(authorization ?? "")?.[1]
-    return given !== undefined && timingSafeEqual(digest(given), expected)
-      ? null
+  return ({ url, headers: { authorization = "" } }) => {
+    const isForBrowser = isPage(url)
+    const given =
+      /^bearer +(\S+) *$/i.exec(authorization)?.[1] ?? (isForBrowser ? passwordOf(authorization) : undefined)
+    if (given !== undefined && timingSafeEqual(digest(given), expected)) return null
+    return isForBrowser
+      ? refused(401, "the password is the control token", { "WWW-Authenticate": 'Basic realm="reference server"' })
       : refused(401, "send the header Authorization: Bearer <control token>", { "WWW-Authenticate": "Bearer" })
   }
 }

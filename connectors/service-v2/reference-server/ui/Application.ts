@@ -25,6 +25,8 @@ export interface PagesOptions {
   readonly worlds: Worlds
   /** The control plane, without its pages. */
   readonly control: (request: ServerRequest) => Answer
+  /** Whether every request of the control plane has a token, so that any Host may be asked for. */
+  readonly hasControlToken: boolean
   /** The token of forms; null accepts none. */
   readonly formToken: string | null
 }
@@ -161,7 +163,7 @@ const makeApp = (options: PagesOptions): Hono<Bindings> => {
   app.use(forbidStoring)
   app.use(etag())
   app.use(async (exchange, next) => {
-    const problem = pageProblem(exchange.env.request)
+    const problem = pageProblem(exchange.env.request, options.hasControlToken)
     return problem === null ? next() : show(exchange, assets, refusal(403, problem))
   })
   app.get(`${root}/assets/:version/:name`, serveAsset(assets))

@@ -8,7 +8,11 @@ import { splitWorld } from "../worlds/Worlds.ts"
 import type { PagesOptions } from "./Application.ts"
 import { root } from "./Page.ts"
 
-const isPage = (url: string): boolean => url === root || url.startsWith(`${root}/`) || url.startsWith(`${root}?`)
+/** Whether the address is one of a page, of any world. */
+export const isPage = (address: string): boolean => {
+  const { url } = splitWorld(address)
+  return url === root || url.startsWith(`${root}/`) || url.startsWith(`${root}?`)
+}
 
 /** Whether a browser opened the address of the control plane itself. */
 const isFront = ({ method, url, headers }: Request): boolean =>
@@ -23,7 +27,7 @@ export const pages = (options: PagesOptions): ((request: Request) => Answer | nu
   }
   return (request) => {
     if (isFront(request)) return { status: 302, headers: { Location: `${root}/` }, body: "", wire: null }
-    if (!isPage(splitWorld(request.url).url)) return null
+    if (!isPage(request.url)) return null
     const failed = (error: unknown): Answer => {
       options.worlds.main.onDefect(error)
       return { status: 500, headers: { "Content-Type": json }, body: '{"error":"the page failed"}', wire: null }

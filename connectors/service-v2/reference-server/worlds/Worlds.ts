@@ -8,8 +8,7 @@
 import { ControlError } from "../control/Input.ts"
 import type { SeedOptions } from "../seed/seed.ts"
 import { readSnapshot } from "../snapshot/read.ts"
-import { World } from "../World.ts"
-import type { WorldState } from "../World.ts"
+import type { World, WorldState } from "../World.ts"
 
 /** Names of worlds and snapshots, as they stand in addresses. */
 export const nameGrammar = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
@@ -25,6 +24,13 @@ export const splitWorld = (url: string): { readonly name: string | null; readonl
   return match === null ? { name: null, url } : { name: match[1]!, url: url.slice(match[0].length) }
 }
 
+/** The first free name of `world-1`, `world-2` and so on. */
+const freeName = (prefix: string, used: ReadonlyMap<string, unknown>): string => {
+  let number = 1
+  while (used.has(`${prefix}-${number}`)) number++
+  return `${prefix}-${number}`
+}
+
 export class Worlds {
   /** The world without a name. */
   readonly main: World
@@ -33,8 +39,6 @@ export class Worlds {
   private readonly make: (start: SeedOptions | WorldState) => World
   private readonly named = new Map<string, World>()
   private readonly snapshots = new Map<string, WorldState>()
-  private worldsMade = 0
-  private snapshotsMade = 0
 
   /** `start` is the state of the main world; default: the data of `started`. */
   constructor(
@@ -62,8 +66,7 @@ export class Worlds {
 
   /** Makes a world from a snapshot, or from the present state of the main world; returns its name. */
   create(name: string | null, from: string | null): string {
-    let chosen = name ?? `world-${++this.worldsMade}`
-    while (name === null && this.named.has(chosen)) chosen = `world-${++this.worldsMade}`
+    const chosen = name ?? freeName("world", this.named)
     if (this.named.has(chosen))
       throw new ControlError(`there is a world ${chosen} already: delete it, or choose another name`)
     this.named.set(chosen, this.make(from === null ? this.main.state() : this.snapshot(from)))
@@ -80,9 +83,7 @@ export class Worlds {
 
   /** Keeps the present state of a world; returns the snapshot's name. */
   save(world: World, name: string | null): string {
-    let chosen = name ?? `snapshot-${++this.snapshotsMade}`
-    while (name === null && this.snapshots.has(chosen)) chosen = `snapshot-${++this.snapshotsMade}`
-    return this.keep(chosen, world.state())
+    return this.keep(name ?? freeName("snapshot", this.snapshots), world.state())
   }
 
   keep(name: string, state: WorldState): string {

@@ -247,7 +247,7 @@ const one = (request: PageRequest): Page => {
             ? none("none")
             : html`<a href="${root}/tokens#token-${entry.tokenid}">${entry.tokenid}</a>`
         ],
-        ["Request id", visible(entry.requestid)],
+        ["Request id", html`<code>${visible(entry.requestid)}</code>`],
         ["Fault", entry.fault === null ? none("none") : badge("busy", entry.fault)]
       ])}
       ${decisionSection(entry)} ${itemsSection(entry)} ${exchangeSection(request, seq)}`

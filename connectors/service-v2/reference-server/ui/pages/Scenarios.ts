@@ -3,15 +3,68 @@ import { count, facts, none, section, table } from "../../../../../src/web/Compo
 import { visible } from "../../../../../src/web/Escape.ts"
 import { html, type Html } from "../../../../../src/web/Html.ts"
 import { isObject } from "../../json.ts"
+import type { Scenario } from "../../scenarios/Scenario.ts"
+import { scenarios } from "../../scenarios/index.ts"
 import { pathOf } from "../../worlds/Worlds.ts"
 import type { Action } from "../Action.ts"
 import { accepted, button, confirmLink, form, routesOf, textOf } from "../Action.ts"
 import type { Page, PageRequest, Route } from "../Page.ts"
-import { ofForm, page, root } from "../Page.ts"
+import { ofForm, page, PageError, root } from "../Page.ts"
 import { input } from "../Parts.ts"
 
 const path = `${root}/scenarios`
 const rowsMax = 200
+/** Characters of a result, which is sent back in a cookie. */
+const noticeMax = 600
+
+// -------------------------------------------------------------------------------------------------------- scenarios
+
+const scenarioCard = (request: PageRequest, { name, description, defaults }: Scenario): Html =>
+  html`<article class="card">
+    <h3><code>${name}</code></h3>
+    <p>${description}</p>
+    ${form(
+      request,
+      "run-scenario",
+      html`<input type="hidden" name="name" value="${name}" />
+        <div class="ask">
+          ${Object.entries(defaults).map(([member, value]) =>
+            input(member, member, { id: `${name}-${member}`, value: String(value) })
+          )}
+          <p class="buttons">
+            <button type="submit">Run<span class="visually-hidden"> ${name}</span></button>
+          </p>
+        </div>`,
+      `Run ${name}`
+    )}
+  </article>`
+
+const scenarioSection = (request: PageRequest): Html =>
+  section(
+    "run",
+    "Rare situations",
+    html`<p>Each changes this world so that a client meets what it rarely meets. Keep a snapshot first to undo it.</p>
+      <div class="beside">${scenarios.map((one) => scenarioCard(request, one))}</div>`
+  )
+
+const run: Action = {
+  name: "run-scenario",
+  section: "scenarios",
+  confirmation: null,
+  back: () => path,
+  act: async (request) => {
+    const scenario = scenarios.find(({ name }) => name === nameOf(request.form))
+    if (scenario === undefined) throw new PageError(404, "There is no such scenario.")
+    const members = Object.keys(scenario.defaults).flatMap((member) => {
+      const text = ofForm(request, member)
+      if (text !== null && !/^\d+(?:\.\d+)?$/.test(text)) throw new PageError(400, `${member} must be a number.`)
+      return text === null ? [] : [[member, Number(text)] as const]
+    })
+    const { changed } = accepted(await request.call("POST", `/scenarios/${scenario.name}`, Object.fromEntries(members)))
+    const said = textOf(changed)
+    return `${scenario.name} changed ${said.length > noticeMax ? `${said.slice(0, noticeMax)}…` : said}`
+  }
+}
 
 // -------------------------------------------------------------------------------------------------------- snapshots
 
@@ -116,7 +169,7 @@ const show = async (request: PageRequest): Promise<Page> => {
         ["Commits in the history", count(world.store.history.length)],
         ["Requests in the journal", count(world.journal.all().length)]
       ])}
-      ${worlds(request)} ${snapshots(request, membersOf(listed["snapshots"]))}
+      ${scenarioSection(request)} ${worlds(request)} ${snapshots(request, membersOf(listed["snapshots"]))}
       ${section(
         "reset",
         "Reset",
@@ -235,5 +288,5 @@ const removeWorld: Action = {
 
 export const routes: ReadonlyArray<Route> = [
   { method: "GET", path: "/scenarios", handle: show },
-  ...[reset, save, restore, forget, makeWorld, removeWorld].flatMap(routesOf)
+  ...[run, reset, save, restore, forget, makeWorld, removeWorld].flatMap(routesOf)
 ]

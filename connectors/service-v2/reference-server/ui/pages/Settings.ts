@@ -59,7 +59,7 @@ const part = (
 const companies = ({ world }: PageRequest): Html =>
   table(
     "Settings of the companies",
-    "Company, Unlicensed modules, Record limits, Closed through",
+    "Company, Unlicensed, Record limits, Closed through",
     world.store.companies().map((company) => {
       const { unlicensed, recordLimits, closedThrough } = world.settingsOf(company)
       return [
