@@ -38,6 +38,21 @@ describe("the permits of a process", () => {
     )
   }
 
+  it.effect("count until their lease and a minute are over, when no use of them is reported", () =>
+    Effect.gen(function* () {
+      const store = ProcessPermitStore.make(yield* MonotonicClock.make, 5)
+      const request = { wanted: { urgent: 0, live: 4, backfill: 0 }, validMs: 2_000, settled: null }
+      const granted = Effect.map(store.lease(request), (grant) => grant.granted.live)
+      assert.strictEqual(yield* granted, 4)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* granted, 1)
+      yield* TestClock.adjust("60 seconds")
+      assert.strictEqual(yield* granted, 0)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* granted, 4)
+    })
+  )
+
   it.effect("wait for the end of a pause, and leave the limit as it was", () =>
     Effect.gen(function* () {
       const now = yield* MonotonicClock.make

@@ -212,9 +212,9 @@ const findCreated = (
 
 const create = (
   context: SubscriptionsContext,
-  { url, events, description }: Parameters<Subscriptions["create"]>[0]
+  { url, events, description, paused }: Parameters<Subscriptions["create"]>[0]
 ): ReturnType<Subscriptions["create"]> =>
-  write(context, { method: "POST", path }, { url, events, description }, (answer, asking) => {
+  write(context, { method: "POST", path }, { url, events, description, paused }, (answer, asking) => {
     const problem = problemOf(context, answer, asking)
     if (problem !== null) return problem
     const record = recordOf(answer)

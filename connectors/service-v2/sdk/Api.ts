@@ -251,6 +251,8 @@ export interface NewWebhook {
   readonly events: ReadonlyArray<EventName>
   /** At most 100 characters. */
   readonly description?: string | undefined
+  /** Events that fire while it is paused are dropped. Default false. */
+  readonly paused?: boolean | undefined
 }
 
 export interface WebhookChanges {

@@ -64,8 +64,8 @@ export const make = (session: Session, { rotateSecretField }: ClientOptions): We
       if (found === null) throw missing(id)
       return shown(found)
     },
-    create: async ({ url, events, description = "" }, options) => {
-      const created = await change((connector) => connector.create({ url, events, description }), options)
+    create: async ({ description = "", ...given }, options) => {
+      const created = await change((connector) => connector.create({ ...defined(given), description }), options)
       return { subscription: shown(created.subscription), secret: Redacted.value(created.secret) }
     },
     update: async (id, changes, options) =>

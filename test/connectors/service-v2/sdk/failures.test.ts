@@ -1,8 +1,11 @@
 /** Failures: errors of every documented code, retries, lost answers, cancellation. */
+import { createServer } from "node:https"
+import type { AddressInfo } from "node:net"
 import { inspect } from "node:util"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../../../connectors/service-v2/catalogue/index.ts"
 import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
+import { certificate } from "../../../support/certificate.ts"
 import { rejection, useReference } from "./support.ts"
 
 const sdk = useReference()
@@ -177,6 +180,15 @@ describe("a retry", () => {
     await noFaults()
   })
 
+  it("waits no longer than allowed for a fault that states a time, too", async () => {
+    const { client } = await company({ maxRetryWaitMs: 500 })
+    await faults({ kind: "status", status: 503, code: "server_error", headers: { "retry-after": "30" }, times: 1 })
+    const failure = await failureOf(client.customers.get(1))
+    assert(failure instanceof Sdk.ServerError)
+    assert.deepStrictEqual([failure.status, failure.retryAfterMs, client.usage().requests], [503, 30_000, 1])
+    await noFaults()
+  })
+
   it("stays within its own rate", async () => {
     const { client } = await company({ requestsPerMinute: 3, pageSize: 10 })
     for (const _ of [1, 2, 3]) await client.customers.list().toArray()
@@ -207,6 +219,24 @@ describe("a retry", () => {
     assert.strictEqual(made.name, "once")
     assert.strictEqual((await client.customers.list({ name: "once" }).toArray()).length, 1)
     assert.strictEqual(client.usage().retries, 2)
+    await noFaults()
+  })
+
+  it("that ends with a refusal of the request keeps the outcome of the lost answer unknown", async () => {
+    const { client } = await company({ maxRetryWaitMs: 100 })
+    await faults(
+      { kind: "dropResponse", method: "POST", path: "/customers", times: 1 },
+      { kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "60" }, method: "POST", times: 1 }
+    )
+    const after = await failureOf(client.customers.create({ customercode: "AFTER" }))
+    assert.deepStrictEqual([after.code, after.isOutcomeUnknown], ["rate_limited", true])
+    await noFaults()
+    const { client: other } = await company({ maxRetryWaitMs: 100 })
+    await faults({ kind: "status", status: 429, code: "rate_limited", headers: { "retry-after": "60" }, times: 1 })
+    const first = await failureOf(other.customers.create({ customercode: "FIRST" }))
+    assert.deepStrictEqual([first.code, first.isOutcomeUnknown], ["rate_limited", false])
+    const unsent = await failureOf(other.customers.create({ customercode: "FIRST" }))
+    assert.deepStrictEqual([unsent.code, unsent.isOutcomeUnknown], ["paused", false])
     await noFaults()
   })
 
@@ -313,15 +343,16 @@ describe("a batch", () => {
     assert.strictEqual((await client.customers.list().toArray()).length, 600)
   })
 
-  it("calls a record unknown where the answer leaves it out", async () => {
+  it("calls a record unknown where the answer leaves it out, or has two results for it", async () => {
     const { client } = await company()
-    const body = JSON.stringify({ results: [{ index: 1, status: 201, record: { id: 9, customercode: "B" } }] })
+    const result = (index: number, id: number) => ({ index, status: 201, record: { id } })
+    const body = JSON.stringify({ results: [result(1, 9), result(2, 10), result(2, 11)] })
     const headers = { "content-type": "application/json" }
     await faults({ kind: "status", status: 207, headers, body, times: 1, method: "POST" })
-    const { items } = await client.customers.batch([{ customercode: "A" }, { customercode: "B" }])
+    const { items } = await client.customers.batch(["A", "B", "C"].map((customercode) => ({ customercode })))
     assert.deepStrictEqual(
       items.map(({ status }) => status),
-      ["unknown", "created"]
+      ["unknown", "created", "unknown"]
     )
     assert(items[0]?.status === "unknown" && items[0].error instanceof Sdk.OutcomeUnknownError)
     await noFaults()
@@ -371,6 +402,30 @@ describe("an abort", () => {
     await client.customers.list().toArray()
     await client.close()
     assert.strictEqual((await failureOf(client.customers.get(1))).code, "aborted")
+  })
+})
+
+describe("the client's own transport", () => {
+  it("trusts the given certificates and no others", async () => {
+    const { cert, key } = certificate(["localhost"], ["127.0.0.1"])
+    const seen: Array<string | undefined> = []
+    const server = createServer({ cert, key }, (request, response) => {
+      seen.push(request.headers.authorization)
+      response.setHeader("content-type", "application/json").end('{"data":[],"_meta":{"has_more":false}}')
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const { port } = server.address() as AddressInfo
+    const baseUrl = `https://127.0.0.1:${port}/!/api/v2`
+    const trusting = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, transport: { ca: cert } })
+    const wary = Sdk.createClient({ baseUrl, token: "over-tls", pageSize: 5, maxAttempts: 1 })
+    try {
+      assert.deepStrictEqual(await trusting.customers.list().toArray(), [])
+      assert.strictEqual((await failureOf(wary.customers.list().toArray())).code, "unreachable")
+      assert.deepStrictEqual(seen, ["Bearer over-tls"])
+    } finally {
+      await Promise.all([trusting.close(), wary.close()])
+      await new Promise((resolve) => server.close(resolve))
+    }
   })
 })
 

@@ -307,6 +307,27 @@ describe("a list of several pages", () => {
     await sdk.control("PUT", "/dialect", { paging: "cursor" })
   })
 
+  it("takes the earliest position of its pages, whichever page has it", async () => {
+    for (const [first, second] of [
+      ["2026-03-16T09:00:00.5Z", "2026-03-16T09:00:01Z"],
+      ["2026-03-16T09:00:01Z", "2026-03-16T09:00:00.5Z"]
+    ]) {
+      const scripted: typeof fetch = (input) => {
+        const isFirst = !new Request(input).url.includes("cursor=")
+        const meta = {
+          has_more: isFirst,
+          next_cursor: isFirst ? "two" : null,
+          synced_through: isFirst ? first : second
+        }
+        return Promise.resolve(Response.json({ data: [{ id: isFirst ? 1 : 2 }], _meta: meta }))
+      }
+      const { client } = await company({ fetch: scripted, pageSize: 1 })
+      const list = client.customers.list()
+      assert.strictEqual((await list.toArray()).length, 2)
+      assert.strictEqual(list.syncedThrough, "2026-03-16T09:00:00.5Z")
+    }
+  })
+
   it("finds out the page size once, and uses it for all lists", async () => {
     const { client } = await company()
     await client.customers.list().toArray()

@@ -3,6 +3,8 @@ import { createHmac } from "node:crypto"
 import { inspect } from "node:util"
 import { assert, describe, it } from "vitest"
 import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
+import { eventServer, subscribe } from "../../../reference-server/eventsSupport.ts"
+import { beginning } from "../../../reference-server/support.ts"
 import { rejection, useReference } from "./support.ts"
 
 const sdk = useReference()
@@ -128,6 +130,33 @@ describe("verifyWebhook", () => {
   })
 })
 
+describe("the deliveries of the reference server", () => {
+  it("are verified, before and during a rotation, and carry the record that GET returns", async () => {
+    const server = eventServer()
+    const { id, secret: first } = subscribe(server.call, ["customers.created", "customers.updated"])
+    const record = server.call("POST", "/customers", { customercode: "E2E", creditlimit: "9007199254740993.0001" }).body
+    await server.cycle()
+    const second = "whsec_rotated-secret-0123456789abcdef"
+    assert.strictEqual(server.call("PATCH", `/webhooks/${id}`, { secret: second }).status, 200)
+    server.call("PATCH", `/customers/${String(record["id"])}`, { name: "Changed" })
+    await server.cycle()
+    const [created, updated] = server.sent
+    const receivedAt = Date.parse(beginning)
+    const verify = (sent: typeof created, ...secrets: ReadonlyArray<string>) =>
+      Sdk.verifyWebhook({ body: sent!.body, headers: sent!.headers, secrets, now: receivedAt })
+    const event = verify(created, first)
+    assert(event.resource === "customers")
+    assert.strictEqual(event.type, "customers.created")
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(event.data)), record)
+    // Signed with both.
+    for (const one of [first, second]) assert.strictEqual(verify(updated, one).type, "customers.updated")
+    const missing = refusal({ body: created!.body, headers: created!.headers, secrets: second, now: receivedAt })
+    assert.strictEqual(missing.code, "forged")
+    const later = { body: created!.body, headers: created!.headers, secrets: first, now: receivedAt + 302_000 }
+    assert.strictEqual(refusal(later).code, "stale")
+  })
+})
+
 describe("subscriptions", () => {
   it("are made, listed, changed, rotated and cancelled", async () => {
     const client = await sdk.client()
@@ -172,6 +201,8 @@ describe("subscriptions", () => {
   it("are refused with the documented codes", async () => {
     const client = await sdk.client()
     const events: ReadonlyArray<Sdk.EventName> = ["orders.created"]
+    const { subscription } = await client.webhooks.create({ url: "https://receiver.example.com", events, paused: true })
+    assert.isTrue(subscription.paused)
     const http = await rejection(client.webhooks.create({ url: "http://receiver.example.com", events }))
     assert.strictEqual((http as Sdk.ServiceApiError).code, "unsupported_value")
     const unknown = ["orders.eaten"] as unknown as typeof events
