@@ -161,12 +161,35 @@ describe("the control plane", () => {
         for (const path of ["/clock", "/ui/", "/openapi.json", "/worlds/a/clock"]) {
           const answer = await send(`${controlUrl}${path}`, { headers })
           assert.strictEqual(answer.status, 401, `${path} ${authorization}`)
-          assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
+          const challenge = path === "/ui/" ? 'Basic realm="reference server"' : "Bearer"
+          assert.strictEqual(answer.headers["www-authenticate"], challenge)
         }
       }
       const answer = await send(`${controlUrl}/clock`, { headers: { authorization: bearer, host: "erp.test" } })
       assert.strictEqual(answer.status, 200, answer.text)
       assert.deepStrictEqual((await send(`${controlUrl}/readyz`)).body, { ready: true })
+    }))
+
+  it("opens its pages to a browser that knows the token as a password, and only them", () =>
+    withServer({ host: "0.0.0.0", controlHost: "0.0.0.0", allowHttp: true, controlToken }, async ({ controlUrl }) => {
+      const { host } = new URL(controlUrl)
+      const authorization = `Basic ${btoa(`any:${bearer.replace(/^Bearer /, "")}`)}`
+      const page = await fetch(`${controlUrl}/ui/clock`, { headers: { authorization } })
+      assert.strictEqual(page.status, 200)
+      const formToken = /name="form_token" value="([^"]+)"/.exec(await page.text())?.[1] ?? ""
+      assert.isAtLeast(formToken.length, 30)
+      const submit = (origin: string) =>
+        fetch(`${controlUrl}/ui/do/clock`, {
+          method: "POST",
+          redirect: "manual",
+          headers: { authorization, origin, "content-type": "application/x-www-form-urlencoded" },
+          body: new URLSearchParams({ manual: "true", form_token: formToken }).toString()
+        })
+      assert.strictEqual((await submit("http://other.example")).status, 403)
+      assert.strictEqual((await submit(`http://${host}`)).status, 303)
+      assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { authorization } })).status, 401)
+      const clock = await send(`${controlUrl}/clock`, { headers: { authorization: bearer } })
+      assert.deepInclude(clock.body, { manual: true })
     }))
 
   it("answers on loopback only requests for a loopback name, so that no web page reaches it", () =>
