@@ -167,6 +167,27 @@ describe("a snapshot", () => {
     ])
   })
 
+  it("is read back at the end of the calendar, and with the largest id", () => {
+    const world = server()
+    const expires = "9999-12-31T23:59:59.999999Z"
+    world.control("POST", "/clock", { now: "9999-12-31T23:59:59Z", manual: false })
+    const own = world.caller(world.token({ expires }))
+    const shown = own("GET", "/me")
+    assert.match(String(shown.body["expires"]), /^9999-12-31T23:59:59\.9999\d\dZ$/)
+    const records = [{ id: 9_000_000_000_000_000, name: "last" }]
+    assert.strictEqual(world.control("POST", "/records", { company: 1, resource: "salesmen", records }).status, 200)
+    assert.strictEqual(own("POST", "/customers", { customercode: "LATE" }).status, 201)
+    save(world, "late")
+    assert.strictEqual(copy(textOf(world, "late")).text, textOf(world, "late"))
+    const above = world.control("POST", "/records", {
+      company: 1,
+      resource: "salesmen",
+      records: [{ id: Number.MAX_SAFE_INTEGER }]
+    })
+    assert.strictEqual(above.status, 400, "the ids after it would not be exact")
+    assert.deepStrictEqual(world.defects, [])
+  })
+
   it("is not changed by later writes, and restores more than once", () => {
     const world = server({ data: "demo" })
     save(world, "before")
@@ -319,7 +340,7 @@ describe("a snapshot with a wrong line", () => {
   it("is accepted after an edit by hand, with spaces and a number of another form", () => {
     const edited = change(good, lineOf("change", '"customers"'), (line) =>
       line.replace('"values":{', '"values" : { "creditlimit" : 1.50, ')
-    )
+    ).replace('{"format"', '{ "format" ')
     const other = server()
     assert.strictEqual(other.control("POST", "/restore", edited).status, 200)
     assert.include(other.control("GET", "/state?company=1&resource=customers").text, '"creditlimit":1.50')

@@ -192,10 +192,10 @@ const holdKey = (world: World, request: Request): (() => void) => {
   return () => {}
 }
 
-/** The answer to a request for a world that does not exist. */
+/** The answer to a request for a world that does not exist; it changes no other world. */
 const noWorld = (world: World, name: string | null): Answer => {
   const error = new ApiError("not_found", `there is no world ${String(name)}`)
-  return finish(world, { status: 404, body: printEnvelope(error) }, world.nextRequestId(), notes())
+  return finish(world, { status: 404, body: printEnvelope(error) }, "req_000000000000", notes())
 }
 
 export const core = (options: CoreOptions): Core => {
