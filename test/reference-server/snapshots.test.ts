@@ -188,6 +188,42 @@ describe("a snapshot", () => {
     assert.deepStrictEqual(world.defects, [])
   })
 
+  it("is not changed by what was under way when it was restored", async () => {
+    const world = server({
+      network: {
+        send: (_request, signal) =>
+          new Promise((resolve) => {
+            signal.addEventListener("abort", () =>
+              resolve({ status: null, body: new Uint8Array(), durationms: 1, failure: "cancelled" })
+            )
+          })
+      }
+    })
+    const { control, served } = world
+    const secret = world.token()
+    const call = world.caller(secret)
+    call("POST", "/webhooks", { url: "https://receiver.test/", events: ["customers.created"] })
+    call("POST", "/customers", { customercode: "QUEUED" })
+    save(world, "before")
+    const later = [
+      served.control({ method: "POST", url: "/cycle", headers: {}, body: null }).pending,
+      served.control({ method: "POST", url: "/clock", headers: {}, body: Buffer.from('{"advanceSeconds":90000}') })
+        .pending,
+      served.handle({
+        method: "POST",
+        url: "/!/api/v2/webhooks/1/test",
+        headers: { authorization: `Bearer ${secret}` },
+        body: null
+      }).pending
+    ]
+    for (const work of later) assert.isDefined(work)
+    control("POST", "/restore", { name: "before" })
+    await Promise.all(later)
+    assert.strictEqual(control("GET", "/requests").text, '{"requests":[]}')
+    save(world, "after")
+    assert.strictEqual(textOf(world, "after"), textOf(world, "before"))
+  })
+
   it("is not changed by later writes, and restores more than once", () => {
     const world = server({ data: "demo" })
     save(world, "before")

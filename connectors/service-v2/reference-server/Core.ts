@@ -169,9 +169,13 @@ const answerUnder = (world: World, baseUrl: string, request: Request, fault: Fau
     return answer
   }
   const { answer: served, token, noted } = serve(world, request, requestId, baseUrl)
+  const { journal } = world
   const sent = (answer: Answer): Answer => {
     const status = kind === "dropResponse" ? null : answer.status
-    addToJournal(world, request, requestId, { answer, status, tokenid: token?.id ?? null, fault: kind, noted })
+    // A reset or a restore meanwhile began another journal, to which the request does not belong.
+    if (world.journal === journal) {
+      addToJournal(world, request, requestId, { answer, status, tokenid: token?.id ?? null, fault: kind, noted })
+    }
     if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return answer
     return { ...answer, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
   }
