@@ -9,15 +9,17 @@ import * as Effect from "effect/Effect"
 import type { ConnectorShape, FetchedRecord } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
+import * as Scan from "../extract/Scan.ts"
 import { resolveExisting } from "./Deduplicate.ts"
 import { differences } from "./DiffWritten.ts"
 import { rowsPerBatch } from "./DryRun.ts"
+import { externalKeyOf, foldExternalid } from "./Externalid.ts"
 import type { OutboxRow } from "./OutboxRow.ts"
 import { planChange } from "./PushChanges.ts"
 import type { Operation, Outcome, RejectedRow } from "./Push.ts"
 import { createRequestOf, type NewRequest } from "./RequestStore.ts"
 import { done, rejected, type RejectedResolution, rejectedBySource, type RowResolution } from "./RowResolution.ts"
-import { findByExternalid, idOf, idsText } from "./SourceLookup.ts"
+import { findByExternalid, idOf, idsText, valueOf } from "./SourceLookup.ts"
 import type { ValidInput } from "./ValidateInput.ts"
 import { shapeOf } from "./WriteSchema.ts"
 
@@ -103,11 +105,28 @@ const makeResults = ({ resource, operation, isLoaded }: RehearsalOptions) => {
   return { note, report: (): RehearsalReport => ({ outcomes, different, rejected: refused, uncertain }) }
 }
 
+/**
+ * Whether a record with the externalid may be in the sandbox, by one list of it: a lookup of each externalid takes most of
+ * the time of a long input. The list is read before the first write, and no input has an externalid twice.
+ */
+const readExternalids = Effect.fnUntraced(function* ({ connector, resource }: RehearsalOptions) {
+  const field = externalKeyOf(resource)
+  const folded = new Set<string>()
+  let isReadable = true
+  yield* Scan.readList(connector, { resource, isEmptyUnlikely: false }, ({ records, rejected }) => {
+    for (const record of records) folded.add(foldExternalid(valueOf(resource, record, field) ?? ""))
+    isReadable = rejected.length === 0
+    return isReadable
+  })
+  return (externalid: string): boolean => !isReadable || folded.has(foldExternalid(externalid))
+})
+
 /** Makes a rehearsal, which has written nothing yet. */
 export const make = (options: RehearsalOptions): Rehearsal => {
   const { connector, resource, operation } = options
   const { note, report } = makeResults(options)
   let requests = 0
+  let mayExist: ((externalid: string) => boolean) | null = null
 
   /** Sends a request. When it is rejected as a whole, each of its records is sent alone. */
   const send = (request: NewRequest): Effect.Effect<void, SourceError> =>
@@ -144,8 +163,9 @@ export const make = (options: RehearsalOptions): Rehearsal => {
 
   const create = Effect.fnUntraced(function* (rows: ReadonlyArray<OutboxRow>) {
     const absent: Array<OutboxRow> = []
+    mayExist ??= yield* readExternalids(options)
     for (const row of rows) {
-      if (row.externalid === null) absent.push(row)
+      if (row.externalid === null || !mayExist(row.externalid)) absent.push(row)
       else {
         const readings = yield* findByExternalid(connector, resource, row.externalid)
         const resolution = resolveExisting(resource, row, readings, {

@@ -129,10 +129,11 @@ export const isSameJson = (one: string, other: string): boolean =>
 const secondLength = 19
 const fractionMax = 6
 
-/** The digits of a second without zeros at the end. */
+/** The digits of a second without zeros at the end; null where they are none, or too many. */
 const fractionOf = (text: string, from: number, to: number): string | null => {
   if (from === to) return ""
-  if (text[from] !== "." || to - from - 1 > fractionMax) return null
+  const count = to - from - 1
+  if (text[from] !== "." || count === 0 || count > fractionMax) return null
   let end = to
   while (text.charCodeAt(end - 1) === zero) end--
   return text.slice(from + 1, end)

@@ -162,13 +162,14 @@ const execute = (
   beganAt: number,
   attempts: number
 ): Effect.Effect<Answer | Failed> => {
-  const { client, options } = context
+  const { client, options, scrub } = context
   const { requestTimeout } = options
   let requestId: string | null = null
   return client.execute(request).pipe(
     Effect.flatMap((response) => {
       const { status, headers } = response
-      requestId = requestIdOf(headers, options.requestIdHeader)
+      const id = requestIdOf(headers, options.requestIdHeader)
+      requestId = id === null ? null : scrub(id)
       return Effect.map(readBody(context, response), (bytes): Answer | Failed => {
         const problem = transferProblem(context, status, headers, bytes)
         if (problem !== null) return new Failed(problem, requestId)
@@ -204,7 +205,7 @@ export const attempt = (
           : {
               "http.response.status_code": answer.status,
               "http.response.body.size": answer.bytes.length,
-              ...(answer.requestId === null ? {} : { "http.request.id": context.scrub(answer.requestId) })
+              ...(answer.requestId === null ? {} : { "http.request.id": answer.requestId })
             }
       )
     ),

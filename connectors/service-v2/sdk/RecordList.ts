@@ -19,13 +19,20 @@ const parametersOf = (filters: object): ReadonlyArray<readonly [name: string, va
     .filter(([, value]) => value !== undefined && value !== null)
     .map(([name, value]) => [name, String(value)])
 
-/** A record that does not fit the catalogue, as an error. */
-export const invalidRecord = (path: string, { id, field, reason, json }: InvalidRecord): InvalidRecordError => {
-  const remedy = "report the record to the maintainers of this client; lists skip such records with `onInvalid`"
+/** A record that does not fit the catalogue, as an error; `idempotencyKey` is that of the write which it answers. */
+export const invalidRecord = (
+  path: string,
+  { id, field, reason, json }: InvalidRecord,
+  idempotencyKey: string | null = null
+): InvalidRecordError => {
+  const wasWritten = idempotencyKey !== null
+  const remedy = wasWritten
+    ? "it was written: do not write it again under another key, and report the answer to the maintainers of this client"
+    : "report the record to the maintainers of this client; lists skip such records with `onInvalid`"
   const what = field === null ? "the record" : field
   return new InvalidRecordError(
     `${path} ${id ?? "without a number"}: ${what} ${reason}: ${remedy}`,
-    { code: "invalid_record", field, remedy },
+    { code: "invalid_record", field, remedy, isOutcomeUnknown: wasWritten, idempotencyKey },
     id,
     json
   )

@@ -72,7 +72,7 @@ const writtenOf = (resource: Resource, result: WriteResult, index: number | null
       if (record !== null) return valueOf(record) as Created
       if (rejected !== null) {
         const { bytes, ...invalid } = rejected
-        return invalidRecord(path, { ...invalid, json: bytes })
+        return invalidRecord(path, { ...invalid, json: bytes }, key)
       }
       if (id !== null && Number.isSafeInteger(Number(id))) return { id: Number(id) } as Created
       return unknownOutcome(path, index, "it was written, but the answer does not name its number", key)

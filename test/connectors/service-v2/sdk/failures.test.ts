@@ -102,6 +102,36 @@ describe("an error", () => {
     const moved = await failureOf(client.customers.get(1))
     assert.strictEqual(moved.code, "redirected")
     assert.notInclude(inspect(moved, { depth: 9, showHidden: true }), token)
+    await faults({ kind: "status", status: 500, headers: { "x-request-id": `for ${token}` }, times: 1 })
+    const failed = await failureOf(client.customers.get(1))
+    assert.include(failed.requestId, "for [token]")
+    assert.notInclude(inspect(failed, { depth: 9, showHidden: true }), token)
+    await noFaults()
+  })
+
+  it("says that a record may exist when the answer to its write does not fit the catalogue", async () => {
+    const { client } = await company()
+    const headers = { "content-type": "application/json" }
+    const wide = '{"id":1,"customercode":"WIDE","salesmanid":9007199254740993}'
+    await faults(
+      { kind: "status", status: 201, method: "POST", path: "/customers", headers, body: `{"data":${wide}}`, times: 1 },
+      {
+        kind: "status",
+        status: 207,
+        method: "POST",
+        path: "/customers/batch",
+        headers,
+        body: `{"results":[{"index":0,"status":201,"record":${wide}}]}`,
+        times: 1
+      }
+    )
+    const options = { idempotencyKey: "wide-1" }
+    const one = await failureOf(client.customers.create({ customercode: "WIDE" }, options))
+    assert(one instanceof Sdk.InvalidRecordError)
+    assert.deepStrictEqual([one.isOutcomeUnknown, one.idempotencyKey, one.id], [true, "wide-1", "1"])
+    const { items } = await client.customers.batch([{ customercode: "WIDE" }], { idempotencyKey: "wide-2" })
+    assert(items[0]?.status === "unknown")
+    assert.deepStrictEqual([items[0].error.isOutcomeUnknown, items[0].error.idempotencyKey], [true, "wide-2"])
     await noFaults()
   })
 
