@@ -29,10 +29,17 @@ comment on column tributary.activity.at is 'The start of that time, in UTC. The 
 comment on column tributary.activity.company is 'Null: all companies together, and the process starts.';
 comment on column tributary.activity.resource is 'Null: the whole company, and what concerns all its resources, such as its rate budget.';
 comment on column tributary.activity.runs is 'Runs that ended, of all lanes. Quiet runs that share a row of tributary.runs count as spread evenly between the first and the last of them.';
-comment on column tributary.activity.quarantined_runs is 'Those with records that could not be landed; failed_runs and abandoned_runs likewise. The other runs are done.';
-comment on column tributary.activity.inserted is 'Records that these runs inserted; updated, deleted and quarantined likewise.';
-comment on column tributary.activity.requests is 'Requests of these runs; retries likewise.';
-comment on column tributary.activity.run_ms is 'The sum of the times that these runs took; run_ms_max is the longest.';
+comment on column tributary.activity.quarantined_runs is 'Those with records that could not be landed; the other runs are done, failed or abandoned.';
+comment on column tributary.activity.failed_runs is 'Those that failed.';
+comment on column tributary.activity.abandoned_runs is 'Those whose process was interrupted or lost.';
+comment on column tributary.activity.inserted is 'Records that these runs inserted.';
+comment on column tributary.activity.updated is 'Records that they updated.';
+comment on column tributary.activity.deleted is 'Records that they soft-deleted.';
+comment on column tributary.activity.quarantined is 'Records that they could not land.';
+comment on column tributary.activity.requests is 'Requests that these runs sent.';
+comment on column tributary.activity.retries is 'Requests that they sent again.';
+comment on column tributary.activity.run_ms is 'The sum of the times that these runs took.';
+comment on column tributary.activity.run_ms_max is 'The time that the longest of them took.';
 comment on column tributary.activity.age_ms_max is 'The highest age of the data of a resource at any moment of that time; null where no run has made it fresh. Where events prove a resource fresh when the row is written, the age is that of the proof.';
 comment on column tributary.activity.lateness_max is 'The highest age divided by its target: above 1 the resource was late. Null without a target, and for paused or blocked resources.';
 comment on column tributary.activity.budget_share_max is 'The highest share of the rate budget that was in use, of samples every 15 s; null without a limit or sample.';
@@ -46,4 +53,5 @@ create table tributary.activity_watermarks (
   through timestamptz not null
 );
 comment on table tributary.activity_watermarks is 'How far tributary.activity is complete. What was missed while no process ran is written by the next one.';
+comment on column tributary.activity_watermarks.resolution is 'minute, hour or day.';
 comment on column tributary.activity_watermarks.through is 'Rows that start before this do not change any more.';

@@ -41,7 +41,7 @@ export const beginStatement = Statement.make({
   name: "begin the activity",
   params: ["text"],
   text: `insert into tributary.activity_watermarks (resolution, through)
-    select $1, date_trunc($1, coalesce(least(min(finished_at), min(quiet_since)), tributary.now()), 'UTC')
+    select $1::text, date_trunc($1::text, coalesce(least(min(finished_at), min(quiet_since)), tributary.now()), 'UTC')
       from tributary.runs where not exists (select from tributary.activity_watermarks where resolution = $1)
     having not exists (select from tributary.activity_watermarks where resolution = $1)
     on conflict do nothing`
@@ -98,10 +98,10 @@ const runs = `
            r.finished_at - r.started_at as took,
            case when r.quiet_runs > 1 then (r.started_at - r.quiet_since) / (r.quiet_runs - 1) else interval '0' end as step
       from tributary.runs r join named n using (company_id)
-     where r.finished_at >= $2 and r.status <> 'running' and (r.finished_at < $3 or r.quiet_since < $3)),
+     where r.finished_at >= $2::timestamptz and r.status <> 'running' and (r.finished_at < $3::timestamptz or r.quiet_since < $3::timestamptz)),
   placed as (
-    select s.*, case when step > interval '0' then extract(epoch from $2 - first_at - took) / extract(epoch from step) else 0 end as low,
-           case when step > interval '0' then extract(epoch from $3 - first_at - took) / extract(epoch from step) else members end as high
+    select s.*, case when step > interval '0' then extract(epoch from $2::timestamptz - first_at - took) / extract(epoch from step) else 0 end as low,
+           case when step > interval '0' then extract(epoch from $3::timestamptz - first_at - took) / extract(epoch from step) else members end as high
       from stored s),
   run as materialized (
     select p.company, p.company_id, p.resource, p.status, ${makesFresh("p")} as is_fresh, i,
@@ -122,17 +122,17 @@ const ages = `
              then t.freshness_target_ms end as target_ms
       from tributary.checkpoints k join named n using (company_id)
       left join tributary.tasks t on t.company = n.company and t.resource = k.resource and t.kind = 'sync'
-     where k.lane = 'live' and ($1 = 'hour' or $4 = 'resource')),
+     where k.lane = 'live' and ($1::text = 'hour' or $4::text = 'resource')),
   fresh as (
-    select company_id, resource, began_at, ended_at from run where is_fresh and ended_at < $3
+    select company_id, resource, began_at, ended_at from run where is_fresh and ended_at < $3::timestamptz
     union all
     select s.company_id, s.resource, b.started_at, b.finished_at
       from series s cross join lateral (
         select r.started_at, r.finished_at from tributary.runs r
-         where r.company_id = s.company_id and r.resource = s.resource and ${makesFresh("r")} and r.finished_at < $2
+         where r.company_id = s.company_id and r.resource = s.resource and ${makesFresh("r")} and r.finished_at < $2::timestamptz
          order by r.id desc limit 1) b),
   point as (
-    select company_id, resource, date_trunc($1, ended_at, 'UTC') as at, ended_at as seen_at, began_at from fresh
+    select company_id, resource, date_trunc($1::text, ended_at, 'UTC') as at, ended_at as seen_at, began_at from fresh
     union all
     select s.company_id, s.resource, t.at, t.seen_at, null from series s cross join span t),
   aged as (
@@ -157,12 +157,12 @@ export const writeStatement = Statement.make({
   text: `with now as materialized (select tributary.now() as at),
   named as materialized (select company_id, min(company) as company from tributary.companies group by company_id),
   span as materialized (
-    select p.at, p.at + ('1 ' || $1)::interval as until, least(p.at + ('1 ' || $1)::interval, now.at) as seen_at
-      from now cross join generate_series($2, $3 - interval '1 microsecond', ('1 ' || $1)::interval) as p(at)),
+    select p.at, p.at + ('1 ' || $1::text)::interval as until, least(p.at + ('1 ' || $1::text)::interval, now.at) as seen_at
+      from now cross join generate_series($2::timestamptz, $3::timestamptz - interval '1 microsecond', ('1 ' || $1::text)::interval) as p(at)),
   ${runs},
   ${ages},
   figure as (
-    select date_trunc($1, ended_at, 'UTC') as at, company, resource, count(*) as runs,
+    select date_trunc($1::text, ended_at, 'UTC') as at, company, resource, count(*) as runs,
            count(*) filter (where status = 'quarantined') as quarantined_runs, count(*) filter (where status = 'failed') as failed_runs,
            count(*) filter (where status = 'abandoned') as abandoned_runs, sum(inserted) filter (where i = 0) as inserted,
            sum(updated) filter (where i = 0) as updated, sum(deleted) filter (where i = 0) as deleted,
@@ -170,29 +170,29 @@ export const writeStatement = Statement.make({
            sum(extract(epoch from took) * 1000) as run_ms, max(extract(epoch from took) * 1000) as run_ms_max,
            null::numeric as age_ms, null::double precision as lateness, null::double precision as budget_share, 0::bigint as paused_ms,
            0::bigint as gaps, 0::bigint as process_starts
-      from run where ended_at >= $2 and ended_at < $3 group by 1, 2, 3
+      from run where ended_at >= $2::timestamptz and ended_at < $3::timestamptz group by 1, 2, 3
     union all
     select at, company, resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ms, (ms / target_ms)::double precision, null, 0, 0, 0 from age
     union all
-    select date_trunc($1, u.at, 'UTC'), b.company, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null,
+    select date_trunc($1::text, u.at, 'UTC'), b.company, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null,
            max(u.used::double precision / u.allowed), 15000 * count(*) filter (where u.is_paused), 0, 0
-      from jsonb_to_recordset($5) as b(company text, fingerprint text) join tributary.budget_usage u using (fingerprint)
-     where u.at >= $2 and u.at < $3 group by 1, 2
+      from jsonb_to_recordset($5::jsonb) as b(company text, fingerprint text) join tributary.budget_usage u using (fingerprint)
+     where u.at >= $2::timestamptz and u.at < $3::timestamptz group by 1, 2
     union all
     select t.at, g.company, g.resource, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, count(*), 0
       from tributary.delivery_gaps g join span t on g.detected_at < t.seen_at and coalesce(g.closed_at, 'infinity') >= t.at group by 1, 2, 3
     union all
-    select date_trunc($1, started_at, 'UTC'), null, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, 0, count(*)
-      from tributary.processes where started_at >= $2 and started_at < $3 group by 1)
+    select date_trunc($1::text, started_at, 'UTC'), null, null, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, null, null, null, 0, 0, count(*)
+      from tributary.processes where started_at >= $2::timestamptz and started_at < $3::timestamptz group by 1)
   insert into tributary.activity (resolution, at, company, resource, runs, quarantined_runs, failed_runs, abandoned_runs, inserted,
          updated, deleted, quarantined, requests, retries, run_ms, run_ms_max, age_ms_max, lateness_max, budget_share_max, paused_ms,
          gaps, process_starts)
-  select $1, at, case when $4 <> 'all' then company end, case when $4 = 'resource' then resource end, sum(runs), sum(quarantined_runs),
+  select $1::text, at, case when $4::text <> 'all' then company end, case when $4::text = 'resource' then resource end, sum(runs), sum(quarantined_runs),
          sum(failed_runs), sum(abandoned_runs), coalesce(sum(inserted), 0), coalesce(sum(updated), 0), coalesce(sum(deleted), 0),
          coalesce(sum(quarantined), 0), sum(requests), sum(retries), round(sum(run_ms)), round(max(run_ms_max)), round(max(age_ms)),
          max(lateness), max(budget_share), max(paused_ms), sum(gaps), sum(process_starts)
     from figure group by 1, 2, 3, 4
-  having $1 = 'hour' or max(lateness) > 1
+  having $1::text = 'hour' or max(lateness) > 1
       or sum(runs) + max(paused_ms) + sum(gaps) + sum(process_starts) > 0 or max(budget_share) > 0`
 })
 
