@@ -32,7 +32,7 @@ const slotsOf = (hours: ReadonlyArray<Hour>, now: Date): ReadonlyArray<Slot> => 
 
 // In units of the drawing, which scales to the available width.
 const width = 560
-const [left, right] = [118, width - 12]
+const [left, right] = [146, width - 12]
 const slotWidth = (right - left) / hoursShown
 const xOf = (index: number): number => Math.round((left + index * slotWidth) * 10) / 10
 const rounded = (value: number): number => Math.round(value * 10) / 10
@@ -52,9 +52,20 @@ const timeAxis = (slots: ReadonlyArray<Slot>, y: number): Html =>
       : ""
   )}`
 
-const drawing = (id: string, title: string, description: string, height: number, inner: Html): Html =>
+/** The words of colours and lines. */
+type Legend = ReadonlyArray<readonly [kind: string, word: string]>
+
+const drawing = (
+  { id, title, legend }: { readonly id: string; readonly title: string; readonly legend: Legend },
+  description: string,
+  height: number,
+  inner: Html
+): Html =>
   html`<figure class="chart">
-    <figcaption id="${id}-title">${title}</figcaption>
+    <figcaption>
+      <span id="${id}-title">${title}</span
+      >${legend.map(([kind, word]) => html` <span class="key ${kind}">${word}</span>`)}
+    </figcaption>
     <svg class="chart hourly" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${id}-title ${id}-words">
       <desc id="${id}-words">${description}</desc>
       ${inner}
@@ -87,14 +98,13 @@ const lanes: ReadonlyArray<Lane> = [
 ]
 const laneHeight = 26
 /** The lowest opacity of a cell, so that one event is seen beside an hour with many. */
-const opacityMin = 0.35
+const opacityMin = 0.45
 
 const timeline = (slots: ReadonlyArray<Slot>): Html => {
   const bottom = lanes.length * laneHeight + 4
   const failures = sum(slots, failuresOf)
   return drawing(
-    "timeline",
-    "What happened, by hour (UTC)",
+    { id: "timeline", title: "What happened, by hour (UTC)", legend: [] },
     `${plural(
       sum(slots, ({ runs }) => runs),
       "run"
@@ -144,20 +154,23 @@ interface Bars {
   readonly topLeast: number
   /** A value with a line of its own. */
   readonly line: number | null
+  readonly legend: Legend
   readonly text: (value: number) => string
 }
 
 const plotHeight = 120
 const ticks = 3
 
-const bars = (slots: ReadonlyArray<Slot>, { id, title, description, layers, topLeast, line, text }: Bars): Html => {
+const bars = (
+  slots: ReadonlyArray<Slot>,
+  { id, title, legend, description, layers, topLeast, line, text }: Bars
+): Html => {
   const [top, bottom] = [10, 10 + plotHeight]
   const totals = slots.map(({ hour }) => (hour === null ? 0 : layers.reduce((all, { of }) => all + (of(hour) ?? 0), 0)))
   const up = scaleLinear([0, Math.max(topLeast, ...totals)], [bottom, top]).nice(ticks)
   const y = (value: number) => rounded(up(value))
   return drawing(
-    id,
-    title,
+    { id, title, legend },
     description,
     bottom + 28,
     html`<g class="grid">
@@ -215,7 +228,12 @@ const charts = (slots: ReadonlyArray<Slot>): Html => {
     ${timeline(slots)}
     ${bars(slots, {
       id: "landed",
-      title: "Records landed, by hour: inserted, updated, deleted",
+      title: "Records landed, by hour",
+      legend: [
+        ["good", "inserted"],
+        ["busy", "updated"],
+        ["bad", "deleted"]
+      ],
       description: `${landed(({ inserted }) => inserted, "inserted")}, ${landed(({ updated }) => updated, "updated")}, ${landed(({ deleted }) => deleted, "deleted")}.`,
       layers: [
         { kind: "good", name: "inserted", of: ({ inserted }) => inserted },
@@ -229,6 +247,10 @@ const charts = (slots: ReadonlyArray<Slot>): Html => {
     ${bars(slots, {
       id: "lateness",
       title: "Highest age of a resource, as a share of its target",
+      legend: [
+        ["target", "the target"],
+        ["warn", "late"]
+      ],
       description:
         lateness === null
           ? "No resource has a target and a run yet."
@@ -244,6 +266,7 @@ const charts = (slots: ReadonlyArray<Slot>): Html => {
     ${bars(slots, {
       id: "budget-share",
       title: "Rate budget in use, at most",
+      legend: [],
       description: budget === null ? "No limit or no request." : `At most ${percent(budget)} of the rate budget.`,
       layers: [{ kind: "busy", name: "of the rate budget", of: ({ budget_share_max: share }) => share }],
       topLeast: 1,

@@ -23,7 +23,7 @@ const countsOf = (states: ReadonlyArray<ResourceState>): string =>
   healthStates
     .map((state) => [state, states.filter(({ health }) => health.state === state).length] as const)
     .filter(([, number]) => number > 0)
-    .map(([state, number]) => `${count(number)} ${wordOf(state)}`)
+    .map(([state, number]) => (number === states.length ? `all ${wordOf(state)}` : `${count(number)} ${wordOf(state)}`))
     .join(", ")
 
 const row = (name: string, states: ReadonlyArray<ResourceState>): Html => {
