@@ -42,7 +42,7 @@ export const rehearse = Effect.fnUntraced(function* <A, E, R>(
     useBatch,
     isLoaded: (path) => loaded.has(path)
   })
-  yield* read((records) => Effect.catch(rehearsal.write(records), (error) => failWith(failureOf(error))))
+  yield* read((records) => rehearsal.write(records).pipe(Effect.catch((error) => failWith(failureOf(error)))))
   return rehearsal.report()
 }, Effect.scoped)
 

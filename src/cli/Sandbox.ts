@@ -7,8 +7,10 @@ import * as Effect from "effect/Effect"
 import { makeUnlimited } from "../budget/Budget.ts"
 import { Budgets } from "../budget/Budgets.ts"
 import * as Snapshot from "../close/Snapshot.ts"
+import { resourcesStatement } from "../companies/Move.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import type { Reference, ReferenceOptions } from "../connector/Demo.ts"
+import * as Statement from "../postgres/Statement.ts"
 import { companyIds } from "../tasks/TaskQueue.ts"
 import type { AsOf } from "../warehouse/ReaderQuery.ts"
 import * as SourceRecords from "../warehouse/SourceRecords.ts"
@@ -53,7 +55,9 @@ const chosenCompanies = Effect.fnUntraced(function* (names: ReadonlyArray<string
           : `the warehouse has no company ${unknown.join(", ")}; it has ${[...stored.keys()].sort().join(", ")}`
     })
   }
-  return [...stored].filter(([name]) => names.length === 0 || names.includes(name)).sort()
+  return [...stored]
+    .filter(([name]) => names.length === 0 || names.includes(name))
+    .sort(([one], [other]) => one.localeCompare(other))
 })
 
 /** Resources that a company was read of, each with its table. */
@@ -86,6 +90,8 @@ export const start = Effect.fnUntraced(function* (settings: Configuration, { com
     const tables = yield* readResources(client, settings)
     return yield* Effect.forEach(chosen, ([name, companyId]) =>
       Effect.gen(function* () {
+        // Resources that were never read of this company are unknown, not empty.
+        const read = new Set((yield* Statement.run(resourcesStatement, [companyId])).map(({ resource }) => resource))
         let records = 0
         const resources: Array<string> = []
         for (const table of tables) {
@@ -98,7 +104,7 @@ export const start = Effect.fnUntraced(function* (settings: Configuration, { com
           )
           if (count === null) continue
           records += count
-          resources.push(path)
+          if (read.has(path)) resources.push(path)
         }
         return { name, companyId, records, resources } satisfies SandboxCompany
       })

@@ -7,8 +7,8 @@
 import { scaleLinear } from "d3-scale"
 import type { Hour } from "../status/Activity.ts"
 import { clock } from "./Chart.ts"
-import { count, duration, none, section, table } from "./Components.ts"
-import { plural } from "./Escape.ts"
+import { count, duration, none, section, table } from "../web/Components.ts"
+import { plural } from "../web/Escape.ts"
 import { html, type Html } from "./Page.ts"
 
 const hourMs = 3_600_000

@@ -2,8 +2,8 @@
 import { scaleLinear } from "d3-scale"
 import { healthStates, type HealthState, type ResourceState, type ShownCompany } from "../status/Resources.ts"
 import { companyStates, type State } from "../tasks/CountCompanies.ts"
-import { count, type Tone } from "./Components.ts"
-import { plural, visible } from "./Escape.ts"
+import { count, type Tone } from "../web/Components.ts"
+import { plural, visible } from "../web/Escape.ts"
 import { html, type Html } from "./Page.ts"
 
 const tones: Readonly<Record<HealthState | State, Tone>> = {

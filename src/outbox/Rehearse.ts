@@ -76,21 +76,19 @@ const referredBy = (resource: Resource, operation: Operation, field: string | nu
   return shapeOf(resource, operation).get(name)?.refers?.resource ?? null
 }
 
-/** Makes a rehearsal, which has written nothing yet. */
-export const make = (options: RehearsalOptions): Rehearsal => {
-  const { connector, resource, operation } = options
+/** Collects the results of the records. */
+const makeResults = ({ resource, operation, isLoaded }: RehearsalOptions) => {
   const outcomes: Partial<Record<Outcome, number>> = {}
   const refused: Array<RehearsedRejection> = []
   const uncertain: Array<RehearsedRejection> = []
   let different = 0
-  let requests = 0
 
   const reject = (row: OutboxRow, { code, field, reason, problems }: RejectedResolution) => {
     const { externalid, recordId } = row
     const fields = problems.length === 0 ? [field] : problems.map((problem) => problem.field)
     const isKnown = fields.some((one) => {
       const referred = referredBy(resource, operation, one)
-      return referred === null || options.isLoaded(referred)
+      return referred === null || isLoaded(referred)
     })
     const one = { line: Number(row.id), externalid, recordId, code, field, reason, problems }
     if (isKnown) refused.push(one)
@@ -102,6 +100,14 @@ export const make = (options: RehearsalOptions): Rehearsal => {
     outcomes[resolution.outcome] = (outcomes[resolution.outcome] ?? 0) + 1
     if (resolution.differences.length > 0) different += 1
   }
+  return { note, report: (): RehearsalReport => ({ outcomes, different, rejected: refused, uncertain }) }
+}
+
+/** Makes a rehearsal, which has written nothing yet. */
+export const make = (options: RehearsalOptions): Rehearsal => {
+  const { connector, resource, operation } = options
+  const { note, report } = makeResults(options)
+  let requests = 0
 
   /** Sends a request. When it is rejected as a whole, each of its records is sent alone. */
   const send = (request: NewRequest): Effect.Effect<void, SourceError> =>
@@ -185,7 +191,7 @@ export const make = (options: RehearsalOptions): Rehearsal => {
       const rows = records.map((record) => rowOf(record, operation))
       return operation === "create" ? create(rows) : Effect.forEach(rows, change, { discard: true })
     },
-    report: () => ({ outcomes, different, rejected: refused, uncertain })
+    report
   }
 }
 

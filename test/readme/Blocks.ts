@@ -19,25 +19,41 @@ export interface Block {
     | "yaml"
     /** The code of a receiver of change webhooks. */
     | "receiver"
+    /** A whole program, which runs by itself. */
+    | "program"
     /** A drawing. */
     | "picture"
+    /** A file of a program that uses the package, or a run of it: `test/package/Modules.long.test.ts` runs it. */
+    | "package"
     /** Input for another program, which is not available in the test. */
     | "foreign"
   readonly text: string
+  /** The word after the fence. */
+  readonly language: string
 }
 
 const foreign = new Set(["nginx", "json"])
 
+/** The name of the file that a block shows: its first line is a comment with it. */
+export const fileNameOf = (text: string): string | null => /^\/\/ ([\w.-]+\.ts)\n/.exec(text)?.[1] ?? null
+
+/** The interpreter of each language of a program. */
+export const interpreters: Readonly<Record<string, string>> = { ts: "node", python: "python3", ruby: "ruby" }
+
 const kindOf = (language: string, text: string, before: Block | undefined): Block["kind"] | null => {
+  // A block that begins with the name of a file is a part of something larger.
+  if (Object.hasOwn(interpreters, language) && !text.startsWith("// ")) return "program"
   if (language === "sh") return "shell"
   if (language === "sql" || language === "yaml") return language
   if (language === "js" && text.includes("standardwebhooks")) return "receiver"
+  if (language === "ts" && fileNameOf(text) !== null) return "package"
   if (language === "mermaid") return "picture"
   if (foreign.has(language)) return "foreign"
   if (language !== "") return null
+  if (/^\$ node /m.test(text)) return "package"
   if (/^\$ /m.test(text)) return "session"
   if (/[►▲▼◄│]/.test(text)) return "picture"
-  return before?.kind === "shell" ? "output" : null
+  return before?.kind === "shell" || before?.kind === "program" ? "output" : null
 }
 
 /** The blocks of a page, by its path in the checkout. */
@@ -54,7 +70,7 @@ export const blocksOf = (page: string): ReadonlyArray<Block> => {
       const kind = kindOf(open.language, text, blocks.at(-1))
       if (kind === null)
         throw new Error(`${at}: a block of an unknown kind ("${open.language}"); state how it is tested`)
-      blocks.push({ at, kind, text })
+      blocks.push({ at, kind, text, language: open.language })
       open = null
     }
   }

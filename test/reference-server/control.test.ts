@@ -183,6 +183,49 @@ describe("the control plane", () => {
   })
 })
 
+describe("a refusal of the control plane", () => {
+  const rule = (more: Json) => ({ rules: [{ kind: "delay" }, { kind: "status", ...more }] })
+  const cases: ReadonlyArray<readonly [method: string, path: string, body: unknown, sentence: string]> = [
+    ["POST", "/reset", { data: "some" }, "data must be empty, demo or scale"],
+    ["POST", "/reset", { date: "demo" }, 'there is no "date" here; there are: data, rows, seed'],
+    ["POST", "/reset", "[]", "the body must be a JSON object"],
+    ["POST", "/tokens", { scopes: ["*"] }, "company must be a whole number from 1"],
+    ["PUT", "/limits", { requestsPerMinute: 1.5 }, "requestsPerMinute must be a whole number from 0, or null"],
+    [
+      "PUT",
+      "/companies/1",
+      { features: { jobs: 1 } },
+      "features must be an object of modules and true or false; see features.jobs"
+    ],
+    ["PUT", "/companies/1", { recordLimits: { orders: 1 } }, "recordLimits: orders is not capped"],
+    ["PUT", "/dialect", { paging: "scroll" }, "the switch paging takes cursor, page, offset, link"],
+    ["POST", "/faults", rule({ rate: 2 }), "rules[1].rate must be from 0 to 1"],
+    ["POST", "/faults", { rules: [1] }, "rules must be an array of rules; see rules[0]"],
+    ["POST", "/records", { company: 1, resource: "orders", records: [{}, 5] }, "see records[1]"],
+    ["GET", "/state?company=one&resource=orders", undefined, "company must be a whole number from 1"],
+    ["GET", "/state?company=1&resource=orders&id=7", undefined, "there are: company, resource, include"],
+    ["GET", "/clock?now=noon", undefined, 'there is no "now" here; nothing is expected'],
+    ["POST", "/cycle", { times: 2 }, 'there is no "times" here; nothing is expected']
+  ]
+
+  it.each(cases)("names the field: %s %s %j", (method, path, body, sentence) => {
+    const { control } = server()
+    const before = control("GET", "/history").text
+    const { status, body: refusal } = control(method, path, body)
+    assert.strictEqual(status, 400)
+    assert.include(refusal["error"], sentence)
+    assert.strictEqual(control("GET", "/history").text, before)
+  })
+
+  it("leaves numbers of rules and records as they were sent", () => {
+    const { call, control } = server()
+    control("POST", "/faults", '{"rules":[{"kind":"status","status":503,"rate":1.0,"body":{"wait":1.50}}],"seed":2}')
+    assert.strictEqual(call("GET", "/me").text, '{"wait":1.50}')
+    control("POST", "/clock", '{"advanceSeconds":1e1}')
+    assert.strictEqual(control("GET", "/clock").body["now"], "2026-03-16T09:00:10.000000Z")
+  })
+})
+
 describe("faults of the control plane", () => {
   it("apply to the requests that their rules match, by seed", () => {
     const { call, control } = server()

@@ -6,9 +6,9 @@ import type { Explanation, FieldChange, RunSummary, Version } from "../../verify
 import { ofQuery } from "../Params.ts"
 import { pretty } from "../PrettyJson.ts"
 import { html, type Html, page, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, none, section, select, table, type Tone } from "../Components.ts"
-import { facts } from "../Format.ts"
-import { address, truncated, plural, resourceAddress, runAddress, visible } from "../Escape.ts"
+import { ago, badge, count, none, section, select, table, type Tone, facts } from "../../web/Components.ts"
+import { address, truncated, plural, visible } from "../../web/Escape.ts"
+import { resourceAddress, runAddress } from "../Addresses.ts"
 
 const path = "/records"
 /** Characters of a value in a table. */

@@ -5,7 +5,7 @@
  * The promised `synced_through` is read from the bytes of its answers.
  */
 import { type Core, core } from "../../../connectors/service-v2/reference-server/Core.ts"
-import { putRecords } from "../../../connectors/service-v2/reference-server/control/records.ts"
+import { putRecords, type RecordsInput } from "../../../connectors/service-v2/reference-server/control/records.ts"
 import type { Network } from "../../../connectors/service-v2/reference-server/events/Network.ts"
 import type { Subscription } from "../../../connectors/service-v2/reference-server/events/Subscription.ts"
 import { parseExactly } from "../../../connectors/service-v2/reference-server/json.ts"
@@ -84,7 +84,7 @@ export class Source {
   /** Writes records as people do. Fires the subscribed events, unless `isNoisy` is false. */
   put(text: string, isNoisy = true): void {
     if (this.network === null || !isNoisy) this.control("POST", "/records", text)
-    else putRecords(this.core.world, parseExactly(text) as Readonly<Record<string, unknown>>)
+    else putRecords(this.core.world, parseExactly(text) as RecordsInput)
   }
 
   /** Removes a record, with an event when `isNoisy`, otherwise without a trace. */

@@ -13,8 +13,14 @@ import type { Store } from "../store/Store.ts"
 import type { Table, Version } from "../store/Table.ts"
 import { printInstant, readInstant } from "../time.ts"
 import type { World } from "../World.ts"
-import { ControlError, companyOf, only, tableOf } from "./given.ts"
-import type { CallInput } from "./given.ts"
+import { ControlError } from "./Input.ts"
+
+/** The table that a call selects. */
+export const tableOf = (world: World, company: number, resource: string): Table => {
+  if (!world.store.catalogue.resources.has(resource))
+    throw new ControlError(`resource: there is no resource ${resource}`)
+  return world.store.table(company, resource)
+}
 
 const completeHalves = (store: Store, company: number, resource: Resource, values: Record<string, Value>) => {
   for (const { name, reference } of resource.fields) {
@@ -30,11 +36,14 @@ const completeHalves = (store: Store, company: number, resource: Resource, value
   }
 }
 
-const putRecord = (store: Store, table: Table, company: number, input: CallInput, at: string): Version => {
+/** A record as `parseExactly` read it. */
+type RecordInput = Readonly<Record<string, unknown>>
+
+const putRecord = (store: Store, table: Table, company: number, input: RecordInput, at: string): Version => {
   const { resource } = table
   const id = input["id"]
   if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) >= 1)) {
-    throw new ControlError(`id must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
+    throw new ControlError(`records: id must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
   }
   const before = typeof id === "number" ? table.get(id) : undefined
   const values: Record<string, Value> = {}
@@ -60,18 +69,20 @@ const putRecord = (store: Store, table: Table, company: number, input: CallInput
   })
 }
 
+export interface RecordsInput {
+  readonly company: number
+  readonly resource: string
+  readonly records: ReadonlyArray<RecordInput>
+  /** RFC 3339 in UTC. */
+  readonly at?: string
+}
+
 /** Writes the records and returns them as stored. */
-export const putRecords = (world: World, input: CallInput): string => {
-  only(input, ["company", "resource", "records", "at"])
-  const company = companyOf(input["company"])
-  const { records, at } = input
-  if (!Array.isArray(records) || !records.every(isObject)) throw new ControlError("records must be an array of objects")
-  const instant = typeof at === "string" ? readInstant(at) : null
-  if (at !== undefined && instant === null) throw new ControlError("at must be RFC 3339 in UTC")
-  const table = tableOf(world, company, input["resource"])
+export const putRecords = (world: World, { company, resource, records, at }: RecordsInput): string => {
+  const table = tableOf(world, company, resource)
   ensureCompany(world, company)
   const { store } = world
-  const when = printInstant(instant ?? world.clock.now())
+  const when = printInstant(readInstant(at ?? "") ?? world.clock.now())
   const versions = store.transact(() => records.map((record) => putRecord(store, table, company, record, when)))
   return `{"records":[${versions.map((version) => world.renderer.render(version)).join(",")}]}`
 }

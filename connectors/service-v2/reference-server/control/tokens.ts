@@ -3,23 +3,20 @@
  * shows its text.
  */
 import { tokenPrefix } from "../http/journal.ts"
-import { print } from "../json.ts"
 import { insert } from "../rules/records.ts"
 import { ensureCompany } from "../seed/install.ts"
 import { readInstant } from "../time.ts"
 import type { World } from "../World.ts"
-import { ControlError, companyOf, flag, only } from "./given.ts"
-import type { CallInput } from "./given.ts"
+import { ControlError } from "./Input.ts"
 
 const accesses = ["read", "write", "cancel"]
 
-const scopesOf = (world: World, input: unknown): ReadonlySet<string> => {
-  if (!Array.isArray(input)) throw new ControlError('scopes must be an array such as ["orders:read"] or ["*"]')
+const scopesOf = (world: World, scopes: ReadonlyArray<string>): ReadonlySet<string> => {
   const all = world.store.catalogue.areas.flatMap(({ name }) => accesses.map((access) => `${name}:${access}`))
-  if (input.length === 1 && input[0] === "*") return new Set(all)
-  const unknown: unknown = input.find((scope) => !all.includes(String(scope)))
-  if (unknown !== undefined) throw new ControlError(`there is no scope ${print(unknown)}`)
-  return new Set(input as Array<string>)
+  if (scopes.length === 1 && scopes[0] === "*") return new Set(all)
+  const unknown = scopes.find((scope) => !all.includes(scope))
+  if (unknown !== undefined) throw new ControlError(`scopes: there is no scope ${JSON.stringify(unknown)}`)
+  return new Set(scopes)
 }
 
 /** The user with this login; created when the company has none. */
@@ -30,24 +27,22 @@ const userOf = (world: World, company: number, login: string, active: boolean): 
   return world.store.transact(() => insert(context, "users", { login, name: login, active }).id)
 }
 
-export const issueToken = (world: World, input: CallInput): { readonly token: string; readonly tokenid: number } => {
-  only(input, ["company", "scopes", "user", "supervisor", "active", "usercompany", "expires"])
-  const company = companyOf(input["company"])
-  const scopes = scopesOf(world, input["scopes"])
-  const { user, usercompany, expires } = input
-  if (user !== undefined && (typeof user !== "string" || user === "" || user.length > 50)) {
-    throw new ControlError("user must be a login name of at most 50 characters")
-  }
-  const supervisor = flag(input, "supervisor", true)
-  const active = flag(input, "active", true)
-  const userCompany = usercompany === undefined ? company : companyOf(usercompany)
-  const instant = typeof expires === "string" ? readInstant(expires) : null
-  if (expires !== undefined && expires !== null && instant === null) {
-    throw new ControlError("expires must be RFC 3339 in UTC")
-  }
+export interface TokenInput {
+  readonly company: number
+  readonly scopes: ReadonlyArray<string>
+  readonly user?: string
+  readonly supervisor?: boolean
+  readonly active?: boolean
+  readonly usercompany?: number
+  /** RFC 3339 in UTC. */
+  readonly expires?: string | null
+}
+
+export const issueToken = (world: World, input: TokenInput): { readonly token: string; readonly tokenid: number } => {
+  const { company, user: login = "api", supervisor = true, active = true, usercompany: userCompany = company } = input
+  const scopes = scopesOf(world, input.scopes)
   ensureCompany(world, company)
   ensureCompany(world, userCompany)
-  const login = user ?? "api"
   const token = `${tokenPrefix}${world.random.hex(40)}`
   const tokenid = world.store.draw("tokens")
   world.tokens.add(token, {
@@ -59,7 +54,7 @@ export const issueToken = (world: World, input: CallInput): { readonly token: st
     scopes,
     supervisor,
     active,
-    expires: instant,
+    expires: readInstant(input.expires ?? ""),
     revoked: false,
     lastUsed: null,
     lastAddress: null
@@ -67,9 +62,13 @@ export const issueToken = (world: World, input: CallInput): { readonly token: st
   return { token, tokenid }
 }
 
-export const revokeToken = (world: World, input: CallInput): { readonly revoked: true; readonly tokenid: number } => {
-  only(input, ["token"])
-  const token = typeof input["token"] === "string" ? world.tokens.find(input["token"]) : undefined
+/** The token by its text or by its id. */
+export const revokeToken = (
+  world: World,
+  { token: text, tokenid }: { readonly token?: string; readonly tokenid?: number }
+): { readonly revoked: true; readonly tokenid: number } => {
+  const named = text === undefined ? world.tokens.all().find(({ id }) => id === tokenid) : world.tokens.find(text)
+  const token = text !== undefined && tokenid !== undefined && named?.id !== tokenid ? undefined : named
   if (token === undefined) throw new ControlError("the token is not known")
   token.revoked = true
   return { revoked: true, tokenid: token.id }

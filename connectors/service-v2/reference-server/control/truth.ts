@@ -8,7 +8,7 @@ import type { Change } from "../store/Store.ts"
 import { sharedCompany } from "../store/Store.ts"
 import { printInstant } from "../time.ts"
 import type { World } from "../World.ts"
-import { companyOf, tableOf } from "./given.ts"
+import { tableOf } from "./records.ts"
 
 /** Lines per chunk of an answer. */
 const linesPerChunk = 500
@@ -24,11 +24,17 @@ function* chunked(lines: Iterable<string>): Generator<string> {
   if (chunk.length > 0) yield `${chunk.join("\n")}\n`
 }
 
-/** Answers `?company=&resource=`, and `include=custom_fields` to compare with a list that has it. */
-export const readState = (world: World, query: URLSearchParams): Iterable<string> => {
-  const table = tableOf(world, query.get("company"), query.get("resource"))
+export interface Selection {
+  readonly company: number
+  readonly resource: string
+  /** Adds the custom fields, to compare with a list that has them. */
+  readonly include?: "custom_fields"
+}
+
+export const readState = (world: World, { company, resource, include }: Selection): Iterable<string> => {
+  const table = tableOf(world, company, resource)
   const { renderer } = world
-  const isIncluding = query.get("include") === "custom_fields"
+  const isIncluding = include !== undefined
   const versions = [...table.all()]
   const lines = function* () {
     for (const version of versions) {
@@ -40,10 +46,10 @@ export const readState = (world: World, query: URLSearchParams): Iterable<string
   return chunked(lines())
 }
 
-/** Answers `?company=&resource=`, both optional. */
-export const readHistory = (world: World, query: URLSearchParams): Iterable<string> => {
-  const company = query.get("company") === null ? null : companyOf(query.get("company"))
-  const resource = query.get("resource") === null ? null : tableOf(world, company ?? 1, query.get("resource")).resource
+/** Every committed version; of one company and one resource where they are given. */
+export const readHistory = (world: World, selection: Partial<Selection>): Iterable<string> => {
+  const { company = null } = selection
+  const resource = selection.resource === undefined ? null : tableOf(world, company ?? 1, selection.resource).resource
   const isMeant = ({ version: { table } }: Change) =>
     (company === null || table.company === company || table.company === sharedCompany) &&
     (resource === null || table.resource === resource)

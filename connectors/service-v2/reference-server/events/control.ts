@@ -2,15 +2,6 @@
  * Control calls for deliveries (DESIGN 5.3).
  *
  * Promise: an attempt is shown as it was sent: its headers, and the bytes of its body in base64.
- *
- * | call | body | answer |
- * |---|---|---|
- * | `POST /cycle` | | `{attempts: […]}`: the attempts of this cycle |
- * | `GET /deliveries` | | `{deliveries: […]}`: every attempt since the start, oldest first |
- * | `POST /trust` | `{caPem}` | `{trusted: n}`: certificates that deliveries trust in addition to the usual ones |
- *
- * An attempt is `{webhookid, eventid, eventtype, attempt, at, url, headers, body, delivered, abandoned, responsecode,
- * responsebody, durationms, failure}`; `failure` says why no answer arrived.
  */
 import { X509Certificate } from "node:crypto"
 import type { World } from "../World.ts"
@@ -20,6 +11,16 @@ import type { Attempt } from "./Log.ts"
 const array = (attempts: ReadonlyArray<Attempt>) => `[${attempts.map(printAttempt).join(",")}]`
 
 export const runCycle = async ({ events }: World): Promise<string> => `{"attempts":${array(await events.cycle())}}`
+
+/** Sends the event of an attempt once more; a message when that is not possible. */
+export const replay = ({ events }: World, delivery: number): Promise<string> | string => {
+  const attempt = events.log.find(delivery)
+  if (attempt === undefined) return `there is no delivery ${delivery}`
+  return (
+    events.replay(attempt)?.then(printAttempt) ??
+    `delivery ${delivery} cannot be sent again: its event waits for a cycle, or its subscription is cancelled`
+  )
+}
 
 /** Attempts per chunk of the answer. */
 const attemptsPerChunk = 200
