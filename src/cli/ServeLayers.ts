@@ -24,6 +24,7 @@ import * as CountCompanies from "../tasks/CountCompanies.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as EventProofs from "../tasks/EventProofs.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
+import * as WriteActivity from "../tasks/WriteActivity.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
 import {
   type BackgroundService,
@@ -134,6 +135,12 @@ export const backgroundWork = Effect.fnUntraced(function* (
           {
             what: "sampling the budgets",
             run: SampleBudget.sampleBudget(() => [...new Set(companies().map(({ fingerprint }) => fingerprint))])
+          },
+          {
+            what: "writing the activity",
+            run: WriteActivity.writeForever(() =>
+              companies().map(({ company, fingerprint }) => ({ company: company.name, fingerprint }))
+            )
           },
           {
             what: "retention",

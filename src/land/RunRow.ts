@@ -97,6 +97,13 @@ export const addRunCounts = (
   ])
 }
 
+/**
+ * Runs share a row only while the time between them is about the mean of the row, within this factor and tolerance:
+ * evenly spread runs then describe when the source was read. After a time without runs, a new row begins.
+ */
+const intervalFactor = 3
+const intervalSlack = "15 minutes"
+
 const ledgerTypes = ["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8"] as const
 
 /**
@@ -120,6 +127,9 @@ export const quietStatement = Statement.make({
               cursor_from = $5, cursor_to = coalesce($6, cursor_to), pages = pages + $7, bytes = bytes + $8,
               requests = requests + $9, retries = retries + $9 - $7
         where exists (select from moved) and quiet_runs > 0
+          and (quiet_runs = 1 or $4::timestamptz - started_at between
+               (started_at - quiet_since) / greatest(1, quiet_runs - 1) / ${intervalFactor} - interval '${intervalSlack}' and
+               (started_at - quiet_since) / greatest(1, quiet_runs - 1) * ${intervalFactor} + interval '${intervalSlack}')
           and id = (select id from tributary.runs
                      where company_id = $1 and resource = $2 and lane = 'live' order by id desc limit 1)
        returning id), first as (
