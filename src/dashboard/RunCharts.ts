@@ -118,6 +118,7 @@ const barsTop = 34
 
 /** Bars over time; each is a link where it has a page. */
 export const barChart = (bars: ReadonlyArray<Bar>, { id, title, format, ends, target }: BarOptions): Html => {
+  const most = Math.max(...bars.map(({ value }) => value ?? -1))
   const highest = Math.max(...bars.map(({ value }) => value ?? 0), target?.value ?? 0, Number.MIN_VALUE)
   const bottom = barsTop + barsHeight
   const slot = (right - left) / Math.max(bars.length, 12)
@@ -125,9 +126,7 @@ export const barChart = (bars: ReadonlyArray<Bar>, { id, title, format, ends, ta
   const line = target === null ? 0 : bottom - heightOf(target.value)
   return html`<svg class="chart bars" viewBox="0 0 ${width} ${bottom + 36}" role="group" aria-labelledby="${id}-title">
     <title id="${id}-title">${title}</title>
-    <text class="unit" x="${left}" y="22">
-      ${title}${highest > Number.MIN_VALUE ? `, at most ${format(Math.max(...bars.map(({ value }) => value ?? 0)))}` : ""}
-    </text>
+    <text class="unit" x="${left}" y="22">${title}${most >= 0 ? `, at most ${format(most)}` : ": no figure yet"}</text>
     ${bars.map(({ value, text, to, tone }, index) => {
       if (value === null) return ""
       const height = Math.max(2, heightOf(value))

@@ -26,7 +26,7 @@ export const readPhases = (id: bigint) =>
 /** Batches of the feed that a search reads at most. */
 const batchesMax = 5_000
 /** Changes that a page shows. */
-export const changesShown = 20
+export const changesShown = 10
 /** Changes that are read: other lanes may land between those of a run. */
 const changesMax = 100
 
@@ -158,13 +158,13 @@ export const readUnknownFields = ({ companyId, resource }: ResourceOfCompany) =>
 
 export const columnsStatement = Statement.make({
   name: "read the columns of a resource",
-  params: ["text", "text"],
+  params: ["name", "name"],
   columns: { name: "name", type: "text", nullShare: "float8?" },
   text: `select a.attname as name, format_type(a.atttypid, a.atttypmod) as type,
          s.null_frac::float8 as "nullShare"
     from pg_attribute a
     left join pg_stats s on s.schemaname = $1 and s.tablename = $2 and s.attname = a.attname
-   where a.attrelid = to_regclass(format('%I.%I', $1::text, $2::text)) and a.attnum > 0 and not a.attisdropped
+   where a.attrelid = to_regclass(format('%I.%I', $1::name, $2::name)) and a.attnum > 0 and not a.attisdropped
      and left(a.attname, 1) <> '_' order by a.attnum`
 })
 

@@ -47,6 +47,14 @@ const hoursTable = (hours: ReadonlyArray<Hour>): Html =>
       ])
   )
 
+const latenessWords = (hours: ReadonlyArray<Hour>): string => {
+  const known = hours.filter(({ lateness }) => lateness !== null)
+  const late = known.filter(({ lateness }) => lateness! > 1)
+  return known.length === 0
+    ? "No lateness is stored for the last two days."
+    : `Late in ${count(late.length)} of ${plural(known.length, "hour")} that the last two days have figures of.`
+}
+
 /** The highest age and the changes of each hour. */
 export const hoursPart = (hours: ReadonlyArray<Hour>, targetMs: number | null, now: Date): Html => {
   if (hours.length === 0) return html``
@@ -61,14 +69,10 @@ export const hoursPart = (hours: ReadonlyArray<Hour>, targetMs: number | null, n
     value: changesOf(hour),
     tone: "plain"
   }))
-  const lateHours = hours.filter(({ lateness }) => lateness !== null && lateness > 1).length
   return section(
     "hours",
     "Freshness and changes",
-    html`<p>
-        ${lateHours === 0 ? "Never late" : `Late in ${plural(lateHours, "hour")}`} in the last two days, by the hours
-        that are stored.
-      </p>
+    html`<p>${latenessWords(hours)}</p>
       <div class="beside">
         <figure>
           ${barChart(ages, {
@@ -133,7 +137,7 @@ export const runChartsPart = (runs: ReadonlyArray<Run>, now: Date): Html => {
         ${barChart(requests, { id: "requests", title: "Requests of each run", format: wholeNumber, ends, target: null })}
       </figure>
     </div>
-    <p class="hint">The table has the same figures. Quarantined and abandoned runs are yellow, failed ones red.</p>`
+    <p class="hint">Each bar links to its run. The table has the same figures, and the status of each run.</p>`
 }
 
 // -------------------------------------------------------------------------------------------------------------- fields

@@ -66,8 +66,8 @@ export const phasesPart = (run: Run, phases: RunPhases | null): Html =>
         "phases",
         "Phases",
         html`<p class="hint">
-            The run took ${duration(phases.took_ms)} from its first step. The height of a column is the share of its
-            time. Reading is ahead of landing, so that the phases overlap.
+            The run took ${duration(phases.took_ms)} with the wait for its resource, which has no column. The height of
+            a column is the share of its time. Reading is ahead of landing, so that the phases overlap.
           </p>
           <figure>${phaseChart(phases)}</figure>
           ${phaseTable(phases)}`
