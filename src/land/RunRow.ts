@@ -149,17 +149,18 @@ const isOwn = "id = $1 and company_id = $2 and resource = $3 and lane = $4"
 
 export const closeStatement = Statement.make({
   name: "close a run",
-  params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8"],
+  params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8", "json?"],
   text: `update tributary.runs set status = $5, finished_at = tributary.now(), error_kind = $6, error = $7, note = $8,
-           remedy = $9, requests = requests + $10, retries = retries + greatest(0, $10 - 1)
+           remedy = $9, requests = requests + $10, retries = retries + greatest(0, $10 - 1),
+           phases = $11
      where ${isOwn} and (status = 'running' or error_kind = '${processLost}')`
 })
 
 export const abandonStatement = Statement.make({
   name: "close an interrupted run",
-  params: ["int8", "int8", "text", "text"],
+  params: ["int8", "int8", "text", "text", "json?"],
   text: `update tributary.runs set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
-             error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here'
+             error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here', phases = $5
        where ${isOwn} and status = 'running'`
 })
 

@@ -623,6 +623,7 @@ export interface ControlTables {
     readonly note: string | null
     readonly quiet_runs: Generated<number>
     readonly quiet_since: Date | null
+    readonly phases: unknown
   }
   readonly "tributary.scan_ids": {
     readonly company_id: bigint

@@ -76,7 +76,16 @@ const cases: ReadonlyArray<Case> = [
   {
     name: "resource",
     path: at("/companies/north/customers"),
-    says: ["customers", "north", /every 80 min/, /cursor/i, /sync now/i, /backfill/i, /pause/i]
+    says: [
+      "customers",
+      "north",
+      /every 80 min/,
+      /cursor/i,
+      /sync now/i,
+      /backfill/i,
+      /pause/i,
+      /columns, \d+ of them unused/
+    ]
   },
   {
     name: "resource-failing",
@@ -89,6 +98,12 @@ const cases: ReadonlyArray<Case> = [
     name: "run",
     path: async () => `/runs/${await one(lastRun)}`,
     says: ["customers", /requests/i, /retries/i, /rows|records/i]
+  },
+  {
+    name: "run-full",
+    path: async () =>
+      `/runs/${await one("select min(id)::text as id from tributary.runs where company_id = 1 and resource = 'customers' and phases is not null")}`,
+    says: ["Requests in flight", "The phases as figures", /200/, "Landing"]
   },
   {
     name: "run-failed",
