@@ -1,7 +1,7 @@
 /** One row of the outbox with its push and its last request. */
 import * as Effect from "effect/Effect"
 import type { Difference, Operation, Outcome, RejectedRow } from "../outbox/Push.ts"
-import * as Sql from "../postgres/Sql.ts"
+import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 
 /** Characters of a record that are read. */
