@@ -123,6 +123,30 @@ const cases: ReadonlyArray<Case> = [
       `/webhooks/north/${await one("select subscription_id as id from tributary.subscriptions where company = 'north'")}/deliveries`,
     says: ["customers.created", "204"]
   },
+  {
+    name: "event",
+    path: async () =>
+      `/webhooks/event?company=north&event=${await one("select event_id as id from tributary.inbox where company = 'north' and state = 'done' order by id desc limit 1")}`,
+    says: ["signature verified", "tributary.inbox", /version \d|nothing new/, /History of the record/]
+  },
+  {
+    name: "event-dead",
+    path: at(`/webhooks/event?company=south&event=${deadEvent}`),
+    says: ["dead letter", /Last error/, "Replay"]
+  },
+  { name: "outbox-rows", path: at("/outbox/rows"), says: [pushedExternalId, /refused/, "created"] },
+  {
+    name: "outbox-row",
+    path: async () =>
+      `/outbox/rows/${await one("select min(id)::text as id from tributary.outbox where state = 'done'")}`,
+    says: ["by a push", "new.csv", /sha256:[0-9a-f]{12}/, /HTTP 20\d/, /version \d/]
+  },
+  {
+    name: "outbox-row-refused",
+    path: async () =>
+      `/outbox/rows/${await one("select min(id)::text as id from tributary.outbox where state = 'rejected' and push_id is null")}`,
+    says: [/unknown_value/, /invoiceterm/, "What to do:", "Try again"]
+  },
   { name: "outbox", path: at("/outbox"), says: ["new.csv", "customers", /1 refused/] },
   {
     name: "outbox-refused",
