@@ -66,7 +66,7 @@ export const layout = (frame: Frame): Html =>
         <a class="skip" href="#main">Skip to the content</a>
         <header class="top">
           <a class="brand" href="/">Tributary</a>
-          ${frame.hasMenu ? navigation(frame.section) : ""}
+          ${frame.hasMenu ? html`${navigation(frame.section)} ${recordSearch}` : ""}
           ${
             frame.logOutToken === null
               ? ""
@@ -86,6 +86,22 @@ export const layout = (frame: Frame): Html =>
         <footer><p>Tributary ${frame.version} · times are in UTC</p></footer>
       </body>
     </html> `
+
+/** Finds a record by number, code or external id, from every page. */
+const recordSearch = html`<form method="get" action="/records" class="find" role="search" aria-label="Find a record">
+  <label class="visually-hidden" for="find">Number, code or external id of a record</label>
+  <input
+    type="search"
+    id="find"
+    name="q"
+    placeholder="Find a record"
+    required
+    maxlength="200"
+    autocomplete="off"
+    autocapitalize="none"
+    spellcheck="false"
+  /><button type="submit" class="quiet">Find</button>
+</form>`
 
 const live = (body: Html): Html =>
   html`<main
