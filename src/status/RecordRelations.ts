@@ -24,6 +24,8 @@ export interface NamedRecord {
 export interface ReferringRecords {
   readonly resource: string
   readonly field: string
+  /** The resource whose listed records they refer to; null: they refer to the record itself. */
+  readonly through: string | null
   /** {@link countMax} + 1 stands for more. */
   readonly count: number
   /** Those with the highest numbers. */
@@ -73,46 +75,97 @@ export const readLines = Effect.fnUntraced(function* (
   return new Map(rows.map((row): readonly [string, RecordLine] => [`${row.resource} ${row.id}`, row]))
 })
 
-/** The records that refer to a record. */
+/** A reference that can be looked up. */
+interface Reference {
+  readonly found: FoundTable
+  readonly field: string
+  /** The quoted column. */
+  readonly sql: string
+  /** The resource through which it is reached; null for the record itself. */
+  readonly through: string | null
+  readonly ids: ReadonlyArray<string>
+}
+
+const referencesOf = (
+  tables: ReadonlyArray<FoundTable>,
+  to: Pick<Reference, "through" | "ids"> & { readonly resource: string }
+) =>
+  tables.flatMap((found) =>
+    referencesTo(found.table, to.resource).flatMap((field) => {
+      const column = found.table.columns.find((one) => one.field === field)
+      if (column === undefined || !found.columns.has(column.name)) return []
+      const reference: Reference = { found, field, sql: column.sql, through: to.through, ids: to.ids }
+      return [{ reference, isFound: canFind(found, column.name) }]
+    })
+  )
+
+const readLists = (company: bigint, references: ReadonlyArray<Reference>) => {
+  if (references.length === 0) return Effect.succeed([])
+  const parts = references.map(
+    ({ found, field, sql, through, ids }) =>
+      `(select l.*, ${literal(field)}::text as field, ${through === null ? "null" : literal(through)}::text as through, count(*) over ()::int4 as count ` +
+      `from (${selectLine(found)} from ${found.table.current} where _company_id = $1::bigint and ${sql} = any('{${ids.map(BigInt).join(",")}}'::bigint[]) ` +
+      `limit ${countMax + 1}) l order by l.id::bigint desc limit ${listedMax})`
+  )
+  const statement = {
+    name: "read the records that refer to a record",
+    params: ["int8"],
+    columns: { ...lineColumns, field: "text", through: "text?", count: "int4" },
+    text: parts.join("\nunion all\n")
+  } as const
+  return Effect.map(Statement.run(statement, [company]), (rows) =>
+    [...Map.groupBy(rows, ({ resource, field, through }) => `${resource} ${field} ${through}`).values()].map(
+      (records): ReferringRecords => {
+        const { resource, field, through, count } = records[0]!
+        return { resource, field, through, count, records }
+      }
+    )
+  )
+}
+
+/** Whether a record counts on a day of its own, as a document does. */
+const isDocument = ({ resource: { businessDate } }: Table): boolean => businessDate !== null && "field" in businessDate
+
+/** The documents that refer to the listed documents: such as the payments of the invoices of an order. */
+const furtherReferences = (
+  tables: ReadonlyArray<FoundTable>,
+  own: string,
+  lists: ReadonlyArray<ReferringRecords>
+): ReadonlyArray<Reference> => {
+  const documents = tables.filter(({ table }) => isDocument(table) && table.resource.path !== own)
+  const direct = new Set(lists.map(({ resource }) => resource))
+  const listed = Map.groupBy(
+    lists.filter(({ resource }) => documents.some(({ table }) => table.resource.path === resource)),
+    ({ resource }) => resource
+  )
+  return [...listed].flatMap(([resource, of]) =>
+    referencesOf(
+      documents.filter(({ table }) => !direct.has(table.resource.path)),
+      { resource, through: resource, ids: of.flatMap(({ records }) => records.map(({ id }) => id)) }
+    ).flatMap(({ reference, isFound }) => (isFound ? [reference] : []))
+  )
+}
+
+/** The records that refer to a record, and for a document also the documents behind them. */
 export const readReferring = Effect.fnUntraced(function* (
   tables: ReadonlyArray<FoundTable>,
   company: bigint,
   { resource, id }: Pick<NamedRecord, "resource" | "id">
 ) {
-  const references = tables.flatMap((found) =>
-    referencesTo(found.table, resource).flatMap((field) => {
-      const column = found.table.columns.find((one) => one.field === field)
-      return column !== undefined && found.columns.has(column.name) ? [{ found, field, column }] : []
-    })
+  const references = referencesOf(tables, { resource, through: null, ids: [id] })
+  const lists = yield* readLists(
+    company,
+    references.flatMap(({ reference, isFound }) => (isFound ? [reference] : []))
   )
-  const searched = references.filter(({ found, column }) => canFind(found, column.name))
-  const parts = searched.map(
-    ({ found, field, column }) =>
-      `(select l.*, ${literal(field)}::text as field, count(*) over ()::int4 as count from (${selectLine(found)} from ${found.table.current} ` +
-      `where _company_id = $1::bigint and ${column.sql} = $2::bigint limit ${countMax + 1}) l order by l.id::bigint desc limit ${listedMax})`
-  )
-  const rows =
-    parts.length === 0
+  const own = tables.find(({ table }) => table.resource.path === resource)
+  const further =
+    own === undefined || !isDocument(own.table)
       ? []
-      : yield* Statement.run(
-          {
-            name: "read the records that refer to a record",
-            params: ["int8", "int8"],
-            columns: { ...lineColumns, field: "text", count: "int4" },
-            text: parts.join("\nunion all\n")
-          },
-          [company, id]
-        )
-  const lists = Map.groupBy(rows, ({ resource: path, field }) => `${path} ${field}`)
+      : yield* readLists(company, furtherReferences(tables, resource, lists))
   return {
-    lists: [...lists.values()].map((records) => ({
-      resource: records[0]!.resource,
-      field: records[0]!.field,
-      count: records[0]!.count,
-      records
-    })),
-    unsearched: references
-      .filter((one) => !searched.includes(one))
-      .map(({ found, field }) => ({ resource: found.table.resource.path, field }))
+    lists: [...lists, ...further],
+    unsearched: references.flatMap(({ reference: { found, field }, isFound }) =>
+      isFound ? [] : [{ resource: found.table.resource.path, field }]
+    )
   } satisfies Referring
 })

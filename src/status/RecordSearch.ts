@@ -51,14 +51,19 @@ export const isNumber = (text: string): boolean => {
   return number <= maxBigint && number >= -maxBigint
 }
 
-/** The beginning of a text as a pattern of `like`. */
-export const patternOf = (text: string): string => text.replaceAll(/[\\%_]/g, "\\$&")
+/** The highest character. */
+const highest = "chr(1114111)"
+
+/** A range of the index instead of `like`, which needs a plan of its own for each pattern. */
+const compare = (text: string, match: "text" | "beginning"): string =>
+  match === "text"
+    ? `${text} = lower($3::text)`
+    : `${text} ~>=~ lower($3::text) and ${text} ~<~ (lower($3::text) || ${highest})`
 
 /** A condition for each index that finds records. */
 const conditionsOf = (columns: ReadonlyArray<Column>, match: TableMatch): ReadonlyArray<string> => {
   if (match === "number") return [`id = $2::bigint`]
-  const compared = match === "text" ? "= lower($3::text)" : "like lower($4::text) || '%'"
-  return columns.map(({ sql }) => `${sql} is not null and lower(${sql}) ${compared}`)
+  return columns.map(({ sql }) => `${sql} is not null and ${compare(`lower(${sql})`, match)}`)
 }
 
 const searchedColumns = (found: FoundTable): ReadonlyArray<Column> =>
@@ -85,12 +90,12 @@ const readMatches = (
   return Statement.run(
     {
       name: "search records",
-      params: ["int8[]", "int8?", "text", "text"],
+      params: ["int8[]", "int8?", "text"],
       columns: { ...lineColumns, match: Statement.as<Match>("text") },
       // Each parameter is used, whatever the parts.
-      text: `select * from (${parts.join("\nunion all\n")}) found where true or ($2::bigint, $3::text, $4::text) is null limit ${foundMax + 1}`
+      text: `select * from (${parts.join("\nunion all\n")}) found where true or ($2::bigint, $3::text) is null limit ${foundMax + 1}`
     },
-    [companies, isNumber(text) ? text : null, text, patternOf(text)]
+    [companies, isNumber(text) ? text : null, text]
   )
 }
 

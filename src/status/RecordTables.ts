@@ -15,8 +15,8 @@ const smallBytesMax = 32 * 1024 * 1024
 export const tablesStatement = Statement.make({
   name: "look for tables and their indexes",
   params: ["name", "text[]"],
-  columns: { name: "name", isSmall: "bool", columns: "text[]", indexes: "text[]" },
-  text: `select c.relname as name, c.reltuples < ${rowsMin} and pg_relation_size(c.oid) <= ${smallBytesMax} as "isSmall",
+  columns: { name: "name", isEmpty: "bool", isSmall: "bool", columns: "text[]", indexes: "text[]" },
+  text: `select c.relname as name, pg_relation_size(c.oid) = 0 as "isEmpty", c.reltuples < ${rowsMin} and pg_relation_size(c.oid) <= ${smallBytesMax} as "isSmall",
                 array(select a.attname::text from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
                 array(select coalesce(a.attname, x.relname)::text
                         from pg_index i join pg_class x on x.oid = i.indexrelid
@@ -38,7 +38,7 @@ export interface FoundTable {
   readonly indexes: ReadonlySet<string>
 }
 
-/** The tables that exist, in their order. */
+/** The tables that exist and have rows, in their order. */
 export const findTables = Effect.fnUntraced(function* (tables: ReadonlyArray<Table>) {
   const [first] = tables
   if (first === undefined) return []
@@ -46,7 +46,7 @@ export const findTables = Effect.fnUntraced(function* (tables: ReadonlyArray<Tab
   const byName = new Map(rows.map((row) => [row.name, row]))
   return tables.flatMap((table): ReadonlyArray<FoundTable> => {
     const row = byName.get(table.name)
-    return row === undefined
+    return row === undefined || row.isEmpty
       ? []
       : [{ table, isSmall: row.isSmall, columns: new Set(row.columns), indexes: new Set(row.indexes) }]
   })
@@ -93,16 +93,15 @@ export const selectLine = ({ table, columns }: FoundTable): string => {
   const keys = [of(key?.field), existing(roleColumn(table, "externalKey"))].flatMap((one) =>
     one === undefined ? [] : [`nullif(${one.sql}, '')`]
   )
+  // The amount of a record that counts on a day of its own.
+  const day = businessDate !== null && "field" in businessDate ? of(businessDate.field) : undefined
   const amount = table.resource.fields.find(({ type }) => type._tag === "decimal" && type.kind === "money")
-  const details = [
-    of(businessDate !== null && "field" in businessDate ? businessDate.field : undefined),
-    of(amount?.name)
-  ]
+  const details = day === undefined ? [] : [day, of(amount?.name)]
   const cancelled = existing(roleColumn(table, "cancelled"))
   return (
     `select ${literal(path)}::text as resource, _company_id as company, id::text as id, ` +
     `${keys.length === 0 ? "null::text" : `left(coalesce(${keys.join(", ")}), ${textMax})`} as key, ` +
-    `concat_ws(', '${details.flatMap((one) => (one === undefined ? [] : [`, ${literal(`${one.field} `)} || ${one.sql}::text`])).join("")}) as detail, ` +
+    `concat_ws(', ', null::text${details.flatMap((one) => (one === undefined ? [] : [`, ${literal(`${one.field} `)} || ${one.sql}::text`])).join("")}) as detail, ` +
     `${cancelled === undefined ? "false" : `coalesce(${cancelled.sql}, false)`} as "isCancelled", _deleted_at is not null as "isDeleted"`
   )
 }

@@ -11,7 +11,7 @@ import { ago, badge, count, none, section, table, type Tone } from "../Component
 import { address, plural, resourceAddress, truncated, visible } from "../Escape.ts"
 import { facts } from "../Format.ts"
 import { html, type Html, type PageRequest } from "../Page.ts"
-import { currentValues, namedRecords, stateBadges } from "./RecordFields.ts"
+import { currentValues, namedRecords } from "./RecordFields.ts"
 import { runLink, timeline, versionsShown } from "./RecordHistory.ts"
 import { related } from "./RecordRelated.ts"
 
@@ -118,9 +118,8 @@ const heading = ({ company, history, id, tables }: RecordPlace, line: RecordLine
 const stateFact = (one: Explanation, line: RecordLine | undefined): Html => {
   const [tone, text] = states[one.state]
   const newest = one.versions.at(-1)
-  return html`${badge(tone, text)}
-  ${line === undefined || !line.isCancelled ? "" : stateBadges({ isCancelled: true, isDeleted: false })}${
-    newest === undefined ? "" : `, ${plural(Number(newest.version), "version")}`
+  return html`${badge(tone, text)}${line?.isCancelled === true ? html` ${badge("warn", "cancelled")}` : ""}${
+    newest === undefined ? "" : html`<span class="detail">${plural(Number(newest.version), "version")}</span>`
   }`
 }
 
@@ -182,7 +181,7 @@ export const recordPage = Effect.fn("page.record")(function* ({ datasets, now }:
     ])}
     ${
       hasRecord
-        ? html`<div class="beside">
+        ? html`<div class="beside pairs">
             ${section("values", one.state === "deleted" ? "Last values" : "Current values", currentValues(record, of))}
             ${section("related", "Related records", related(company, named, lines, referring))}
           </div>`

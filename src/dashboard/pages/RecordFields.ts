@@ -101,7 +101,11 @@ const emptyFields = (names: ReadonlyArray<string>): Html =>
 export const currentValues = (record: JsonObject, of: Table | undefined): Html => {
   const fields = of?.resource.fields ?? []
   const known = new Set(fields.map(({ name }) => name))
-  const unknown = [...record].filter(([name]) => !known.has(name))
+  const unstated = [...record].filter(([name]) => !known.has(name))
+  const unknown = unstated.filter(([, value]) => !isEmpty(value))
+  const empty = [...fields.map(({ name }) => name), ...unstated.map(([name]) => name)].filter((name) =>
+    isEmpty(record.get(name))
+  )
   const grouped = Map.groupBy(
     fields.filter(({ name }) => !isEmpty(record.get(name))),
     (field) => groupOf(field, of!)
@@ -125,7 +129,7 @@ export const currentValues = (record: JsonObject, of: Table | undefined): Html =
           unknown.map(([name, value]) => rowOf(name, "", valueHtml(undefined, value)))
         )
   }
-  ${emptyFields(fields.filter(({ name }) => isEmpty(record.get(name))).map(({ name }) => name))}`
+  ${emptyFields(empty)}`
 }
 
 // --------------------------------------------------------------------------------------------------------- its references

@@ -106,6 +106,7 @@ export const entriesOf = (versions: ReadonlyArray<Version>): ReadonlyArray<Entry
 const words = (version: Version, before: Version | undefined): readonly [Tone, string] => {
   if (version.op === "delete") return ["bad", "deleted"]
   if (before?.op === "delete") return ["good", "created again"]
+  if (repeats(version, before)) return ["quiet", "the same values"]
   return version.op === "insert" ? ["good", "created"] : ["busy", "changed"]
 }
 
@@ -119,11 +120,8 @@ const unchanged = (versions: Entry, context: Context): Html => {
   const [newest] = versions
   const oldest = versions.at(-1)!
   return html`<li class="card">
-    <h3>
-      ${newest === oldest ? `Version ${newest.version}` : `Versions ${oldest.version} to ${newest.version}`}
-      ${badge("quiet", "the same values")}
-    </h3>
-    <p>Read ${instant(newest.validFrom, context.now)}. No field changed.</p>
+    <h3>Versions ${oldest.version} to ${newest.version} ${badge("quiet", "the same values")}</h3>
+    <p>Read from ${instant(oldest.validFrom, context.now)} until ${instant(newest.validFrom, context.now)}.</p>
     <details id="same-${newest.version}">
       <summary>${plural(versions.length, "version")} with the same values</summary>
       ${versions.map(

@@ -18,8 +18,10 @@ const namedRow = (company: string, { field, resource, id, code }: NamedBy, line:
     : recordLink(company, line.key === null && code !== null ? { ...line, key: code } : line)
 ]
 
-const referringRow = (company: string, { resource, field, count: found, records }: ReferringRecords) => [
-  html`${visible(resource)}<span class="detail">by <code>${visible(field)}</code></span>`,
+const referringRow = (company: string, { resource, field, through, count: found, records }: ReferringRecords) => [
+  html`${visible(resource)}<span class="detail"
+      >by <code>${visible(field)}</code>${through === null ? "" : html` of the ${visible(through)} above`}</span
+    >`,
   found > countMax ? `more than ${count(countMax)}` : count(found),
   html`<ul class="plain">
     ${records.map((line) => html`<li>${recordLink(company, line)}</li>`)}

@@ -30,7 +30,7 @@ interface KnownCompany {
 }
 
 const form = (text: string | null, company: string | null, companies: ReadonlyArray<string>): Html => html`
-  <form method="get" action="${path}" class="ask" role="search" aria-label="Find a record in a company">
+  <form method="get" action="${path}" class="ask" role="search" aria-label="Search the records">
     <p>
       <label for="q">Number, code or external id</label>
       <input
