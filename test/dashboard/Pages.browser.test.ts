@@ -150,7 +150,7 @@ const cases: ReadonlyArray<Case> = [
     name: "record",
     path: async () =>
       `/records?company=north&resource=customers&id=${await one("select id from erp.customers where name like 'Lighthouse%'")}`,
-    says: ["Lighthouse <b>Ltd</b>", /By \w+/]
+    says: ["Lighthouse <b>Ltd</b>", /By\s+(webhook|scan)/]
   },
   {
     name: "record-changed",

@@ -132,6 +132,22 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the search f
     })
   )
 
+  it.effect("covers a bounded number of companies", () =>
+    Effect.gen(function* () {
+      const many = Array.from({ length: 60 }, (_, index) => `many-${index}`)
+      for (const [index, name] of many.entries()) yield* SourceGuard.saveCompanyId(name, BigInt(1_000 + index))
+      yield* insert("customers", 1_059, { id: 4242, customercode: "LAST" })
+      const ofMany = (query: Record<string, string>) =>
+        ask(
+          routes,
+          many.map((name) => unconnected(name)),
+          address("/records", query)
+        )
+      assert.include((yield* ofMany({ q: "LAST" })).read, "at most 50 companies, and there are 60: choose one")
+      assert.strictEqual((yield* ofMany({ q: "last", company: "many-59" })).to, to("many-59", "customers", 4242))
+    })
+  )
+
   it.effect("finds a record that never landed in the quarantine", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -176,7 +192,8 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the search f
           const [row] = yield* sql.unsafe<{ id: string | null }>(
             `select "${name}"::text as id from erp.${resource} where _company_id = 1 and id = ${id}`
           )
-          if (row?.id != null) expected.push(`north ${reference.resource} ${row.id}`)
+          const named = row?.id ?? null
+          if (named !== null) expected.push(`north ${reference.resource} ${named}`)
         }
         // The documents behind the documents: the payments of the invoices of an order.
         if (resource === "orders") expected.push("north payments 500")

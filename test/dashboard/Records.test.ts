@@ -10,7 +10,7 @@ import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import { syncResource } from "../../src/sync/SyncResource.ts"
 import { pages, record, scripted, things } from "../support/tiny.ts"
 import { address } from "../../src/dashboard/Escape.ts"
-import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { ask, holdsHostile, hostile, type Shown, unconnected, warehouse } from "./asking.ts"
 
 const table = tableOf(things)
 const stand = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMerge(warehouse))
@@ -122,6 +122,25 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       // A long text is cut, and whole behind it.
       assert.match(again.text, /x{120}… \(500 characters\)/)
       assert.include(again.text, "x".repeat(500))
+      // Many versions, in parts; the oldest of each part shows what it changed.
+      yield* sql`
+        insert into erp_history.things__superseded (_company_id, id, rank, _version, _op, _origin, _observed_at, _valid_to)
+        select 1, 10, n, n, case n when 1 then 'insert' else 'update' end, 'scan', timestamptz '2026-01-01Z' + n * interval '1 hour', timestamptz '2026-01-01Z' + (n + 1) * interval '1 hour'
+          from generate_series(1, 119) n`
+      yield* sql`insert into erp.things (_company_id, id, rank, _version, _op, _origin, _observed_at) values (1, 10, 120, 120, 'update', 'scan', '2026-02-01Z')`
+      let parts = 0
+      const changes: Array<string> = []
+      const nextOf = (markup: string): string | null =>
+        /<a href="([^"]+)" rel="next">/.exec(markup)?.[1]?.replaceAll("&amp;", "&") ?? null
+      let next: string | null = "/records?company=main&resource=things&id=10"
+      while (next !== null) {
+        const { text: part }: Shown = yield* ask(routes, companies, next)
+        parts += 1
+        changes.push(...changesOf(part))
+        next = nextOf(part)
+      }
+      assert.strictEqual(parts, 3)
+      assert.sameMembers(changes, yield* changesBySql(10))
       // The event and the row of the outbox that brought a version, in the time of its run, and no others.
       yield* sql`
         insert into tributary.runs (fence, id, company_id, resource, kind, lane, status, started_at, finished_at) overriding system value

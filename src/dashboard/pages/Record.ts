@@ -108,9 +108,10 @@ const addressOf = ({ company, history, id }: RecordPlace, below: bigint | null):
 
 const heading = ({ company, history, id, tables }: RecordPlace, line: RecordLine | undefined): Html => {
   const purpose = tables.find(({ resource }) => resource.path === history.path)?.resource.purpose ?? ""
+  const key = line?.key ?? null
   return html`<h1>
-      ${line?.key == null ? "" : html`<span class="key">${visible(line.key)}</span> `}${visible(history.path)} ${id} in
-      company ${visible(company)}
+      ${key === null ? "" : html`<span class="key">${visible(key)}</span> `}${visible(history.path)} ${id} in company
+      ${visible(company)}
     </h1>
     ${purpose === "" ? "" : html`<p class="hint">${visible(purpose)}</p>`}`
 }
