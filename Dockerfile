@@ -7,6 +7,9 @@
 #
 # Every command runs in it: `docker run --rm --env-file .env tributary status`. Postgres is not inside, so DATABASE_URL
 # has to name one. The configuration is /tributary/config/tributary.yaml; the root file system may be read-only.
+# The ERP's API for tests of other programs, ready when it prints a line or GET /readyz on either port answers 200:
+#   docker run --rm --no-healthcheck -e REFERENCE_SERVER_CONTROL_TOKEN -p 127.0.0.1:8080:8080 -p 127.0.0.1:8081:8081 \
+#     tributary reference-server --host 0.0.0.0 --port 8080 --control-host 0.0.0.0 --control-port 8081 --allow-http
 # Ports: 8085 takes webhooks and answers /healthz, /readyz and (unless --monitoring names another) /metrics; 8086 is the
 # page for people. Both listen on
 # loopback of the container unless told otherwise (--listen, --dashboard); docker-compose.yml shows what that takes.

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
@@ -14,35 +15,49 @@ import { ReferenceFailed } from "./connector/Demo.ts"
 import * as Output from "./cli/Output.ts"
 import * as Program from "./cli/Program.ts"
 import * as Telemetry from "./cli/Telemetry.ts"
+import type { CompanyConfiguration } from "./configuration/Companies.ts"
+import type { Configuration } from "./configuration/Configuration.ts"
 import { ConfigurationError } from "./configuration/ConfigurationError.ts"
 
 const packageJson = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
 
+/** What every client of a company needs: its budget, its catalogue and its sockets. */
+const partsOf = Effect.fnUntraced(function* (company: CompanyConfiguration, configuration: Configuration) {
+  const [{ Transport }, { Budget }, { Budgets }, HttpClient, WarehouseCatalogue] = yield* Effect.promise(() =>
+    Promise.all([
+      import("../connectors/service-v2/client/index.ts"),
+      import("./budget/Budget.ts"),
+      import("./budget/Budgets.ts"),
+      import("effect/http/HttpClient"),
+      import("./warehouse/WarehouseCatalogue.ts")
+    ])
+  )
+  const budgets = yield* Budgets
+  const budget = yield* budgets.of({
+    baseUrl: company.url,
+    token: company.token,
+    scope: configuration.budgetScope,
+    requestsPerMinute: configuration.requestsPerMinute,
+    pauseWaitMax: configuration.retryAfterMax
+  })
+  const http = yield* Transport.makeUndici()
+  const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
+    Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
+  )
+  const context = Context.make(Budget, budget).pipe(Context.add(HttpClient.HttpClient, http))
+  return { catalogue, context }
+})
+
+const configurationError =
+  ({ name }: CompanyConfiguration) =>
+  (error: { readonly message: string }) =>
+    new ConfigurationError({ problems: [`company ${name}: ${error.message}`] })
+
 const source = Layer.succeed(Source, {
   catalogue: serviceV2,
   connect: Effect.fnUntraced(function* (company, configuration) {
-    const [{ ServiceClient, Transport }, { Budget }, { Budgets }, HttpClient, WarehouseCatalogue] =
-      yield* Effect.promise(() =>
-        Promise.all([
-          import("../connectors/service-v2/client/index.ts"),
-          import("./budget/Budget.ts"),
-          import("./budget/Budgets.ts"),
-          import("effect/http/HttpClient"),
-          import("./warehouse/WarehouseCatalogue.ts")
-        ])
-      )
-    const budgets = yield* Budgets
-    const budget = yield* budgets.of({
-      baseUrl: company.url,
-      token: company.token,
-      scope: configuration.budgetScope,
-      requestsPerMinute: configuration.requestsPerMinute,
-      pauseWaitMax: configuration.retryAfterMax
-    })
-    const http = yield* Transport.makeUndici()
-    const catalogue = yield* WarehouseCatalogue.addConfigured(serviceV2, configuration.resources).pipe(
-      Effect.mapError(({ problems }) => new ConfigurationError({ problems }))
-    )
+    const { ServiceClient } = yield* Effect.promise(() => import("../connectors/service-v2/client/index.ts"))
+    const { catalogue, context } = yield* partsOf(company, configuration)
     return yield* ServiceClient.make({
       baseUrl: company.url,
       token: company.token,
@@ -57,12 +72,22 @@ const source = Layer.succeed(Source, {
       retryAfterMax: configuration.retryAfterMax,
       rateLimitedWaitMax: configuration.retryAfterMax,
       allowHttp: configuration.allowHttp,
+      requestIdHeader: configuration.requestIdHeader,
       rotateField: configuration.webhooks.rotateField
-    }).pipe(
-      Effect.provideService(Budget, budget),
-      Effect.provideService(HttpClient.HttpClient, http),
-      Effect.mapError((error) => new ConfigurationError({ problems: [`company ${company.name}: ${error.message}`] }))
-    )
+    }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
+  }),
+  radar: Effect.fnUntraced(function* (company, configuration, bounds) {
+    const { run } = yield* Effect.promise(() => import("../connectors/service-v2/radar/index.ts"))
+    const { catalogue, context } = yield* partsOf(company, configuration)
+    return yield* run({
+      ...bounds,
+      baseUrl: company.url,
+      token: company.token,
+      catalogue,
+      allowHttp: configuration.allowHttp,
+      requestTimeout: configuration.requestTimeout,
+      retryAfterMax: configuration.retryAfterMax
+    }).pipe(Effect.provideContext(context), Effect.mapError(configurationError(company)))
   }),
   deliveries: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/client/Deliveries.ts")),
@@ -70,9 +95,12 @@ const source = Layer.succeed(Source, {
   ),
   reference: Effect.fnUntraced(function* (options) {
     const server = yield* Effect.promise(() => import("../connectors/service-v2/reference-server/ReferenceServer.ts"))
-    return yield* server
+    const reference = yield* server
       .start(options)
       .pipe(Effect.mapError((error) => new ReferenceFailed({ message: error.message })))
+    if (options.like === undefined) return reference
+    const { apply } = yield* Effect.promise(() => import("../connectors/service-v2/radar/index.ts"))
+    return { ...reference, differences: yield* apply(reference, options.like) }
   }),
   demo: Effect.map(
     Effect.promise(() => import("../connectors/service-v2/demo/Demo.ts")),
@@ -95,6 +123,9 @@ const source = Layer.succeed(Source, {
 /** The exit code of a program that a signal ended. */
 const interrupted = 130
 
+/** Commands that run until a signal ends them. */
+const servers: ReadonlySet<string | undefined> = new Set(["serve", "reference-server"])
+
 // A closed pipe (`| head`, a closed log) does not end the program: `serve` continues, and a command finishes its work.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
@@ -109,8 +140,10 @@ Program.run(packageJson.version, process.argv.slice(2)).pipe(
   Effect.provide(Telemetry.layer(process.env)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // A signal is the usual end of `serve`: code 0.
+    // A signal is the usual end of a server: code 0, unless its end failed.
     teardown: (exit, onExit) =>
-      Runtime.defaultTeardown(exit, (code) => onExit(code === interrupted && process.argv[2] === "serve" ? 0 : code))
+      Runtime.defaultTeardown(exit, (code) =>
+        onExit(code === interrupted && servers.has(process.argv[2]) ? Number(process.exitCode ?? 0) : code)
+      )
   })
 )

@@ -14,6 +14,7 @@ import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import { type BudgetShape, fromPermitStore, makeUnlimited } from "./Budget.ts"
 import * as PostgresPermitStore from "./PostgresPermitStore.ts"
+import { fingerprintOf } from "./TokenFingerprint.ts"
 
 /** The token and the size of its budget. */
 export interface TokenBudget {
@@ -57,7 +58,7 @@ export const layerPostgres: Layer.Layer<never, never, SqlClient.SqlClient> = Lay
     return {
       of: ({ baseUrl, token, scope, requestsPerMinute, pauseWaitMax }) =>
         RcMap.get(budgets, {
-          fingerprint: PostgresPermitStore.fingerprintOf(baseUrl, token, scope),
+          fingerprint: fingerprintOf(baseUrl, token, scope),
           perMinute: requestsPerMinute,
           pauseWaitMaxMs: Duration.toMillis(pauseWaitMax)
         })

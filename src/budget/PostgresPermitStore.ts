@@ -5,10 +5,8 @@
  * only clock, so that the clocks of machines may differ. Permits of a killed process count as used until their time is
  * over. The token is stored nowhere; its fingerprint is.
  */
-import { createHash } from "node:crypto"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { DatabaseError } from "../postgres/DatabaseError.ts"
@@ -21,14 +19,6 @@ import type { PauseOrigin } from "./PermitPolicy.ts"
 const answerTimeoutMs = 10_000
 /** Maximum time until a pause that another process reported is in force here, whatever was leased before. */
 const cacheMaxMs = 250
-
-/** The name of the token in the store; with `install` all tokens of an address share one budget. */
-export const fingerprintOf = (baseUrl: string, token: Redacted.Redacted, scope: "token" | "install"): string =>
-  createHash("sha256")
-    .update(baseUrl.trim().replace(/\/+$/, ""))
-    .update("\n")
-    .update(scope === "token" ? Redacted.value(token) : "")
-    .digest("hex")
 
 export const leaseStatement = Statement.make({
   name: "lease permits",

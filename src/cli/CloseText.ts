@@ -1,4 +1,5 @@
 /** Closes and comparisons as lines for people. */
+import type { Replaced } from "../close/Chain.ts"
 import type { ChangedRecord, Comparison, PeriodFigures } from "../close/Compare.ts"
 import type { Content, Document } from "../close/Document.ts"
 import { pdfPath } from "../close/Files.ts"
@@ -99,12 +100,19 @@ export const comparisonLines = (one: Comparison): ReadonlyArray<string> => {
   ]
 }
 
+const replacedTexts: Readonly<Record<Replaced["state"], (file: string) => string>> = {
+  intact: (file) => `it replaces ${file}, which is unchanged`,
+  changed: (file) => `it replaces ${file}, which is not the file of that time: put that one back`,
+  missing: (file) => `it replaces ${file}, which is not there, so that it is not checked`
+}
+
 export const validityLines = (
   report: Pick<Content, "company" | "state" | "draft" | "closedAt" | "position"> & {
     readonly file: string
     readonly month: string
     readonly fingerprint: string
     readonly isKeyKnown: boolean
+    readonly replaced: ReadonlyArray<Replaced>
   },
   keyPath: string
 ): ReadonlyArray<string> => [
@@ -112,5 +120,6 @@ export const validityLines = (
     `${report.state === "clean" ? "clean" : "with differences"}, closed at ${report.closedAt} at position ${report.position}`,
   report.isKeyKnown
     ? `  signed by the key of ${keyPath} (SHA-256 ${report.fingerprint})`
-    : `  signed by a key that is not known here (SHA-256 ${report.fingerprint}); compare it with the one that you expect, or name its file: --key FILE`
+    : `  signed by a key that is not known here (SHA-256 ${report.fingerprint}), so that its signer is not proven; name the file of the key that you expect: --key FILE`,
+  ...report.replaced.map(({ file, state }) => `  ${replacedTexts[state](file)}`)
 ]

@@ -60,7 +60,8 @@ export const configuration = (file: Option.Option<string>, flags: { readonly url
 
 export type Failure = ConfigurationError | WarehouseError | TableConflict | SqlError | CommandFailed | ReferenceFailed
 
-const failed = (error: Failure): CommandFailed => {
+/** The exit code and the sentence of a failure. */
+export const commandFailed = (error: Failure): CommandFailed => {
   switch (error._tag) {
     case "CommandFailed":
       return error
@@ -83,7 +84,7 @@ const failed = (error: Failure): CommandFailed => {
     case "MigrationError":
       return new CommandFailed({ code: exitCode.configuration, message: error.message })
     case "SqlError":
-      return failed(DatabaseError.from("ask")(error))
+      return commandFailed(DatabaseError.from("ask")(error))
     case "ReferenceFailed":
       return new CommandFailed({ code: exitCode.fault, message: error.message })
   }
@@ -92,7 +93,7 @@ const failed = (error: Failure): CommandFailed => {
 /** Prints the failure on standard error, and ends with its exit code. */
 export const reported = <A, R>(effect: Effect.Effect<A, Failure, R>): Effect.Effect<A, CommandFailed, R> =>
   effect.pipe(
-    Effect.mapError(failed),
+    Effect.mapError(commandFailed),
     Effect.tapError((error) =>
       error.message === "" ? Effect.void : Output.note(`tributary: ${error.message}`, "Error")
     )

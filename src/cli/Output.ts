@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
-import { visibleLines } from "../dashboard/Escape.ts"
+import { visibleLines } from "../web/Escape.ts"
 
 /** JSON for machines: bigint as a number where that is exact, else as text. */
 export const toJson = (value: unknown): string =>

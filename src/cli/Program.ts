@@ -30,6 +30,11 @@ const commands = {
       "3: refused by the source, 5: unreachable",
     () => import("./doctor.ts")
   ),
+  radar: lazy(
+    "Compare an installation with the documentation by reading only, and recommend settings; exit code 4: differences, " +
+      "3: refused by the source, 5: unreachable",
+    () => import("./radar.ts")
+  ),
   plan: lazy("Estimate the requests and minutes of a sync or a backfill at the rate budget", () => import("./plan.ts")),
   sync: lazy(
     "Bring the warehouse up to date: read the changes of every resource since the last sync",

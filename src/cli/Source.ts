@@ -10,6 +10,7 @@ import type { Configuration } from "../configuration/Configuration.ts"
 import type { ConfigurationError } from "../configuration/ConfigurationError.ts"
 import type { ConnectorShape } from "../connector/Connector.ts"
 import type { Demo, Reference, ReferenceFailed, ReferenceOptions } from "../connector/Demo.ts"
+import type { RadarBounds, RadarResult } from "../connector/Radar.ts"
 import type { DeliveryReader } from "../connector/Delivery.ts"
 import type { Sandbox } from "../connector/Sandbox.ts"
 import type { Invariant } from "../invariants/Invariant.ts"
@@ -24,6 +25,12 @@ export class Source extends Context.Service<
       company: CompanyConfiguration,
       configuration: Configuration
     ) => Effect.Effect<ConnectorShape, ConfigurationError, Scope.Scope>
+    /** Compares an installation with the documentation by reading only. */
+    readonly radar: (
+      company: CompanyConfiguration,
+      configuration: Configuration,
+      bounds: RadarBounds
+    ) => Effect.Effect<RadarResult, ConfigurationError, Scope.Scope>
     /** The reader that verifies and decodes webhook deliveries of this source. */
     readonly deliveries: Effect.Effect<DeliveryReader>
     readonly reference: (options: ReferenceOptions) => Effect.Effect<Reference, ReferenceFailed, Scope.Scope>

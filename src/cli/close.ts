@@ -11,7 +11,9 @@ import * as Random from "effect/Random"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import type { Priority } from "../budget/Budget.ts"
 import type { PositionLost } from "../changes/ChangeFeed.ts"
+import * as Chain from "../close/Chain.ts"
 import * as Close from "../close/Close.ts"
 import { CloseFailed, usage } from "../close/CloseFailed.ts"
 import * as Compare from "../close/Compare.ts"
@@ -22,10 +24,22 @@ import * as Period from "../close/Period.ts"
 import * as Signature from "../close/Signature.ts"
 import * as Configuration from "../configuration/Configuration.ts"
 import { settingsFileDefault } from "../configuration/Inputs.ts"
+import * as AtomicFile from "../files/AtomicFile.ts"
 import type { SyncCompany } from "../sync/Sync.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import * as Text from "./CloseText.ts"
-import { company, config, json, onWarehouse, reported, switchFlag, textFlag, url, withExamples } from "./Command.ts"
+import {
+  commandFailed,
+  company,
+  config,
+  json,
+  onWarehouse,
+  reported,
+  switchFlag,
+  textFlag,
+  url,
+  withExamples
+} from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
 import { codeOfFailures, CommandFailed, endWith, type ExitCode, exitCode } from "./Exit.ts"
 import * as Output from "./Output.ts"
@@ -38,6 +52,8 @@ import { Version } from "./Version.ts"
 const keyFile = "close-key.pem"
 const folderDefault = "closes"
 const seedMax = 2_000_000_000
+/** A person waits for a close: its first requests need no even pace. The syncs, which have a target, go first. */
+const priority: Priority = { class: "live", dueAt: Number.POSITIVE_INFINITY }
 
 const codeOfKind: Readonly<Record<CloseFailed["kind"], ExitCode>> = {
   usage: exitCode.usage,
@@ -124,7 +140,7 @@ const restorePages = Effect.fnUntraced(function* (path: string, keyPath: string)
   if (existsSync(Files.pdfPath(path))) return
   const { content, signature } = yield* readClose(path, keyPath)
   const pdf = yield* Effect.promise(() => Pdf.render({ ...content, signature }))
-  yield* attempt(path, () => Files.replaceFile(Files.pdfPath(path), pdf))
+  yield* attempt(path, () => AtomicFile.replace(Files.pdfPath(path), pdf))
 })
 
 /** Fails where the period is closed already, unless a new revision is requested. */
@@ -164,7 +180,7 @@ const verify = Effect.fnUntraced(function* (
 ) {
   const beganAt = (yield* now).toISOString()
   const seed = yield* Random.nextIntBetween(1, seedMax)
-  const report = yield* Verify.run(settings, { sample, seed, repair: false }, [target])
+  const report = yield* Verify.run(settings, { sample, seed, repair: false, priority }, [target])
   const [{ companyId, failure, resources } = { companyId: null, failure: null, resources: [] }] = report.companies
   const failures = [
     ...(failure === null ? [] : [failure]),
@@ -247,9 +263,13 @@ const close = Effect.fnUntraced(function* (
     Effect.flatMap(targetOf(flags, period, target.name), (place) =>
       closeCompany(flags, settings, period, target, place)
     ).pipe(
-      Effect.catchTag("CommandFailed", (error) =>
-        Effect.as(Output.note(`tributary: ${error.message}`, "Error"), { company: target.name, error })
-      )
+      Effect.catch((failure) => {
+        const error = commandFailed(failure)
+        return Effect.as(Output.note(`tributary: company ${target.name}: ${error.message}`, "Error"), {
+          company: target.name,
+          error
+        })
+      })
     )
   )
 })
@@ -296,7 +316,10 @@ const compare = Effect.fnUntraced(function* (flags: Flags) {
 const verifyFile = Effect.fnUntraced(function* (flags: CloseFlags, path: string) {
   const keyPath = Option.getOrElse(flags.key, () => keyPathOf(flags))
   const { content, validity, signature } = yield* reported(readClose(path, keyPath, Option.isSome(flags.key)))
+  const replaced = yield* reported(attempt(path, () => Chain.check(path, content)))
   const { company, period, state, draft, closedAt, position } = content
+  // A changed file can be signed again by any key: only a known key proves the signer.
+  const isProven = validity === "valid" && replaced.every((one) => one.state !== "changed")
   const report = {
     file: path,
     isValid: true,
@@ -307,9 +330,11 @@ const verifyFile = Effect.fnUntraced(function* (flags: CloseFlags, path: string)
     state,
     draft,
     closedAt,
-    position
+    position,
+    replaced
   }
   yield* Output.printResult(flags.json, report, (shown) => Text.validityLines(shown, keyPath))
+  yield* endWith(isProven ? exitCode.ok : exitCode.incomplete)
 })
 
 export const command = Command.make(
@@ -318,7 +343,7 @@ export const command = Command.make(
     month: Argument.String("month").pipe(Argument.withDescription("The month, such as 2026-10"), Argument.optional),
     company,
     compare: switchFlag("compare", "List every record that changed the closed period since, with versions and origin"),
-    verify: textFlag("verify", "FILE", "Check the signature of a close; needs no warehouse"),
+    verify: textFlag("verify", "FILE", "Check the signature of a close, and those it replaces; needs no warehouse"),
     key: textFlag("key", "FILE", "With --verify: the key that has to have signed (default: that of this installation)"),
     draft: switchFlag("draft", "Write a draft, also before the period's end; it closes nothing"),
     again: switchFlag("again", "Close a closed period again: a new revision beside the file"),

@@ -40,9 +40,10 @@ if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) {
   // would need a hundred collections. The reference server is excluded: its records are objects.
   if (!isBuilt) await import("effect/Effect")
   if (process.argv[2] !== "reference-server") v8.setFlagsFromString("--semi-space-growth-factor=1")
-  // V8 also lets garbage grow to the size of the live objects. A verify of a large table would need twice the memory, and
-  // the memory of a push would grow with the number of records.
+  // V8 also lets garbage grow to the size of the live objects. A verify or close of a large table would need twice the memory,
+  // and the memory of a push would grow with the number of records.
   const growth = new Map([
+    ["close", 40],
     ["verify", 40],
     ["push", 80]
   ]).get(process.argv[2] ?? "")

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
-import { fingerprintOf } from "../budget/PostgresPermitStore.ts"
+import { fingerprintOf } from "../budget/TokenFingerprint.ts"
 import type { Configuration } from "../configuration/Configuration.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { plan, type PlannedCompany, type PlannedResource, type PlannedTotals, totalsOf } from "../sync/Estimate.ts"

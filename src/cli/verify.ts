@@ -38,6 +38,8 @@ interface VerifyCommandOptions {
   readonly sample: number | null
   readonly seed: number
   readonly repair: boolean
+  /** Of the requests; by default they yield to syncs, since a verification reads everything. */
+  readonly priority?: Priority
 }
 
 interface CompanyVerified {
@@ -123,10 +125,10 @@ export const run = Effect.fn("verify.run")(function* (
   targets: ReadonlyArray<SyncCompany>,
   say: (line: string) => Effect.Effect<void> = () => Effect.void
 ) {
-  // A verification reads everything, so its requests yield to live syncs.
+  const { priority = { class: "backfill", dueAt: Number.POSITIVE_INFINITY } } = options
   const companies = yield* Effect.forEach(targets, (target) => verifyCompany(settings, options, target, say), {
     concurrency: "unbounded"
-  }).pipe(Effect.provideService(Priority, { class: "backfill", dueAt: Number.POSITIVE_INFINITY }))
+  }).pipe(Effect.provideService(Priority, priority))
   const resources = companies.flatMap((company) => company.resources)
   return {
     equal:

@@ -121,7 +121,12 @@ const named = (names: ReadonlyArray<string>): string =>
 
 /** Why the state is not clean. */
 export const findingsOf = (
-  { verification, invariants, resources }: Pick<Content, "verification" | "invariants" | "resources">,
+  {
+    verification,
+    invariants,
+    resources,
+    deliveryGaps
+  }: Pick<Content, "verification" | "invariants" | "resources" | "deliveryGaps">,
   period: Pick<Period, "endsAt">
 ): ReadonlyArray<string> => {
   const skipped = new Set(
@@ -133,6 +138,11 @@ export const findingsOf = (
   const incomplete = verification.resources.filter(({ status }) => status === "failed")
   const quarantined = resources.filter((one) => one.quarantined > 0)
   const { sample } = verification
+  // A gap hides no change of a resource whose records were all found equal to the source.
+  const unproven = verification.resources.flatMap(({ resource, status }) => {
+    const gaps = deliveryGaps.filter((gap) => gap.resource === resource).length
+    return gaps > 0 && (status !== "equal" || sample !== null) ? [{ resource, gaps }] : []
+  })
   return [
     ...(sample === null
       ? []
@@ -151,6 +161,10 @@ export const findingsOf = (
         ]),
     ...quarantined.map(
       (one) => `${one.quarantined} records of ${one.resource} are in quarantine: npx tributary status`
+    ),
+    ...unproven.map(
+      ({ resource, gaps }) =>
+        `${gaps === 1 ? "1 open delivery gap" : `${gaps} open delivery gaps`} of ${resource} may hide changes: npx tributary sync`
     ),
     ...invariants.flatMap(({ name, error }) =>
       error === null ? [] : [`the invariant ${name} cannot be evaluated: ${error}`]
@@ -186,7 +200,7 @@ export const run = Effect.fn("Close.run")(function* (
   }))
   const invariants = yield* evaluate(client, options)
   const models = yield* ReadFigures.ofModels(figuresOptions)
-  const findings = findingsOf({ verification, invariants, resources }, period)
+  const findings = findingsOf({ verification, invariants, resources, deliveryGaps }, period)
   return {
     schema: "tributary.close/1",
     program: { name: "tributary", version: options.version },

@@ -12,8 +12,9 @@
 import { type BusinessDate, isCancellable } from "../catalogue/Resource.ts"
 import { identifier, literal } from "../warehouse/Identifier.ts"
 import type { Model } from "../warehouse/Model.ts"
-import { recordJson, roleColumn, type Table, tableOf } from "../warehouse/Table.ts"
+import { type Column, recordJson, roleColumn, type Table, tableOf } from "../warehouse/Table.ts"
 import type { Resource } from "../catalogue/Resource.ts"
+import * as JsonText from "./JsonText.ts"
 import type { Period } from "./Period.ts"
 
 export interface Figures {
@@ -91,7 +92,37 @@ export const joinDated = ({ through }: Dated, alias: string): string =>
     ? ""
     : ` left join ${through.parent.current} d on d."_company_id" = ${alias}."_company_id" and d."id" = ${alias}.${through.column}`
 
-const hashOf = (json: string): string => `sha256(convert_to(jsonb_strip_nulls(${json})::text, 'UTF8'))`
+const hashOf = (json: string): string => `sha256(convert_to(${json}, 'UTF8'))`
+
+const dayText = (value: string): string => `to_char(${value}, 'YYYY-MM-DD')`
+const instantText = (value: string): string => `to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+const memberOf = ({ field: name, sql, sqlType, kind }: Column, alias: string): JsonText.Member => {
+  const value = `${alias}.${sql}`
+  switch (kind) {
+    case "decimal":
+      return { name, value: `${value}::text`, kind: "quoted" }
+    case "date":
+      return { name, value: dayText(value), kind: "quoted" }
+    case "timestamp":
+      return { name, value: instantText(value), kind: "quoted" }
+    case "boolean":
+      return { name, value, kind: "boolean" }
+    case "string":
+      return { name, value, kind: "text" }
+    case "integer":
+      return { name, value, kind: sqlType.startsWith("bigint") ? "plain" : "json" }
+    default:
+      return { name, value, kind: "json" }
+  }
+}
+
+/** The text of `recordJson` without nulls, for a row without `_extra`. */
+const recordText = (table: Table, alias: string): string =>
+  JsonText.objectText([
+    ...table.columns.map((column) => memberOf(column, alias)),
+    { name: "custom_fields", value: `${alias}."custom_fields"`, kind: "json" }
+  ])
 
 /** A named part of the rows, with its condition. */
 interface Part {
@@ -169,8 +200,12 @@ export const ofTable = (table: Table, dated: Dated | null, period: Period): Figu
   })
   const cancelled = isCancellable(table.resource) ? roleColumn(table, "cancelled") : undefined
   const day = dated === null ? "null::date" : dayOfRow(dated, dated.through === null ? "c" : "d", period)
+  // A row of which `_extra` replaces members needs the merge of `jsonb`.
+  const json =
+    `case when c."_extra" is null or c."_extra" = '{}' then ${recordText(table, "c")} ` +
+    `else jsonb_strip_nulls(${recordJson(table, "c")})::text end`
   const rows =
-    `select case when c."_deleted_at" is null then ${hashOf(recordJson(table, "c"))} end as hash, ${day} as day, ` +
+    `select case when c."_deleted_at" is null then ${hashOf(json)} end as hash, ${day} as day, ` +
     `${cancelled === undefined ? "false" : `coalesce(c.${cancelled.sql}, false)`} as cancelled` +
     summed.map(({ sql }, index) => `, c.${sql} as v${index}`).join("") +
     ` from ${table.current} c${dated === null ? "" : joinDated(dated, "c")} where c."_company_id" = $1`
@@ -191,17 +226,24 @@ export const ofTable = (table: Table, dated: Dated | null, period: Period): Figu
   )
 }
 
-const shownOf = ({ name, type }: Model["columns"][number]): string => {
-  const column = `m.${identifier(name)}`
+const modelMemberOf = ({ name, type }: Model["columns"][number]): JsonText.Member => {
+  const value = `m.${identifier(name)}`
   switch (type) {
     case "numeric":
-      return `${column}::text`
+      return { name, value: `${value}::text`, kind: "quoted" }
     case "date":
-      return `to_char(${column}, 'YYYY-MM-DD')`
+      return { name, value: dayText(value), kind: "quoted" }
     case "timestamp with time zone":
-      return `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+      return { name, value: instantText(value), kind: "quoted" }
+    case "bigint":
+    case "integer":
+      return { name, value, kind: "plain" }
+    case "boolean":
+      return { name, value, kind: "boolean" }
+    case "text":
+      return { name, value, kind: "text" }
     default:
-      return column
+      return { name, value, kind: "json" }
   }
 }
 
@@ -212,9 +254,8 @@ const companyColumn = "company_id"
 export const ofModel = (model: Model, dataset: string): FiguresQuery | null => {
   if (!model.columns.some(({ name }) => name === companyColumn)) return null
   const summed = model.columns.filter(({ type }) => type === "numeric")
-  const json = `jsonb_build_object(${model.columns.map((column) => `${literal(column.name)}, ${shownOf(column)}`).join(", ")})`
   const rows =
-    `select ${hashOf(json)} as hash` +
+    `select ${hashOf(JsonText.objectText(model.columns.map(modelMemberOf)))} as hash` +
     summed.map(({ name }, index) => `, m.${identifier(name)} as v${index}`).join("") +
     ` from ${identifier(dataset)}.${identifier(model.name)} m where m.${identifier(companyColumn)} = $1`
   return queryOf(

@@ -16,9 +16,9 @@ import {
 import { existsSync, mkdirSync, readFileSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Redacted from "effect/Redacted"
+import * as AtomicFile from "../files/AtomicFile.ts"
 import { CloseFailed } from "./CloseFailed.ts"
 import { canonical, type Content, type Document, type Parsed, type SignatureMember } from "./Document.ts"
-import { createFile } from "./Files.ts"
 
 export interface SigningKey {
   readonly key: Redacted.Redacted<KeyObject>
@@ -53,7 +53,7 @@ export const loadKey = (path: string): SigningKey => {
     const { privateKey } = generateKeyPairSync("ed25519")
     try {
       mkdirSync(dirname(path), { recursive: true })
-      isNew = createFile(path, privateKey.export({ type: "pkcs8", format: "pem" }), 0o600)
+      isNew = AtomicFile.create(path, privateKey.export({ type: "pkcs8", format: "pem" }), { mode: 0o600 })
     } catch (error) {
       throw CloseFailed.from(`the signing key ${path} cannot be created`)(error)
     }

@@ -131,7 +131,12 @@ const Budget = section({
 export const Requests = section({
   requestTimeout: setting("timeout_seconds", seconds(positive), "the timeout of one whole answer", 60),
   attemptsMax: setting("attempts_max", positive, "attempts at one request before the run gives up", 8),
-  retryAfterMax: setting("retry_after_max_seconds", seconds(positive), "longest Retry-After that is waited for", 900)
+  retryAfterMax: setting("retry_after_max_seconds", seconds(positive), "longest Retry-After that is waited for", 900),
+  requestIdHeader: setting(
+    "request_id_header",
+    pattern(/^[A-Za-z0-9-]{1,60}$/u, "Expected the name of a header (letters, digits and -, at most 60)"),
+    "the header that has the id of a request; default: the first one whose name has request-id in it"
+  )
 })
 
 export const Paging = section({

@@ -11,12 +11,34 @@ export interface ReferenceOptions {
   readonly data: "empty" | "demo" | "scale"
   readonly rows: number | undefined
   readonly seed: number | undefined
+  /** A recording of the radar: the server behaves as the recorded installation. */
+  readonly like?: string | undefined
+  /** Addresses on which the API and the control plane listen; default loopback. */
+  readonly host?: string | undefined
+  readonly controlHost?: string | undefined
+  /** The token that every control call must have; default none. */
+  readonly controlToken?: Redacted.Redacted | undefined
+  /** TLS of both: a certificate of its own, or the files of a certificate and its key. Default: plain HTTP. */
+  readonly tls?: "self-signed" | { readonly cert: string | undefined; readonly key: string | undefined } | undefined
+  /** Whether tokens may be sent over plain HTTP beyond loopback. */
+  readonly allowHttp?: boolean | undefined
+  /** The address of the API in answers, where clients reach it by another one. */
+  readonly advertiseUrl?: string | undefined
+  /** Files of a snapshot: the state at the start, and where the state is saved at the end. */
+  readonly load?: string | undefined
+  readonly saveOnExit?: string | undefined
+  /** A scenario that runs at the start. */
+  readonly scenario?: string | undefined
 }
 
 /** A running reference server. */
 export interface Reference {
   readonly baseUrl: string
   readonly controlUrl: string
+  /** What of a recording the server cannot reproduce, a sentence each; absent without one. */
+  readonly differences?: ReadonlyArray<string>
+  /** The certificate that its clients trust, in PEM; null or absent unless it made its own. */
+  readonly certificate?: string | null
 }
 
 /** The reference server could not be started, or its control plane did not answer as it should. */

@@ -53,5 +53,6 @@ export interface PageSizesShape {
 }
 
 export const PageSizes = Context.Reference<PageSizesShape>("tributary/connector/PageSizes", {
-  defaultValue: () => ({ of: () => Effect.sync(() => fromMap(new Map())) })
+  // Each call makes one memory, which all uses of its effect share.
+  defaultValue: () => ({ of: () => Effect.succeed(fromMap(new Map())) })
 })

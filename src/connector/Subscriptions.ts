@@ -124,6 +124,8 @@ export interface Subscriptions {
     readonly url: string
     readonly events: ReadonlyArray<string>
     readonly description: string
+    /** Default false. */
+    readonly paused?: boolean
   }) => Effect.Effect<CreatedSubscription, SourceError>
   readonly update: (id: string, change: SubscriptionChange) => Effect.Effect<Subscription, SourceError>
   /** Final. Where the source offers no cancelling, the subscription is paused. */

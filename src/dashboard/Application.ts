@@ -4,10 +4,9 @@ import * as Effect from "effect/Effect"
 import { Hono } from "hono"
 import { compress } from "hono/compress"
 import { etag } from "hono/etag"
-import { secureHeaders } from "hono/secure-headers"
 import type { Datasets } from "../warehouse/Table.ts"
+import { forbidStoring, restrictBrowsers, serveAsset } from "../web/Headers.ts"
 import { readingOnly } from "./Access.ts"
-import type { Assets } from "./Assets.ts"
 import { broken, refusal } from "./ErrorPages.ts"
 import * as AssistantRoute from "./AssistantRoute.ts"
 import { addLoginRoutes } from "./LoginRoutes.ts"
@@ -26,47 +25,15 @@ import {
 import { routes } from "./Routes.ts"
 
 const setHeaders = (app: Hono<Bindings>, hasTls: boolean): void => {
-  app.use(
-    secureHeaders({
-      contentSecurityPolicy: {
-        defaultSrc: ["'none'"],
-        scriptSrc: ["'self'"],
-        styleSrc: ["'self'"],
-        imgSrc: ["'self'", "data:"],
-        connectSrc: ["'self'"],
-        formAction: ["'self'"],
-        frameAncestors: ["'none'"],
-        baseUri: ["'none'"]
-      },
-      // With `no-referrer`, browsers send `Origin: null` with a form, which is not accepted.
-      referrerPolicy: "same-origin",
-      xFrameOptions: "DENY",
-      strictTransportSecurity: hasTls ? "max-age=31536000" : false
-    })
-  )
+  app.use(restrictBrowsers(hasTls))
   app.use(compress())
-  app.use(async (exchange, next) => {
-    await next()
-    if (!exchange.res.headers.has("Cache-Control")) exchange.res.headers.set("Cache-Control", "no-store")
-  })
+  app.use(forbidStoring)
   app.use(etag())
   app.use(async (exchange, next) =>
     ["GET", "HEAD", "POST"].includes(exchange.req.method) || exchange.req.path === AssistantRoute.path
       ? next()
       : exchange.text("Only GET, HEAD and POST.\n", 405, { Allow: "GET, HEAD, POST" })
   )
-}
-
-const addAssets = (app: Hono<Bindings>, assets: Assets): void => {
-  app.get("/assets/:version/:name", (exchange) => {
-    const asset = assets.read(exchange.req.param("version"), exchange.req.param("name"))
-    return asset === undefined
-      ? exchange.text("There is nothing here.\n", 404)
-      : exchange.body(asset.text, 200, {
-          "Content-Type": asset.type,
-          "Cache-Control": "public, max-age=31536000, immutable"
-        })
-  })
 }
 
 const formAccessOf = ({ access }: PageServer, { by, session }: Granted): FormAccess =>
@@ -122,7 +89,7 @@ const handleError = async (server: PageServer, exchange: Exchange, error: Error)
 export const make = (server: PageServer, datasets: Datasets): Hono<Bindings> => {
   const app = new Hono<Bindings>()
   setHeaders(app, server.hasTls)
-  addAssets(app, server.assets)
+  app.get("/assets/:version/:name", serveAsset(server.assets))
   addLoginRoutes(app, server)
   AssistantRoute.add(app, server)
   for (const route of routes) {

@@ -23,7 +23,7 @@ import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import * as Access from "./Access.ts"
 import * as Application from "./Application.ts"
-import * as Assets from "./Assets.ts"
+import * as Assets from "../web/Assets.ts"
 import type { ShownCompany } from "./Page.ts"
 import * as PageRunner from "./PageRunner.ts"
 import { bodyBytesMax } from "./PageServer.ts"
@@ -181,7 +181,7 @@ export const start = Effect.fnUntraced(function* (
       publicUrl: options.publicUrl,
       version: options.version,
       access,
-      assets: Assets.load(),
+      assets: Assets.load("/assets"),
       runner: PageRunner.make(() => state.backend),
       assistant: yield* assistantOf(options, state),
       run: (effect, signal) => run(effect, { signal })

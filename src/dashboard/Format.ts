@@ -1,8 +1,9 @@
 /** States, runs and numbers as HTML. */
 import { html, type Html } from "./Page.ts"
-import { ago, badge, count, duration, type Tone } from "./Components.ts"
+import { ago, badge, count, duration, type Tone } from "../web/Components.ts"
+import { address, visible } from "../web/Escape.ts"
+import { runAddress } from "./Addresses.ts"
 import type { Health, ResourceState, RunStatus, HealthState } from "../status/Resources.ts"
-import { address, runAddress, visible } from "./Escape.ts"
 
 const runTones: Readonly<Record<RunStatus, Tone>> = {
   running: "busy",
@@ -91,33 +92,6 @@ export const actionLink = (
   html`<a class="button" href="${address(`/confirm/${what}`, query)}"
     >${text}<span class="visually-hidden"> ${about}</span></a
   >`
-
-/** A list of terms and values. */
-export const facts = (pairs: ReadonlyArray<readonly [term: string, fact: Html | string]>): Html =>
-  html`<dl class="facts">
-    ${pairs.map(
-      ([term, fact]) =>
-        html`<div>
-          <dt>${term}</dt>
-          <dd>${fact}</dd>
-        </div>`
-    )}
-  </dl>`
-
-/** An error with its remedy. */
-export const problem = (error: string, remedy: string | null): Html =>
-  html`<div class="problem">
-    <p>${visible(error)}</p>
-    ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
-  </div>`
-
-const units = ["bytes", "KB", "MB", "GB", "TB"] as const
-
-/** `12.3 MB`. */
-export const bytes = (value: number): string => {
-  const index = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3))
-  return index === 0 ? `${count(value)} bytes` : `${(value / 1000 ** index).toFixed(1)} ${units[index]}`
-}
 
 /** The reason why it fails or is late; null where nothing is wrong. */
 export const problemOf = ({

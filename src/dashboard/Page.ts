@@ -3,7 +3,6 @@
  *
  * `html` of hono escapes every value. Path, query and form are untrusted, and each page decodes its own.
  */
-import type { html } from "hono/html"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
@@ -12,12 +11,11 @@ import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { ShownCompany } from "../status/Resources.ts"
+import type { Html } from "../web/Html.ts"
 
-export { html } from "hono/html"
+export { html, type Html } from "../web/Html.ts"
 
 export type { ShownCompany } from "../status/Resources.ts"
-
-export type Html = ReturnType<typeof html>
 
 /** The token of forms, or the reason why none are shown. */
 export type FormAccess =

@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { Priority } from "../budget/Budget.ts"
 import { PageError, type PageRequest, type ShownCompany } from "./Page.ts"
-import { visible } from "./Escape.ts"
+import { visible } from "../web/Escape.ts"
 
 /** The priority of requests that a person waits for. */
 export const withPagePriority = Effect.provideService(Priority, { class: "urgent", dueAt: 0 })

@@ -1,6 +1,6 @@
 /** JSON on indented lines, with every digit as it was sent. */
 import { isList, isObject, type Json, NotJson, NumberToken, parse, print } from "../json/Json.ts"
-import { visible } from "./Escape.ts"
+import { visible } from "../web/Escape.ts"
 
 /** A value below this depth stays on one line. */
 const depthMax = 8

@@ -15,7 +15,7 @@ import * as TaskQueue from "../tasks/TaskQueue.ts"
 import { withPagePriority } from "./Params.ts"
 import { requester, type ShownCompany } from "./Page.ts"
 import * as Quarantine from "../status/Quarantine.ts"
-import { truncated, visible } from "./Escape.ts"
+import { truncated, visible } from "../web/Escape.ts"
 
 /** Attempts while another run reads records of the resource; each waits for some seconds. */
 const attemptsMax = 3

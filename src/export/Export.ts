@@ -25,6 +25,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type pg from "pg"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
+import * as AtomicFile from "../files/AtomicFile.ts"
 import { query, queryNamed } from "../postgres/Connection.ts"
 import { copyOut } from "../postgres/Copy.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -200,7 +201,7 @@ export const run = Effect.fn("Export.run")(function* (
   for (const table of found) {
     const selection = selectionOf(table)
     const { path: draft, rows } = yield* fileOf(table, selection)
-    yield* failing(draft, () => Manifest.sync(draft))
+    yield* failing(draft, () => AtomicFile.sync(draft))
     drafts.push({ table, draft, rows, complete: selection.changed === null })
     yield* options.onTable?.(`${table.dataset}.${table.name}`, rows) ?? Effect.void
   }
@@ -210,7 +211,7 @@ export const run = Effect.fn("Export.run")(function* (
       const path = `${below}/${stamp}.${format}`
       mkdirSync(join(folder, below), { recursive: true })
       renameSync(draft, join(folder, path))
-      Manifest.sync(join(folder, below))
+      AtomicFile.sync(join(folder, below))
       const { size: bytes } = statSync(join(folder, path))
       return {
         table: `${table.dataset}.${table.name}`,

@@ -4,9 +4,10 @@
  * Promise: the manifest is replaced as a whole, after all its files are on disk. A reader that takes its files from the
  * manifest sees one complete export.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Schema from "effect/Schema"
+import * as AtomicFile from "../files/AtomicFile.ts"
 
 export const formats = ["parquet", "csv", "ndjson"] as const
 export type Format = (typeof formats)[number]
@@ -57,32 +58,6 @@ export const read = (folder: string): Manifest | null => {
   }
 }
 
-/** Writes a file, and waits until it is on disk. */
-const writeDurably = (path: string, text: string): void => {
-  const file = openSync(path, "w")
-  try {
-    writeSync(file, text)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-}
-
-/** Waits until a file or a folder is on disk. */
-export const sync = (path: string): void => {
-  // Windows cannot open folders.
-  if (process.platform === "win32") return
-  const file = openSync(path, "r")
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-}
-
 /** Replaces the manifest of a folder; `draft` is a file of the same file system. */
-export const write = (folder: string, draft: string, manifest: Manifest): void => {
-  writeDurably(draft, `${JSON.stringify(manifest, null, 2)}\n`)
-  renameSync(draft, join(folder, fileName))
-  sync(folder)
-}
+export const write = (folder: string, draft: string, manifest: Manifest): void =>
+  AtomicFile.replace(join(folder, fileName), `${JSON.stringify(manifest, null, 2)}\n`, { draft })

@@ -7,7 +7,7 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { visibleLines } from "../dashboard/Escape.ts"
+import { visibleLines } from "../web/Escape.ts"
 
 /** The sentence in every answer that separates records from instructions. */
 export const recordsAreData =

@@ -13,6 +13,8 @@ import type { Field, InferredType } from "../catalogue/Field.ts"
 import type { Table } from "../warehouse/Table.ts"
 import * as Expected from "./Expected.ts"
 import { canonical, isObject, type Json, type JsonObject, parse, print } from "../json/Json.ts"
+import type { RowMatcher } from "./RowMatcher.ts"
+import * as RowMatchers from "./RowMatcher.ts"
 import * as Rows from "./WarehouseRows.ts"
 
 /** One record that is not the same on both sides. */
@@ -153,6 +155,46 @@ export const compareRecords = Effect.fnUntraced(function* (
   return expected.map((one) => compareRecord(table, one, one.id === null ? undefined : stored.get(one.id)))
 })
 
+/** The reader and the matcher of one table's records, for their texts. */
+export interface TextReader {
+  readonly reader: Expected.Reader
+  readonly matcher: RowMatcher
+}
+
+export const textReader = (table: Table): TextReader => ({
+  reader: Expected.reader(table),
+  matcher: RowMatchers.make(table)
+})
+
+/** {@link compareRecords} for records as they were sent; most of them are compared without parsing. */
+export const compareTexts = Effect.fnUntraced(function* (
+  table: Table,
+  rows: Rows.WarehouseRows,
+  { reader, matcher }: TextReader,
+  texts: ReadonlyArray<string>
+): Effect.fn.Return<ReadonlyArray<RecordComparison>, SqlError> {
+  const records = texts.map((text) => matcher.idOf(text) ?? reader.raw(text))
+  const ids = records.flatMap((one) => (typeof one === "string" ? one : (one.id ?? [])))
+  const stored = yield* rows.byIds(ids)
+  return records.map((one, index) => {
+    const text = texts[index]!
+    const id = typeof one === "string" ? one : one.id
+    const row = id === null ? undefined : stored.get(id)
+    if (id !== null && row !== undefined && !row.isDeleted && matcher.isEqual(text, row)) return equalRecord(id)
+    const comparison = compareRecord(table, typeof one === "string" ? reader.raw(text) : one, row)
+    if (comparison.kind === "equal") matcher.learn(text)
+    return comparison
+  })
+})
+
+const equalRecord = (id: string): RecordComparison => ({
+  id,
+  kind: "equal",
+  isDeleted: false,
+  fields: [],
+  changedAt: null
+})
+
 /** A set of record numbers at eight bytes each, so that millions fit into memory. */
 export class IdSet {
   private ids = new BigInt64Array(1024)
@@ -224,12 +266,12 @@ export const compare = Effect.fn("compare")(function* (
   source: Iterable<string>
 ): Effect.fn.Return<Comparison, SqlError, SqlClient.SqlClient> {
   const rows = yield* Rows.make(table, companyId)
-  const reader = Expected.reader(table)
+  const reader = textReader(table)
   const seen = new IdSet()
   const differences = new Map<string, Difference>()
   let unreadable = 0
-  const compareBatch = Effect.fnUntraced(function* (batch: ReadonlyArray<Expected.ExpectedRow>) {
-    for (const comparison of yield* compareRecords(table, rows, batch)) {
+  const compareBatch = Effect.fnUntraced(function* (batch: ReadonlyArray<string>) {
+    for (const comparison of yield* compareTexts(table, rows, reader, batch)) {
       if (comparison.id === null) unreadable++
       else seen.add(comparison.id)
       if (comparison.kind === "equal") continue
@@ -239,9 +281,9 @@ export const compare = Effect.fn("compare")(function* (
       differences.set(id ?? `\0${unreadable}`, { id: id ?? "", kind, fields: [...names] })
     }
   })
-  let batch: Array<Expected.ExpectedRow> = []
+  let batch: Array<string> = []
   for (const text of source) {
-    batch.push(reader.raw(text))
+    batch.push(text)
     if (batch.length < batchMax) continue
     yield* compareBatch(batch)
     batch = []

@@ -167,7 +167,7 @@ const inferredValue = (type: InferredType, text: string): Json => {
 const plainInstantLength = 27
 
 /** Whether a column of the field holds the value only in part, so that it must be in `_extra` as well. */
-const exceedsColumn = (field: Field, value: Json): boolean => {
+export const exceedsColumn = (field: Field, value: Json): boolean => {
   if (typeof value !== "string") return false
   // The usual forms fit: a date without a time, and an instant in UTC with at most six digits of a second.
   if (value.length <= (field.type._tag === "date" ? 10 : plainInstantLength) && value.length !== 0) {

@@ -70,13 +70,13 @@ const addCandidate = (
 export const addSurplus = (sides: Sides, comparison: FirstComparison, id: string): void =>
   addCandidate(sides, comparison, "surplus", { id, page: null })
 
-export const compareRecords = Effect.fnUntraced(function* (
+const addRecords = (
   sides: Sides,
   comparison: FirstComparison,
-  expected: ReadonlyArray<ExpectedRow>,
+  records: ReadonlyArray<Compare.RecordComparison>,
   page: number | null
-): Effect.fn.Return<void, SqlError> {
-  for (const { id, kind } of yield* Compare.compareRecords(sides.table, sides.rows, expected)) {
+): void => {
+  for (const { id, kind } of records) {
     if (id === null) {
       comparison.unreadable += 1
       continue
@@ -84,6 +84,26 @@ export const compareRecords = Effect.fnUntraced(function* (
     comparison.seen.add(id)
     if (kind !== "equal") addCandidate(sides, comparison, kind, { id, page })
   }
+}
+
+export const compareRecords = Effect.fnUntraced(function* (
+  sides: Sides,
+  comparison: FirstComparison,
+  expected: ReadonlyArray<ExpectedRow>
+): Effect.fn.Return<void, SqlError> {
+  addRecords(sides, comparison, yield* Compare.compareRecords(sides.table, sides.rows, expected), null)
+})
+
+/** Compares the records of a page as they were sent. `page`: its place in the scan; null where a record is not read again by it. */
+export const compareTexts = Effect.fnUntraced(function* (
+  sides: Sides,
+  comparison: FirstComparison,
+  texts: ReadonlyArray<string>,
+  page: number | null
+): Effect.fn.Return<ReadonlyArray<Compare.RecordComparison>, SqlError> {
+  const records = yield* Compare.compareTexts(sides.table, sides.rows, sides.source, texts)
+  addRecords(sides, comparison, records, page)
+  return records
 })
 
 /** Compares every record of the source, then every live row of the warehouse. */
@@ -93,8 +113,7 @@ export const compareEverything = (sides: Sides): Effect.Effect<FirstComparison, 
       const comparison = begin(false)
       yield* eachPage(sides.source, null, (page, token) => {
         comparison.tokens.push(token)
-        const expected = page.records.map(sides.source.reader.raw)
-        return compareRecords(sides, comparison, expected, comparison.tokens.length - 1)
+        return compareTexts(sides, comparison, page.records, comparison.tokens.length - 1)
       })
       comparison.warehouse = yield* Compare.eachSurplus(sides.rows, comparison.seen, (id) =>
         addSurplus(sides, comparison, id)

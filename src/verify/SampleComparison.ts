@@ -12,6 +12,7 @@ import {
   begin,
   compareEverything,
   compareRecords,
+  compareTexts,
   type FirstComparison,
   type Sides
 } from "./FirstComparison.ts"
@@ -39,7 +40,7 @@ const sampleByNumber = Effect.fnUntraced(function* (sides: Sides, { records, see
   const gaps = numbers.filter((id) => !known.has(id))
   const retrieved = yield* retrieveAll(source, [...new Set([...drawn, ...gaps])])
   const present = presentRecords(retrieved)
-  yield* compareRecords(sides, comparison, present, null)
+  yield* compareRecords(sides, comparison, present)
   for (const { id, found } of retrieved) {
     const row = known.get(id)
     if (found === null && row !== undefined && !row.isDeleted) addSurplus(sides, comparison, id)
@@ -96,9 +97,9 @@ const compareFiltered = Effect.fnUntraced(function* (
   const { rows, source } = sides
   const seen = new Set<string>()
   yield* eachPage(source, { field: source.resource.fields[position]!.name, value }, (page) => {
-    const expected = page.records.map(source.reader.raw)
-    for (const { id } of expected) if (id !== null) seen.add(id)
-    return compareRecords(sides, comparison, expected, null)
+    return Effect.map(compareTexts(sides, comparison, page.records, null), (records) => {
+      for (const { id } of records) if (id !== null) seen.add(id)
+    })
   })
   for (const id of yield* rows.liveIdsWhere(position, value)) if (!seen.has(id)) addSurplus(sides, comparison, id)
   return seen.size

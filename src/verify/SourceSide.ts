@@ -9,12 +9,12 @@ import type { ConnectorShape, RawPage, Where } from "../connector/Connector.ts"
 import { emptyPagesMax, makeNews } from "../connector/Repeats.ts"
 import { PagingBroken, SourceError } from "../connector/SourceError.ts"
 import type { Table } from "../warehouse/Table.ts"
-import * as Expected from "./Expected.ts"
+import { type TextReader, textReader } from "./Compare.ts"
+import type * as Expected from "./Expected.ts"
 
-export interface SourceSide {
+export interface SourceSide extends TextReader {
   readonly connector: ConnectorShape
   readonly resource: Table["resource"]
-  readonly reader: Expected.Reader
   /** Requests so far, also those of a comparison that fails. */
   requests: number
 }
@@ -25,7 +25,7 @@ const restartsMax = 2
 export const make = (connector: ConnectorShape, table: Table): SourceSide => ({
   connector,
   resource: table.resource,
-  reader: Expected.reader(table),
+  ...textReader(table),
   requests: 0
 })
 
@@ -57,7 +57,7 @@ const pagingBroken = ({ resource: { path } }: SourceSide, detail: string) =>
 export const eachPage = Effect.fnUntraced(function* <E>(
   source: SourceSide,
   where: Where | null,
-  visit: (page: RawPage, token: string | null) => Effect.Effect<void, E>
+  visit: (page: RawPage, token: string | null) => Effect.Effect<unknown, E>
 ): Effect.fn.Return<void, SourceError | E> {
   const tokens = new Set<string>()
   const isNews = makeNews()
@@ -66,8 +66,11 @@ export const eachPage = Effect.fnUntraced(function* <E>(
   let page = yield* readPage(source, null, where)
   for (;;) {
     const next: string | null = page.next
-    if (next === null) return yield* visit(page, token)
-    pagesWithoutNews = isNews(page.records) ? 0 : pagesWithoutNews + 1
+    if (next === null) {
+      yield* visit(page, token)
+      return
+    }
+    pagesWithoutNews = isNews(page.records.map((text) => source.matcher.idOf(text) ?? text)) ? 0 : pagesWithoutNews + 1
     if (pagesWithoutNews >= emptyPagesMax) {
       return yield* pagingBroken(source, `${pagesWithoutNews} pages in a row had no new record and named a next page`)
     }

@@ -52,7 +52,7 @@ export interface WarehouseRows {
 }
 
 /** Rows of one query for {@link WarehouseRows.liveIds}. */
-const idsPerQuery = 50_000
+const idsPerQuery = 10_000
 
 /** Stands for a table that does not exist. */
 const noRows = `(select null::bigint as "_company_id", null::bigint as "id", null::timestamptz as "_deleted_at" where false)`

@@ -131,6 +131,22 @@ const prepared: Readonly<Record<string, Prepared>> = {
     serves: true,
     says: /"baseUrl"/
   },
+  "tributary radar --url https://erp.example.com/!/api/v2 --token-env ERP_TOKEN": {
+    as: "ERP_TOKEN=$SERVICE_API_TOKEN tributary radar --requests 60 --url $SERVICE_API_URL --token-env ERP_TOKEN",
+    says: /no difference from the documentation/
+  },
+  "tributary radar --company north --rate 60": {
+    as: "tributary radar --company main --rate 600 --requests 40",
+    says: /40 requests/
+  },
+  "tributary radar --record erp.radar.json": {
+    as: "tributary radar --record erp.radar.json --requests 60",
+    says: /no difference[^]*the answers are in erp\.radar\.json/
+  },
+  "tributary radar --json": { as: "tributary radar --json --requests 60", says: /"code":0,.*"differences":\[\]/ },
+  "tributary reference-server --like erp.radar.json": { serves: true, says: /"baseUrl"/ },
+  "tributary reference-server --save-on-exit state.ndjson": { serves: true, says: /"baseUrl"/ },
+  "tributary reference-server --host 0.0.0.0 --tls self-signed": { serves: true, says: /"certificate"/ },
   "tributary plan": { says: /customers/ },
   "tributary plan --backfill --since 2026-01-01": { says: /customers/ },
   "tributary sync": { says: /resources in .* new/ },

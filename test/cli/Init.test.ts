@@ -163,6 +163,7 @@ const source = Layer.succeed(Source, {
       Effect.mapError((error) => new ConfigurationError({ problems: [error.message] }))
     )
   }),
+  radar: () => Effect.die("not needed"),
   deliveries: Effect.die("not needed"),
   reference: () => Effect.die("not needed"),
   demo: Effect.die("not needed"),

@@ -6,6 +6,7 @@ import { inspect } from "node:util"
 import { join } from "node:path"
 import { inflateSync } from "node:zlib"
 import { afterAll, assert, describe, it } from "vitest"
+import * as Chain from "../../src/close/Chain.ts"
 import { findingsOf } from "../../src/close/Close.ts"
 import * as Document from "../../src/close/Document.ts"
 import * as Files from "../../src/close/Files.ts"
@@ -207,6 +208,34 @@ describe("the files of closes", () => {
   })
 })
 
+describe("the chain of closes", () => {
+  it("finds a file that was changed after a later one was signed", () => {
+    const closes = join(folder, "chain")
+    Files.latestRevision(closes, "2026-10", "north")
+    const key = Signature.loadKey(join(folder, "chain.pem"))
+    const pathOf = (revision: number) => Files.closePath(closes, "2026-10", "north", revision)
+    const write = (revision: number) => {
+      const replaces = revision === 1 ? null : Files.sha256Of(pathOf(revision - 1))
+      const signed = Signature.sign({ ...content, revision, replaces }, key)
+      Files.writeClose(pathOf(revision), Document.print(signed), Buffer.from("pdf"), false)
+      return signed
+    }
+    write(1)
+    const second = write(2)
+    const third = write(3)
+    const states = (close: Document.Document, path: string) =>
+      Chain.check(path, close).map(({ file, state }) => `${file.slice(closes.length + 1)} ${state}`)
+    assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json intact", "2026-10-north.json intact"])
+    const text = readFileSync(pathOf(1), "utf8")
+    writeFileSync(pathOf(1), text.replace("closedAt", "closedat"))
+    assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json intact", "2026-10-north.json changed"])
+    assert.deepStrictEqual(states(second, pathOf(2)), ["2026-10-north.json changed"])
+    rmSync(pathOf(2))
+    assert.deepStrictEqual(states(third, pathOf(3)), ["2026-10-north.2.json missing"])
+    assert.deepStrictEqual(states(Signature.sign(content, key), pathOf(1)), [])
+  })
+})
+
 describe("the pages", () => {
   /** The texts of each page, from the streams of the file. */
   const textOf = (pdf: Uint8Array): ReadonlyArray<string> => {
@@ -262,6 +291,23 @@ describe("the findings", () => {
   it("are none for an equal and fresh company whose critical rules hold", () => {
     const warning = { ...content.invariants[0]!, severity: "warning", violations: 3 }
     assert.deepStrictEqual(found({ invariants: [warning] }), [])
+  })
+
+  it("have a delivery gap only where the comparison did not find everything equal", () => {
+    const gap = { resource: "things", cause: "disabled", detail: "", beganAt: null, endedAt: null }
+    const deliveryGaps = [gap, gap, { ...gap, resource: "others" }]
+    const { verification } = content
+    assert.deepStrictEqual(found({ deliveryGaps }), [])
+    const waiting = { ...verification, resources: [{ ...verified, status: "waiting" as const, missing: 1 }] }
+    assert.deepStrictEqual(found({ deliveryGaps, verification: waiting }), [
+      "things is not equal to the source (1 missing): npx tributary sync",
+      "2 open delivery gaps of things may hide changes: npx tributary sync"
+    ])
+    const sampled = { ...verification, sample: { records: 9, seed: 1 } }
+    assert.deepStrictEqual(found({ deliveryGaps: [gap], verification: sampled }), [
+      "only 9 records of each resource were compared with the source: close without --sample",
+      "1 open delivery gap of things may hide changes: npx tributary sync"
+    ])
   })
 
   it("name what is wrong, and what to do", () => {

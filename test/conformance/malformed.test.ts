@@ -106,6 +106,28 @@ describe("a request body", () => {
     page(await (await newCompany()).get("/salesmen"))
   })
 
+  it("[CODE-05] with a field or parameter without a name names no field", async () => {
+    const c = await newCompany()
+    const id = idOf(await makeSalesman(c))
+    const answers = [
+      await c.get("/salesmen?=5"),
+      await c.get("/salesmen?limit=1&=x"),
+      await c.get("/salesmen?="),
+      await c.get(`/salesmen/${id}?=5`),
+      await c.get("/webhooks?=5"),
+      await raw(c, '{"name":"x","":1}'),
+      await raw(c, '{"":1}', `/salesmen/${id}`, "PATCH"),
+      await raw(c, '{"url":"https://example.com","events":["orders.created"],"":1}', "/webhooks")
+    ]
+    for (const answer of answers) {
+      refused(answer, "unknown_parameter")
+      assert.notProperty((answer.json as { readonly error: object }).error, "field", answer.text)
+    }
+    const line = '{"customerid":1,"lines":[{"qtyorder":"1","":1}]}'
+    refused(await raw(c, line, "/orders"), "unknown_parameter", "lines[0]")
+    refused(await raw(c, '{"name":"x","custom_fields":{"":1}}'), "unknown_value", "custom_fields")
+  })
+
   it("[D-01] with a string of a million characters is rejected as too long only", async () => {
     const c = await newCompany()
     refusedEntries(await c.post("/salesmen", { name: "x".repeat(1_000_000) }), "name:too_long")

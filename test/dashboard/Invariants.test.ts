@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Invariants.ts"
-import { address } from "../../src/dashboard/Escape.ts"
+import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, warehouse } from "./asking.ts"
 
 layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page of the invariants", (it) => {

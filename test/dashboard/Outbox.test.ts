@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Outbox.ts"
-import { address } from "../../src/dashboard/Escape.ts"
+import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
 
 /** Inserts this number of outbox rows, without a push unless one is given. */

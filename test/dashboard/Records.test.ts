@@ -9,7 +9,7 @@ import { tableOf } from "../../src/warehouse/Table.ts"
 import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import { syncResource } from "../../src/sync/SyncResource.ts"
 import { pages, record, scripted, things } from "../support/tiny.ts"
-import { address } from "../../src/dashboard/Escape.ts"
+import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, type Shown, unconnected, warehouse } from "./asking.ts"
 
 const table = tableOf(things)

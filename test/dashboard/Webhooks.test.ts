@@ -6,7 +6,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { routes } from "../../src/dashboard/pages/Webhooks.ts"
 import * as SigningSecrets from "../../src/subscriptions/SigningSecrets.ts"
 import * as Subscriptions from "../../src/subscriptions/Subscriptions.ts"
-import { address } from "../../src/dashboard/Escape.ts"
+import { address } from "../../src/web/Escape.ts"
 import { ask, holdsHostile, hostile, makeSource, unconnected, warehouse } from "./asking.ts"
 
 const events = ["salesmen.created", "salesmen.updated"]

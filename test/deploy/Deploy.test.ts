@@ -183,6 +183,7 @@ describe("docker-compose.yml", () => {
       "demo-warehouse",
       "reference-server",
       "demo",
+      "api",
       "postgres",
       "tributary",
       "tributary-2",
@@ -203,7 +204,8 @@ describe("docker-compose.yml", () => {
         if (!volume.startsWith(".")) assert.property(volumes, volume.split(":")[0]!)
       }
       for (const variable of Object.keys(one.environment ?? {})) {
-        if (!variable.startsWith("POSTGRES_")) assert.include(variables, variable)
+        const isRead = [...variables, "REFERENCE_SERVER_CONTROL_TOKEN"].includes(variable)
+        assert.isTrue(isRead || variable.startsWith("POSTGRES_"), variable)
       }
       const host = /@([\w-]+):5432/.exec(one.environment?.["DATABASE_URL"] ?? "")?.[1]
       if (host !== undefined) assert.property(one.depends_on, host)
@@ -222,7 +224,7 @@ describe("docker-compose.yml", () => {
   it("starts the program with existing flags, and gives it time to stop", () => {
     const script = services["demo"]!.command[0]!
     const served = /exec tributary (serve .*)$/m.exec(script)![1]!.split(" ")
-    const processes = ["reference-server", "tributary", "tributary-2", "tributary-3"]
+    const processes = ["reference-server", "api", "tributary", "tributary-2", "tributary-3"]
     for (const line of [...processes.map((name) => services[name]!.command), served]) {
       assert.deepStrictEqual(unknownFlags(line), [])
     }

@@ -3,7 +3,7 @@
  * Node. It needs the package registry.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { createInterface } from "node:readline"
@@ -27,8 +27,8 @@ export interface Installation {
   readonly remove: () => void
 }
 
-/** Packs the checkout and installs the tarball globally, with its own prefix. */
-export const install = async (): Promise<Installation> => {
+/** Packs the checkout into a new folder. */
+const pack = async (): Promise<Omit<Installation, "packageFolder">> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-package-"))
   chmodSync(folder, 0o755)
   const { stdout } = await npm(["pack", "--json", "--pack-destination", folder], root)
@@ -41,19 +41,38 @@ export const install = async (): Promise<Installation> => {
     readonly files: Installation["files"]
   }>
   if (packageReport === undefined) throw new Error(`npm pack printed ${stdout}`)
-  const tarball = join(folder, packageReport.filename)
-  const empty = join(folder, "empty")
-  mkdirSync(empty)
-  await npm(["install", "--global", "--prefix", join(folder, "prefix"), tarball], empty)
   return {
     folder,
-    tarball,
+    tarball: join(folder, packageReport.filename),
     files: packageReport.files,
     bytes: { packed: packageReport.size, unpacked: packageReport.unpackedSize },
-    packageFolder: join(folder, "prefix", "lib", "node_modules", "tributary"),
     remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
 }
+
+/** Packs the checkout and installs the tarball globally, with its own prefix. */
+export const install = async (): Promise<Installation> => {
+  const packed = await pack()
+  const { folder, tarball } = packed
+  const empty = join(folder, "empty")
+  mkdirSync(empty)
+  await npm(["install", "--global", "--prefix", join(folder, "prefix"), tarball], empty)
+  return { ...packed, packageFolder: join(folder, "prefix", "lib", "node_modules", "tributary") }
+}
+
+/** Packs the checkout and installs the tarball into a new project, without the optional packages. */
+export const installInProject = async (): Promise<Installation & { readonly project: string }> => {
+  const packed = await pack()
+  const project = join(packed.folder, "project")
+  mkdirSync(project)
+  writeFileSync(join(project, "package.json"), '{"type":"module","private":true}\n')
+  await npm(["install", "--omit=optional", packed.tarball], project)
+  return { ...packed, project, packageFolder: join(project, "node_modules", "tributary") }
+}
+
+/** Installs packages of exact versions into a project. */
+export const addPackages = (project: string, ...packages: ReadonlyArray<string>) =>
+  npm(["install", "--omit=optional", ...packages], project)
 
 /** The folder of a Node of exactly this version, from the registry's package `node`. */
 export const nodeOf = async (installation: Installation, version: string): Promise<string> => {

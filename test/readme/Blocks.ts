@@ -23,6 +23,8 @@ export interface Block {
     | "program"
     /** A drawing. */
     | "picture"
+    /** A file of a program that uses the package, or a run of it: `test/package/Modules.long.test.ts` runs it. */
+    | "package"
     /** Input for another program, which is not available in the test. */
     | "foreign"
   readonly text: string
@@ -31,6 +33,9 @@ export interface Block {
 }
 
 const foreign = new Set(["nginx", "json"])
+
+/** The name of the file that a block shows: its first line is a comment with it. */
+export const fileNameOf = (text: string): string | null => /^\/\/ ([\w.-]+\.ts)\n/.exec(text)?.[1] ?? null
 
 /** The interpreter of each language of a program. */
 export const interpreters: Readonly<Record<string, string>> = { ts: "node", python: "python3", ruby: "ruby" }
@@ -41,9 +46,11 @@ const kindOf = (language: string, text: string, before: Block | undefined): Bloc
   if (language === "sh") return "shell"
   if (language === "sql" || language === "yaml") return language
   if (language === "js" && text.includes("standardwebhooks")) return "receiver"
+  if (language === "ts" && fileNameOf(text) !== null) return "package"
   if (language === "mermaid") return "picture"
   if (foreign.has(language)) return "foreign"
   if (language !== "") return null
+  if (/^\$ node /m.test(text)) return "package"
   if (/^\$ /m.test(text)) return "session"
   if (/[►▲▼◄│]/.test(text)) return "picture"
   return before?.kind === "shell" || before?.kind === "program" ? "output" : null

@@ -18,6 +18,7 @@ import { type Block, blocksOf, interpreters, linesOf, unprintedLines, sessionOf 
 const notHere: ReadonlyArray<readonly [RegExp, string]> = [
   [/^npm ci$/, "installs the checkout that this runs in; .ci/run does it in a clean clone before anything else"],
   [/^npm run (?:fuzz|conformance|simulate|campaign|bench)\b/, "takes long: .ci/run or a person runs it"],
+  [/^npm (?:ci && npm pack|install)\b|^mkdir .*npm init/, "test/package/Modules.long.test.ts packs and installs it"],
   [/^docker\b/, "needs a Docker engine; test/deploy reads the files"],
   [/^(?:sudo )?systemctl\b|^kubectl\b/, "changes the machine; test/deploy reads the files"],
   [/^npx tributary init\b(?!.*--yes)/, "prompts a person; test/cli/Examples.long.test.ts answers in a terminal"]
@@ -38,6 +39,8 @@ const serving: ReadonlyArray<readonly [RegExp, RegExp]> = [
 const codes: ReadonlyArray<readonly [RegExp, ReadonlyArray<number>]> = [
   // The shown output of a session states whether it succeeded.
   [/tributary push \w+ --from/, [0, 2, 4]],
+  // The server of the page differs on purpose.
+  [/tributary radar/, [0, 4]],
   // No process serves yet, so the public address does not respond.
   [/tributary doctor/, [0, 5]]
 ]
@@ -71,6 +74,7 @@ const pages = [
     .filter((name) => name !== "questions.md")
     .map((name) => `connectors/service-v2/docs/${name}`),
   "connectors/service-v2/models/README.md",
+  "connectors/service-v2/radar/README.md",
   "connectors/service-v2/reference-server/README.md"
 ]
 
@@ -257,6 +261,9 @@ const makeReader = (stage: Stage) => {
         return yield* yaml(block)
       case "receiver":
         return yield* receive(block)
+      case "package":
+        left.push(`${block.at}: test/package/Modules.long.test.ts runs it`)
+        return
       case "foreign":
         left.push(`${block.at}: for another program`)
         return

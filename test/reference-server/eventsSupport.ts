@@ -23,7 +23,9 @@ const outcomeOf = (reply: Reply): Outcome => {
 export const receiver = "https://receiver.example/hook"
 
 /** A server, the requests that its receivers got, and the responses that they give from now on. */
-export const eventServer = (more: { readonly network?: (inner: Network) => Network } = {}) => {
+export const eventServer = (
+  more: { readonly network?: (inner: Network) => Network; readonly formToken?: string } = {}
+) => {
   const sent: Array<Sent> = []
   let answer: (outgoing: Sent) => Reply | Promise<Reply> = () => 204
   const inner: Network = {
@@ -34,7 +36,11 @@ export const eventServer = (more: { readonly network?: (inner: Network) => Netwo
       return outcomeOf(await answer(seen))
     }
   }
-  const running = server({ network: more.network?.(inner) ?? inner })
+  const { formToken } = more
+  const running = server({
+    network: more.network?.(inner) ?? inner,
+    ...(formToken === undefined ? {} : { formToken })
+  })
   const own = running.token()
   const { served } = running
 

@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { server } from "./support.ts"
-import type { Json } from "./support.ts"
+import type { Json, Server } from "./support.ts"
 
 const statusOf = new Map(serviceV2.errorCodes.map(({ code, status }) => [code, status]))
 
@@ -87,5 +87,15 @@ describe("a random request", () => {
       { numRuns: 3000, seed: 20260316 }
     )
     assert.deepStrictEqual(defects, [])
+    // What random requests left is read back from its snapshot, byte for byte.
+    const textOf = (one: Pick<Server, "control">) => {
+      assert.strictEqual(one.control("POST", "/snapshots", { name: "left" }).status, 201)
+      return one.control("GET", "/snapshots/left").text
+    }
+    const left = textOf({ control })
+    const other = server()
+    assert.strictEqual(other.control("POST", "/restore", left).status, 200)
+    assert.strictEqual(textOf(other), left)
+    assert.strictEqual(other.control("GET", "/history").text, control("GET", "/history").text)
   })
 })

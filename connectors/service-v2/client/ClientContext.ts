@@ -11,6 +11,8 @@ import type { Listing, Parameter } from "./Listing.ts"
 export type Precondition = "auto" | "etag" | "lastchangedate" | "none"
 
 export interface ClientContext {
+  /** Scheme, host, port and path of the source. */
+  readonly address: string
   readonly exchange: Exchange
   readonly listing: Listing
   /** The member that holds the records of a list; null detects it. */

@@ -20,7 +20,7 @@ const companyOf = (value: unknown): bigint | null =>
       : null
 
 /** Reads `/me`. The documents do not show all its fields: they are found by name, else by the form of their values. */
-const readIdentity = ({ value }: Parsed, configuredId: bigint | null): Identity | Unreadable => {
+export const readIdentity = ({ value }: Parsed, configuredId: bigint | null): Identity | Unreadable => {
   const inner = isObject(value) ? member(value, "data") : undefined
   const me = isObject(inner) ? inner : value
   if (!isObject(me)) return new Unreadable("/me answered no object", true)

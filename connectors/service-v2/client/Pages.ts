@@ -22,21 +22,22 @@ interface Records extends Listing.Listed {
   readonly decoded: () => Decode.Decoded
 }
 
+/** A request for a page with the filters as the source names them. */
+export interface FilteredRequest extends Pick<PageRequest, "resource" | "token"> {
+  readonly filters: ReadonlyArray<Listing.Parameter>
+}
+
 /** Whether lists can be filtered by exactly one value of the field. */
 const isExactFilter = (resource: Resource, field: string): boolean =>
   resource.filters.some((filter) => filter.field === field && filter.match === "exact") ||
   (field === "externalid" && resource.field.has("externalid"))
 
-const filtersOf = (
-  context: ClientContext,
-  { resource, since, where = null }: PageRequest
-): ReadonlyArray<Listing.Parameter> => {
+const filtersOf = ({ resource, since, where = null }: PageRequest): ReadonlyArray<Listing.Parameter> => {
   const parameters: Array<Listing.Parameter> = []
   if (where !== null) parameters.push([where.field, where.value])
   // With modifiedsince the source includes cancelled records by default.
   if (since !== null && resource.modifiedSince) parameters.push(["modifiedsince", since])
   else if (isCancellable(resource)) parameters.push(["cancel", "any"])
-  parameters.push(...includeParameters(context, resource))
   return parameters
 }
 
@@ -84,27 +85,37 @@ const fetchPage = <L extends Listing.Listed>(
   read: (answer: Answer) => L | Failed
 ) =>
   Effect.suspend(() => {
-    const { resource, token, where = null } = request
+    const { resource, since, where = null } = request
     if (where !== null && !isExactFilter(resource, where.field)) {
       return Effect.die(new Error(`${resource.path} has no exact filter by "${where.field}"`))
     }
-    const call = {
-      path: `/${resource.path}`,
-      parameters: () => filtersOf(context, request),
-      name: resource.path,
-      // A full list is worth the trial: it has the most pages.
-      mayTrySize: request.since === null && where === null,
-      read
-    }
-    return withOrWithoutInclude(context, resource, context.listing.turn(call, token))
+    // A full list is worth the trial: it has the most pages.
+    const mayTrySize = since === null && where === null
+    return turnPage(context, { ...request, filters: filtersOf(request), mayTrySize, read })
   })
 
-/** Reads a page and decodes its records. */
-export const readPage = (context: ClientContext, request: PageRequest): Effect.Effect<Page, SourceError.SourceError> =>
-  Effect.map(fetchPage(context, request, readRecords(context, request.resource)), (page): Page => {
+/** The page of a list with these filters. */
+const turnPage = <L extends Listing.Listed>(
+  context: ClientContext,
+  { resource, token, filters, mayTrySize, read }: FilteredRequest & Pick<Listing.ListCall<L>, "mayTrySize" | "read">
+) => {
+  const call = {
+    path: `/${resource.path}`,
+    parameters: () => [...filters, ...includeParameters(context, resource)],
+    name: resource.path,
+    mayTrySize: mayTrySize === true,
+    read
+  }
+  return withOrWithoutInclude(context, resource, context.listing.turn(call, token))
+}
+
+/** The records of a page, and what is known about it. */
+const decodePage =
+  (context: ClientContext, resource: Resource) =>
+  (page: Listing.LinkedPage<Records>): Page => {
     const { listed } = page
     const { answer, texts, facts } = listed
-    const decoder = context.decoderOf(request.resource)
+    const decoder = context.decoderOf(resource)
     const { records, rejected } = listed.decoded()
     // The last records of the page before are repeated on purpose.
     const { repeated } = page
@@ -123,6 +134,21 @@ export const readPage = (context: ClientContext, request: PageRequest): Effect.E
       bytes: page.bytes,
       attempts: page.attempts
     }
+  }
+
+/** Reads a page and decodes its records. */
+export const readPage = (context: ClientContext, request: PageRequest): Effect.Effect<Page, SourceError.SourceError> =>
+  Effect.map(fetchPage(context, request, readRecords(context, request.resource)), decodePage(context, request.resource))
+
+/** Reads a page of a list with any filters that the source offers. */
+export const readFilteredPage = (
+  context: ClientContext,
+  request: FilteredRequest
+): Effect.Effect<Page, SourceError.SourceError> =>
+  Effect.suspend(() => {
+    const mayTrySize = request.filters.length === 0
+    const read = readRecords(context, request.resource)
+    return Effect.map(turnPage(context, { ...request, mayTrySize, read }), decodePage(context, request.resource))
   })
 
 /** Reads a page and keeps its records as text. */

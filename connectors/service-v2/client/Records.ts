@@ -23,11 +23,19 @@ const versionOf = ({ precondition }: ClientContext, answer: Answer, record: Json
 
 export const recordPath = (resource: Resource, id: string) => `/${resource.path}/${encodeURIComponent(id)}`
 
-/** A record by its number. */
-export const getRecord = (
+/** A record by its number; null when the company has no such record. */
+export const getRecord = (context: ClientContext, resource: Resource, id: string) =>
+  fetchRecord(context, resource, id, true)
+
+/** A record by its number; fails when the company has no such record. */
+export const getExistingRecord = (context: ClientContext, resource: Resource, id: string) =>
+  fetchRecord(context, resource, id, false)
+
+const fetchRecord = (
   context: ClientContext,
   resource: Resource,
-  id: string
+  id: string,
+  mayBeAbsent: boolean
 ): Effect.Effect<FetchedRecord, SourceError.SourceError> => {
   const request = Effect.suspend(() => {
     const path = `${recordPath(resource, id)}${query(includeParameters(context, resource))}`
@@ -37,7 +45,7 @@ export const getRecord = (
       const source = sourceOf("GET", path, answer)
       if (answer.status < 200 || answer.status >= 300) {
         const failed = failure(answer, asking)
-        const isAbsent = failed.reason._tag === "NotFound"
+        const isAbsent = mayBeAbsent && failed.reason._tag === "NotFound"
         return isAbsent ? { record: null, rejected: null, version: null, beganAt, source } : failed
       }
       const parsed = parse(answer.bytes)

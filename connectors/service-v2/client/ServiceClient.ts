@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Redacted from "effect/Redacted"
 import { Budget } from "../../../src/budget/Budget.ts"
-import { fingerprintOf } from "../../../src/budget/PostgresPermitStore.ts"
+import { fingerprintOf } from "../../../src/budget/TokenFingerprint.ts"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import type { ConnectorShape } from "../../../src/connector/Connector.ts"
 import { PageSizes } from "../../../src/connector/PageSizes.ts"
@@ -77,23 +77,33 @@ const checkedToken = (token: Redacted.Redacted): BaseAddress.ClientConfigError |
         remedy: "copy the token again, without quotes or line ends"
       })
 
-/** Makes the connector for one token. */
-export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) {
+/** The checked base address; the first problem of the options where there is one. */
+export const checkOptions = (
+  options: ServiceClientOptions
+): BaseAddress.BaseAddress | BaseAddress.ClientConfigError => {
   const base = BaseAddress.parse(options.baseUrl, options.allowHttp ?? false)
-  if (base instanceof BaseAddress.ClientConfigError) return yield* base
+  if (base instanceof BaseAddress.ClientConfigError) return base
   const tokenProblem = checkedToken(options.token)
-  if (tokenProblem !== null) return yield* tokenProblem
+  if (tokenProblem !== null) return tokenProblem
   const pageSize = options.pageSize ?? null
   if (typeof pageSize === "number" && !(Number.isSafeInteger(pageSize) && pageSize >= 1)) {
-    return yield* new BaseAddress.ClientConfigError({
+    return new BaseAddress.ClientConfigError({
       setting: "pageSize",
       problem: `is ${pageSize}`,
       remedy: "give the number of records per page, or remove the setting"
     })
   }
-  const rotateField = options.rotateField ?? Subscriptions.rotateFieldDefault
-  const rotateFieldProblem = Subscriptions.rotateFieldProblem(rotateField)
-  if (rotateFieldProblem !== null) return yield* rotateFieldProblem
+  return Subscriptions.rotateFieldProblem(options.rotateField ?? Subscriptions.rotateFieldDefault) ?? base
+}
+
+/**
+ * The state that all operations of one token share. `decoderOf` makes the records of its answers; default: the text that
+ * the warehouse stores.
+ */
+export const makeContext = Effect.fnUntraced(function* (options: ServiceClientOptions, decoderOf = decoders()) {
+  const base = checkOptions(options)
+  if (base instanceof BaseAddress.ClientConfigError) return yield* base
+  const pageSize = options.pageSize ?? null
   const client = yield* HttpClient.HttpClient
   const budget = yield* Budget
   const exchange = Exchange.make(client, budget, {
@@ -110,10 +120,9 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   const paging: Paging.PagingSettings = { ...Paging.defaults, ...options.paging }
   const itemsKey = options.itemsKey === undefined || options.itemsKey === "auto" ? null : options.itemsKey
   const includeCustomFields = options.includeCustomFields ?? false
-  const address = `${base.origin}${base.path}`
   const requestTimeout = options.requestTimeout ?? requestTimeoutDefault
   const sized = PageSize.make({
-    stored: (yield* PageSizes).of(address),
+    stored: (yield* PageSizes).of(base.at("")),
     parameter: paging.limitParameter,
     slowAfter: Duration.times(requestTimeout, slowShare)
   })
@@ -126,19 +135,28 @@ export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) 
   })
 
   const context: ClientContext = {
+    address: base.at(""),
     exchange,
     listing,
     itemsKey,
     precondition: options.precondition ?? "auto",
     includeCustomFields,
     withoutInclude: new Set(),
-    decoderOf: decoders()
+    decoderOf
   }
+  return context
+})
+
+/** Makes the connector for one token. */
+export const make = Effect.fnUntraced(function* (options: ServiceClientOptions) {
+  const context = yield* makeContext(options)
+  const { exchange, listing, itemsKey, includeCustomFields } = context
+  const rotateField = options.rotateField ?? Subscriptions.rotateFieldDefault
   const connector: ConnectorShape = {
     catalogue: options.catalogue,
     keyScope: fingerprintOf("", options.token, "token"),
     source: {
-      address,
+      address: context.address,
       settings: { custom_fields: String(includeCustomFields), items_key: itemsKey ?? "auto" }
     },
     identify: identify(exchange, options.companyId ?? null),

@@ -7,7 +7,6 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import type { Catalogue } from "../../../src/catalogue/Catalogue.ts"
 import { limits } from "../catalogue/limits.ts"
@@ -24,6 +23,7 @@ import { ClientConfigError } from "./BaseAddress.ts"
 import { announcing, mayBeRemoval, resourceOf } from "./Deliveries.ts"
 import { findRecord, isObject, type JsonObject, member, parse, Unreadable } from "./Envelope.ts"
 import type { Call, Exchange } from "./Exchange.ts"
+import { newKey } from "./IdempotencyKey.ts"
 import type * as Listing from "./Listing.ts"
 import { malformed } from "./Listing.ts"
 import { SecretFilter } from "./SecretFilter.ts"
@@ -53,11 +53,6 @@ export const rotateFieldProblem = (name: string): ClientConfigError | null =>
         problem: `is "${name}", which cannot carry a secret`,
         remedy: "give the name of the field that takes a new secret, or remove the setting"
       })
-
-/** A random key for one call. */
-const newKey = Effect.map(Effect.all(Array.from({ length: 4 }, () => Random.nextIntBetween(0, 0xffff_ffff))), (parts) =>
-  parts.map((part) => part.toString(16).padStart(8, "0")).join("")
-)
 
 /** Reads one entry of a list. */
 type EntryReader<A> = (found: RecordText) => A | Unreadable
@@ -217,9 +212,9 @@ const findCreated = (
 
 const create = (
   context: SubscriptionsContext,
-  { url, events, description }: Parameters<Subscriptions["create"]>[0]
+  { url, events, description, paused }: Parameters<Subscriptions["create"]>[0]
 ): ReturnType<Subscriptions["create"]> =>
-  write(context, { method: "POST", path }, { url, events, description }, (answer, asking) => {
+  write(context, { method: "POST", path }, { url, events, description, paused }, (answer, asking) => {
     const problem = problemOf(context, answer, asking)
     if (problem !== null) return problem
     const record = recordOf(answer)

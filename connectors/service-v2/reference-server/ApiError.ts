@@ -38,6 +38,13 @@ export class ApiError extends Error {
   }
 }
 
+/** The error for a parameter or field that does not exist here. `field` is absent where the name is empty. */
+export const unknownName = (kind: "parameter" | "field", name: string, valid: string, at = ""): ApiError => {
+  const field = name === "" ? at.replace(/\.$/, "") : `${at}${name}`
+  const problem = name === "" ? `a ${kind} needs a name` : `${field} is no ${kind} here`
+  return new ApiError("unknown_parameter", `${problem}; valid are: ${valid}`, field === "" ? {} : { field })
+}
+
 /** The inner error object, as batch results carry it. */
 export const printError = ({ code, message, options }: ApiError): string => {
   const members = [`"code":${JSON.stringify(code)}`, `"message":${JSON.stringify(message)}`]

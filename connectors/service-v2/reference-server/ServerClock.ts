@@ -5,6 +5,14 @@
  * source never moves a running clock back. A stopped clock (`manual`) moves only by `set` and `advance`.
  */
 
+/** The clock at one moment. */
+export interface ClockState {
+  /** Microseconds ahead of the source while the clock runs. */
+  readonly offset: number
+  /** Where it is stopped, in microseconds since 1970; null while it runs. */
+  readonly stoppedAt: number | null
+}
+
 export interface ServerClock {
   /** Microseconds since 1970. */
   readonly now: () => number
@@ -15,6 +23,8 @@ export interface ServerClock {
   readonly advance: (micros: number) => void
   /** Follows the source again, as at the start. */
   readonly reset: () => void
+  readonly state: () => ClockState
+  readonly restore: (state: ClockState) => void
   /** Runs `work`, which may set the clock, and restores the clock afterwards. */
   readonly elsewhen: <A>(work: () => A) => A
 }
@@ -50,6 +60,12 @@ export const serverClock = (source: () => number): ServerClock => {
       offset = 0
       latest = 0
       stoppedAt = null
+    },
+    state: () => ({ offset, stoppedAt }),
+    restore: (state) => {
+      offset = state.offset
+      stoppedAt = state.stoppedAt
+      latest = 0
     },
     elsewhen: (work) => {
       const before = { offset, stoppedAt }

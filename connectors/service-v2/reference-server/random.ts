@@ -13,6 +13,8 @@ export interface Random {
   readonly chance: (probability: number) => boolean
   /** A text of this many hexadecimal digits. */
   readonly hex: (digits: number) => string
+  /** The seed of the rest of the sequence. */
+  readonly state: () => number
 }
 
 /** mulberry32: 32 bits of state, enough for data and faults. */
@@ -35,7 +37,8 @@ export const random = (seed: number): Random => {
       let text = ""
       while (text.length < digits) text += integer(0, 0xffff).toString(16).padStart(4, "0")
       return text.slice(0, digits)
-    }
+    },
+    state: () => state
   }
 }
 

@@ -2,7 +2,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { describePause } from "../../budget/Pause.ts"
-import { fingerprintOf } from "../../budget/PostgresPermitStore.ts"
+import { fingerprintOf } from "../../budget/TokenFingerprint.ts"
 import * as BudgetState from "../../budget/BudgetState.ts"
 import type { Catalogue } from "../../catalogue/Catalogue.ts"
 import type { Resource } from "../../catalogue/Resource.ts"

@@ -4,39 +4,16 @@
  * Promise: each file appears whole. Only its owner can read a file with secrets. A replaced configuration is kept, and a
  * foreign schema is not replaced.
  */
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync
-} from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { jsonSchema } from "../../configuration/Settings.ts"
+import * as AtomicFile from "../../files/AtomicFile.ts"
 import * as Files from "./Files.ts"
 
 export const environmentFile = ".env"
-
-/** Replaces a file by a rename, so that it is never half written. */
-const replaceFile = (path: string, text: string, mode: number) => {
-  const target = existsSync(path) ? realpathSync(path) : path
-  const draft = `${target}.${process.pid}.tmp`
-  try {
-    writeFileSync(draft, text, { mode, flag: "wx" })
-    chmodSync(draft, mode)
-    renameSync(draft, target)
-  } finally {
-    rmSync(draft, { force: true })
-  }
-}
 
 const backupName = (file: string): string => {
   for (let number = 1; ; number += 1) {
@@ -53,7 +30,7 @@ const writeSchema = (path: string) => {
     const isOurs = Predicate.hasProperty(present, "title") && present.title === content.title
     if (!isOurs || isDeepStrictEqual(present, content)) return
   }
-  replaceFile(path, `${JSON.stringify(content, null, 2)}\n`, 0o644)
+  AtomicFile.replace(path, `${JSON.stringify(content, null, 2)}\n`)
 }
 
 const parseJson = (text: string): unknown => {
@@ -78,12 +55,12 @@ export const write = (file: string, text: string, environment: string): Effect.E
     try: () => {
       mkdirSync(dirname(file), { recursive: true })
       const wasOpen = existsSync(environmentFile) && (statSync(environmentFile).mode & 0o077) !== 0
-      replaceFile(environmentFile, environment, 0o600)
+      AtomicFile.replace(environmentFile, environment, { mode: 0o600 })
       const schema = join(dirname(file), Files.schemaName)
       writeSchema(schema)
       const backup = existsSync(file) ? backupName(file) : null
       if (backup !== null) copyFileSync(file, backup)
-      replaceFile(file, text, 0o644)
+      AtomicFile.replace(file, text)
       return { schema, backup, wasOpen: wasOpen && process.platform !== "win32" }
     },
     catch: (error) => (error instanceof Error ? error.message : String(error))

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { PauseReport } from "../../budget/PermitPolicy.ts"
 import * as BudgetState from "../../budget/BudgetState.ts"
-import { fingerprintOf } from "../../budget/PostgresPermitStore.ts"
+import { fingerprintOf } from "../../budget/TokenFingerprint.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 
 export interface CompanyPause {

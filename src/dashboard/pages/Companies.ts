@@ -3,9 +3,10 @@ import * as Effect from "effect/Effect"
 import * as CompanyStates from "../../status/CompanyStates.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import { html, page, PageError, type Html, type PageRequest } from "../Page.ts"
-import { ago, badge, count, duration, filterLinks, none, pager, table, type Tone } from "../Components.ts"
+import { ago, badge, count, duration, filterLinks, none, pager, table, type Tone } from "../../web/Components.ts"
+import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
-import { address, companyAddress, plural, resourceAddress, truncated, visible } from "../Escape.ts"
 
 const shownMax = 50
 const whyMax = 100

@@ -1,8 +1,8 @@
 /** `/endpoints`: where changes are sent, how far each endpoint is, and the delivery log. */
 import * as Effect from "effect/Effect"
 import * as EndpointStore from "../../delivery/EndpointStore.ts"
-import { ago, badge, count, duration, filterLinks, none, section, table, type Tone } from "../Components.ts"
-import { address, plural, visible } from "../Escape.ts"
+import { ago, badge, count, duration, filterLinks, none, section, table, type Tone } from "../../web/Components.ts"
+import { address, plural, visible } from "../../web/Escape.ts"
 import { html, type Html, page, PageError, type Route } from "../Page.ts"
 import { ofQuery } from "../Params.ts"
 

@@ -2,8 +2,9 @@
 import * as Effect from "effect/Effect"
 import * as Invariants from "../../status/Invariants.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { ago, badge, count, filterLinks, none, pager, partOf, section, table } from "../Components.ts"
-import { address, plural, recordAddress, visible, visibleLines } from "../Escape.ts"
+import { ago, badge, count, filterLinks, none, pager, partOf, section, table } from "../../web/Components.ts"
+import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
+import { recordAddress } from "../Addresses.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 

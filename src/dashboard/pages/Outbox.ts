@@ -6,9 +6,10 @@ import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Outbox from "../../status/Outbox.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, section, select, table } from "../Components.ts"
-import { actionLink, facts } from "../Format.ts"
-import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
+import { ago, badge, count, duration, section, select, table, facts } from "../../web/Components.ts"
+import { actionLink } from "../Format.ts"
+import { plural, truncated, visible } from "../../web/Escape.ts"
+import { resourceAddress } from "../Addresses.ts"
 import * as RejectedRows from "./RejectedRows.ts"
 
 const pushesShown = 50

@@ -4,11 +4,12 @@
  */
 import * as Effect from "effect/Effect"
 import { html, page, type PageError, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
-import { badge, count, filterLinks, none, table } from "../Components.ts"
-import * as Resources from "../../status/Resources.ts"
+import { badge, count, filterLinks, none, table } from "../../web/Components.ts"
 import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
+import { address, truncated, plural, visible } from "../../web/Escape.ts"
+import { companyAddress, resourceAddress } from "../Addresses.ts"
+import * as Resources from "../../status/Resources.ts"
 import { choiceOf, companyNamed, ofPath, ofQuery } from "../Params.ts"
-import { address, companyAddress, truncated, plural, resourceAddress, visible } from "../Escape.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import { companiesPage } from "./Companies.ts"
 

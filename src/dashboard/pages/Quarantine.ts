@@ -7,21 +7,13 @@ import { routesOf } from "../Action.ts"
 import { companyNamed, numberOf, ofPath, ofQuery, positionOf, sourceTimeout } from "../Params.ts"
 import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, filterLinks, none, pager, partOf, section, table } from "../Components.ts"
+import { ago, badge, count, filterLinks, none, pager, partOf, section, table, facts } from "../../web/Components.ts"
+import { actionLink } from "../Format.ts"
+import { address, truncated, plural, visible, visibleLines } from "../../web/Escape.ts"
+import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
-import { actionLink, facts } from "../Format.ts"
-import {
-  address,
-  truncated,
-  plural,
-  recordAddress,
-  resourceAddress,
-  runAddress,
-  visible,
-  visibleLines
-} from "../Escape.ts"
 
 const shownMost = 50
 const reasonMax = 200

@@ -2,8 +2,9 @@
 import { canonical, isList, isObject, type Json, type JsonObject, NumberToken, print } from "../../json/Json.ts"
 import type { RecordLine } from "../../status/RecordTables.ts"
 import type { Table } from "../../warehouse/Table.ts"
-import { badge, none, table } from "../Components.ts"
-import { plural, recordAddress, truncated, visible, visibleLines } from "../Escape.ts"
+import { badge, none, table } from "../../web/Components.ts"
+import { plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
+import { recordAddress } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
 

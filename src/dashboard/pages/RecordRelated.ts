@@ -2,8 +2,9 @@
 import type { Referring, ReferringRecords } from "../../status/RecordRelations.ts"
 import { countMax } from "../../status/RecordRelations.ts"
 import type { RecordLine } from "../../status/RecordTables.ts"
-import { count, none, table } from "../Components.ts"
-import { plural, recordAddress, visible } from "../Escape.ts"
+import { count, none, table } from "../../web/Components.ts"
+import { plural, visible } from "../../web/Escape.ts"
+import { recordAddress } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 import { type NamedBy, recordLink } from "./RecordFields.ts"
 

@@ -6,9 +6,10 @@ import * as Outbox from "../../status/Outbox.ts"
 import { routesOf } from "../Action.ts"
 import { companyNamed, numberOf, ofQuery, positionOf } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { badge, count, pager, partOf, table } from "../Components.ts"
+import { badge, count, pager, partOf, table } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
-import { address, plural, recordAddress, truncated, visible, visibleLines } from "../Escape.ts"
+import { address, plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
+import { recordAddress } from "../Addresses.ts"
 
 const rowsShown = 50
 /** Characters of a reason in a table. */

@@ -2,22 +2,11 @@
 import * as Effect from "effect/Effect"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, none, section } from "../Components.ts"
+import { ago, badge, count, duration, none, section, facts, problem } from "../../web/Components.ts"
+import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
+import { address, visible } from "../../web/Escape.ts"
 import * as Resources from "../../status/Resources.ts"
 import * as Runs from "../../status/Runs.ts"
-import {
-  actionLink,
-  cursor,
-  facts,
-  freshness,
-  lastRun,
-  nextRun,
-  problem,
-  rows,
-  healthBadges,
-  problemOf
-} from "../Format.ts"
-import { address, visible } from "../Escape.ts"
 import { quarantinePart, runTable } from "./Runs.ts"
 
 const runsShown = 50

@@ -2,12 +2,26 @@
 import * as Effect from "effect/Effect"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { ago, count, duration, none, pager, partOf, section, select, table } from "../Components.ts"
+import {
+  ago,
+  count,
+  duration,
+  none,
+  pager,
+  partOf,
+  section,
+  select,
+  table,
+  bytes,
+  facts,
+  problem
+} from "../../web/Components.ts"
+import { cursor, runBadge } from "../Format.ts"
+import { address, truncated, visible } from "../../web/Escape.ts"
+import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import * as Runs from "../../status/Runs.ts"
 import { choiceOf, ofQuery, positionOf } from "../Params.ts"
-import { bytes, cursor, facts, problem, runBadge } from "../Format.ts"
-import { address, truncated, recordAddress, resourceAddress, runAddress, visible } from "../Escape.ts"
 
 const shownMax = 50
 const entriesMax = 50

@@ -11,8 +11,8 @@ import * as Subscriptions from "../../subscriptions/Subscriptions.ts"
 import { type Action, routesOf } from "../Action.ts"
 import { companyNamed, ofPath, withPagePriority, sourceTimeout } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
-import { badge, count, duration, table } from "../Components.ts"
-import { truncated, visible } from "../Escape.ts"
+import { badge, count, duration, table } from "../../web/Components.ts"
+import { truncated, visible } from "../../web/Escape.ts"
 
 /** Events of the delivery log. */
 const logShown = 50

@@ -5,9 +5,10 @@ import { type EventSummary, searchLimit } from "../../status/WebhookDetails.ts"
 import { routesOf } from "../Action.ts"
 import { companyNamed } from "../Params.ts"
 import { html, type Html, PageError, type Route } from "../Page.ts"
-import { ago, none, badge, count, duration, table, type Tone } from "../Components.ts"
+import { ago, none, badge, count, duration, table, type Tone } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
-import { plural, recordAddress, resourceAddress, runAddress, truncated, visible } from "../Escape.ts"
+import { plural, truncated, visible } from "../../web/Escape.ts"
+import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 
 /** Characters of a reason in a table. */
 const reasonMax = 240

@@ -1,8 +1,9 @@
 /** Delivery gaps on the page of the webhooks. */
 import type * as Webhooks from "../../status/Webhooks.ts"
 import { html, type Html } from "../Page.ts"
-import { ago, badge, table } from "../Components.ts"
-import { plural, resourceAddress, truncated, visible } from "../Escape.ts"
+import { ago, badge, table } from "../../web/Components.ts"
+import { plural, truncated, visible } from "../../web/Escape.ts"
+import { resourceAddress } from "../Addresses.ts"
 
 /** Characters of a reason in a table. */
 const reasonMax = 240

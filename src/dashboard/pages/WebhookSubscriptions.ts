@@ -1,9 +1,9 @@
 /** Subscriptions on the page of the webhooks, as last stored in the warehouse. */
 import type * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import { html, type Html } from "../Page.ts"
-import { ago, badge, count, type Tone } from "../Components.ts"
-import { actionLink, facts } from "../Format.ts"
-import { plural, truncated, visible } from "../Escape.ts"
+import { ago, badge, count, type Tone, facts } from "../../web/Components.ts"
+import { actionLink } from "../Format.ts"
+import { plural, truncated, visible } from "../../web/Escape.ts"
 
 /** Characters of a problem. */
 const problemMax = 240

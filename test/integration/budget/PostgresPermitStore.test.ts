@@ -11,6 +11,7 @@ import * as Budget from "../../../src/budget/Budget.ts"
 import { Budgets, layerPostgres } from "../../../src/budget/Budgets.ts"
 import type { PermitStore } from "../../../src/budget/PermitStore.ts"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
+import { fingerprintOf } from "../../../src/budget/TokenFingerprint.ts"
 import type { PauseRequest, PriorityClass, SettledPermits } from "../../../src/budget/PermitPolicy.ts"
 import { Database, sqlLayer } from "../../../src/postgres/Database.ts"
 import { most } from "../../budget/Servers.ts"
@@ -19,8 +20,7 @@ import { layerWarehouse as warehouse } from "../../support/postgres.ts"
 
 let tokens = 0
 /** A new token for each test, so that tests share a database and no row. */
-const fingerprint = () =>
-  PostgresPermitStore.fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
+const fingerprint = () => fingerprintOf("https://erp.test", Redacted.make(`token ${(tokens += 1)}`), "token")
 
 const as = (kind: PriorityClass) => Effect.provideService(Budget.Priority, { class: kind, dueAt: 0 })
 const nothing = { urgent: 0, live: 0, backfill: 0 }

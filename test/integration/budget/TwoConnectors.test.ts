@@ -17,6 +17,7 @@ import { core } from "../../../connectors/service-v2/reference-server/Core.ts"
 import * as Budget from "../../../src/budget/Budget.ts"
 import type { PermitStore } from "../../../src/budget/PermitStore.ts"
 import * as PostgresPermitStore from "../../../src/budget/PostgresPermitStore.ts"
+import { fingerprintOf } from "../../../src/budget/TokenFingerprint.ts"
 import { layerWarehouse } from "../../support/postgres.ts"
 
 const beganAt = Date.parse("2026-03-16T09:00:00Z")
@@ -112,7 +113,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("two conn
     )
 
     let callsInFlight = 0
-    const name = PostgresPermitStore.fingerprintOf(base, Redacted.make(token), "token")
+    const name = fingerprintOf(base, Redacted.make(token), "token")
     const shared = PostgresPermitStore.make(sql, name, { perMinute: options.limit })
     const counted = <A, E>(effect: Effect.Effect<A, E>) =>
       Effect.acquireUseRelease(

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
 import type pg from "pg"
 import type { Resource } from "../../../src/catalogue/Resource.ts"
 import * as ChangeFeed from "../../../src/changes/ChangeFeed.ts"
@@ -68,6 +69,32 @@ describe("the figures of a table", () => {
         assert.deepStrictEqual(period, table)
         const { table: none } = yield* read(client, 99n)
         assert.deepStrictEqual([none.count, none.digest], [0, digestOf([])])
+      })
+    )
+
+    it.effect("have the digest of the JSON in a view of all versions, whatever the values", () =>
+      Effect.gen(function* () {
+        const company = makeCompany(5n)
+        for (let id = 1; id <= 9; id++) company.put(id, `name ${id}`, `${id}.2500`)
+        yield* company.sync()
+        const sql = yield* SqlClient.SqlClient
+        const set = (id: number, values: string) =>
+          sql.unsafe(`update erp.things set ${values} where _company_id = 5 and id = ${id}`)
+        yield* set(1, `"name" = E'quote " backslash \\\\ tab \t \u0001 \u007f ä 😀 / <', "memo" = '', "flag" = false`)
+        yield* set(2, `"rank" = -9223372036854775808, "weight" = 'NaN', "flag" = true, "cancel" = true`)
+        yield* set(3, `"day" = '0044-03-15 BC', "seen" = '9999-12-31 23:59:59.999999+00', "custom_fields" = null`)
+        yield* set(4, `"day" = 'infinity', "seen" = '-infinity', "custom_fields" = 'null'`)
+        yield* set(5, `"custom_fields" = '{"a": null, "b": [null, {"c": null}], "size": 1.10}', "_extra" = '{}'`)
+        yield* set(6, `"_extra" = '{"a": 1.50, "longer name": null, "name": "replaced", "price": null}'`)
+        yield* set(7, `"_extra" = '{"custom_fields": 1}', "day" = '2026-02-28'`)
+        yield* set(8, `"custom_fields" = '[1, null]'`)
+        const records = yield* sql.unsafe<{ record: string }>(
+          "select jsonb_strip_nulls(record)::text as record from erp_history.things where _company_id = 5"
+        )
+        assert.lengthOf(records, 9)
+        const { client } = yield* Snapshot.open(5n)
+        const { table } = yield* read(client, 5n)
+        assert.strictEqual(table.digest, digestOf(records.map(({ record }) => record)))
       })
     )
 

@@ -8,13 +8,22 @@ import type { Answer } from "../http/Message.ts"
 import { json } from "../http/Message.ts"
 import type { SeedOptions } from "../seed/seed.ts"
 import type { World } from "../World.ts"
+import type { Worlds } from "../worlds/Worlds.ts"
 import { reader, readNothing } from "./Input.ts"
 import type { Form } from "./Input.ts"
 
+/** The addresses of a world, or of the main one for null. */
+export type Urls = (name: string | null) => { readonly baseUrl: string; readonly controlUrl: string }
+
 export interface Call<Input, Parameters> {
   readonly world: World
+  /** All worlds of the server. */
+  readonly worlds: Worlds
+  readonly urls: Urls
   /** The options of the server's start. */
   readonly started: SeedOptions
+  /** The body of NDJSON, of a call that takes it instead of its input; then the input is not decoded. */
+  readonly lines: string | null
   /** The decoded body. */
   readonly input: Input
   /** The decoded parameters of the path and the query. */
@@ -24,7 +33,10 @@ export interface Call<Input, Parameters> {
 /** A call before its input is decoded. */
 export interface RawCall {
   readonly world: World
+  readonly worlds: Worlds
+  readonly urls: Urls
   readonly started: SeedOptions
+  readonly lines: string | null
   /** The body as `parseExactly` read it; an empty object without a body. */
   readonly body: unknown
   /** The texts of the path and the query by name. */
@@ -58,6 +70,8 @@ interface Description {
   readonly output: Output
   /** Of a server that was started with the data `demo`. */
   readonly example: Example
+  /** Whether the body may be NDJSON instead of the input; default false. */
+  readonly takesLines?: boolean
   /** The conditions of 400 beyond the form of the input, one sentence each. */
   readonly errors?: ReadonlyArray<string>
 }
@@ -90,11 +104,10 @@ export const route = <Input = unknown, Parameters = unknown>(
     ...description,
     input: input ?? null,
     parameters: parameters ?? null,
-    answer: ({ world, started, body, parameters: texts }) =>
+    answer: ({ body, parameters: texts, ...call }) =>
       answer({
-        world,
-        started,
-        input: readInput(body) as Input,
+        ...call,
+        input: (call.lines === null ? readInput(body) : {}) as Input,
         parameters: readParameters(texts) as Parameters
       })
   }

@@ -8,12 +8,20 @@
 import { Buffer } from "node:buffer"
 import type { Answer, Request } from "../http/Message.ts"
 import { isObject, parseExactly } from "../json.ts"
-import type { SeedOptions } from "../seed/seed.ts"
 import type { World } from "../World.ts"
+import { splitWorld } from "../worlds/Worlds.ts"
+import type { Worlds } from "../worlds/Worlds.ts"
 import { ControlError } from "./Input.ts"
 import { jsonAnswer } from "./Route.ts"
-import type { ControlRoute } from "./Route.ts"
+import type { ControlRoute, Urls } from "./Route.ts"
 import { controlRoutes } from "./routes.ts"
+import { worldRoutes } from "./routes/worlds.ts"
+
+/** The body as NDJSON of a snapshot; null when it is something else. */
+const readLines = ({ headers, body }: Request): string | null => {
+  const text = Buffer.from(body ?? []).toString("utf8")
+  return headers["content-type"]?.includes("ndjson") === true || text.startsWith('{"format"') ? text : null
+}
 
 const readBody = ({ method, body }: Request): unknown => {
   if (method === "GET" || body === null || body.length === 0) return {}
@@ -46,29 +54,43 @@ const matchPath = (template: string, path: string): Readonly<Record<string, stri
   return parameters
 }
 
-const find = (method: string, path: string): readonly [ControlRoute, Readonly<Record<string, string>>] | null => {
-  for (const route of controlRoutes) {
+const find = (
+  method: string,
+  path: string,
+  routes: ReadonlyArray<ControlRoute>
+): readonly [ControlRoute, Readonly<Record<string, string>>] | null => {
+  for (const route of routes) {
     const parameters = route.method === method ? matchPath(route.path, path) : null
     if (parameters !== null) return [route, parameters]
   }
   return null
 }
 
-export const control = (world: World, started: SeedOptions, request: Request): Answer => {
+const routesOfWorld = controlRoutes.filter((route) => !worldRoutes.includes(route))
+
+/** `urls` are the addresses by which the caller reaches the worlds. */
+export const control = (worlds: Worlds, urls: Urls, request: Request): Answer => {
   // Otherwise a page in a browser could reach a loopback port.
   if (request.headers["origin"] !== undefined) {
     return jsonAnswer({ error: "the control plane answers no web pages" }, 400)
   }
-  const question = request.url.indexOf("?")
-  const path = question < 0 ? request.url : request.url.slice(0, question)
-  const match = find(request.method, path)
+  const { name, url } = splitWorld(request.url)
+  const world = worlds.find(name)
+  if (world === undefined)
+    return jsonAnswer({ error: `there is no world ${String(name)}; POST /worlds makes one` }, 404)
+  const question = url.indexOf("?")
+  const path = question < 0 ? url : url.slice(0, question)
+  const match = find(request.method, path, name === null ? controlRoutes : routesOfWorld)
   if (match === null) return jsonAnswer({ error: `the control plane has no ${request.method} ${path}` }, 404)
   const [route, pathParameters] = match
   try {
-    const query = new URLSearchParams(question < 0 ? "" : request.url.slice(question + 1))
+    const query = new URLSearchParams(question < 0 ? "" : url.slice(question + 1))
     const parameters = { ...Object.fromEntries(query), ...pathParameters }
+    const lines = route.takesLines === true ? readLines(request) : null
+    const body = lines === null ? readBody(request) : {}
+    const { started } = worlds
     // Changes by the control plane fire no events.
-    const answer = world.events.silently(() => route.answer({ world, started, body: readBody(request), parameters }))
+    const answer = world.events.silently(() => route.answer({ world, worlds, urls, started, lines, body, parameters }))
     return answer.pending === undefined
       ? answer
       : { ...answer, pending: answer.pending.catch((error: unknown) => failed(world, error)) }

@@ -13,8 +13,9 @@ const description = `What a test or an operator may do to the reference server b
 
 * Bodies are JSON objects. A field that a call does not name is refused, and so is a query parameter.
 * Every refusal is 400 with one sentence that names the field. A refused call changes nothing.
-* The listener accepts connections of this machine only, and no request with the header \`Origin\`.
-* Changes by the control plane fire no events.`
+* The listener accepts connections of this machine only, unless it was started otherwise, and no request with the header \`Origin\`.
+* Changes by the control plane fire no events.
+* Every call but those of \`/worlds\` exists below \`/worlds/{name}\` too, for that world.`
 
 /** The JSON Schema of a form; decoded texts of parameters are described as their values. */
 const jsonSchemaOf = (schema: Schema.Constraint): JsonSchema =>
@@ -38,13 +39,15 @@ const parametersOf = ({ path, parameters, example }: ControlRoute): ReadonlyArra
   }))
 }
 
-const bodyOf = ({ input, example }: ControlRoute): JsonSchema => {
+const bodyOf = ({ input, example, takesLines }: ControlRoute): JsonSchema => {
   if (input === null) return {}
   const schema = jsonSchemaOf(input)
   const { required = [] } = schema as ObjectSchema
-  return {
-    requestBody: { required: required.length > 0, content: { [json]: { schema, example: example.input ?? {} } } }
+  const content = {
+    [json]: { schema, example: example.input ?? {} },
+    ...(takesLines === true ? { "application/x-ndjson": { schema: { type: "string" } } } : {})
   }
+  return { requestBody: { required: required.length > 0, content } }
 }
 
 const operationOf = (route: ControlRoute): JsonSchema => {

@@ -5,10 +5,12 @@ import type { ControlRoute } from "./Route.ts"
 import { jsonAnswer, jsonOf, route } from "./Route.ts"
 import { faultRoutes } from "./routes/faults.ts"
 import { recordRoutes } from "./routes/records.ts"
+import { scenarioRoutes } from "./routes/scenarios.ts"
 import { settingRoutes } from "./routes/settings.ts"
 import { stateRoutes } from "./routes/state.ts"
 import { tokenRoutes } from "./routes/tokens.ts"
 import { trafficRoutes } from "./routes/traffic.ts"
+import { snapshotRoutes } from "./routes/worlds.ts"
 
 const openApi = route({
   method: "GET",
@@ -26,5 +28,7 @@ export const controlRoutes: ReadonlyArray<ControlRoute> = [
   ...recordRoutes,
   ...faultRoutes,
   ...trafficRoutes,
+  ...snapshotRoutes,
+  ...scenarioRoutes,
   openApi
 ]

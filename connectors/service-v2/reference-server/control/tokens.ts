@@ -62,8 +62,13 @@ export const issueToken = (world: World, input: TokenInput): { readonly token: s
   return { token, tokenid }
 }
 
-export const revokeToken = (world: World, text: string): { readonly revoked: true; readonly tokenid: number } => {
-  const token = world.tokens.find(text)
+/** The token by its text or by its id. */
+export const revokeToken = (
+  world: World,
+  { token: text, tokenid }: { readonly token?: string; readonly tokenid?: number }
+): { readonly revoked: true; readonly tokenid: number } => {
+  const named = text === undefined ? world.tokens.all().find(({ id }) => id === tokenid) : world.tokens.find(text)
+  const token = text !== undefined && tokenid !== undefined && named?.id !== tokenid ? undefined : named
   if (token === undefined) throw new ControlError("the token is not known")
   token.revoked = true
   return { revoked: true, tokenid: token.id }

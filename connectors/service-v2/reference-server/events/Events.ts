@@ -25,8 +25,9 @@ import type { Renderer } from "../store/render.ts"
 import { sharedCompany } from "../store/Store.ts"
 import type { Change } from "../store/Store.ts"
 import { microsPerSecond } from "../time.ts"
-import { Log, isAcknowledged } from "./Log.ts"
-import type { Attempt } from "./Log.ts"
+import { isAcknowledged } from "./Log.ts"
+import type { Attempt, Log } from "./Log.ts"
+import { unreachable } from "./Network.ts"
 import type { Network } from "./Network.ts"
 import { eventId, occurrence, waiting } from "./Occurrence.ts"
 import type { Occurrence, Waiting } from "./Occurrence.ts"
@@ -34,6 +35,8 @@ import { signature } from "./signature.ts"
 import { isListening, secretsAt } from "./Subscription.ts"
 import type { Subscription } from "./Subscription.ts"
 import { verbsOf } from "./firing.ts"
+import { fromState, toState } from "./state.ts"
+import type { EventsState } from "./state.ts"
 
 const gone = 410
 
@@ -48,9 +51,11 @@ export interface DeliveryEnvironment {
 }
 
 export class Events {
-  readonly log = new Log()
+  readonly log: Log
   /** Certificates, as PEM, that deliveries trust in addition to the usual ones. */
-  trusted: ReadonlyArray<string> = []
+  trusted: ReadonlyArray<string>
+  /** No delivery reaches its receiver before this time, in microseconds; null means that all do. */
+  outageUntil: number | null
   private readonly environment: DeliveryEnvironment
   private readonly network: Network
   private readonly subscriptions = new Map<number, Subscription>()
@@ -60,13 +65,34 @@ export class Events {
   /** Cycles that run or wait to run. */
   private running = 0
   private turn: Promise<unknown> = Promise.resolve()
-  private fired = 0
+  private fired: number
   private isSilent = false
 
-  constructor(environment: DeliveryEnvironment, network: Network) {
+  /** `owners` are the tokens of the state's subscriptions, by id. */
+  constructor(
+    environment: DeliveryEnvironment,
+    network: Network,
+    state: EventsState | null = null,
+    owners: ReadonlyMap<number, Token> = new Map()
+  ) {
     this.environment = environment
     this.network = network
-    this.due = environment.clock.now() + this.period
+    this.due = state?.due ?? environment.clock.now() + this.period
+    this.trusted = state?.trusted ?? []
+    this.fired = state?.fired ?? 0
+    this.outageUntil = state?.outageUntil ?? null
+    const { subscriptions, log } = fromState(state, owners)
+    for (const subscription of subscriptions) this.add(subscription)
+    this.log = log
+  }
+
+  /**
+   * A copy of the present state. An event whose attempt is under way is still queued, with the attempt counted: a
+   * server made from the state attempts it again.
+   */
+  state(): EventsState {
+    const { trusted, due, fired, outageUntil } = this
+    return { ...toState([...this.subscriptions.values()], this.log), trusted, due, fired, outageUntil }
   }
 
   private get period(): number {
@@ -88,10 +114,29 @@ export class Events {
     return [...this.subscriptions.values()].filter(({ owner }) => owner === token)
   }
 
+  /** All subscriptions, in the order of ids. */
+  all(): ReadonlyArray<Subscription> {
+    return [...this.subscriptions.values()]
+  }
+
+  /** When the next cycle is due, in microseconds. */
+  get nextCycle(): number {
+    return this.due
+  }
+
   /** Runs `work`; its commits fire no events. */
   silently<A>(work: () => A): A {
+    return this.withSilence(true, work)
+  }
+
+  /** Runs `work` inside of {@link silently}; its commits fire events all the same. */
+  audibly<A>(work: () => A): A {
+    return this.withSilence(false, work)
+  }
+
+  private withSilence<A>(isSilent: boolean, work: () => A): A {
     const before = this.isSilent
-    this.isSilent = true
+    this.isSilent = isSilent
     try {
       return work()
     } finally {
@@ -162,6 +207,20 @@ export class Events {
     })
   }
 
+  /**
+   * Sends the event of an attempt once more: the same bytes and id, the next attempt number, a signature of its own. It
+   * bypasses the queue and does not change failcount. Null where the event still waits for a cycle, or the subscription
+   * is cancelled or gone.
+   */
+  replay({ event, subscriptionId }: Attempt): Promise<Attempt> | null {
+    const subscription = this.subscriptions.get(subscriptionId)
+    if (subscription === undefined || subscription.cancelled || event.state === "waiting") return null
+    return this.attempt(subscription, event, ({ delivered }) => {
+      if (delivered) this.settle(event, "delivered")
+      return false
+    })
+  }
+
   /** Makes one attempt, with its own time and signature (H-10). `applyResult` returns whether it abandons the event. */
   private async attempt(
     subscription: Subscription,
@@ -183,7 +242,8 @@ export class Events {
     }
     const { allowPrivateReceivers: allowPrivate } = limits
     const attempt = event.attempts
-    const outcome = await this.network.send(
+    const isOut = this.outageUntil !== null && at < this.outageUntil
+    const outcome = await (isOut ? unreachable : this.network).send(
       { url, headers, body: occurrence.body, trusted: this.trusted, allowPrivate },
       this.closing.signal
     )

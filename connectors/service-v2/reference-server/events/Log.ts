@@ -41,19 +41,54 @@ const isPurged = ({ event: { state, settled } }: Attempt, now: number): boolean 
   return now - settled >= days * microsPerDay
 }
 
+/** An attempt with the logs that have it. */
+export interface LoggedAttempt {
+  readonly attempt: Attempt
+  /** Whether the control plane shows it. */
+  readonly server: boolean
+  /** Whether its subscription shows it. */
+  readonly subscription: boolean
+}
+
+export interface LogState {
+  /** In the order of their numbers. */
+  readonly attempts: ReadonlyArray<LoggedAttempt>
+  /** The number of the last attempt. */
+  readonly seq: number
+}
+
 export class Log {
-  private attempts: Array<Attempt> = []
+  private attempts: Array<Attempt>
   private readonly bySubscription = new Map<number, Array<Attempt>>()
-  private seq = 0
+  private seq: number
+
+  constructor({ attempts, seq }: LogState = { attempts: [], seq: 0 }) {
+    this.attempts = attempts.filter(({ server }) => server).map(({ attempt }) => attempt)
+    this.seq = seq
+    for (const { attempt, subscription } of attempts) if (subscription) this.addToSubscription(attempt)
+  }
+
+  state(): LogState {
+    const logged = new Map<Attempt, LoggedAttempt>()
+    for (const attempt of this.attempts) logged.set(attempt, { attempt, server: true, subscription: false })
+    for (const attempt of [...this.bySubscription.values()].flat()) {
+      logged.set(attempt, { attempt, server: logged.has(attempt), subscription: true })
+    }
+    return { attempts: [...logged.values()].sort((a, b) => a.attempt.seq - b.attempt.seq), seq: this.seq }
+  }
 
   add(attempt: Omit<Attempt, "seq">): Attempt {
     const entry = { ...attempt, seq: ++this.seq }
     this.attempts.push(entry)
     if (this.attempts.length > keptMax * 1.1) this.attempts = this.attempts.slice(-keptMax)
-    const own = this.bySubscription.get(attempt.subscriptionId)
-    if (own === undefined) this.bySubscription.set(attempt.subscriptionId, [entry])
-    else own.push(entry)
+    this.addToSubscription(entry)
     return entry
+  }
+
+  private addToSubscription(entry: Attempt): void {
+    const own = this.bySubscription.get(entry.subscriptionId)
+    if (own === undefined) this.bySubscription.set(entry.subscriptionId, [entry])
+    else own.push(entry)
   }
 
   /** All attempts, oldest first. */
@@ -68,6 +103,11 @@ export class Log {
     return kept.toReversed()
   }
 
+  find(seq: number): Attempt | undefined {
+    const first = this.attempts[0]
+    return first === undefined ? undefined : this.attempts[seq - first.seq]
+  }
+
   purge(now: number): void {
     for (const id of this.bySubscription.keys()) this.of(id, now)
   }
@@ -77,6 +117,7 @@ export class Log {
 export const printAttempt = (attempt: Attempt): string => {
   const { outcome, event } = attempt
   return JSON.stringify({
+    delivery: attempt.seq,
     webhookid: attempt.subscriptionId,
     eventid: event.occurrence.id,
     eventtype: event.occurrence.type,

@@ -42,3 +42,9 @@ export const noNetwork: Network = {
       failure: "this server was started without a network"
     })
 }
+
+/** The network while no receiver can be reached. */
+export const unreachable: Network = {
+  send: () =>
+    Promise.resolve({ status: null, body: new Uint8Array(), durationms: 0, failure: "the receiver cannot be reached" })
+}

@@ -8,7 +8,7 @@ import { eventNames } from "../../catalogue/events.ts"
 import { limits } from "../../catalogue/limits.ts"
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Problem } from "../ApiError.ts"
-import { ApiError } from "../ApiError.ts"
+import { ApiError, unknownName } from "../ApiError.ts"
 import { isObject } from "../json.ts"
 import { codePoints } from "../rules/body.ts"
 
@@ -117,9 +117,7 @@ export const readInput = (
   const names = mode === "create" ? writable : [...writable, "secret"]
   const unknown = Object.keys(body).find((name) => !names.includes(name) && !readOnly.includes(name))
   if (unknown !== undefined) {
-    throw new ApiError("unknown_parameter", `${unknown} is no field here; valid are: ${names.join(", ")}`, {
-      field: unknown
-    })
+    throw unknownName("field", unknown, names.join(", "))
   }
   refuse(readShape(body, mode))
   const input: SubscriptionInput = Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))

@@ -12,6 +12,16 @@ const array = (attempts: ReadonlyArray<Attempt>) => `[${attempts.map(printAttemp
 
 export const runCycle = async ({ events }: World): Promise<string> => `{"attempts":${array(await events.cycle())}}`
 
+/** Sends the event of an attempt once more; a message when that is not possible. */
+export const replay = ({ events }: World, delivery: number): Promise<string> | string => {
+  const attempt = events.log.find(delivery)
+  if (attempt === undefined) return `there is no delivery ${delivery}`
+  return (
+    events.replay(attempt)?.then(printAttempt) ??
+    `delivery ${delivery} cannot be sent again: its event waits for a cycle, or its subscription is cancelled`
+  )
+}
+
 /** Attempts per chunk of the answer. */
 const attemptsPerChunk = 200
 

@@ -5,6 +5,7 @@
  * and `garbage` answer instead of the service: the work is not done. `reset` closes the connection before the work,
  * `delay` waits before it. `dropResponse`, `truncate` and `slowBody` do the work and damage the answer.
  */
+import { random } from "../random.ts"
 import type { Random } from "../random.ts"
 
 export const faultKinds = [
@@ -41,19 +42,46 @@ export interface Fault {
   readonly bytes: number | null
 }
 
-interface Armed {
+export interface Armed {
   readonly fault: Fault
+  /** Matching requests so far. */
   seen: number
+  /** Uses so far. */
   fired: number
 }
 
+export interface FaultsState {
+  readonly armed: ReadonlyArray<Readonly<Armed>>
+  /** The seed of the rest of the random numbers. */
+  readonly random: number
+}
+
 export class Faults {
-  private armed: ReadonlyArray<Armed> = []
-  private random: Random | null = null
+  private armed: ReadonlyArray<Armed>
+  private random: Random
+
+  constructor({ armed, random: seed }: FaultsState = { armed: [], random: 1 }) {
+    this.armed = armed.map((rule) => ({ ...rule }))
+    this.random = random(seed)
+  }
+
+  state(): FaultsState {
+    return { armed: this.armed.map((rule) => ({ ...rule })), random: this.random.state() }
+  }
 
   arm(faults: ReadonlyArray<Fault>, random: Random): void {
     this.armed = faults.map((fault) => ({ fault, seen: 0, fired: 0 }))
     this.random = random
+  }
+
+  /** Adds rules after the present ones, whose counts stay. */
+  add(faults: ReadonlyArray<Fault>, random: Random): void {
+    this.armed = [...this.armed, ...faults.map((fault) => ({ fault, seen: 0, fired: 0 }))]
+    this.random ??= random
+  }
+
+  all(): ReadonlyArray<Readonly<Armed>> {
+    return this.armed
   }
 
   clear(): void {
@@ -68,7 +96,7 @@ export class Faults {
       if (fault.path !== null && !fault.path.test(path)) continue
       rule.seen++
       if (rule.seen <= fault.after || (fault.times !== null && rule.fired >= fault.times)) continue
-      if (fault.rate < 1 && !this.random!.chance(fault.rate)) continue
+      if (fault.rate < 1 && !this.random.chance(fault.rate)) continue
       rule.fired++
       return fault
     }

@@ -19,6 +19,15 @@ interface Kept {
   readonly at: number
 }
 
+/** A stored answer with its key. */
+export interface KeptAnswer {
+  readonly key: string
+  readonly fingerprint: string
+  readonly answer: Answer
+  /** Microseconds since 1970. */
+  readonly at: number
+}
+
 export const fingerprint = (request: Request): string =>
   createHash("sha256")
     .update(`${request.method} ${request.url}\n`)
@@ -47,7 +56,18 @@ export const isKept = (status: number, code: string | null): boolean =>
   status < 300 || (keptStatuses.has(status) && (code === null || !passing.has(code)))
 
 export class Idempotency {
-  private readonly kept = new Map<string, Kept>()
+  private readonly kept: Map<string, Kept>
+
+  constructor(state: ReadonlyArray<KeptAnswer> = []) {
+    this.kept = new Map(state.map(({ key, ...kept }) => [key, kept]))
+  }
+
+  /** The stored answers, oldest first; keys of running requests are left out. */
+  state(): ReadonlyArray<KeptAnswer> {
+    return [...this.kept].flatMap(([key, { fingerprint, answer, at }]) =>
+      answer === null ? [] : [{ key, fingerprint, answer, at }]
+    )
+  }
 
   /** The first answer to a key, or null. Throws when the key is running or belongs to another request. */
   recall(key: string, print: string, now: number): Answer | null {

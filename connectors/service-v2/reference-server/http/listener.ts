@@ -6,10 +6,13 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { createServer } from "node:http"
+import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
+import { TLSSocket } from "node:tls"
 import { ApiError, printEnvelope } from "../ApiError.ts"
 import type { Fault, WireFault } from "./faults.ts"
 import type { Answer, Request } from "./Message.ts"
+import type { Certificate } from "./certificate.ts"
 
 /** The functions that answer requests. */
 export interface Handler {
@@ -55,6 +58,12 @@ const headersOf = (message: IncomingMessage): Record<string, string | undefined>
   return headers
 }
 
+/** Ends a connection without an answer: by a TCP reset, or under TLS, which has none, by closing it. */
+const reset = (socket: Socket | null) => {
+  if (socket instanceof TLSSocket) socket.destroy()
+  else socket?.resetAndDestroy()
+}
+
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
     const go = () => {
@@ -77,7 +86,7 @@ const drip = async (response: ServerResponse, body: Buffer, { bytes, ms }: WireF
 const send = async (response: ServerResponse, answer: Answer, isHead: boolean, sleep: Handler["sleep"]) => {
   const { wire } = answer
   if (wire?.kind === "reset" || wire?.kind === "dropResponse") {
-    response.socket?.resetAndDestroy()
+    reset(response.socket)
     return
   }
   response.sendDate = answer.headers["Date"] === undefined
@@ -116,7 +125,7 @@ const respond = async (handler: Handler, message: IncomingMessage, response: Ser
   const fault = handler.draw(request)
   if (fault?.kind === "reset") {
     handler.answer(request, fault)
-    message.socket.resetAndDestroy()
+    reset(message.socket)
     return
   }
   request = { ...request, body: await readBody(message, handler.bodyBytesMax) }
@@ -146,17 +155,21 @@ const refuseBytes = (socket: Socket) => {
   )
 }
 
-/** A server for a handler; the caller listens and closes. */
-export const listener = (handler: Handler, onDefect: (error: unknown) => void): Server => {
-  const server = createServer(
-    { keepAliveTimeout: 65_000, headersTimeout: 30_000, requestTimeout: 60_000, noDelay: true },
-    (message, response) => {
-      respond(handler, message, response).catch((error: unknown) => {
-        if (!message.destroyed && !response.headersSent) onDefect(error)
-        response.destroy()
-      })
-    }
-  )
+/** A server for a handler; the caller listens and closes. With a certificate it speaks HTTPS only. */
+export const listener = (
+  handler: Handler,
+  onDefect: (error: unknown) => void,
+  certificate: Certificate | null = null
+): Server => {
+  const answer = (message: IncomingMessage, response: ServerResponse) => {
+    respond(handler, message, response).catch((error: unknown) => {
+      if (!message.destroyed && !response.headersSent) onDefect(error)
+      response.destroy()
+    })
+  }
+  const options = { keepAliveTimeout: 65_000, headersTimeout: 30_000, requestTimeout: 60_000, noDelay: true }
+  const server =
+    certificate === null ? createServer(options, answer) : createTlsServer({ ...options, ...certificate }, answer)
   server.on("clientError", (_error, socket) => refuseBytes(socket as Socket))
   server.on("connect", (_request, socket) => refuseBytes(socket as Socket))
   return server

@@ -1,5 +1,5 @@
 /** Query parameters: each at most once (A-16), names on the allow-list (CODE-05). */
-import { ApiError } from "../ApiError.ts"
+import { ApiError, unknownName } from "../ApiError.ts"
 
 const decode = (text: string): string => {
   try {
@@ -19,9 +19,7 @@ export const readParameters = (query: string, allowed: ReadonlyArray<string>): R
     const value = equals < 0 ? "" : decode(part.slice(equals + 1))
     if (!allowed.includes(name)) {
       const valid = allowed.length === 0 ? "none" : allowed.join(", ")
-      throw new ApiError("unknown_parameter", `there is no parameter ${name} here; valid are: ${valid}`, {
-        field: name
-      })
+      throw unknownName("parameter", name, valid)
     }
     if (parameters.has(name)) throw new ApiError("invalid_request", `${name} is given twice`, { field: name })
     parameters.set(name, value)

@@ -14,8 +14,25 @@ interface Counter {
   head: number
 }
 
+/** A counter at one moment: its key, and the times of the counted requests in microseconds, oldest first. */
+export interface RateState {
+  readonly key: string
+  readonly times: ReadonlyArray<number>
+}
+
 export class Rate {
-  private readonly counters = new Map<string, Counter>()
+  private readonly counters: Map<string, Counter>
+
+  constructor(state: ReadonlyArray<RateState> = []) {
+    this.counters = new Map(state.map(({ key, times }) => [key, { times: [...times], head: 0 }]))
+  }
+
+  state(): ReadonlyArray<RateState> {
+    return [...this.counters]
+      .map(([key, { times, head }]) => ({ key, times: times.slice(head) }))
+      .filter(({ times }) => times.length > 0)
+      .sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
 
   /** Counts a request; returns the seconds to wait when the limit is reached, else null. */
   enter(key: string, limit: number | null, now: number): number | null {

@@ -18,6 +18,8 @@ import type { Version } from "../store/Table.ts"
 import { microsPerSecond, printHttpDate, printInstant } from "../time.ts"
 import type { World } from "../World.ts"
 import { fingerprint, isKept, keyOf } from "./idempotency.ts"
+import type { Notes } from "./journal.ts"
+import { noteItem, notes, refusalOf } from "./journal.ts"
 import { envelope, list } from "./list.ts"
 import type { Answer, Request, Result } from "./Message.ts"
 import { json } from "./Message.ts"
@@ -44,24 +46,26 @@ export const below = (url: string): { readonly path: string | null; readonly que
 export interface Served {
   readonly answer: Answer
   readonly token: Token | null
+  readonly noted: Notes
 }
 
 /** `base` is the absolute base address as callers use it. */
 export const serve = (world: World, request: Request, requestId: string, base: string): Served => {
   let token: Token | null = null
   let result: Result
+  const noted = notes()
   try {
     if (below(request.url).path === "/openapi.json") {
       result = document(world, request, base)
     } else {
       const now = world.clock.now()
       token = authenticate(world.tokens, request.headers["authorization"], now, request.address ?? null)
-      result = admit(world, request, token, base)
+      result = admit(world, request, token, base, noted)
     }
   } catch (error) {
-    result = refusal(world, error)
+    result = refusal(world, error, noted)
   }
-  return { answer: compressed(world, request, finish(world, result, requestId)), token }
+  return { answer: compressed(world, request, finish(world, result, requestId, noted)), token, noted }
 }
 
 /** The description of the implemented API, which needs no token. */
@@ -71,18 +75,19 @@ const document = ({ store }: World, { method }: Request, base: string): Result =
 }
 
 /** The one renderer of all failures. */
-const refusal = (world: World, error: unknown): Result => {
-  if (error instanceof ApiError) {
-    const { status, options } = error
-    return { status, body: printEnvelope(error), headers: options.headers ?? {} }
+const refusal = (world: World, error: unknown, noted: Notes): Result => {
+  if (!(error instanceof ApiError)) {
+    world.onDefect(error)
+    return refusal(world, new ApiError("server_error", "the request did not complete"), noted)
   }
-  world.onDefect(error)
-  return { status: 500, body: printEnvelope(new ApiError("server_error", "the request did not complete")) }
+  noted.refusal = refusalOf(error)
+  const { status, options } = error
+  return { status, body: printEnvelope(error), headers: options.headers ?? {} }
 }
 
 /** A result that was awaited; a defect is answered as in any other. */
-const settled = (world: World, pending: Promise<Result>): Promise<Result> =>
-  pending.catch((error: unknown) => refusal(world, error))
+const settled = (world: World, pending: Promise<Result>, noted: Notes): Promise<Result> =>
+  pending.catch((error: unknown) => refusal(world, error, noted))
 
 /** Shorter bodies are not worth it. */
 const compressedLengthMin = 1_000
@@ -101,9 +106,16 @@ const compressed = (world: World, request: Request, answer: Answer): Answer =>
     : answer
 
 /** The headers of every answer. */
-export const finish = (world: World, { status, body, headers, bytes, pending }: Result, requestId: string): Answer => ({
+export const finish = (
+  world: World,
+  { status, body, headers, bytes, pending }: Result,
+  requestId: string,
+  noted: Notes
+): Answer => ({
   ...(bytes === undefined ? {} : { bytes }),
-  ...(pending === undefined ? {} : { pending: settled(world, pending).then((late) => finish(world, late, requestId)) }),
+  ...(pending === undefined
+    ? {}
+    : { pending: settled(world, pending, noted).then((late) => finish(world, late, requestId, noted)) }),
   status,
   headers: {
     "Content-Type": json,
@@ -142,7 +154,7 @@ const countIn = (world: World, token: Token, isTest: boolean): number | null => 
 }
 
 /** The checks between the token and the body. */
-const admit = (world: World, request: Request, token: Token, base: string): Result => {
+const admit = (world: World, request: Request, token: Token, base: string, noted: Notes): Result => {
   const { path, query } = below(request.url)
   const wait = countIn(world, token, isTestCall(request.method, path))
   const match = path === null ? null : route(world.store.catalogue, path, world.dialect.allOperations)
@@ -171,25 +183,28 @@ const admit = (world: World, request: Request, token: Token, base: string): Resu
   if (request.body !== null && request.body.length > bodyBytesMax) {
     throw new ApiError("invalid_request", `the body is longer than ${bodyBytesMax} bytes`)
   }
-  const work = () => perform(world, request, token, action, query, `${base}${path ?? ""}`)
-  return request.method === "GET" ? work() : once(world, request, token, work)
+  const work = () => perform(world, request, token, action, query, `${base}${path ?? ""}`, noted)
+  return request.method === "GET" ? work() : once(world, request, token, work, noted)
 }
 
 /** Runs a write once per Idempotency-Key. */
-const once = (world: World, request: Request, token: Token, work: () => Result): Result => {
+const once = (world: World, request: Request, token: Token, work: () => Result, noted: Notes): Result => {
   const key = keyOf(token.id, request)
   if (key === null) return work()
   const print = fingerprint(request)
   const now = world.clock.now()
   const { idempotency } = world
   const first = idempotency.recall(key, print, now)
-  if (first !== null) return { ...first, headers: { ...first.headers, "Idempotent-Replayed": "true" } }
+  if (first !== null) {
+    noted.isReplay = true
+    return { ...first, headers: { ...first.headers, "Idempotent-Replayed": "true" } }
+  }
   let result: Result
   let code: string | null = null
   try {
     result = work()
   } catch (error) {
-    result = refusal(world, error)
+    result = refusal(world, error, noted)
     code = error instanceof ApiError ? error.code : null
   }
   const keep = ({ status, body, headers = {} }: Result) => {
@@ -201,7 +216,7 @@ const once = (world: World, request: Request, token: Token, work: () => Result):
     return result
   }
   idempotency.claim(key, print, now)
-  const done = settled(world, pending).then((late) => {
+  const done = settled(world, pending, noted).then((late) => {
     idempotency.release(key)
     keep(late)
     return late
@@ -215,7 +230,8 @@ const perform = (
   token: Token,
   action: Action,
   query: string,
-  address: string
+  address: string,
+  noted: Notes
 ): Result => {
   const context = world.context(token.company, token.userId, token.scopes)
   switch (action.kind) {
@@ -243,7 +259,7 @@ const perform = (
       return shown(world, 201, create(context, action.resource, readJson(request)))
     case "batch":
       readParameters(query, [])
-      return { status: 207, body: batch(world, context, action.resource, readJson(request)) }
+      return { status: 207, body: batch(world, context, action.resource, readJson(request), noted) }
     case "update": {
       readParameters(query, [])
       const body = readJson(request)
@@ -333,7 +349,7 @@ const refuseStale = (world: World, header: string | undefined, version: Version)
 const isFilePath = (value: unknown) => typeof value === "string" && /\/(pdf|boxlabels|png)\/?$/i.test(value)
 
 /** Each item is its own write, in order (G-01, G-02). */
-const batch = (world: World, context: Context, resource: Resource, body: unknown): string => {
+const batch = (world: World, context: Context, resource: Resource, body: unknown, noted: Notes): string => {
   if (!Array.isArray(body)) throw new ApiError("invalid_request", "the body must be a JSON array of records")
   const items: ReadonlyArray<unknown> = body
   if (items.length > limits.batchRecordsMax) {
@@ -352,6 +368,7 @@ const batch = (world: World, context: Context, resource: Resource, body: unknown
     } catch (error) {
       const apiError = error instanceof ApiError ? error : new ApiError("server_error", "this record was not written")
       if (apiError !== error) world.onDefect(error)
+      noteItem(noted, index, apiError)
       return `{"index":${index},"status":${statusText(apiError.status)},"error":${printError(apiError)}}`
     }
   })

@@ -24,10 +24,32 @@ export interface Token {
   lastAddress: string | null
 }
 
+/** A token as it is stored: by the hash of its text. */
+export interface StoredToken {
+  /** SHA-256 of the token's text, in base64. */
+  readonly digest: string
+  readonly token: Token
+}
+
 const digest = (secret: string) => createHash("sha256").update(secret).digest("base64")
 
 export class Tokens {
-  private readonly byDigest = new Map<string, Token>()
+  private readonly byDigest: Map<string, Token>
+
+  constructor(stored: ReadonlyArray<StoredToken> = []) {
+    this.byDigest = new Map(stored.map(({ digest, token }) => [digest, { ...token }]))
+  }
+
+  /** Copies of all tokens, in the order of ids. */
+  state(): ReadonlyArray<StoredToken> {
+    return [...this.byDigest]
+      .map(([digest, token]) => ({ digest, token: { ...token } }))
+      .sort((a, b) => a.token.id - b.token.id)
+  }
+
+  byId(): ReadonlyMap<number, Token> {
+    return new Map([...this.byDigest.values()].map((token) => [token.id, token]))
+  }
 
   get size(): number {
     return this.byDigest.size
@@ -39,6 +61,11 @@ export class Tokens {
 
   find(secret: string): Token | undefined {
     return this.byDigest.get(digest(secret))
+  }
+
+  /** All tokens, in the order in which they were issued. */
+  all(): ReadonlyArray<Token> {
+    return [...this.byDigest.values()]
   }
 }
 

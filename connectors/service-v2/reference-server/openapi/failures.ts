@@ -30,7 +30,7 @@ const errorOf = (codes: ReadonlyArray<string>, more: Readonly<Record<string, Sch
     {
       code: { type: "string", enum: codes, description: "stable; branch on it" },
       message: { type: "string", minLength: 1, description: "for people; may be reworded" },
-      field: { type: "string", description: "what is at fault; absent when nothing single is" },
+      field: { type: "string", minLength: 1, description: "what is at fault; absent when nothing single is" },
       legacy_code: { type: "integer", description: "the code of version 1, where there is one" },
       errors: { $ref: "#/components/schemas/Problems" },
       ...more

@@ -10,7 +10,7 @@ import type { Resource, WriteField } from "../../../../src/catalogue/Resource.ts
 import { write } from "../../../../src/catalogue/Resource.ts"
 import { limits } from "../../catalogue/limits.ts"
 import type { Problem } from "../ApiError.ts"
-import { ApiError } from "../ApiError.ts"
+import { ApiError, unknownName } from "../ApiError.ts"
 import { format, readDecimal, unitsOf } from "../decimal.ts"
 import type { Value } from "../json.ts"
 import { Raw, isObject, print } from "../json.ts"
@@ -130,9 +130,7 @@ const refuseUnknown = (shape: Shape, body: Readonly<Record<string, unknown>>, at
     if (slot === undefined) {
       if (shape.ignored.has(name)) continue
       const valid = [...shape.slots.keys(), ...(outermost ? ["custom_fields"] : [])].join(", ")
-      throw new ApiError("unknown_parameter", `${at}${name} is no field here; valid are: ${valid}`, {
-        field: `${at}${name}`
-      })
+      throw unknownName("field", name, valid, at)
     }
     const value = body[name]
     if (slot.nested !== null && Array.isArray(value)) {
@@ -296,7 +294,7 @@ const readCustom = (context: CompanyStore, resource: Resource, input: unknown): 
   const definitions = context.store.table(context.company, "customfields").where("resource", resource.path)
   const custom = new Map<string, string | null>()
   for (const [name, value] of Object.entries(input)) {
-    const field = `custom_fields.${name}`
+    const field = name === "" ? "custom_fields" : `custom_fields.${name}`
     const definition = definitions.find((version) => !version.cancelled && version.values["name"] === name)
     if (definition === undefined) {
       throw new ApiError("unknown_value", `${resource.path} has no custom field "${name}"`, { field })
@@ -324,7 +322,7 @@ export const refuseContent = (body: unknown): void => {
   if (!isObject(body)) throw new ApiError("invalid_request", "the body must be empty or {}")
   const [name] = Object.keys(body)
   if (name === undefined) return
-  throw new ApiError("unknown_parameter", `${name} is no field here; none is`, { field: name })
+  throw unknownName("field", name, "none")
 }
 
 /** The changes of a body as record fields: write names become field names, `taxable` becomes the flag that it sets. */

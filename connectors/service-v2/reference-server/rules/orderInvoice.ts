@@ -5,7 +5,7 @@
  * shipments point to it. Hours of a service order become lines of the order first. An order with nothing but a deposit
  * is billed for the deposit, once.
  */
-import { ApiError } from "../ApiError.ts"
+import { ApiError, unknownName } from "../ApiError.ts"
 import { format, units } from "../decimal.ts"
 import { isObject } from "../json.ts"
 import type { Version } from "../store/Table.ts"
@@ -22,9 +22,7 @@ const readInvoiceDate = (body: unknown): string | null => {
   if (body === undefined || body === null) return null
   if (!isObject(body)) throw new ApiError("invalid_request", "the body must be a JSON object")
   const unknown = Object.keys(body).find((name) => name !== "invoicedate")
-  if (unknown !== undefined) {
-    throw new ApiError("unknown_parameter", `${unknown} is no field here; valid are: invoicedate`, { field: unknown })
-  }
+  if (unknown !== undefined) throw unknownName("field", unknown, "invoicedate")
   const input = body["invoicedate"]
   if (input === undefined || input === null) return null
   const read = readValue({ type: { _tag: "date" }, values: null }, input)

@@ -91,7 +91,7 @@ export const change = (
   values: Readonly<Record<string, Value>>,
   body: Body | null = null
 ): Version => {
-  const { table } = version
+  const table = context.store.table(version.table.company, version.table.resource.path)
   const patch: Record<string, Value> = { ...values }
   completePairs(context.store, context.company, table.resource, patch)
   refuseDuplicate(table, patch, version.id)

@@ -58,7 +58,7 @@ export class Business {
 
   /** The current version of the record. */
   fresh({ table, id }: Version): Version {
-    return table.get(id)!
+    return this.context.store.table(table.company, table.resource.path).get(id)!
   }
 
   change(version: Version, body: Readonly<Record<string, unknown>>): void {

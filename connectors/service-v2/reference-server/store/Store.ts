@@ -4,7 +4,7 @@
  * Promise: a write is atomic: when {@link Store.transact} throws, none of its changes is visible. The history contains
  * every committed version in the order of commits. One transaction has one stamp. While the clock runs, stamps strictly
  * increase, so that no later change hides behind an earlier one; while the clock is stopped, several transactions share
- * the stamp.
+ * the stamp. A store made from a {@link StoreState} shares the records and the history with it until it writes them.
  */
 import type { Catalogue } from "../../../../src/catalogue/Catalogue.ts"
 import type { Resource } from "../../../../src/catalogue/Resource.ts"
@@ -13,7 +13,7 @@ import { Raw } from "../json.ts"
 import type { ServerClock } from "../ServerClock.ts"
 import { printInstant, readInstant } from "../time.ts"
 import { Table } from "./Table.ts"
-import type { Values, Version } from "./Table.ts"
+import type { TableKey, Values, Version } from "./Table.ts"
 
 /** The change of a record in one commit. */
 export interface Change {
@@ -40,8 +40,22 @@ export const sharedCompany = 0
 
 interface Transaction {
   readonly stamp: number
-  readonly touched: Map<Version["table"], Map<number, Version | undefined>>
+  readonly touched: Map<Table, Map<number, Version | undefined>>
   readonly order: Array<{ readonly table: Table; readonly id: number }>
+}
+
+/** The content of a store at one moment; it never changes. */
+export interface StoreState {
+  readonly tables: ReadonlyArray<Table>
+  readonly history: ReadonlyArray<Change>
+  /** The next id of each resource. */
+  readonly nextIds: ReadonlyMap<string, number>
+  /** The last number of each named sequence. */
+  readonly sequences: ReadonlyMap<string, number>
+  /** The last position in the order of commits. */
+  readonly seq: number
+  /** The last stamp, in microseconds. */
+  readonly stampLast: number
 }
 
 /** The store as seen by writes of one company. */
@@ -53,23 +67,52 @@ export interface CompanyStore {
 export class Store {
   readonly catalogue: Catalogue
   readonly clock: ServerClock
-  readonly history: Array<Change> = []
   /** Called after each commit with its changes. */
   readonly listeners: Array<(changes: ReadonlyArray<Change>) => void> = []
   private readonly tables = new Map<number, Map<string, Table>>()
   private readonly indexed: ReadonlyMap<string, ReadonlyArray<string>>
-  private readonly nextIds = new Map<string, number>()
-  private readonly sequences = new Map<string, number>()
+  private readonly nextIds: Map<string, number>
+  private readonly sequences: Map<string, number>
+  private log: Array<Change>
+  /** Whether a state has the same array: it is copied before the next commit. */
+  private isLogShared: boolean
   private transaction: Transaction | null = null
-  private seq = 0
-  private stampLast = 0
+  private seq: number
+  private stampLast: number
   /** The last printed instant: in large data many records share one. */
   private printed = { at: 0, text: printInstant(0) }
 
-  constructor(catalogue: Catalogue, clock: ServerClock) {
+  constructor(catalogue: Catalogue, clock: ServerClock, state?: StoreState) {
     this.catalogue = catalogue
     this.clock = clock
     this.indexed = indexedFields(catalogue)
+    this.nextIds = new Map(state?.nextIds)
+    this.sequences = new Map(state?.sequences)
+    this.log = (state?.history ?? []) as Array<Change>
+    this.isLogShared = state !== undefined
+    this.seq = state?.seq ?? 0
+    this.stampLast = state?.stampLast ?? 0
+    for (const table of state?.tables ?? []) this.tablesOf(table.company).set(table.resource.path, table.fork())
+  }
+
+  /** Every committed change, in the order of commits. */
+  get history(): ReadonlyArray<Change> {
+    return this.log
+  }
+
+  /** The present content, without copying it. */
+  state(): StoreState {
+    if (this.transaction !== null) throw new Error("the store has no state inside a transaction")
+    this.isLogShared = true
+    const tables = [...this.tables.values()].flatMap((ofCompany) => [...ofCompany.values()])
+    return {
+      tables: tables.filter(({ size }) => size > 0).map((table) => table.fork()),
+      history: this.log,
+      nextIds: new Map(this.nextIds),
+      sequences: new Map(this.sequences),
+      seq: this.seq,
+      stampLast: this.stampLast
+    }
   }
 
   resource(path: string): Resource {
@@ -82,14 +125,19 @@ export class Store {
   table(company: number, path: string): Table {
     const resource = this.resource(path)
     const owner = resource.shared ? sharedCompany : company
-    let tables = this.tables.get(owner)
-    if (tables === undefined) this.tables.set(owner, (tables = new Map<string, Table>()))
+    const tables = this.tablesOf(owner)
     let table = tables.get(path)
     if (table === undefined) {
-      table = new Table(owner, resource, this.indexed.get(path) ?? [])
+      table = new Table({ company: owner, resource }, this.indexed.get(path) ?? [])
       tables.set(path, table)
     }
     return table
+  }
+
+  private tablesOf(owner: number): Map<string, Table> {
+    let tables = this.tables.get(owner)
+    if (tables === undefined) this.tables.set(owner, (tables = new Map<string, Table>()))
+    return tables
   }
 
   /** The companies that have records. */
@@ -158,7 +206,7 @@ export class Store {
       newValues["entrydate"] = printInstant(transaction.stamp)
     }
     const after: Version = {
-      table,
+      table: table.key,
       id: recordId,
       version: (first?.version ?? 0) + 1,
       seq: ++this.seq,
@@ -177,7 +225,8 @@ export class Store {
   }
 
   /** Removes a record. */
-  remove(table: Table, id: number): void {
+  remove(key: TableKey, id: number): void {
+    const table = this.table(key.company, key.resource.path)
     const before = table.get(id)
     if (before === undefined) return
     this.touch(this.open(), table, id, before)
@@ -194,7 +243,7 @@ export class Store {
     if (table.resource.field.has("entrydate")) values["entrydate"] = when
     values["id"] = id
     const version: Version = {
-      table,
+      table: table.key,
       id,
       version: 1,
       seq: ++this.seq,
@@ -209,9 +258,17 @@ export class Store {
     }
     table.replace(id, version)
     table.enter(version)
-    this.history.push({ seq: version.seq, op: "insert", version, at })
+    this.append({ seq: version.seq, op: "insert", version, at })
     this.stampLast = Math.max(this.stampLast, at)
     return version
+  }
+
+  private append(change: Change): void {
+    if (this.isLogShared) {
+      this.log = this.log.slice()
+      this.isLogShared = false
+    }
+    this.log.push(change)
   }
 
   private open(): Transaction {
@@ -255,7 +312,7 @@ export class Store {
       table.sweep()
     }
     committed.sort((a, b) => a.seq - b.seq)
-    for (const change of committed) this.history.push(change)
+    for (const change of committed) this.append(change)
     if (committed.length > 0) for (const listener of this.listeners) listener(committed)
   }
 }
@@ -268,8 +325,12 @@ const changes = (before: Version, put: Put): boolean => {
 
 const isSame = (a: Value, b: Value): boolean => a === b || (a instanceof Raw && b instanceof Raw && a.text === b.text)
 
+const indexedByCatalogue = new WeakMap<Catalogue, ReadonlyMap<string, ReadonlyArray<string>>>()
+
 /** Fields that are looked up by value: exact filters, external keys, human keys, and targets of references. */
-const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<string>> => {
+export const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const known = indexedByCatalogue.get(catalogue)
+  if (known !== undefined) return known
   const fields = new Map<string, Set<string>>()
   const add = (path: string, field: string) => {
     const fieldsOfPath = fields.get(path)
@@ -288,5 +349,7 @@ const indexedFields = (catalogue: Catalogue): ReadonlyMap<string, ReadonlyArray<
       if (reference !== null && reference.by !== null) add(reference.resource, reference.by)
     }
   }
-  return new Map([...fields].map(([path, names]) => [path, [...names]]))
+  const indexed = new Map([...fields].map(([path, names]) => [path, [...names]]))
+  indexedByCatalogue.set(catalogue, indexed)
+  return indexed
 }

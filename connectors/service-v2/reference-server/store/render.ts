@@ -137,21 +137,30 @@ const joined = (version: Version, look: Look): string => {
 /** Limit of cached text; beyond it texts are rendered again each time. */
 const cachedCharactersMax = 300_000_000
 
+/** The number of each form: worlds that share versions share their text too, if they have one form. */
+const epochs = new Map<string, number>()
+
+const epochOf = ({ extraFields, keyOrder, dateForm }: Look): number => {
+  const form = JSON.stringify([extraFields, keyOrder, dateForm])
+  const epoch = epochs.get(form) ?? epochs.size + 1
+  epochs.set(form, epoch)
+  return epoch
+}
+
 /** Renders versions in one form, each once. */
 export class Renderer {
   private look: Look = plainLook
-  private epoch = 1
+  private epoch = epochOf(plainLook)
   private cached = 0
 
   /** Resets the count after the records were removed. */
   clear(): void {
     this.cached = 0
-    this.epoch++
   }
 
   setLook(look: Look): void {
     this.look = look
-    this.epoch++
+    this.epoch = epochOf(look)
   }
 
   render(version: Version): string {

@@ -4,7 +4,7 @@ import type { Fault } from "../../http/faults.ts"
 import { faultKinds } from "../../http/faults.ts"
 import { print } from "../../json.ts"
 import { random } from "../../random.ts"
-import { count, field, optional } from "../Input.ts"
+import { count, field, flag, optional } from "../Input.ts"
 import { jsonAnswer, jsonOf, route } from "../Route.ts"
 
 const httpStatus = Schema.Int.check(Schema.isBetween({ minimum: 200, maximum: 599 }))
@@ -77,6 +77,7 @@ const arm = route({
     "The first rule that fires hits a request. Which one depends only on the rules, the seed and the order of requests.",
   input: Schema.Struct({
     rules: field(Schema.Array(Rule), "an array of rules", "the rules, in their order"),
+    add: flag("whether the present rules stay, with their counts, before the new ones; default false"),
     seed: count(0, "the seed of `rate`; default 1")
   }),
   exact: ["body"],
@@ -91,8 +92,10 @@ const arm = route({
     output: { rules: 1 }
   },
   answer: ({ world, input }) => {
-    world.faults.arm(input.rules.map(faultOf), random(input.seed ?? 1))
-    return jsonAnswer({ rules: input.rules.length })
+    const faults = input.rules.map(faultOf)
+    if (input.add === true) world.faults.add(faults, random(input.seed ?? 1))
+    else world.faults.arm(faults, random(input.seed ?? 1))
+    return jsonAnswer({ rules: world.faults.all().length })
   }
 })
 

@@ -1,6 +1,6 @@
 /** Control calls for tokens. */
 import * as Schema from "effect/Schema"
-import { company, field, flag, instant, optional, whole } from "../Input.ts"
+import { company, count, field, flag, instant, optional, whole } from "../Input.ts"
 import { jsonAnswer, jsonOf, route } from "../Route.ts"
 import { issueToken, revokeToken } from "../tokens.ts"
 
@@ -49,14 +49,17 @@ const revoke = route({
   method: "POST",
   path: "/tokens/revoke",
   summary: "Revokes a token, from the next request on.",
-  input: Schema.Struct({ token: field(Schema.String, "a token", "the token as it was issued") }),
+  input: Schema.Struct({
+    token: optional(Schema.String, "a token", "the token as it was issued"),
+    tokenid: count(1, "the number of the token, instead of its text")
+  }),
   output: jsonOf(Schema.Struct({ revoked: Schema.Literal(true), tokenid })),
   example: {
     input: { token: exampleToken },
     output: { revoked: true, tokenid: 1 }
   },
   errors: ["The token is not known."],
-  answer: ({ world, input }) => jsonAnswer(revokeToken(world, input.token))
+  answer: ({ world, input }) => jsonAnswer(revokeToken(world, input))
 })
 
 export const tokenRoutes = [issue, revoke]

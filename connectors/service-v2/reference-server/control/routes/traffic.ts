@@ -1,11 +1,13 @@
 /** Control calls for what was sent: requests to the API, webhook deliveries. */
 import * as Schema from "effect/Schema"
-import { printDeliveries, runCycle, trust } from "../../events/control.ts"
+import { printDeliveries, replay, runCycle, trust } from "../../events/control.ts"
+import { printEntry } from "../../grounds/Grounds.ts"
 import { json } from "../../http/Message.ts"
 import { ControlError, field } from "../Input.ts"
 import { jsonAnswer, jsonOf, later, route, streamAnswer, textAnswer } from "../Route.ts"
 
 const Attempt = Schema.Struct({
+  delivery: Schema.Int.annotate({ description: "the number of the attempt on this server" }),
   webhookid: Schema.Int,
   eventid: Schema.String,
   eventtype: Schema.String,
@@ -23,6 +25,7 @@ const Attempt = Schema.Struct({
 }).annotate({ description: "an attempt as it was sent" })
 
 const attempt: typeof Attempt.Type = {
+  delivery: 1,
   webhookid: 1,
   eventid: "evt_000000000001",
   eventtype: "orders.created",
@@ -58,6 +61,28 @@ const deliveries = route({
   answer: ({ world }) => streamAnswer(printDeliveries(world), json)
 })
 
+const replayDelivery = route({
+  method: "POST",
+  path: "/deliveries/{delivery}/replay",
+  summary: "Sends the event of a delivery once more, to the present address of its subscription.",
+  description: "The same bytes and event id, the next attempt number, a new signature. It does not change failcount.",
+  parameters: Schema.Struct({
+    delivery: field(
+      Schema.NumberFromString.check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(1)),
+      "a whole number from 1",
+      "the number of a delivery"
+    )
+  }),
+  output: jsonOf(Attempt),
+  example: { parameters: { delivery: 1 }, output: { ...attempt, delivery: 2, attempt: 2 } },
+  errors: ["the delivery does not exist", "the event still waits for a cycle", "the subscription is cancelled"],
+  answer: ({ world, parameters }) => {
+    const sent = replay(world, parameters.delivery)
+    if (typeof sent === "string") throw new ControlError(sent)
+    return later(sent.then((body) => textAnswer(body)))
+  }
+})
+
 const certificate = `-----BEGIN CERTIFICATE-----
 MIIBgTCCASegAwIBAgIUcCme8NrdE9CdyO051SFLK9kNlSAwCgYIKoZIzj0EAwIw
 FTETMBEGA1UEAwwKRXhhbXBsZSBDQTAgFw0yNjExMjcyMDM1MDdaGA8yMTI2MTEw
@@ -90,6 +115,14 @@ const trustCertificates = route({
   }
 })
 
+const Refused = Schema.Struct({
+  code: Schema.String,
+  field: Schema.NullOr(Schema.String),
+  rule: Schema.String,
+  facts: Schema.Array(Schema.String).annotate({ description: "the facts of the documents behind the rule" }),
+  decisions: Schema.Array(Schema.String).annotate({ description: "our decisions where the documents leave it open" })
+})
+
 const requests = route({
   method: "GET",
   path: "/requests",
@@ -105,7 +138,11 @@ const requests = route({
           status: Schema.NullOr(Schema.Int).annotate({ description: "null when no answer was sent" }),
           tokenid: Schema.NullOr(Schema.Int),
           requestid: Schema.String,
-          fault: Schema.NullOr(Schema.String).annotate({ description: "the kind of fault that hit the request" })
+          fault: Schema.NullOr(Schema.String).annotate({ description: "the kind of fault that hit the request" }),
+          refusal: Schema.NullOr(Refused).annotate({ description: "why the request was refused" }),
+          items: Schema.Array(Schema.Struct({ index: Schema.Int, ...Refused.fields })).annotate({
+            description: "the refused items of a batch, the first 20"
+          })
         })
       )
     })
@@ -120,12 +157,14 @@ const requests = route({
           status: 200,
           tokenid: 1,
           requestid: "req_000000000001",
-          fault: null
+          fault: null,
+          refusal: null,
+          items: []
         }
       ]
     }
   },
-  answer: ({ world }) => jsonAnswer({ requests: world.journal.all() })
+  answer: ({ world }) => jsonAnswer({ requests: world.journal.all().map(printEntry) })
 })
 
-export const trafficRoutes = [cycle, deliveries, trustCertificates, requests]
+export const trafficRoutes = [cycle, deliveries, replayDelivery, trustCertificates, requests]

@@ -1,0 +1,73 @@
+/** Written by `generate.ts` from the catalogue: change it there. */
+import type { CommonFilters, CustomFields, CustomFieldValues, Timestamp } from "../Values.ts"
+
+/** One of jobs: construction jobs. Basis in the API's documents: inferred. */
+export interface JobsRecord {
+  /** the record's number. Read-only */
+  readonly id: number
+  readonly name: string | null
+  /** customer by id or customercode */
+  readonly customerid: number | null
+  /** customer by id or customercode */
+  readonly customer: string | null
+  /** true when cancelled; the record stays readable and lists hide it unless asked */
+  readonly cancel: boolean | null
+  /** creation time. Read-only */
+  readonly entrydate: Timestamp | null
+  /** time of the last change; drives modifiedsince. Read-only */
+  readonly lastchangedate: Timestamp | null
+  /** the caller's own key, stored verbatim, scoped to the company */
+  readonly externalid: string | null
+  readonly custom_fields?: CustomFields | undefined
+}
+
+/** The body of a new record of jobs. */
+export interface JobsCreate {
+  /** at most 100 characters */
+  readonly name?: string | null | undefined
+  /** customer by id or customercode */
+  readonly customerid?: number | null | undefined
+  /** customer by id or customercode. at most 30 characters */
+  readonly customer?: string | null | undefined
+  /** true when cancelled; the record stays readable and lists hide it unless asked */
+  readonly cancel?: boolean | null | undefined
+  /** the caller's own key, stored verbatim, scoped to the company. at most 100 characters */
+  readonly externalid?: string | null | undefined
+  readonly custom_fields?: CustomFieldValues | null | undefined
+}
+
+/** Changes of a record of jobs. */
+export interface JobsUpdate {
+  /** at most 100 characters */
+  readonly name?: string | null | undefined
+  /** customer by id or customercode */
+  readonly customerid?: number | null | undefined
+  /** customer by id or customercode. at most 30 characters */
+  readonly customer?: string | null | undefined
+  /** true when cancelled; the record stays readable and lists hide it unless asked */
+  readonly cancel?: boolean | null | undefined
+  /** the caller's own key, stored verbatim, scoped to the company. at most 100 characters */
+  readonly externalid?: string | null | undefined
+  readonly custom_fields?: CustomFieldValues | null | undefined
+}
+
+/** Filters of lists of jobs. */
+export interface JobsFilters extends CommonFilters {
+  /** Records changed since, cancelled ones included: the `syncedThrough` of an earlier list */
+  readonly modifiedsince?: Timestamp | undefined
+  readonly customerid?: number | undefined
+  /** Part of the text, in any case */
+  readonly name?: string | undefined
+}
+
+export interface JobsShape {
+  readonly operations: "list" | "create" | "get" | "getVersioned" | "update" | "cancel"
+  readonly record: JobsRecord
+  readonly create: JobsCreate
+  readonly update: JobsUpdate
+  readonly filters: JobsFilters
+  readonly answers: never
+  readonly reads: never
+  readonly actions: never
+  readonly events: "jobs.created" | "jobs.updated" | "jobs.cancelled"
+}

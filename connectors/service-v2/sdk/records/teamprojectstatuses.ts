@@ -1,0 +1,60 @@
+/** Written by `generate.ts` from the catalogue: change it there. */
+import type { CommonFilters, CustomFields, CustomFieldValues, Timestamp } from "../Values.ts"
+
+/** One of teamprojectstatuses: statuses of project tasks. Basis in the API's documents: inferred. */
+export interface TeamprojectstatusesRecord {
+  /** the record's number. Read-only */
+  readonly id: number
+  readonly name: string | null
+  /** true when cancelled; the record stays readable and lists hide it unless asked */
+  readonly cancel: boolean | null
+  /** creation time. Read-only */
+  readonly entrydate: Timestamp | null
+  /** time of the last change; drives modifiedsince. Read-only */
+  readonly lastchangedate: Timestamp | null
+  /** the caller's own key, stored verbatim, scoped to the company */
+  readonly externalid: string | null
+  readonly custom_fields?: CustomFields | undefined
+}
+
+/** The body of a new record of teamprojectstatuses. */
+export interface TeamprojectstatusesCreate {
+  /** at most 100 characters */
+  readonly name?: string | null | undefined
+  /** true when cancelled; the record stays readable and lists hide it unless asked */
+  readonly cancel?: boolean | null | undefined
+  /** the caller's own key, stored verbatim, scoped to the company. at most 100 characters */
+  readonly externalid?: string | null | undefined
+  readonly custom_fields?: CustomFieldValues | null | undefined
+}
+
+/** Changes of a record of teamprojectstatuses. */
+export interface TeamprojectstatusesUpdate {
+  /** at most 100 characters */
+  readonly name?: string | null | undefined
+  /** true when cancelled; the record stays readable and lists hide it unless asked */
+  readonly cancel?: boolean | null | undefined
+  /** the caller's own key, stored verbatim, scoped to the company. at most 100 characters */
+  readonly externalid?: string | null | undefined
+  readonly custom_fields?: CustomFieldValues | null | undefined
+}
+
+/** Filters of lists of teamprojectstatuses. */
+export interface TeamprojectstatusesFilters extends CommonFilters {
+  /** Records changed since, cancelled ones included: the `syncedThrough` of an earlier list */
+  readonly modifiedsince?: Timestamp | undefined
+  /** Part of the text, in any case */
+  readonly name?: string | undefined
+}
+
+export interface TeamprojectstatusesShape {
+  readonly operations: "list" | "create" | "get" | "getVersioned" | "update" | "cancel"
+  readonly record: TeamprojectstatusesRecord
+  readonly create: TeamprojectstatusesCreate
+  readonly update: TeamprojectstatusesUpdate
+  readonly filters: TeamprojectstatusesFilters
+  readonly answers: never
+  readonly reads: never
+  readonly actions: never
+  readonly events: "teamprojectstatuses.created" | "teamprojectstatuses.updated" | "teamprojectstatuses.cancelled"
+}

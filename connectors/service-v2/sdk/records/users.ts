@@ -1,0 +1,42 @@
+/** Written by `generate.ts` from the catalogue: change it there. */
+import type { CommonFilters, CustomFields, Timestamp } from "../Values.ts"
+
+/** One of users: users of the application. Basis in the API's documents: inferred. */
+export interface UsersRecord {
+  /** the record's number. Read-only */
+  readonly id: number
+  /** the key */
+  readonly login: string | null
+  readonly name: string | null
+  readonly active: boolean | null
+  /** true when cancelled; the record stays readable and lists hide it unless asked */
+  readonly cancel: boolean | null
+  /** creation time. Read-only */
+  readonly entrydate: Timestamp | null
+  /** time of the last change; drives modifiedsince. Read-only */
+  readonly lastchangedate: Timestamp | null
+  /** the caller's own key, stored verbatim, scoped to the company */
+  readonly externalid: string | null
+  readonly custom_fields?: CustomFields | undefined
+}
+
+/** Filters of lists of users. */
+export interface UsersFilters extends CommonFilters {
+  /** Records changed since, cancelled ones included: the `syncedThrough` of an earlier list */
+  readonly modifiedsince?: Timestamp | undefined
+  readonly login?: string | undefined
+  /** Part of the text, in any case */
+  readonly name?: string | undefined
+}
+
+export interface UsersShape {
+  readonly operations: "list" | "get" | "getVersioned"
+  readonly record: UsersRecord
+  readonly create: never
+  readonly update: never
+  readonly filters: UsersFilters
+  readonly answers: never
+  readonly reads: never
+  readonly actions: never
+  readonly events: "users.created" | "users.updated" | "users.cancelled"
+}

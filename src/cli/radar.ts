@@ -1,0 +1,166 @@
+/**
+ * `tributary radar`: compares an installation with the documentation.
+ *
+ * Promise: it only reads from the source, within the bounds of the flags and the rate budget. Nothing that it prints or
+ * records contains the token or a value of a record.
+ */
+import { writeFileSync } from "node:fs"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as StoredCompanies from "../companies/StoredCompanies.ts"
+import type { CompanyConfiguration } from "../configuration/Companies.ts"
+import * as Configuration from "../configuration/Configuration.ts"
+import { variables } from "../configuration/Inputs.ts"
+import type { RadarReport } from "../connector/Radar.ts"
+import { config, json, reported, textFlag, withExamples } from "./Command.ts"
+import { CommandFailed, endWith, type ExitCode, exitCode, exitCodeOfSource, usageError } from "./Exit.ts"
+import * as Output from "./Output.ts"
+import { linesOf } from "./radar/Report.ts"
+import { Source } from "./Source.ts"
+import * as Warehouse from "./Warehouse.ts"
+
+const requestsMax = 300
+
+const flags = {
+  url: textFlag("url", "URL", "Base address of the installation (default: that of the configured company)"),
+  token: textFlag("token", "TOKEN", "Its token; other users of the machine may see it, so prefer --token-env"),
+  tokenEnv: textFlag("token-env", "VAR", "The environment variable (or .env entry) that has the token"),
+  company: textFlag("company", "NAME", "The configured company to compare (default: the only one)"),
+  requests: Flag.Int("requests").pipe(
+    Flag.withDescription(`Maximum number of requests, up to ${requestsMax}`),
+    Flag.withMetavar("N"),
+    Flag.withDefault(requestsMax)
+  ),
+  rate: Flag.Int("rate").pipe(
+    Flag.withDescription("Requests in any minute (default: budget.requests_per_minute)"),
+    Flag.withMetavar("N"),
+    Flag.optional
+  ),
+  record: textFlag("record", "FILE", "Write the answers with every value replaced by one of the same shape"),
+  config,
+  json
+}
+
+type Flags = {
+  readonly [Name in "url" | "token" | "tokenEnv" | "company" | "record" | "config"]: Option.Option<string>
+} & { readonly requests: number; readonly rate: Option.Option<number>; readonly json: boolean }
+
+const tokenOf = Effect.fnUntraced(function* ({ token, tokenEnv }: Flags) {
+  if (Option.isSome(token) && Option.isSome(tokenEnv)) return yield* usageError("give --token or --token-env, not both")
+  if (Option.isSome(token)) return Redacted.make(token.value, { label: "token" })
+  const name = Option.getOrElse(tokenEnv, () => "SERVICE_API_TOKEN")
+  const value = variables(process.env)(name)
+  return value === undefined
+    ? yield* new CommandFailed({
+        code: exitCode.configuration,
+        message: `the token is missing: set ${name}, or name another variable with --token-env`
+      })
+    : Redacted.make(value, { label: "token" })
+})
+
+/** An installation that no configuration names. */
+const companyOf = (url: string, token: Redacted.Redacted): CompanyConfiguration => ({
+  name: "radar",
+  url,
+  token,
+  companyId: null,
+  resources: null,
+  webhookSecrets: [],
+  webhookEvents: null,
+  paused: null
+})
+
+const chooseCompany = Effect.fnUntraced(function* (settings: Configuration.Configuration, name: string | null) {
+  const [one, ...others] = yield* Configuration.chooseCompanies(settings, name === null ? [] : [name])
+  if (one === undefined) {
+    return yield* usageError("name the installation: --url and --token-env; no company is configured")
+  }
+  if (others.length > 0) return yield* usageError(`several companies are configured: choose one with --company`)
+  return one
+})
+
+const codeOf = ({ access, differences, ended }: RadarReport): ExitCode => {
+  if (ended !== null) return exitCodeOfSource(ended)
+  if (access.read === 0 && access.refused.length > 0) return exitCode.refused
+  return differences.length > 0 ? exitCode.incomplete : exitCode.ok
+}
+
+const write = (file: string, text: string) =>
+  Effect.try({
+    try: () => writeFileSync(file, text, { mode: 0o600 }),
+    catch: (cause) =>
+      new CommandFailed({ code: exitCode.fault, message: `${file} cannot be written: ${(cause as Error).message}` })
+  })
+
+const compare = Effect.fnUntraced(function* (
+  given: Flags,
+  settings: Configuration.Configuration,
+  company: CompanyConfiguration
+) {
+  const source = yield* Source
+  const perMinute = Option.getOrElse(given.rate, () => settings.requestsPerMinute ?? requestsMax)
+  const { report, recording } = yield* source
+    .radar(company, settings, { requestsMax: given.requests, requestsPerMinute: perMinute })
+    .pipe(Effect.scoped)
+  if (Option.isSome(given.record)) yield* write(given.record.value, recording)
+  const code = codeOf(report)
+  const { ended } = report
+  const shown = {
+    company: company.name,
+    code,
+    ...report,
+    ended: ended === null ? null : { message: ended.message, remedy: ended.remedy }
+  }
+  yield* Output.printResult(given.json, shown, () => linesOf(report, Option.getOrNull(given.record)))
+  if (ended !== null) yield* Output.note(`tributary: ${ended.message}\n  what to do: ${ended.remedy}`, "Error")
+  yield* endWith(code)
+})
+
+const run = Effect.fnUntraced(function* (given: Flags) {
+  if (given.requests < 1 || given.requests > requestsMax) {
+    return yield* usageError(`--requests is a number from 1 to ${requestsMax}`)
+  }
+  if (Option.isSome(given.rate) && given.rate.value < 1) return yield* usageError("--rate is a number from 1")
+  const load = (environment: Readonly<Record<string, string | undefined>>) =>
+    Configuration.load({ config: Option.getOrUndefined(given.config) }, environment)
+  if (Option.isSome(given.url)) {
+    if (Option.isSome(given.company)) return yield* usageError("give --url or --company, not both")
+    const token = yield* tokenOf(given)
+    // The settings of the file count; its companies need not be usable.
+    const settings = yield* load({
+      ...process.env,
+      SERVICE_API_URL: given.url.value,
+      SERVICE_API_TOKEN: Redacted.value(token)
+    })
+    return yield* compare(given, settings, companyOf(given.url.value, token))
+  }
+  if (Option.isSome(given.token) || Option.isSome(given.tokenEnv)) return yield* usageError("give --url with the token")
+  const settings = yield* load(process.env)
+  const name = Option.getOrNull(given.company)
+  if (!Warehouse.exists(settings)) return yield* compare(given, settings, yield* chooseCompany(settings, name))
+  // Then the requests share the budget of the token with the other processes.
+  return yield* Warehouse.provide(
+    Effect.gen(function* () {
+      const extended = yield* StoredCompanies.extend(settings)
+      return yield* compare(given, extended, yield* chooseCompany(extended, name))
+    }),
+    Warehouse.locationOf(settings, false)
+  )
+})
+
+export const command = Command.make("radar", flags, (given) => reported(run(given))).pipe(
+  Command.withDescription(
+    "Compare an installation with the documentation by reading only, and recommend settings; exit code 4: differences, " +
+      "3: refused by the source, 5: unreachable"
+  ),
+  withExamples({
+    "tributary radar --url https://erp.example.com/!/api/v2 --token-env ERP_TOKEN":
+      "An installation that is not configured yet; at most 300 requests",
+    "tributary radar --company north --rate 60": "A configured company, beside programs that use its limit",
+    "tributary radar --record erp.radar.json": "Also record the answers by their shape, for reference-server --like",
+    "tributary radar --json": "The whole report as JSON"
+  })
+)

@@ -1,0 +1,82 @@
+/**
+ * Files that are written as a whole.
+ *
+ * Promise: a file appears with all its bytes, or not at all, and both the file and its name are on disk when the function
+ * returns. A crash leaves the former file, the new one, or also a draft beside it, which the next write of that process
+ * number replaces.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
+import { basename, dirname, join } from "node:path"
+
+export interface WriteOptions {
+  /** The permissions of the file, as far as the process's mask allows them. Default: 0o644. */
+  readonly mode?: number
+  /** Where the bytes are written first; in the file system of the file. Default: beside it. */
+  readonly draft?: string
+}
+
+/** Waits until a file, or the names of a folder, are on disk. */
+export const sync = (path: string): void => {
+  // Windows cannot open folders.
+  if (process.platform === "win32") return
+  const file = openSync(path, "r")
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+const writeDraft = (path: string, bytes: string | Uint8Array, { mode = 0o644, draft }: WriteOptions): string => {
+  const place = draft ?? join(dirname(path), `.${basename(path)}.${process.pid}.tmp`)
+  rmSync(place, { force: true })
+  const file = openSync(place, "wx", mode)
+  try {
+    writeFileSync(file, bytes)
+    fsyncSync(file)
+  } catch (error) {
+    rmSync(place, { force: true })
+    throw error
+  } finally {
+    closeSync(file)
+  }
+  return place
+}
+
+/** Creates a file; false where it exists. Throws the error of the file system. */
+export const create = (path: string, bytes: string | Uint8Array, options: WriteOptions = {}): boolean => {
+  const draft = writeDraft(path, bytes, options)
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false
+    throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  sync(dirname(path))
+  return true
+}
+
+/** Creates or replaces a file; a symbolic link stays, and its file is replaced. Throws the error of the file system. */
+export const replace = (path: string, bytes: string | Uint8Array, options: WriteOptions = {}): void => {
+  const target = existsSync(path) ? realpathSync(path) : path
+  const draft = writeDraft(target, bytes, options)
+  try {
+    renameSync(draft, target)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw error
+  }
+  sync(dirname(target))
+}

@@ -1,0 +1,161 @@
+/** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
+import { visible } from "./Escape.ts"
+import { html, type Html } from "./Html.ts"
+
+/** The rating of a state, shown by a word and a sign, never by colour alone. */
+export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
+
+/** A state as a badge. */
+export const badge = (tone: Tone, text: string): Html => html`<span class="badge ${tone}">${text}</span>`
+
+/** An instant as "3 min ago" or "in 3 min", with the instant as a title. */
+export const ago = (instant: Date | string | null, now: Date, never = "never"): Html => {
+  if (instant === null) return html`<span class="none">${never}</span>`
+  const at = new Date(instant)
+  const ms = now.getTime() - at.getTime()
+  const text = duration(Math.abs(ms))
+  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
+    >${ms < 0 ? `in ${text}` : `${text} ago`}</time
+  >`
+}
+
+/** A length of time in one unit: `45 s`, `12 min`, `3 h`, `5 d`. */
+export const duration = (ms: number): string => {
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 90_000) return `${Math.round(ms / 1_000)} s`
+  if (ms < 90 * 60_000) return `${Math.round(ms / 60_000)} min`
+  if (ms < 36 * 3_600_000) return `${Math.round(ms / 3_600_000)} h`
+  return `${Math.round(ms / 86_400_000)} d`
+}
+
+/** A whole number with separated thousands. */
+export const count = (value: number | bigint): string => value.toLocaleString("en-US")
+
+/**
+ * A table in a box that scrolls, also by keyboard, where the table is wider than the screen; on a phone each row is a card.
+ * `headings` is separated by commas; `#` marks a column of numbers. The first cell of a row names it. The roles are
+ * explicit, because browsers drop them where a style displays a table as something else.
+ */
+export const table = (caption: string, headings: string, rows: ReadonlyArray<ReadonlyArray<Html | string>>): Html => {
+  const columns = headings
+    .split(", ")
+    .map((text) => (text.startsWith("#") ? { heading: text.slice(1), kind: "number" } : { heading: text, kind: "" }))
+  return html`
+    <div class="table" role="region" aria-label="${caption}" tabindex="0">
+      <table role="table">
+        <caption>
+          ${caption}
+        </caption>
+        <thead role="rowgroup">
+          <tr role="row">
+            ${columns.map(({ heading, kind }) => html`<th scope="col" role="columnheader" class="${kind}">${heading}</th>`)}
+          </tr>
+        </thead>
+        <tbody role="rowgroup">
+          ${rows.map(
+            (cells) =>
+              html`<tr role="row">
+                ${cells.map((cell, index) => {
+                  const { heading, kind } = columns[index]!
+                  return index === 0
+                    ? html`<th scope="row" role="rowheader" class="${kind}">${cell}</th>`
+                    : html`<td role="cell" data-heading="${heading}" class="${kind}">${cell}</td>`
+                })}
+              </tr>`
+          )}
+        </tbody>
+      </table>
+    </div>
+  `
+}
+
+/** A part of a page under its heading. */
+export const section = (id: string, heading: Html | string, body: Html): Html =>
+  html`<section aria-labelledby="${id}">
+    <h2 id="${id}">${heading}</h2>
+    ${body}
+  </section>`
+
+/** A value that is absent. */
+export const none = (text: string): Html => html`<span class="none">${text}</span>`
+
+/** More values than this are no list to choose from. */
+const choicesMax = 100
+
+/** A choice of a form; an empty value is `any`. Where there are many values, it is a field for one of them. */
+export const select = (
+  name: string,
+  label: string,
+  any: string,
+  values: ReadonlyArray<string>,
+  chosen: string | null
+): Html =>
+  values.length > choicesMax
+    ? html`<p>
+        <label for="${name}">${label}</label>
+        <input type="search" id="${name}" name="${name}" value="${chosen ?? ""}" placeholder="${any}" maxlength="200" />
+      </p>`
+    : html`<p>
+        <label for="${name}">${label}</label>
+        <select id="${name}" name="${name}">
+          <option value="">${any}</option>
+          ${values.map(
+            (value) =>
+              html`<option value="${value}" ${value === chosen ? html` selected` : ""}>${visible(value)}</option>`
+          )}
+        </select>
+      </p>`
+
+/** A choice of what a page shows; each is a link. */
+export const filterLinks = (
+  label: string,
+  links: ReadonlyArray<{ readonly to: string; readonly text: Html | string; readonly isCurrent: boolean }>
+): Html =>
+  html`<nav class="filters" aria-label="${label}">
+    ${links.map(({ to, text, isCurrent }) => html`<a href="${to}" ${isCurrent ? html` aria-current="true"` : ""}>${text}</a> `)}
+  </nav>`
+
+/** The rows that are shown of one more, and the id after which the list continues; null at its end. */
+export const partOf = <Row extends { readonly id: bigint }>(rows: ReadonlyArray<Row>, rowsMax: number) => {
+  const shown = rows.slice(0, rowsMax)
+  return { shown, next: rows.length > rowsMax ? (shown.at(-1)?.id ?? null) : null }
+}
+
+/** Links to the beginning of a list, and to the part that follows the shown one. */
+export const pager = <Place>(
+  label: string,
+  [first, further]: readonly [first: string, further: string],
+  { after, next }: { readonly after: Place | null; readonly next: Place | null },
+  addressAfter: (place: Place | null) => string
+): Html =>
+  html`<nav class="pages" aria-label="${label}">
+    ${after === null ? "" : html`<a href="${addressAfter(null)}">${first}</a>`}
+    ${next === null ? "" : html`<a href="${addressAfter(next)}" rel="next">${further}</a>`}
+  </nav>`
+
+/** A list of terms and values. */
+export const facts = (pairs: ReadonlyArray<readonly [term: string, fact: Html | string]>): Html =>
+  html`<dl class="facts">
+    ${pairs.map(
+      ([term, fact]) =>
+        html`<div>
+          <dt>${term}</dt>
+          <dd>${fact}</dd>
+        </div>`
+    )}
+  </dl>`
+
+/** An error with its remedy. */
+export const problem = (error: string, remedy: string | null): Html =>
+  html`<div class="problem">
+    <p>${visible(error)}</p>
+    ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
+  </div>`
+
+const units = ["bytes", "KB", "MB", "GB", "TB"] as const
+
+/** `12.3 MB`. */
+export const bytes = (value: number): string => {
+  const index = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3))
+  return index === 0 ? `${count(value)} bytes` : `${(value / 1000 ** index).toFixed(1)} ${units[index]}`
+}

@@ -1,0 +1,212 @@
+/** Verification of deliveries, signed here as the API's documents say, and subscriptions at the reference server. */
+import { createHmac } from "node:crypto"
+import { inspect } from "node:util"
+import { assert, describe, it } from "vitest"
+import * as Sdk from "../../../../connectors/service-v2/sdk/index.ts"
+import { eventServer, subscribe } from "../../../reference-server/eventsSupport.ts"
+import { beginning } from "../../../reference-server/support.ts"
+import { rejection, useReference } from "./support.ts"
+
+const sdk = useReference()
+
+const secret = "whsec_first-secret-of-the-subscription"
+const now = Date.parse("2026-03-16T09:00:00Z")
+const seconds = now / 1000
+
+const envelope = (type: string, data: string, id = "evt_1") =>
+  `{"id":"${id}","type":"${type}","createdate":"2026-03-16T08:59:58Z","companyid":7,"data":${data}}`
+
+const customer = '{"id":12,"customercode":"NORTH","creditlimit":"9007199254740993.0001","cancel":false}'
+const body = envelope("customers.updated", customer)
+
+/** `v1 = hex(HMAC-SHA256(secret, t + "." + raw body))`. */
+const sign = (text: string, key: string, t = seconds) =>
+  createHmac("sha256", key).update(`${t}.`).update(text).digest("hex")
+
+const headers = (signature: string) => ({ "Svc-Signature": signature, "Svc-Delivery-Attempt": "2" })
+const signed = (text: string, key = secret, t = seconds) => headers(`t=${t},v1=${sign(text, key, t)}`)
+
+const refusal = (delivery: Sdk.WebhookDeliveryInput): Sdk.WebhookVerificationError => {
+  try {
+    Sdk.verifyWebhook(delivery)
+  } catch (error) {
+    assert(error instanceof Sdk.WebhookVerificationError)
+    assert.notInclude(inspect(error, { depth: 9, showHidden: true }), secret)
+    return error
+  }
+  throw new Error("the delivery was accepted")
+}
+
+describe("verifyWebhook", () => {
+  it("returns the typed event of a delivery with a valid signature", () => {
+    const event = Sdk.verifyWebhook({ body, headers: signed(body), secrets: secret, now })
+    assert(event.resource === "customers")
+    assert.deepStrictEqual(
+      { ...event, data: { ...event.data } },
+      {
+        id: "evt_1",
+        type: "customers.updated",
+        companyId: 7,
+        createdAt: "2026-03-16T08:59:58Z",
+        attempt: 2,
+        resource: "customers",
+        recordId: 12,
+        data: { id: 12, customercode: "NORTH", creditlimit: "9007199254740993.0001", cancel: false }
+      }
+    )
+  })
+
+  it("takes bytes, text, Headers and lists of values", () => {
+    const bytes = new TextEncoder().encode(body)
+    const given = [new Headers(signed(body)), signed(body), { "svc-signature": [signed(body)["Svc-Signature"]] }]
+    for (const one of given) {
+      for (const text of [bytes, Buffer.from(bytes), body]) {
+        assert.strictEqual(Sdk.verifyWebhook({ body: text, headers: one, secrets: [secret], now }).id, "evt_1")
+      }
+    }
+  })
+
+  it("accepts either secret while one is being rotated", () => {
+    const second = "whsec_second-secret-of-the-subscription"
+    const both = headers(`t=${seconds},v1=${sign(body, "whsec_unknown")},v1=${sign(body, second)}`)
+    assert.strictEqual(Sdk.verifyWebhook({ body, headers: both, secrets: [secret, second], now }).id, "evt_1")
+    assert.strictEqual(Sdk.verifyWebhook({ body, headers: signed(body), secrets: [second, secret], now }).id, "evt_1")
+    assert.strictEqual(refusal({ body, headers: both, secrets: secret, now }).code, "forged")
+  })
+
+  it("refuses forged, stale and malformed deliveries, each with its status", () => {
+    const forged = refusal({ body: body.replace("NORTH", "SOUTH"), headers: signed(body), secrets: secret, now })
+    assert.deepStrictEqual([forged.code, forged.status], ["forged", 401])
+    const otherTime = headers(`t=${seconds - 1},v1=${sign(body, secret)}`)
+    assert.strictEqual(refusal({ body, headers: otherTime, secrets: secret, now }).code, "forged")
+    assert.strictEqual(refusal({ body, headers: signed(body, ""), secrets: ["", secret], now }).code, "forged")
+    for (const t of [seconds - 301, seconds + 61]) {
+      assert.strictEqual(refusal({ body, headers: signed(body, secret, t), secrets: secret, now }).code, "stale")
+    }
+    assert.strictEqual(
+      Sdk.verifyWebhook({ body, headers: signed(body, secret, seconds - 300), secrets: secret, now }).id,
+      "evt_1"
+    )
+    const late = { body, headers: signed(body, secret, seconds - 500), secrets: secret, now: new Date(now) }
+    assert.strictEqual(Sdk.verifyWebhook({ ...late, toleranceSeconds: 600 }).id, "evt_1")
+    for (const none of [{}, headers(""), headers(`v1=${sign(body, secret)}`), headers(`t=${seconds}`)]) {
+      const malformed = refusal({ body, headers: none, secrets: secret, now })
+      assert.deepStrictEqual([malformed.code, malformed.status], ["malformed", 401])
+    }
+    const noEvent = refusal({ body: "[]", headers: signed("[]"), secrets: secret, now })
+    assert.deepStrictEqual([noEvent.code, noEvent.status], ["no_event", 400])
+    // Without a time the clock decides, and this delivery is old by then.
+    assert.strictEqual(refusal({ body, headers: signed(body), secrets: secret }).code, "stale")
+  })
+
+  it("names a body that was parsed and a missing secret as mistakes of the program", () => {
+    const wrong: ReadonlyArray<readonly [string, Partial<Record<"body" | "secrets", unknown>>]> = [
+      ["body", { body: JSON.parse(body) as unknown }],
+      ["body", { body: undefined }],
+      ["secrets", { secrets: "" }],
+      ["secrets", { secrets: [] }],
+      ["secrets", { secrets: undefined }]
+    ]
+    for (const [field, more] of wrong) {
+      let caught: unknown
+      try {
+        Sdk.verifyWebhook({ body, headers: signed(body), secrets: secret, now, ...(more as object) })
+      } catch (error) {
+        caught = error
+      }
+      assert(caught instanceof Sdk.ConfigurationError, field)
+      assert.deepStrictEqual([caught.field, caught.code], [field, "invalid_argument"])
+    }
+  })
+
+  it("gives what it does not know as JSON, and no record that does not fit", () => {
+    const test = envelope("webhooks.test", '{"long":0.1000000000000000055,"n":1}')
+    const event = Sdk.verifyWebhook({ body: test, headers: signed(test), secrets: secret, now })
+    assert.strictEqual(event.resource, null)
+    assert.deepStrictEqual({ ...(event.data as object) }, { long: "0.1000000000000000055", n: 1 })
+    const odd = envelope("customers.created", '{"id":12,"creditlimit":"many"}')
+    const invalid = Sdk.verifyWebhook({ body: odd, headers: signed(odd), secrets: secret, now })
+    assert.deepStrictEqual([invalid.resource, invalid.recordId, invalid.data], ["customers", 12, null])
+  })
+})
+
+describe("the deliveries of the reference server", () => {
+  it("are verified, before and during a rotation, and carry the record that GET returns", async () => {
+    const server = eventServer()
+    const { id, secret: first } = subscribe(server.call, ["customers.created", "customers.updated"])
+    const record = server.call("POST", "/customers", { customercode: "E2E", creditlimit: "9007199254740993.0001" }).body
+    await server.cycle()
+    const second = "whsec_rotated-secret-0123456789abcdef"
+    assert.strictEqual(server.call("PATCH", `/webhooks/${id}`, { secret: second }).status, 200)
+    server.call("PATCH", `/customers/${String(record["id"])}`, { name: "Changed" })
+    await server.cycle()
+    const [created, updated] = server.sent
+    const receivedAt = Date.parse(beginning)
+    const verify = (sent: typeof created, ...secrets: ReadonlyArray<string>) =>
+      Sdk.verifyWebhook({ body: sent!.body, headers: sent!.headers, secrets, now: receivedAt })
+    const event = verify(created, first)
+    assert(event.resource === "customers")
+    assert.strictEqual(event.type, "customers.created")
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(event.data)), record)
+    // Signed with both.
+    for (const one of [first, second]) assert.strictEqual(verify(updated, one).type, "customers.updated")
+    const missing = refusal({ body: created!.body, headers: created!.headers, secrets: second, now: receivedAt })
+    assert.strictEqual(missing.code, "forged")
+    const later = { body: created!.body, headers: created!.headers, secrets: first, now: receivedAt + 302_000 }
+    assert.strictEqual(refusal(later).code, "stale")
+  })
+})
+
+describe("subscriptions", () => {
+  it("are made, listed, changed, rotated and cancelled", async () => {
+    const client = await sdk.client()
+    const url = "https://receiver.example.com/hooks"
+    const { subscription, secret: shown } = await client.webhooks.create({ url, events: ["orders.created"] })
+    assert.isAbove(shown.length, 10)
+    assert.deepStrictEqual(
+      (await client.webhooks.list()).map(({ id }) => id),
+      [subscription.id]
+    )
+    const changed = await client.webhooks.update(subscription.id, { paused: true, events: ["orders.updated"] })
+    assert.deepStrictEqual([changed.paused, changed.events], [true, ["orders.updated"]])
+    const rotated = await client.webhooks.rotateSecret(subscription.id, "whsec_a-new-secret-of-mine-0123456789")
+    assert.strictEqual(rotated.id, subscription.id)
+    const log = []
+    for await (const delivery of client.webhooks.deliveries(subscription.id, { delivered: false })) log.push(delivery)
+    assert.deepStrictEqual(log, [])
+    assert.strictEqual((await client.webhooks.cancel(subscription.id)).cancelled, true)
+    assert.deepStrictEqual(await client.webhooks.list(), [])
+    const missing = await rejection(client.webhooks.get(4_000_000))
+    assert(missing instanceof Sdk.NotFoundError)
+  })
+
+  it("are made once when the answer is lost, and the error says so when no attempt is left", async () => {
+    const webhook = { url: "https://receiver.example.com/once", events: ["orders.created"] as const }
+    const client = await sdk.client()
+    const fault = { kind: "dropResponse", method: "POST", path: "/webhooks", times: 1 }
+    await sdk.control("POST", "/faults", { rules: [fault] })
+    const { subscription } = await client.webhooks.create(webhook)
+    assert.deepStrictEqual(
+      (await client.webhooks.list()).map(({ id }) => id),
+      [subscription.id]
+    )
+    const hasty = await sdk.client({ maxAttempts: 1 })
+    await sdk.control("POST", "/faults", { rules: [fault] })
+    const lost = await rejection(hasty.webhooks.create(webhook))
+    assert(lost instanceof Sdk.ConnectionError)
+    assert.deepStrictEqual([lost.isOutcomeUnknown, lost.idempotencyKey], [true, null])
+    await sdk.control("DELETE", "/faults")
+  })
+
+  it("are refused with the documented codes", async () => {
+    const client = await sdk.client()
+    const events: ReadonlyArray<Sdk.EventName> = ["orders.created"]
+    const { subscription } = await client.webhooks.create({ url: "https://receiver.example.com", events, paused: true })
+    assert.isTrue(subscription.paused)
+    const http = await rejection(client.webhooks.create({ url: "http://receiver.example.com", events }))
+    assert.strictEqual((http as Sdk.ServiceApiError).code, "unsupported_value")
+    const unknown = ["orders.eaten"] as unknown as typeof events
+    const name = await rejection(client.webhooks.create({ url: "https://receiver.example.com", events: unknown }))
+    assert.strictEqual((name as Sdk.ServiceApiError).code, "unknown_value")
+  })
+})

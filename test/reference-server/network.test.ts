@@ -1,0 +1,329 @@
+/** The listeners beyond loopback: what is refused, who may control the server, TLS, and links in answers. */
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { request as httpRequest } from "node:http"
+import type { IncomingHttpHeaders } from "node:http"
+import { request as httpsRequest } from "node:https"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as Exit from "effect/Exit"
+import { afterAll, assert, describe, it } from "vitest"
+import { networkProblem } from "../../connectors/service-v2/reference-server/http/access.ts"
+import type { NetworkOptions } from "../../connectors/service-v2/reference-server/http/access.ts"
+import { selfSigned } from "../../connectors/service-v2/reference-server/http/certificate.ts"
+import { start } from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
+import type {
+  ReferenceServerOptions,
+  RunningServer
+} from "../../connectors/service-v2/reference-server/ReferenceServer.ts"
+import type { Json } from "./support.ts"
+
+const controlToken = Redacted.make("control-token-of-a-test")
+const bearer = `Bearer ${Redacted.value(controlToken)}`
+
+const folder = mkdtempSync(join(tmpdir(), "network-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** Runs `work` with a server; both end together. */
+const withServer = <A>(
+  options: Partial<ReferenceServerOptions>,
+  work: (server: RunningServer) => Promise<A>
+): Promise<A> =>
+  start({ port: 0, controlPort: 0, data: "empty", ...options }).pipe(
+    Effect.flatMap((server) => Effect.promise(() => work(server))),
+    Effect.scoped,
+    Effect.runPromise
+  )
+
+const failureOf = (options: Partial<ReferenceServerOptions>): Promise<string> =>
+  start({ port: 0, controlPort: 0, data: "empty", ...options }).pipe(
+    Effect.flip,
+    Effect.map(({ message }) => message),
+    Effect.scoped,
+    Effect.runPromise
+  )
+
+interface Sent {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly ca?: string | null
+}
+
+/** A request with any Host header, over HTTP or HTTPS. */
+const send = (url: string, { method = "GET", headers = {}, body, ca = null }: Sent = {}) =>
+  new Promise<{
+    readonly status: number
+    readonly headers: IncomingHttpHeaders
+    readonly text: string
+    readonly body: Json
+  }>((resolve, reject) => {
+    const make = url.startsWith("https:") ? httpsRequest : httpRequest
+    const sent = make(url, { method, headers, agent: false, ...(ca === null ? {} : { ca }) }, (response) => {
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("error", reject)
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString()
+        const parsed = text.startsWith("{") ? (JSON.parse(text) as Json) : {}
+        resolve({ status: response.statusCode!, headers: response.headers, text, body: parsed })
+      })
+    })
+    sent.on("error", reject)
+    sent.end(body === undefined ? undefined : JSON.stringify(body))
+  })
+
+/** A token of the API. */
+const issue = async (controlUrl: string, more: Sent = {}) => {
+  const { body } = await send(`${controlUrl}/tokens`, {
+    ...more,
+    method: "POST",
+    body: { company: 1, scopes: ["*"] }
+  })
+  return `Bearer ${String(body["token"])}`
+}
+
+describe("unsafe combinations", () => {
+  const refused: ReadonlyArray<readonly [name: string, options: NetworkOptions, reason: RegExp]> = [
+    [
+      "the control plane beyond loopback without a token",
+      { controlHost: "0.0.0.0", tls: "self-signed" },
+      /set REFERENCE_SERVER_CONTROL_TOKEN/
+    ],
+    [
+      "the same with HTTP allowed",
+      { controlHost: "192.168.1.5", allowHttp: true },
+      /set REFERENCE_SERVER_CONTROL_TOKEN/
+    ],
+    [
+      "a name that is not loopback",
+      { controlHost: "localhost.example.com", allowHttp: true },
+      /set REFERENCE_SERVER_CONTROL_TOKEN/
+    ],
+    ["the control token over plain HTTP", { controlHost: "0.0.0.0", controlToken }, /over plain HTTP/],
+    ["tokens of the API over plain HTTP", { host: "::" }, /sent to :: over plain HTTP/],
+    ["a certificate without a key", { tls: { cert: "cert.pem", key: undefined } }, /certificate without a key/],
+    ["a key without a certificate", { tls: { cert: undefined, key: "key.pem" } }, /key without a certificate/],
+    ["a short control token", { controlToken: Redacted.make("short") }, /at least 16/],
+    ["a control token that no header can carry", { controlToken: Redacted.make("a token with spaces") }, /at least 16/],
+    ["an advertised address without a scheme", { advertiseUrl: "erp.test" }, /advertised address/],
+    ["an advertised address with a password", { advertiseUrl: "http://a:b@erp.test" }, /advertised address/],
+    ["an advertised address with a query", { advertiseUrl: "http://erp.test?x=1" }, /advertised address/]
+  ]
+
+  it.each(refused)("are refused with the reason: %s", (_name, options, reason) => {
+    assert.match(networkProblem(options) ?? "accepted", reason)
+  })
+
+  const accepted: ReadonlyArray<NetworkOptions> = [
+    {},
+    { host: "localhost", controlHost: "::1" },
+    { host: "127.0.0.2" },
+    { host: "0.0.0.0", allowHttp: true },
+    { host: "0.0.0.0", tls: "self-signed" },
+    { controlHost: "0.0.0.0", controlToken, tls: "self-signed" },
+    { host: "::", controlHost: "::", controlToken, allowHttp: true, advertiseUrl: "https://erp.test:8443/base/" }
+  ]
+
+  it.each(accepted)("are not these: %j", (options) => {
+    assert.isNull(networkProblem(options))
+  })
+
+  it("end the start before a port is open", async () => {
+    assert.match(
+      await failureOf({ controlHost: "0.0.0.0" }),
+      /^the reference server does not start: the control plane on/
+    )
+    assert.match(await failureOf({ tls: { cert: "none.pem", key: "none.pem" } }), /TLS: ENOENT/)
+    assert.match(await failureOf({ load: "none.ndjson" }), /none\.ndjson: ENOENT/)
+    assert.match(await failureOf({ saveOnExit: "/nowhere/state.ndjson" }), /cannot be saved: ENOENT/)
+    assert.match(await failureOf({ scenario: "none" }), /there is no scenario none/)
+    const wrong = join(folder, "wrong.ndjson")
+    writeFileSync(wrong, '{"format":"tributary-reference-server","version":1}\n{"kind":"clock"}\n')
+    assert.match(await failureOf({ load: wrong }), /wrong\.ndjson: line 2: stopped must be/)
+  })
+})
+
+describe("the control plane", () => {
+  it("needs its token on every call, in the same words for each wrong one", () =>
+    withServer({ host: "0.0.0.0", controlHost: "0.0.0.0", allowHttp: true, controlToken }, async ({ controlUrl }) => {
+      for (const authorization of [
+        undefined,
+        "",
+        "Bearer x",
+        `${bearer}x`,
+        `Basic ${btoa("a:b")}`,
+        bearer.slice(0, -1)
+      ]) {
+        const headers = authorization === undefined ? {} : { authorization }
+        for (const path of ["/clock", "/ui/", "/openapi.json", "/worlds/a/clock"]) {
+          const answer = await send(`${controlUrl}${path}`, { headers })
+          assert.strictEqual(answer.status, 401, `${path} ${authorization}`)
+          // A browser prompts for the token of the pages.
+          const scheme = path === "/ui/" ? 'Basic realm="reference server"' : "Bearer"
+          assert.strictEqual(answer.headers["www-authenticate"], scheme, path)
+        }
+      }
+      const answer = await send(`${controlUrl}/clock`, { headers: { authorization: bearer, host: "erp.test" } })
+      assert.strictEqual(answer.status, 200, answer.text)
+      assert.deepStrictEqual((await send(`${controlUrl}/readyz`)).body, { ready: true })
+    }))
+
+  it("opens its pages to a browser that knows the token as a password, and only them", () =>
+    withServer({ host: "0.0.0.0", controlHost: "0.0.0.0", allowHttp: true, controlToken }, async ({ controlUrl }) => {
+      const { host } = new URL(controlUrl)
+      const authorization = `Basic ${btoa(`any:${bearer.replace(/^Bearer /, "")}`)}`
+      const page = await fetch(`${controlUrl}/ui/clock`, { headers: { authorization } })
+      assert.strictEqual(page.status, 200)
+      const formToken = /name="form_token" value="([^"]+)"/.exec(await page.text())?.[1] ?? ""
+      assert.isAtLeast(formToken.length, 30)
+      const submit = (origin: string) =>
+        fetch(`${controlUrl}/ui/do/clock`, {
+          method: "POST",
+          redirect: "manual",
+          headers: { authorization, origin, "content-type": "application/x-www-form-urlencoded" },
+          body: new URLSearchParams({ manual: "true", form_token: formToken }).toString()
+        })
+      assert.strictEqual((await submit("http://other.example")).status, 403)
+      assert.strictEqual((await submit(`http://${host}`)).status, 303)
+      assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { authorization } })).status, 401)
+      const clock = await send(`${controlUrl}/clock`, { headers: { authorization: bearer } })
+      assert.deepInclude(clock.body, { manual: true })
+    }))
+
+  it("answers on loopback only requests for a loopback name, so that no web page reaches it", () =>
+    withServer({}, async ({ controlUrl }) => {
+      for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "0.0.0.0", "[::2]"]) {
+        assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { host } })).status, 403, host)
+      }
+      for (const host of ["localhost", "localhost:1", "127.0.0.1:8124", "127.9.9.9", "[::1]:80", "LOCALHOST"]) {
+        assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { host } })).status, 200, host)
+      }
+    }))
+
+  it("may need its token on loopback too", () =>
+    withServer({ controlToken }, async ({ controlUrl }) => {
+      assert.strictEqual((await send(`${controlUrl}/clock`)).status, 401)
+      assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { authorization: bearer } })).status, 200)
+    }))
+})
+
+describe("links in answers", () => {
+  const linkOf = async ({ baseUrl, controlUrl }: RunningServer, host: string | null) => {
+    await send(`${controlUrl}/dialect`, { method: "PUT", body: { paging: "link" } })
+    const authorization = await issue(controlUrl)
+    const headers = { authorization, ...(host === null ? {} : { host }) }
+    const local = baseUrl.replace(/^https?:\/\/[^/]*(?:\/erp)?/, reached)
+    const answer = await send(`${local}/invoiceterms?limit=1`, { headers })
+    assert.strictEqual(answer.status, 200, answer.text)
+    return String(answer.headers["link"])
+  }
+  let reached = ""
+
+  it("have the address by which the client came, on every interface", () =>
+    withServer({ host: "0.0.0.0", allowHttp: true }, async (server) => {
+      reached = new URL(server.baseUrl).origin
+      assert.match(reached, /^http:\/\/127\.0\.0\.1:\d+$/)
+      assert.match(await linkOf(server, null), new RegExp(`^<${reached}/!/api/v2/invoiceterms\\?`))
+      assert.match(
+        await linkOf(server, "mapped.test:32768"),
+        /^<http:\/\/mapped\.test:32768\/!\/api\/v2\/invoiceterms\?/
+      )
+      assert.match(await linkOf(server, "no host, but <text>"), new RegExp(`^<${reached}/`))
+    }))
+
+  it("have the advertised address, whatever the client sends", () =>
+    withServer({ advertiseUrl: "https://api.test/erp/" }, async (server) => {
+      assert.strictEqual(server.baseUrl, "https://api.test/erp/!/api/v2")
+      const { body } = await send(`${server.controlUrl}/worlds`, { method: "POST", body: { name: "w" } })
+      assert.strictEqual(body["baseUrl"], "https://api.test/erp/worlds/w/!/api/v2")
+      assert.strictEqual(body["controlUrl"], `${server.controlUrl}/worlds/w`)
+    }))
+
+  it("do not follow the Host header on loopback", () =>
+    withServer({}, async (server) => {
+      reached = new URL(server.baseUrl).origin
+      assert.match(await linkOf(server, "evil.example"), new RegExp(`^<${reached}/`))
+    }))
+})
+
+describe("TLS", () => {
+  it("serves both ports with a certificate of its own, which the client trusts", () =>
+    withServer({ tls: "self-signed", host: "0.0.0.0", advertiseUrl: "https://erp.test" }, async (server) => {
+      const { controlUrl, certificate: ca } = server
+      assert.match(controlUrl, /^https:\/\/127\.0\.0\.1:\d+$/)
+      assert.isNotNull(ca)
+      assert.strictEqual((await send(`${controlUrl}/readyz`, { ca })).status, 200)
+      const error = await send(`${controlUrl}/readyz`).catch((problem: Error) => problem)
+      assert.instanceOf(error, Error)
+      const authorization = await issue(controlUrl, { ca })
+      await send(`${controlUrl}/faults`, { ca, method: "POST", body: { rules: [{ kind: "reset", times: 1 }] } })
+      assert.strictEqual(server.baseUrl, "https://erp.test/!/api/v2")
+      assert.match(authorization, /^Bearer svct_/)
+    }))
+
+  it("serves with the files of a certificate, and refuses a key of another one", async () => {
+    const [one, other] = [await selfSigned([]), await selfSigned([])]
+    const file = (name: string, text: string) => {
+      writeFileSync(join(folder, name), text)
+      return join(folder, name)
+    }
+    const cert = file("cert.pem", one.cert)
+    const tls = { cert, key: file("key.pem", one.key) }
+    await withServer({ tls }, async ({ baseUrl, controlUrl, certificate }) => {
+      assert.isNull(certificate)
+      const ca = one.cert
+      const authorization = await issue(controlUrl, { ca })
+      const me = () => send(`${baseUrl}/me`, { ca, headers: { authorization } })
+      assert.strictEqual((await me()).status, 200)
+      for (const kind of ["reset", "dropResponse", "truncate"]) {
+        await send(`${controlUrl}/faults`, { ca, method: "POST", body: { rules: [{ kind, times: 1 }] } })
+        assert.instanceOf(await me().catch((problem: Error) => problem), Error, kind)
+        assert.strictEqual((await me()).status, 200)
+      }
+    })
+    assert.match(await failureOf({ tls: { cert, key: file("other.pem", other.key) } }), /TLS: .*key/)
+  })
+})
+
+describe("a server with a snapshot file", () => {
+  it("saves at its end what the next one loads, byte for byte, for its owner only", async () => {
+    const file = join(folder, "state.ndjson")
+    let authorization = ""
+    await withServer({ data: "demo", scenario: "ties", saveOnExit: file }, async ({ controlUrl }) => {
+      await send(`${controlUrl}/clock`, { method: "POST", body: { manual: true } })
+      authorization = await issue(controlUrl)
+      await send(`${controlUrl}/worlds`, { method: "POST", body: {} })
+    })
+    const text = readFileSync(file, "utf8")
+    assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    assert.include(text, "TIE-00600")
+    const copy = join(folder, "copy.ndjson")
+    await withServer({ load: file, saveOnExit: copy }, async ({ controlUrl }) => {
+      assert.strictEqual((await send(`${controlUrl}/readyz`)).status, 200)
+    })
+    assert.strictEqual(readFileSync(copy, "utf8"), text)
+    await withServer({ load: file }, async ({ baseUrl, controlUrl }) => {
+      assert.strictEqual((await send(`${baseUrl}/me`, { headers: { authorization } })).status, 200)
+      await send(`${controlUrl}/reset`, { method: "POST", body: { data: "empty" } })
+      assert.strictEqual((await send(`${baseUrl}/me`, { headers: { authorization } })).status, 401)
+      const restored = await send(`${controlUrl}/restore`, { method: "POST", body: { name: "loaded" } })
+      assert.strictEqual(restored.status, 200, restored.text)
+      assert.strictEqual((await send(`${baseUrl}/me`, { headers: { authorization } })).status, 200)
+    })
+  })
+
+  it("saves after the last request, when its scope closes", async () => {
+    const file = join(folder, "last.ndjson")
+    const scope = Scope.makeUnsafe()
+    const options = { port: 0, controlPort: 0, data: "empty" as const, saveOnExit: file }
+    const { controlUrl } = await Effect.runPromise(Scope.provide(start(options), scope))
+    const records = [{ name: "last" }]
+    await send(`${controlUrl}/records`, { method: "POST", body: { company: 1, resource: "salesmen", records } })
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    assert.include(readFileSync(file, "utf8"), '"name":"last"')
+    assert.instanceOf(await send(`${controlUrl}/readyz`).catch((error: Error) => error), Error)
+  })
+})
