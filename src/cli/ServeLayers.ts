@@ -39,6 +39,8 @@ import { Source } from "./Source.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import { Version } from "./Version.ts"
 import type { WarehouseError } from "./Warehouse.ts"
+import { searchIndexesOf } from "../warehouse/Indexes.ts"
+import { tableOf } from "../warehouse/Table.ts"
 
 /** Whether a retry may help: the warehouse is unreachable. */
 const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
@@ -94,6 +96,9 @@ export const backgroundWork = Effect.fnUntraced(function* (
 ): Effect.fn.Return<MoreWork, never, Source> {
   const source = yield* Source
   const models = yield* source.models
+  const indexes = searchIndexesOf(
+    [...source.catalogue.resources.values()].map((one) => tableOf(one, settings.datasets))
+  )
   const invariants = yield* Invariants.of(settings)
   const { datasets, scheduleOf, freshnessOf, concurrency, retention } = settings
   const shown = (companies: CurrentCompanies) =>
@@ -105,7 +110,15 @@ export const backgroundWork = Effect.fnUntraced(function* (
   return {
     work: Effect.fnUntraced(function* (companies, processId) {
       const alerts = settings.alerts.routes.length === 0 ? [] : yield* alertServices(settings, companies, processId)
-      const tasks = yield* TaskWorker.make({ processId, scheduleOf, freshnessOf, concurrency, datasets, models })
+      const tasks = yield* TaskWorker.make({
+        processId,
+        scheduleOf,
+        freshnessOf,
+        concurrency,
+        datasets,
+        models,
+        indexes
+      })
       const page: ReadonlyArray<BackgroundService> =
         dashboard === null
           ? []
