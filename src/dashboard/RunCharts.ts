@@ -80,7 +80,7 @@ export const phaseChart = (phases: RunPhases): Html => {
     ${phaseNames.map((name, index) => {
       const base = 10 + (index + 1) * laneHeight - 4
       const { ms, slots } = phases.phases[name]
-      return html`<text class="lane" x="${left + 4}" y="${base - barHeight - 6}">
+      return html`<text class="bar-label" x="${left + 4}" y="${base - barHeight - 6}">
           ${phaseWords[name]}: ${duration(ms)}
         </text>
         <path class="phase ${name}" d="${columnsOf(slots, slotMs, inside, base)}" />
