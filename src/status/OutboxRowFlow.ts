@@ -1,4 +1,8 @@
-/** One row of the outbox with its push and its last request. */
+/**
+ * One row of the outbox with its push and its last request.
+ *
+ * Promise: of a request only the columns are read that the reader may see (`src/warehouse/Grants.ts`): no key, no body.
+ */
 import * as Effect from "effect/Effect"
 import type { Difference, Operation, Outcome, RejectedRow } from "../outbox/Push.ts"
 import type * as Sql from "../postgres/Sql.ts"
@@ -42,14 +46,10 @@ export const rowStatement = Statement.make({
     requestOperation: "text?",
     requestRecords: "int4?",
     requestState: Statement.as<"open" | "completed" | "rejected" | "abandoned" | null>("text?"),
-    /** The beginning of the SHA-256 of the idempotency key. */
-    keyFingerprint: "text?",
     requestCreatedAt: "timestamptz?",
     requestFailures: "int4?",
     status: "int4?",
-    answerReason: "text?",
-    answerSource: "text?",
-    closedAt: "timestamptz?"
+    answerReason: "text?"
   },
   text: `select o.id, o.company, o.resource, o.operation, o.externalid, o.record_id as "recordId",
          left(o.record::text, ${recordMax}) as record, length(o.record::text) as "recordCharacters", o.push_id as push,
@@ -58,9 +58,8 @@ export const rowStatement = Statement.make({
          o.conflict_retries as "conflictRetries", o.code, o.field, o.reason, o.problems, o.differences,
          o.created_at as "createdAt", o.resolved_at as "resolvedAt", o.request_id as "requestId",
          o.request_index as "requestIndex", r.operation as "requestOperation", r.record_count as "requestRecords",
-         r.state as "requestState", left(encode(sha256(convert_to(r.idempotency_key, 'UTF8')), 'hex'), 12) as "keyFingerprint",
-         r.created_at as "requestCreatedAt", r.failed_attempts as "requestFailures", r.status, r.reason as "answerReason",
-         r.source as "answerSource", r.closed_at as "closedAt"
+         r.state as "requestState",
+         r.created_at as "requestCreatedAt", r.failed_attempts as "requestFailures", r.status, r.reason as "answerReason"
     from tributary.outbox o
     left join tributary.pushes p on p.id = o.push_id
     left join tributary.push_requests r on r.id = o.request_id

@@ -1,4 +1,4 @@
-/** The versions of a record that a run or a request brought, and the version that was valid at a moment. */
+/** The versions of a record that a run brought, and the version that was valid at a moment. */
 import * as Effect from "effect/Effect"
 import * as Sql from "../postgres/Sql.ts"
 import { identifier } from "../warehouse/Identifier.ts"
@@ -16,7 +16,7 @@ export interface LandedVersion {
   /** The request that brought it. */
   readonly source: string | null
   readonly runId: bigint | null
-  /** Whether the run or the request brought it; false for the version that was valid at the moment. */
+  /** Whether the run brought it, or its origin is the expected one; else it is only the version of that moment. */
   readonly isBrought: boolean
 }
 
@@ -26,8 +26,8 @@ export interface Landing {
   readonly resource: string
   readonly recordId: string
   readonly runId: bigint | null
-  /** The request as the versions name it. */
-  readonly source: string | null
+  /** The origin of the version that was valid at the moment; null where only the run shows that it was brought. */
+  readonly origin: "push" | null
   readonly at: Date
 }
 
@@ -41,7 +41,7 @@ export const readLandedVersions = Effect.fnUntraced(function* (datasets: Dataset
   if (history === null) return []
   return yield* Sql.rows<LandedVersion>(
     `select v.version, v."validFrom", v."validTo", v.op, v.origin, v.source, v."runId",
-            v."isOfRun" or coalesce(v.source = $4::text, false) as "isBrought"
+            v."isOfRun" or coalesce(v.origin = $4::text, false) as "isBrought"
        from (select h."_version" as version, h."_valid_from" as "validFrom", h."_valid_to" as "validTo", h."_op" as op,
               h."_origin" as origin, h."_source" as source, h."_run_id" as "runId",
               coalesce(h."_run_id" = $3::bigint, false) as "isOfRun"
@@ -49,6 +49,6 @@ export const readLandedVersions = Effect.fnUntraced(function* (datasets: Dataset
         where h."id" = $1::bigint and h."_company_id" = $2::bigint) v
       where v."isOfRun" or (v."validFrom" <= $5::timestamptz and (v."validTo" is null or v."validTo" > $5::timestamptz))
       order by v.version desc limit ${versionsMax}`,
-    [landing.recordId, landing.companyId, landing.runId, landing.source, landing.at]
+    [landing.recordId, landing.companyId, landing.runId, landing.origin, landing.at]
   )
 })

@@ -162,7 +162,7 @@ const cases: ReadonlyArray<Case> = [
     name: "outbox-row",
     path: async () =>
       `/outbox/rows/${await one("select min(id)::text as id from tributary.outbox where state = 'done'")}`,
-    says: ["by a push", "new.csv", /sha256:[0-9a-f]{12}/, /HTTP 20\d/, /version \d/]
+    says: ["by a push", "new.csv", /HTTP 20\d/, /version \d/]
   },
   {
     name: "outbox-row-refused",

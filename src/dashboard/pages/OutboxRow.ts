@@ -145,7 +145,10 @@ const requestStep = (row: Row): Step => {
         ? html`<p>
             It may have arrived or not. It is sent again with the same key and bytes until an answer resolves it.
           </p>`
-        : html`<p class="hint">The last request of the row. Earlier ones are counted above.</p>`
+        : html`<p class="hint">
+            The last request of the row. Earlier ones are counted above. Its idempotency key is a secret, which the
+            pages cannot read.
+          </p>`
     }`
   }
 }
@@ -154,14 +157,8 @@ const answerStep = (row: Row): Step => ({
   title: "Answered by the source",
   tone: row.status === null ? "quiet" : row.status < 300 ? "good" : "bad",
   word: row.status !== null ? `HTTP ${row.status}` : row.requestState === "open" ? "no answer yet" : "no answer stored",
-  at: row.closedAt,
-  body:
-    row.answerReason === null && row.answerSource === null
-      ? html``
-      : facts([
-          ...(row.answerSource === null ? [] : [["Request", html`<code>${visible(row.answerSource)}</code>`] as const]),
-          ...(row.answerReason === null ? [] : [["Reason", visible(row.answerReason)] as const])
-        ])
+  at: row.status === null ? null : row.resolvedAt,
+  body: row.answerReason === null ? html`` : html`<p>${visible(row.answerReason)}</p>`
 })
 
 const differencesTable = (differences: NonNullable<Row["differences"]>): Html =>
@@ -254,7 +251,7 @@ const landedStep = (row: Row, versions: ReadonlyArray<LandedVersion>, now: Date)
     title: "Landed in the warehouse",
     tone: "good",
     word: `version ${newest.version}`,
-    at: newest.validFrom,
+    at: row.resolvedAt,
     body: versionTable(versions, row.company, { resource: row.resource, recordId }, now)
   }
 }
@@ -263,7 +260,7 @@ const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
   const id = yield* numberOf(ofPath(request, "id"), "a row")
   const row = yield* OutboxRowFlow.read(id)
   if (row === null) return yield* new PageError({ status: 404, message: `There is no row ${id}, or it was removed.` })
-  const { company, resource, recordId, resolvedAt, state, answerSource } = row
+  const { company, resource, recordId, resolvedAt, state } = row
   const pause = isWaiting(row) ? yield* PushPause.read : null
   const companyId = yield* TaskQueue.companyIdOf(company)
   const versions =
@@ -274,7 +271,7 @@ const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
           resource,
           recordId,
           runId: null,
-          source: answerSource,
+          origin: "push",
           at: resolvedAt
         })
   const [tone, word] = rowTones[state]

@@ -189,7 +189,7 @@ const landedStep = (event: EventFlow.Event, versions: ReadonlyArray<LandedVersio
     title: "Landed in the warehouse",
     tone: "good",
     word: isBrought ? `version ${newest.version}` : "nothing new",
-    at: newest.validFrom,
+    at: isBrought ? event.resolvedAt : newest.validFrom,
     body: html`<p>
         ${
           isBrought
@@ -219,7 +219,7 @@ const gapNotes = (gaps: ReadonlyArray<EventFlow.EventGap>, company: string, now:
                     : html`The event fired during this gap of
                         <a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>.`
                 }
-                ${causeSentence(gap.cause)} ${visible(gap.detail)}
+                ${causeSentence(gap.cause)} <span class="detail">${visible(gap.detail)}</span>
               </p>
               <p>
                 ${
@@ -267,7 +267,7 @@ const eventPage = Effect.fn("page.event")(function* (request: PageRequest) {
           resource,
           recordId,
           runId,
-          source: null,
+          origin: null,
           at: resolvedAt
         })
   const [tone, word, sentence] = stateOf(event, now)

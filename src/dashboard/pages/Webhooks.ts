@@ -145,7 +145,7 @@ const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html 
         ["done", "done", "good"],
         ["skipped", "skipped", "quiet"],
         ["pending", "pending", "busy"],
-        ["dead_letter", "dead letters", "bad"]
+        ["dead_letter", "dead letter", "bad"]
       ],
       countedMax: shown.countedMax
     })
