@@ -169,6 +169,7 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       assert.match(ninth.read, /By webhook, run 901 .* GET \/things\/9 things\.updated evt_/)
       assert.deepStrictEqual(ninth.read.match(/evt_(?:\w+|&lt;)|outbox row/g), ["outbox row", "evt_&lt;"])
       assert.isFalse(holdsHostile(ninth.text))
+      assert.match(ninth.read, /the same values version 2 /)
       // Without a company, and with the number of a company.
       assert.include((yield* show({ resource: "things", id: "7" })).read, "things 7 in company main")
       assert.include((yield* show({ company: "1", resource: "things", id: "7" })).read, "things 7 in company main")

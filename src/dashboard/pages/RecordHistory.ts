@@ -169,9 +169,7 @@ export const timeline = (
   const beforeOf = (version: Version) => versions[versions.indexOf(version) - 1]
   return html`<ol class="timeline" reversed>
       ${shown.map((entry) =>
-        repeats(entry[0], beforeOf(entry[0]))
-          ? unchanged(entry, context)
-          : changed(entry[0], beforeOf(entry[0]), context)
+        entry.length > 1 ? unchanged(entry, context) : changed(entry[0], beforeOf(entry[0]), context)
       )}
     </ol>
     ${
