@@ -132,10 +132,6 @@ const requestStep = (row: Row): Step => {
         }`
       ],
       ["Place in the request", row.requestIndex === null ? none("none") : count(row.requestIndex + 1)],
-      [
-        "Idempotency key",
-        row.keyFingerprint === null ? none("removed") : html`<code>sha256:${row.keyFingerprint}…</code>`
-      ],
       ["Rounds without an outcome", row.requestFailures === null ? none("unknown") : count(row.requestFailures)],
       ["Attempts of this row that failed", count(row.attempts)],
       ["Sends after a conflict", count(row.conflictRetries)]
@@ -213,13 +209,13 @@ const outcomeStep = (row: Row, pause: string | null): Step => {
     tone,
     word: row.outcome ?? word,
     at: row.resolvedAt,
-    body: html`${
-      row.code === null && row.reason === null
+    body: html`${row.reason === null ? "" : html`<p>${visible(row.reason)}</p>`}
+    ${
+      row.code === null && row.field === null
         ? ""
         : facts([
             ...(row.code === null ? [] : [["Code", html`<code>${visible(row.code)}</code>`] as const]),
-            ...(row.field === null ? [] : [["Field", html`<code>${visible(row.field)}</code>`] as const]),
-            ...(row.reason === null ? [] : [["Reason", visible(row.reason)] as const])
+            ...(row.field === null ? [] : [["Field", html`<code>${visible(row.field)}</code>`] as const])
           ])
     }
     ${row.differences === null || row.differences.length === 0 ? "" : differencesTable(row.differences)}
