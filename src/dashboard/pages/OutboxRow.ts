@@ -1,6 +1,7 @@
 /** `/outbox/rows/:id`: one row of the outbox from its insert to the answer of the source and the landed version. */
 import * as Effect from "effect/Effect"
 import * as PushPause from "../../outbox/PushPause.ts"
+import { correctSql } from "../../outbox/RetryRejected.ts"
 import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
@@ -36,7 +37,7 @@ const insertedStep = (row: Row): Step => ({
       [
         "Origin",
         row.push === null
-          ? html`<code>insert into tributary.outbox</code>`
+          ? html`a row that was inserted by SQL`
           : html`<a href="${pushAddress(row.push)}">push ${row.push}</a>${
                 row.line === null ? "" : `, line ${count(row.line)}`
               }${row.pushSource === null ? "" : html` of <code>${visible(row.pushSource)}</code>`}`
@@ -173,9 +174,8 @@ const nextStepOf = (row: Row, pause: string | null): Html => {
   if (row.state === "rejected") {
     return row.push === null
       ? html`<p>
-            <strong>What to do:</strong> correct the record:
-            <code>update tributary.outbox set record = '…' where id = ${row.id}</code>. Then send the refused rows of
-            the resource again:
+            <strong>What to do:</strong> correct the record: <code>${correctSql.replace(/…$/, String(row.id))}</code>.
+            Then send the refused rows of the resource again:
           </p>
           <p class="buttons">
             ${actionLink(
