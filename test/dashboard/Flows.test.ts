@@ -151,8 +151,6 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
         insert into tributary.outbox (company, resource, record) values ('north', 'things', '{}') returning id`
 
         const page = yield* shown(done!.id)
-        const [fingerprint] = yield* sql<{ text: string }>`select encode(sha256(${key}::bytea), 'hex') as text`
-        assert.include(page.read, `sha256:${fingerprint!.text.slice(0, 12)}`)
         assert.notInclude(page.text, key)
         assert.match(page.read, new RegExp(`push ${push!.id} , line 3 of things.csv`))
         assert.match(page.read, /Rounds without an outcome 2/)
@@ -164,7 +162,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
 
         const one = yield* shown(refused!.id)
         assert.match(one.read, /Validated refused .*does not fit the write shape/)
-        assert.match(one.read, /Code unknown_value Field term Reason no such term/)
+        assert.match(one.read, /no such term Code unknown_value Field term/)
         assert.include(one.read, `update tributary.outbox set record = '…' where id = ${refused!.id}`)
         assert.include(one.text, `href="/confirm/push-retry?company=north&amp;resource=things"`)
         const open = yield* shown(waiting!.id)

@@ -1,6 +1,7 @@
 /** `/outbox/rows/:id`: one row of the outbox from its insert to the answer of the source and the landed version. */
 import * as Effect from "effect/Effect"
 import * as PushPause from "../../outbox/PushPause.ts"
+import { correctSql } from "../../outbox/RetryRejected.ts"
 import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
@@ -36,7 +37,7 @@ const insertedStep = (row: Row): Step => ({
       [
         "Origin",
         row.push === null
-          ? html`<code>insert into tributary.outbox</code>`
+          ? html`a row that was inserted by SQL`
           : html`<a href="${pushAddress(row.push)}">push ${row.push}</a>${
                 row.line === null ? "" : `, line ${count(row.line)}`
               }${row.pushSource === null ? "" : html` of <code>${visible(row.pushSource)}</code>`}`
@@ -132,10 +133,6 @@ const requestStep = (row: Row): Step => {
         }`
       ],
       ["Place in the request", row.requestIndex === null ? none("none") : count(row.requestIndex + 1)],
-      [
-        "Idempotency key",
-        row.keyFingerprint === null ? none("removed") : html`<code>sha256:${row.keyFingerprint}…</code>`
-      ],
       ["Rounds without an outcome", row.requestFailures === null ? none("unknown") : count(row.requestFailures)],
       ["Attempts of this row that failed", count(row.attempts)],
       ["Sends after a conflict", count(row.conflictRetries)]
@@ -177,9 +174,8 @@ const nextStepOf = (row: Row, pause: string | null): Html => {
   if (row.state === "rejected") {
     return row.push === null
       ? html`<p>
-            <strong>What to do:</strong> correct the record:
-            <code>update tributary.outbox set record = '…' where id = ${row.id}</code>. Then send the refused rows of
-            the resource again:
+            <strong>What to do:</strong> correct the record: <code>${correctSql.replace(/…$/, String(row.id))}</code>.
+            Then send the refused rows of the resource again:
           </p>
           <p class="buttons">
             ${actionLink(
@@ -213,13 +209,13 @@ const outcomeStep = (row: Row, pause: string | null): Step => {
     tone,
     word: row.outcome ?? word,
     at: row.resolvedAt,
-    body: html`${
-      row.code === null && row.reason === null
+    body: html`${row.reason === null ? "" : html`<p>${visible(row.reason)}</p>`}
+    ${
+      row.code === null && row.field === null
         ? ""
         : facts([
             ...(row.code === null ? [] : [["Code", html`<code>${visible(row.code)}</code>`] as const]),
-            ...(row.field === null ? [] : [["Field", html`<code>${visible(row.field)}</code>`] as const]),
-            ...(row.reason === null ? [] : [["Reason", visible(row.reason)] as const])
+            ...(row.field === null ? [] : [["Field", html`<code>${visible(row.field)}</code>`] as const])
           ])
     }
     ${row.differences === null || row.differences.length === 0 ? "" : differencesTable(row.differences)}
