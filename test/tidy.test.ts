@@ -137,6 +137,7 @@ const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
     "src/time"
   ],
   "src/status": [
+    "src/changes",
     "src/connector",
     "src/inbox",
     "src/ingest",

@@ -73,7 +73,7 @@ export const truncateStatement = Statement.make({
   text: `truncate tributary.runs, tributary.checkpoints, tributary.scan_ids, tributary.quarantine,
            tributary.inbox, tributary.webhook_secrets, tributary.subscriptions, tributary.processes,
            tributary.delivery_gaps, tributary.companies, tributary.sources, tributary.tasks, tributary.row_counts,
-           tributary.budget_usage, tributary.change_batches, tributary.change_endpoints restart identity cascade`
+           tributary.budget_usage, tributary.activity, tributary.activity_watermarks, tributary.change_batches, tributary.change_endpoints restart identity cascade`
 })
 
 /** Empties the demo's warehouse: its source was the reference server of an earlier run. */

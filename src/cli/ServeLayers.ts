@@ -24,6 +24,7 @@ import * as CountCompanies from "../tasks/CountCompanies.ts"
 import * as CountRows from "../tasks/CountRows.ts"
 import * as EventProofs from "../tasks/EventProofs.ts"
 import * as SampleBudget from "../tasks/SampleBudget.ts"
+import * as WriteActivity from "../tasks/WriteActivity.ts"
 import * as TaskWorker from "../tasks/TaskWorker.ts"
 import {
   type BackgroundService,
@@ -38,6 +39,8 @@ import { Source } from "./Source.ts"
 import * as ServedCompanies from "./ServedCompanies.ts"
 import { Version } from "./Version.ts"
 import type { WarehouseError } from "./Warehouse.ts"
+import { searchIndexesOf } from "../warehouse/Indexes.ts"
+import { tableOf } from "../warehouse/Table.ts"
 
 /** Whether a retry may help: the warehouse is unreachable. */
 const isTransient = (error: ConfigurationError | WarehouseError): boolean =>
@@ -93,6 +96,9 @@ export const backgroundWork = Effect.fnUntraced(function* (
 ): Effect.fn.Return<MoreWork, never, Source> {
   const source = yield* Source
   const models = yield* source.models
+  const indexes = searchIndexesOf(
+    [...source.catalogue.resources.values()].map((one) => tableOf(one, settings.datasets))
+  )
   const invariants = yield* Invariants.of(settings)
   const { datasets, scheduleOf, freshnessOf, concurrency, retention } = settings
   const shown = (companies: CurrentCompanies) =>
@@ -104,7 +110,15 @@ export const backgroundWork = Effect.fnUntraced(function* (
   return {
     work: Effect.fnUntraced(function* (companies, processId) {
       const alerts = settings.alerts.routes.length === 0 ? [] : yield* alertServices(settings, companies, processId)
-      const tasks = yield* TaskWorker.make({ processId, scheduleOf, freshnessOf, concurrency, datasets, models })
+      const tasks = yield* TaskWorker.make({
+        processId,
+        scheduleOf,
+        freshnessOf,
+        concurrency,
+        datasets,
+        models,
+        indexes
+      })
       const page: ReadonlyArray<BackgroundService> =
         dashboard === null
           ? []
@@ -134,6 +148,12 @@ export const backgroundWork = Effect.fnUntraced(function* (
           {
             what: "sampling the budgets",
             run: SampleBudget.sampleBudget(() => [...new Set(companies().map(({ fingerprint }) => fingerprint))])
+          },
+          {
+            what: "writing the activity",
+            run: WriteActivity.writeForever(() =>
+              companies().map(({ company, fingerprint }) => ({ company: company.name, fingerprint }))
+            )
           },
           {
             what: "retention",

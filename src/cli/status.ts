@@ -8,6 +8,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { chooseCompanies, type Configuration } from "../configuration/Configuration.ts"
 import * as PushPause from "../outbox/PushPause.ts"
+import * as Activity from "../status/Activity.ts"
 import { detailedMax } from "../status/CompanyStates.ts"
 import * as Invariants from "../status/Invariants.ts"
 import * as Outbox from "../status/Outbox.ts"
@@ -34,7 +35,8 @@ const readReport = (settings: Configuration, names: ReadonlyArray<string> | null
     webhooks: Webhooks.readOf(names),
     outbox: Outbox.openOf(names),
     invariants: Invariants.summary(ids),
-    pushPause: PushPause.read
+    pushPause: PushPause.read,
+    activity: Activity.readDay(names)
   })
 
 export const command = Command.make(

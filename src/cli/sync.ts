@@ -5,6 +5,8 @@ import type { Configuration } from "../configuration/Configuration.ts"
 import type { Outcome, RunTotals } from "../sync/Outcome.ts"
 import { sync, type SyncCompany, type SyncReport } from "../sync/Sync.ts"
 import type { SyncMode } from "../sync/SyncResource.ts"
+import { searchIndexesOf } from "../warehouse/Indexes.ts"
+import { tableOf } from "../warehouse/Table.ts"
 import * as WarehouseCatalogue from "../warehouse/WarehouseCatalogue.ts"
 import { company, config, json, reported, resources, switchFlag, url, withExamples } from "./Command.ts"
 import { catalogueOf } from "./EffectiveCatalogue.ts"
@@ -26,6 +28,7 @@ export const run = Effect.fnUntraced(function* (
   const catalogue = yield* WarehouseCatalogue.load(yield* catalogueOf(settings))
   return yield* sync({
     models: yield* source.models,
+    indexes: searchIndexesOf([...catalogue.resources.values()].map((one) => tableOf(one, settings.datasets))),
     companies: companies.map((company) => ({
       ...company,
       resources: company.resources.map(({ path }) => catalogue.resources.get(path)!)

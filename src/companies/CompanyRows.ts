@@ -31,7 +31,7 @@ export const shapesStatement = Statement.make({
     columns: Statement.as<ReadonlyArray<readonly [name: string, type: string]>>("jsonb")
   },
   // A process of serve counts the states of companies, observes their conditions and evaluates invariants, also while a
-  // company moves. All are made anew. Endpoints do not move, and neither do the changes that wait for them.
+  // company moves. All are made anew. Its past activity stays where the work was. Endpoints do not move, and neither do the changes that wait for them.
   text: `select r.name, i.attname::text as identity,
                 coalesce(pg_sequence_last_value(pg_get_serial_sequence(r.name, i.attname)::regclass), 0) as last,
                 (select jsonb_agg(jsonb_build_array(a.attname, format_type(a.atttypid, a.atttypmod)) order by a.attnum)
@@ -39,7 +39,7 @@ export const shapesStatement = Statement.make({
                   where a.attrelid = r.name::regclass and a.attnum > 0 and not a.attisdropped) as columns
            from (select name, row_number() over () as place from (${relationsStatement.text}) n) r
            left join pg_attribute i on i.attrelid = r.name::regclass and i.attidentity <> '' and not i.attisdropped
-          where r.name <> all(array['tributary.company_states', 'tributary.alert_conditions', 'tributary.alert_messages', 'tributary.change_retries', 'tributary.invariant_states', 'tributary.violations'])
+          where r.name <> all(array['tributary.activity', 'tributary.company_states', 'tributary.alert_conditions', 'tributary.alert_messages', 'tributary.change_retries', 'tributary.invariant_states', 'tributary.violations'])
           order by r.place`
 })
 

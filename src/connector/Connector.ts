@@ -124,6 +124,21 @@ export const RequestInFlight = Context.Reference<(isOnItsWay: boolean) => void>(
   defaultValue: () => () => {}
 })
 
+/**
+ * An observer of the times of the fiber's requests: the wait for a permit, an attempt with its answer, and the pause before
+ * a retry with the answer that caused it. Times are on the monotonic clock, in milliseconds. An answer is its status, or
+ * the kind of the failure with its status.
+ */
+export type RequestObserver = (
+  phase: "budget" | "request" | "retry",
+  fromMs: number,
+  toMs: number,
+  answer: string | null
+) => void
+export const RequestTimes = Context.Reference<RequestObserver>("tributary/connector/RequestTimes", {
+  defaultValue: () => () => {}
+})
+
 /** Counts since the connector was made. */
 export interface ConnectorUsage {
   readonly requests: number

@@ -10,3 +10,10 @@ export const resourceAddress = (company: string, resource: string): string =>
   `${companyAddress(company)}/${encodeURIComponent(resource)}`
 
 export const runAddress = (id: bigint): string => `/runs/${id}`
+
+export const eventAddress = (company: string, eventId: string): string =>
+  address("/webhooks/event", { company, event: eventId })
+
+export const pushAddress = (id: bigint): string => `/outbox/pushes/${id}`
+
+export const outboxRowAddress = (id: bigint): string => `/outbox/rows/${id}`

@@ -115,3 +115,10 @@ export const problemOf = ({
     ? { error: "No schedule runs it.", remedy: "sync it now, or give it a schedule in the configuration" }
     : null
 }
+
+/** An instant of the warehouse in UTC, to the second, and how long ago it was. The exact instant is its title. */
+export const instant = (text: string | null, now: Date): Html =>
+  text === null
+    ? html`<span class="none">unknown</span>`
+    : html`<time datetime="${text}" title="${text}">${text.replace("T", " ").replace(/(?:\.\d+)?Z$/, "")} UTC</time>
+        <span class="since">${ago(text, now)}</span>`

@@ -29,10 +29,26 @@ const logOut = (token: string): Html =>
     ><button type="submit" class="quiet" name="everywhere" value="yes">Log out everywhere</button>
   </form>`
 
+/** Finds a record by number, code or external id, from every page. */
+const recordSearch = html`<form method="get" action="/records" class="find" role="search" aria-label="Find a record">
+  <label class="visually-hidden" for="find">Number, code or external id of a record</label>
+  <input
+    type="search"
+    id="find"
+    name="q"
+    placeholder="Find a record"
+    required
+    maxlength="200"
+    autocomplete="off"
+    autocapitalize="none"
+    spellcheck="false"
+  /><button type="submit" class="quiet">Find</button>
+</form>`
+
 export const layout = ({ logOutToken, version, ...frame }: Frame): Html =>
   Layout.layout({
     ...frame,
     site: { name: "Tributary", root: "/", menu },
-    tools: logOutToken === null ? null : logOut(logOutToken),
+    tools: html`${frame.hasMenu ? recordSearch : ""} ${logOutToken === null ? "" : logOut(logOutToken)}`,
     foot: `Tributary ${version} · times are in UTC`
   })

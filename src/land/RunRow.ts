@@ -97,6 +97,13 @@ export const addRunCounts = (
   ])
 }
 
+/**
+ * Runs share a row only while the time between them is about the mean of the row, within this factor and tolerance:
+ * evenly spread runs then describe when the source was read. After a time without runs, a new row begins.
+ */
+const intervalFactor = 3
+const intervalSlack = "15 minutes"
+
 const ledgerTypes = ["int8", "text", "int8", "timestamptz", "text?", "text?", "int8", "int8", "int8"] as const
 
 /**
@@ -120,6 +127,9 @@ export const quietStatement = Statement.make({
               cursor_from = $5, cursor_to = coalesce($6, cursor_to), pages = pages + $7, bytes = bytes + $8,
               requests = requests + $9, retries = retries + $9 - $7
         where exists (select from moved) and quiet_runs > 0
+          and (quiet_runs = 1 or $4::timestamptz - started_at between
+               (started_at - quiet_since) / greatest(1, quiet_runs - 1) / ${intervalFactor} - interval '${intervalSlack}' and
+               (started_at - quiet_since) / greatest(1, quiet_runs - 1) * ${intervalFactor} + interval '${intervalSlack}')
           and id = (select id from tributary.runs
                      where company_id = $1 and resource = $2 and lane = 'live' order by id desc limit 1)
        returning id), first as (
@@ -139,17 +149,18 @@ const isOwn = "id = $1 and company_id = $2 and resource = $3 and lane = $4"
 
 export const closeStatement = Statement.make({
   name: "close a run",
-  params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8"],
+  params: ["int8", "int8", "text", "text", "text", "text?", "text?", "text?", "text?", "int8", "json?"],
   text: `update tributary.runs set status = $5, finished_at = tributary.now(), error_kind = $6, error = $7, note = $8,
-           remedy = $9, requests = requests + $10, retries = retries + greatest(0, $10 - 1)
+           remedy = $9, requests = requests + $10, retries = retries + greatest(0, $10 - 1),
+           phases = $11
      where ${isOwn} and (status = 'running' or error_kind = '${processLost}')`
 })
 
 export const abandonStatement = Statement.make({
   name: "close an interrupted run",
-  params: ["int8", "int8", "text", "text"],
+  params: ["int8", "int8", "text", "text", "json?"],
   text: `update tributary.runs set status = 'abandoned', finished_at = tributary.now(), error_kind = 'Interrupted',
-             error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here'
+             error = 'stopped: the process was asked to end', remedy = 'nothing is lost: the next run goes on from here', phases = $5
        where ${isOwn} and status = 'running'`
 })
 

@@ -74,8 +74,10 @@ export const openViolationsStatement = Statement.make({
   columns: {
     invariant: "text",
     severity: Statement.as<Severity>("text"),
-    ...Statement.columns("int8", "companyId", "recordId"),
-    ...Statement.columns("text", "resource", "detail"),
+    companyId: "int8",
+    resource: "text",
+    recordId: "int8",
+    detail: "text",
     ...Statement.columns("timestamptz", "firstSeenAt", "openedAt")
   },
   text: `select v.invariant, i.severity, v.company_id as "companyId", v.resource, v.record_id as "recordId", v.detail,

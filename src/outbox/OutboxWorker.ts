@@ -13,6 +13,7 @@ import * as ResourceLock from "../land/ResourceLock.ts"
 import * as WriteSession from "../land/WriteSession.ts"
 import { attributesOf, failureOf, type Failure, type Outcome } from "../sync/Outcome.ts"
 import { Progress } from "../sync/Progress.ts"
+import * as RunPhases from "../sync/RunPhases.ts"
 import * as RunStore from "../sync/RunStore.ts"
 import { newState, outcomeOf, retryFromCheckpoint } from "../sync/RunState.ts"
 import type { Database } from "../postgres/Database.ts"
@@ -185,21 +186,23 @@ export const push = Effect.fn("push")(function* (
   const clock = yield* Clock.Clock
   const beganAt = MonotonicClock.nowMs(clock)
   const progress: PushProgress = {
-    runState: newState(),
+    runState: newState(beganAt),
     counts: noCounts,
     requests: 0,
     batches: 0,
     resolved: 0,
     failure: null
   }
-  yield* runSessions(options, progress)
+  const { runState } = progress
+  yield* RunPhases.observed(() => runState.phases, runSessions(options, progress))
   const durationMs = Math.floor(MonotonicClock.nowMs(clock) - beganAt)
-  const { runState, failure } = progress
+  const { failure } = progress
   const outcome: Outcome = {
     ...outcomeOf({ companyId, table, lane: "push" }, runState, null, false, durationMs),
     ...(failure === null ? {} : { status: "failed", failure })
   }
-  if (outcome.runId !== null) yield* RunStore.close(outcome.runId, outcome)
+  if (outcome.runId !== null)
+    yield* RunStore.close(outcome.runId, outcome, runState.phases.read(MonotonicClock.nowMs(clock)))
   yield* (yield* Progress).ended(outcome)
   yield* Effect.annotateCurrentSpan(attributesOf(outcome))
   return {

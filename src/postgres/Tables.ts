@@ -6,6 +6,34 @@ import type { Generated } from "kysely"
 import * as Query from "./Query.ts"
 
 export interface ControlTables {
+  readonly "tributary.activity": {
+    readonly resolution: "minute" | "hour" | "day"
+    readonly at: Date
+    readonly company: string | null
+    readonly resource: string | null
+    readonly runs: Generated<bigint>
+    readonly quarantined_runs: Generated<bigint>
+    readonly failed_runs: Generated<bigint>
+    readonly abandoned_runs: Generated<bigint>
+    readonly inserted: Generated<bigint>
+    readonly updated: Generated<bigint>
+    readonly deleted: Generated<bigint>
+    readonly quarantined: Generated<bigint>
+    readonly requests: Generated<bigint>
+    readonly retries: Generated<bigint>
+    readonly run_ms: Generated<bigint>
+    readonly run_ms_max: Generated<bigint>
+    readonly age_ms_max: bigint | null
+    readonly lateness_max: number | null
+    readonly budget_share_max: number | null
+    readonly paused_ms: Generated<bigint>
+    readonly gaps: Generated<bigint>
+    readonly process_starts: Generated<bigint>
+  }
+  readonly "tributary.activity_watermarks": {
+    readonly resolution: "minute" | "hour" | "day"
+    readonly through: Date
+  }
   readonly "tributary.alert_conditions": {
     readonly id: Generated<bigint>
     readonly kind:
@@ -595,6 +623,7 @@ export interface ControlTables {
     readonly note: string | null
     readonly quiet_runs: Generated<number>
     readonly quiet_since: Date | null
+    readonly phases: unknown
   }
   readonly "tributary.scan_ids": {
     readonly company_id: bigint

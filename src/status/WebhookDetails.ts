@@ -26,13 +26,16 @@ const selectEvents = `select company, event_id as "eventId", event_type as "even
 /** How many of the newest events are searched for those of a company. */
 export const searchLimit = 2_000
 
-/** The newest $2 events of a company, or of all companies, among the last {@link searchLimit} accepted ones. */
+/** The states of an event. */
+export const eventStates = ["pending", "done", "dead_letter", "skipped"] as const
+
+/** The newest $2 events of a company and a state, or of all, among the last {@link searchLimit} accepted ones. */
 export const newestEvents = Statement.make({
   name: "read the newest events",
-  params: ["text?", "int4"],
+  params: ["text?", "int4", "text?"],
   columns,
   text: `${selectEvents} from (select * from tributary.inbox order by id desc limit ${searchLimit}) e
-          where $1::text is null or company = $1 order by id desc limit $2::int`
+          where ($1::text is null or company = $1) and ($3::text is null or state = $3) order by id desc limit $2::int`
 })
 export type EventSummary = Statement.RowOf<typeof newestEvents>
 

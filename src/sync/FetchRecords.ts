@@ -17,6 +17,7 @@ import type { Database } from "../postgres/Database.ts"
 import { type failureOf, type Outcome, sum } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { addTotals, newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
+import * as RunPhases from "./RunPhases.ts"
 import * as RunStore from "./RunStore.ts"
 import { engineDefault } from "./EngineSettings.ts"
 import { syncResource, type SyncTarget } from "./SyncResource.ts"
@@ -78,7 +79,11 @@ const readAndLand = Effect.fnUntraced(function* (
     const absent = readings
       .filter(({ reading }) => reading.record === null && reading.rejected === null)
       .map(({ id, reading }) => ({ id, beganAt: reading.beganAt, source: reading.source }))
-    const landed = yield* session.land({ pages, scan: null, complete: false, absent })
+    const landed = yield* RunPhases.timed(
+      state.phases,
+      "landing",
+      session.land({ pages, scan: null, complete: false, absent })
+    )
     yield* addTotals(state, landed, pages)
   }).pipe(Effect.scoped)
   yield* waitsForLock
@@ -93,21 +98,26 @@ export const runToCompletion = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Outcome, never, Database | SqlClient.SqlClient> {
   const clock = yield* Clock.Clock
   const beganAt = MonotonicClock.nowMs(clock)
-  const state = newState()
+  const state = newState(beganAt)
   const working = Effect.gen(function* () {
     const again = Effect.suspend(() => work(state))
-    const result = yield* Effect.result(retryFromCheckpoint(table.resource.path, again))
+    const observed = RunPhases.observed(() => state.phases, again)
+    const result = yield* Effect.result(retryFromCheckpoint(table.resource.path, observed))
     const error = Result.isSuccess(result) ? null : result.failure
     const durationMs = Math.floor(MonotonicClock.nowMs(clock) - beganAt)
     const ended: Outcome = outcomeOf({ companyId, table, lane: "records" }, state, error, false, durationMs)
-    if (ended.runId !== null) yield* RunStore.close(ended.runId, ended)
+    if (ended.runId !== null) yield* RunStore.close(ended.runId, ended, state.phases.read(MonotonicClock.nowMs(clock)))
     return ended
   })
   const ended = yield* Effect.onInterrupt(working, () =>
     Effect.suspend(() =>
       state.runId === null
         ? Effect.void
-        : RunStore.abandon(state.runId, { companyId, resource: table.resource.path, lane: "records" })
+        : RunStore.abandon(
+            state.runId,
+            { companyId, resource: table.resource.path, lane: "records" },
+            state.phases.read(MonotonicClock.nowMs(clock))
+          )
     )
   )
   yield* (yield* Progress).ended(ended)

@@ -16,6 +16,7 @@ import * as Refetch from "../land/Refetch.ts"
 import type { ResourceLock } from "../land/ResourceLock.ts"
 import type { WriteSession } from "../land/WriteSession.ts"
 import type { DatabaseError } from "../postgres/DatabaseError.ts"
+import * as RunPhases from "./RunPhases.ts"
 import { addTotals, type RunState } from "./RunState.ts"
 
 /** One batch lands while the next one is read. */
@@ -69,7 +70,11 @@ export const readAndLand = Effect.fnUntraced(function* (attempt: Attempt, plan: 
       Effect.catchTag("Done", () => Effect.die("a scan ended without a last page"))
     )
     const last = pages.at(-1)!
-    const landed = yield* session.land({ pages, scan: last.scan, complete: last.complete })
+    const landed = yield* RunPhases.timed(
+      state.phases,
+      "landing",
+      session.land({ pages, scan: last.scan, complete: last.complete })
+    )
     yield* permits.release(pages.reduce((sum, page) => sum + permitsOf(page), 0))
     complete = last.complete
     const recordsPerPage = Math.max(1, last.page.records.length)
@@ -89,7 +94,11 @@ export const readChildren = Effect.fnUntraced(function* ({ connector, lock, sess
       concurrency: childrenConcurrency
     })
     const pages = read.flat().map((page) => ({ page }))
-    const landed = yield* session.land({ pages, scan: null, complete: false, fulfilled: requests })
+    const landed = yield* RunPhases.timed(
+      state.phases,
+      "landing",
+      session.land({ pages, scan: null, complete: false, fulfilled: requests })
+    )
     yield* addTotals(state, landed, pages)
   }
 })

@@ -7,6 +7,7 @@ import { DatabaseError } from "../postgres/DatabaseError.ts"
 import type { Table } from "../warehouse/Table.ts"
 import { failureOf, noTotals, type Outcome, type RunTotals, sum } from "./Outcome.ts"
 import { Progress, type RunBegan } from "./Progress.ts"
+import * as RunPhases from "./RunPhases.ts"
 
 /** Attempts of a run whose database fails, before the run fails too. */
 const databaseAttemptsMax = 6
@@ -21,16 +22,19 @@ export interface RunState {
   cursor: string | null
   massDeleteBlocked: MassDeleteBlocked | null
   readonly notes: Set<string>
+  phases: RunPhases.PhaseRecorder
 }
 
-export const newState = (): RunState => ({
+/** The state of a run whose work begins at this time of the monotonic clock, in milliseconds. */
+export const newState = (beganAt: number): RunState => ({
   runId: null,
   isQuiet: false,
   began: null,
   totals: noTotals,
   cursor: null,
   massDeleteBlocked: null,
-  notes: new Set()
+  notes: new Set(),
+  phases: RunPhases.make(beganAt)
 })
 
 /** Adds the result of a landing to the totals of the run. */

@@ -13,11 +13,16 @@ import { abandonStatement, closeStatement, markStatement } from "../land/RunRow.
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import type { Outcome } from "./Outcome.ts"
+import type { RunPhases } from "./RunPhases.ts"
 
 type RunOwner = Pick<Outcome, "companyId" | "resource" | "lane">
 
 /** Closes a run, and gives its changes positions in the feed. Best effort: the outcome itself reports a lost database. */
-export const close = (runId: bigint, outcome: Outcome): Effect.Effect<void, never, SqlClient> => {
+export const close = (
+  runId: bigint,
+  outcome: Outcome,
+  phases: RunPhases | null = null
+): Effect.Effect<void, never, SqlClient> => {
   const { companyId, resource, lane, failure, notes, massDeleteBlocked } = outcome
   const blocked = massDeleteBlocked === null ? null : describeBlocked(massDeleteBlocked)
   return Effect.ignore(
@@ -32,7 +37,8 @@ export const close = (runId: bigint, outcome: Outcome): Effect.Effect<void, neve
         failure?.message ?? blocked,
         notes.length === 0 ? null : notes.join("; "),
         failure?.remedy ?? null,
-        failure?.requests ?? 0
+        failure?.requests ?? 0,
+        phases === null ? null : JSON.stringify(phases)
       ]),
       ChangeFeed.order
     )
@@ -45,13 +51,16 @@ const abandonTimeoutMs = 2_000
 /** Closes an interrupted run. Its landed pages stay, and the next run goes on from there. */
 export const abandon = (
   runId: bigint,
-  { companyId, resource, lane }: RunOwner
+  { companyId, resource, lane }: RunOwner,
+  phases: RunPhases | null = null
 ): Effect.Effect<void, never, SqlClient> =>
-  Statement.run(abandonStatement, [runId, companyId, resource, lane]).pipe(
-    Effect.interruptible,
-    Effect.timeoutOption(abandonTimeoutMs),
-    Effect.ignore
-  )
+  Statement.run(abandonStatement, [
+    runId,
+    companyId,
+    resource,
+    lane,
+    phases === null ? null : JSON.stringify(phases)
+  ]).pipe(Effect.interruptible, Effect.timeoutOption(abandonTimeoutMs), Effect.ignore)
 
 /**
  * Closes the runs that are running although no process has the lock of their lane; returns how many. A run that just

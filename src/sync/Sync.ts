@@ -17,6 +17,7 @@ import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { Lane } from "../land/Checkpoint.ts"
 import * as ColumnPromotion from "../warehouse/ColumnPromotion.ts"
 import { childrenOf, type Datasets, tableOf } from "../warehouse/Table.ts"
+import type { Index } from "../warehouse/Indexes.ts"
 import { type Model, modelDatasetsOf } from "../warehouse/Model.ts"
 import * as TablePlan from "../warehouse/TablePlan.ts"
 import * as Views from "../warehouse/Views.ts"
@@ -52,6 +53,8 @@ export interface SyncOptions {
   readonly freshnessOf?: (resource: string) => Duration.Duration
   /** Views for people, kept up to date beside the tables. */
   readonly models?: ReadonlyArray<Model>
+  /** Indexes beside those of the models. */
+  readonly indexes?: ReadonlyArray<Index>
 }
 
 export interface CompanyReport {
@@ -193,11 +196,15 @@ const syncCompany = Effect.fn("syncCompany")(function* (options: SyncOptions, co
 })
 
 /** Updates the views. A failure is a note, and does not stop the sync. */
-export const applyViews = Effect.fnUntraced(function* ({ models, datasets }: Pick<SyncOptions, "models" | "datasets">) {
+export const applyViews = Effect.fnUntraced(function* ({
+  models,
+  datasets,
+  indexes
+}: Pick<SyncOptions, "models" | "datasets" | "indexes">) {
   if (models === undefined || models.length === 0) return
   const progress = yield* Progress
   for (const where of modelDatasetsOf(datasets)) {
-    yield* Views.apply(models, where).pipe(
+    yield* Views.apply(models, where, indexes).pipe(
       Effect.flatMap(({ refused }) =>
         Effect.forEach(refused, ({ name, reason, remedy }) =>
           progress.note(`${where.models}.${name} was left as it is: ${reason}; ${remedy}`)

@@ -26,6 +26,7 @@ import { batchRecordsMaxDefault, engineDefault, type EngineSettings } from "./En
 import { attributesOf, type Outcome } from "./Outcome.ts"
 import { Progress } from "./Progress.ts"
 import { type Attempt, readAndLand, readChildren } from "./ReadAndLand.ts"
+import * as RunPhases from "./RunPhases.ts"
 import * as RunStore from "./RunStore.ts"
 import { newState, outcomeOf, retryFromCheckpoint, type RunState } from "./RunState.ts"
 import * as MonotonicClock from "../time/MonotonicClock.ts"
@@ -225,10 +226,13 @@ export const syncResource = Effect.fn("syncResource")(function* (
   const progress = yield* Progress
   const clock = yield* Clock.Clock
   const beganAt = MonotonicClock.nowMs(clock)
-  const state = newState()
+  const state = newState(beganAt)
   const scope = { companyId, table, lane: laneOf(mode) } as const
   const run = (read: SyncMode) => {
-    const attempts = retryFromCheckpoint(resource.path, attemptRun(target, { ...options, mode: read }, state))
+    const attempts = retryFromCheckpoint(
+      resource.path,
+      RunPhases.observed(() => state.phases, attemptRun(target, { ...options, mode: read }, state))
+    )
     return Effect.result(
       Effect.catchTag(attempts, ["SourceClockRegressed", "TableReplaced", "WarehouseClockStepped"], () => attempts)
     )
@@ -241,8 +245,9 @@ export const syncResource = Effect.fn("syncResource")(function* (
       resumed,
       Math.floor(MonotonicClock.nowMs(clock) - beganAt)
     )
+  const phases = () => state.phases.read(MonotonicClock.nowMs(clock))
   const close = (ended: Outcome) =>
-    state.runId === null || state.isQuiet ? Effect.void : RunStore.close(state.runId, ended)
+    state.runId === null || state.isQuiet ? Effect.void : RunStore.close(state.runId, ended, phases())
 
   const runToCompletion = Effect.gen(function* () {
     let result = yield* run(mode)
@@ -250,6 +255,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
     if (result._tag === "Success" && resumed && mode.backfill === undefined) {
       // The resumed scan shows the source as of its beginning; the later changes are read now.
       yield* close(outcome(result, resumed))
+      state.phases = RunPhases.make(MonotonicClock.nowMs(clock))
       result = yield* run({ ...mode, full: false, acceptRestored: false, resetOverlap: false })
     }
     const ended = outcome(result, resumed)
@@ -260,7 +266,7 @@ export const syncResource = Effect.fn("syncResource")(function* (
     Effect.suspend(() =>
       state.runId === null || state.isQuiet
         ? Effect.void
-        : RunStore.abandon(state.runId, { companyId, resource: resource.path, lane: scope.lane })
+        : RunStore.abandon(state.runId, { companyId, resource: resource.path, lane: scope.lane }, phases())
     )
   )
   yield* progress.ended(ended)

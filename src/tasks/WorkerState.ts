@@ -8,6 +8,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ConnectorShape, Identity } from "../connector/Connector.ts"
 import type { EngineSettings } from "../sync/EngineSettings.ts"
+import type { Index } from "../warehouse/Indexes.ts"
 import type { Model } from "../warehouse/Model.ts"
 import type { Datasets, Table } from "../warehouse/Table.ts"
 import * as Cron from "./Cron.ts"
@@ -36,6 +37,8 @@ export interface TaskWorkerOptions {
   readonly datasets: Datasets
   /** Views for people, kept up to date beside the tables. */
   readonly models: ReadonlyArray<Model>
+  /** Indexes beside those of the models. */
+  readonly indexes?: ReadonlyArray<Index>
 }
 
 export interface CompanyState {

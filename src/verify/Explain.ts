@@ -13,7 +13,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { identifier } from "../warehouse/Identifier.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import { instantOf } from "./Expected.ts"
-import { canonical, isObject, type JsonObject, parse, print } from "../json/Json.ts"
+import { canonical, isObject, type JsonObject, NumberToken, parse, print } from "../json/Json.ts"
 import type { Explanation, FieldChange, QuarantineEntry, RunSummary, Version } from "./Explanation.ts"
 
 /** A name that a table can have. */
@@ -100,13 +100,25 @@ interface VersionRow extends Omit<Version, "run" | "changes">, Omit<RunSummary, 
   readonly company: bigint
 }
 
-const readVersions = (view: string, id: string, company: bigint | null) =>
+/** The versions of an explanation. Default: all of them. */
+export interface VersionRange {
+  /** The newest so many; `explain` needs the company with it. */
+  readonly newest: number
+  /** Only versions below this one. */
+  readonly below: bigint | null
+}
+
+const readVersions = (view: string, id: string, company: bigint | null, range: VersionRange | null) =>
   Sql.rows<VersionRow>(
     `select h."_company_id" as company, h."_version" as version, ${asText(`h."_valid_from"`, "validFrom")}, ${asText(`h."_valid_to"`, "validTo")}, ` +
       `h."_op" as op, h."_origin" as origin, h."_run_id" as "runId", h."_source" as source, h."record"::text as record, ${runColumns} ` +
-      `from ${view} h left join tributary.runs r on r.id = h."_run_id" ` +
-      `where h."id" = $1::bigint and ($2::bigint is null or h."_company_id" = $2::bigint) order by 1, 2`,
-    [id, company]
+      // By the key of each table, so that only these versions are read.
+      `from (select * from ${view} where "id" = $1::bigint and ` +
+      (range === null
+        ? `($2::bigint is null or "_company_id" = $2::bigint)`
+        : `"_company_id" = $2::bigint and ($3::bigint is null or "_version" < $3::bigint) order by "_version" desc limit $4::bigint`) +
+      `) h left join tributary.runs r on r.id = h."_run_id" order by 1, 2`,
+    range === null ? [id, company] : [id, company, range.below, range.newest]
   )
 
 /** Versions in their order, each with its changes against the one before. */
@@ -158,12 +170,26 @@ const quarantineEntryOf = ({ company: _company, ...entry }: QuarantineRow): Quar
 
 export const refetchStatement = Statement.make({
   name: "read the refetch requests of a resource",
-  params: ["text", "int8?"],
+  params: ["text", "int8?", "text[]", "text[]"],
   columns: { company: "int8", field: "text", value: "text", askedAt: "text" },
   text: `select company_id as company, field, value, ${asText("requested_at", "askedAt")} from tributary.refetch_requests
-          where resource = $1 and ($2::bigint is null or company_id = $2::bigint) order by requested_at`
+          where resource = $1 and ($2::bigint is null or company_id = $2::bigint)
+            and (field, value) in (select * from unnest($3::text[], $4::text[])) order by requested_at`
 })
 type RefetchRow = Statement.RowOf<typeof refetchStatement>
+
+/** The values by which a refetch request may name the record, in any of its companies. */
+const requestedValues = (id: string, versions: ReadonlyArray<VersionRow>) => {
+  const last = new Map(versions.map(({ company, record }) => [company, record]))
+  const pairs = [...last.values()].flatMap((record) =>
+    [...membersOf(record)].flatMap(([field, value]) =>
+      value === null || (typeof value === "object" && !(value instanceof NumberToken))
+        ? []
+        : [[field, typeof value === "string" ? value : print(value)] as const]
+    )
+  )
+  return [["id", id] as const, ...pairs]
+}
 
 /** Whether a refetch request names the record, or a value that its last version has. */
 const isRequested = ({ field, value }: RefetchRow, id: string, members: JsonObject): boolean => {
@@ -244,14 +270,22 @@ export const explain = Effect.fn("explain")(function* (
   datasets: Datasets,
   history: HistoryView,
   id: string,
-  company: bigint | null
+  company: bigint | null,
+  range: VersionRange | null = null
 ): Effect.fn.Return<ReadonlyArray<Explanation>, SqlError, SqlClient.SqlClient> {
   if (!idShape.test(id)) return []
   const { path } = history
+  const versions = yield* readVersions(viewOf(datasets, history), id, company, range)
+  const values = requestedValues(id, versions)
   const rows: RecordRows = {
-    versions: yield* readVersions(viewOf(datasets, history), id, company),
+    versions,
     quarantine: yield* Statement.run(quarantineStatement, [path, id, company]),
-    requests: yield* Statement.run(refetchStatement, [path, company])
+    requests: yield* Statement.run(refetchStatement, [
+      path,
+      company,
+      values.map(([field]) => field),
+      values.map(([, value]) => value)
+    ])
   }
   const companies = new Set(
     [

@@ -18,7 +18,7 @@ import * as Statement from "../postgres/Statement.ts"
 import { transaction } from "../postgres/Transaction.ts"
 import * as Digest from "./Digest.ts"
 import { identifier, literal } from "./Identifier.ts"
-import { indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
+import { type Index, indexesOf, rowsMin, statementsOf } from "./Indexes.ts"
 import { tablesOfView } from "./ViewTables.ts"
 import { asOfName, type Model, type ModelDatasets, noteOf, queryOf, viewName } from "./Model.ts"
 
@@ -171,15 +171,16 @@ const planView = (
   }
 }
 
-/** The plan, without steps when everything is up to date. It costs one query and changes nothing. */
+/** The plan, without steps when everything is up to date. It costs one query and changes nothing. `further` are indexes beside those of the models. */
 export const planFor = Effect.fnUntraced(function* (
   models: ReadonlyArray<Model>,
-  datasets: ModelDatasets
+  datasets: ModelDatasets,
+  further: ReadonlyArray<Index> = []
 ): Effect.fn.Return<ViewPlan, SqlError, SqlClient.SqlClient> {
   const steps: Array<Step> = []
   const skipped: Array<Skipped> = []
   const refused: Array<Refused> = []
-  if (models.length === 0) return { steps, skipped, refused }
+  if (models.length + further.length === 0) return { steps, skipped, refused }
   const existing = new Map(
     (yield* Statement.run(objectsStatement, [datasets.models, datasets.current])).map((one) => [
       `${one.kind}.${one.name}`,
@@ -212,7 +213,7 @@ export const planFor = Effect.fnUntraced(function* (
     if ("reason" in planned) refused.push(planned)
     else steps.push(planned)
   }
-  for (const index of indexesOf(models)) {
+  for (const index of [...indexesOf(models), ...further]) {
     const table = existing.get(`table.${index.resource}`)
     if (table === undefined || table.rows < rowsMin || existing.has(`index.${index.name}`)) continue
     steps.push({ name: index.name, kind: "index", statements: statementsOf(index, datasets) })
@@ -268,9 +269,10 @@ const serialized = <A, E, R>(work: Effect.Effect<A, E, R>) =>
  */
 export const apply = Effect.fn("Views.apply")(function* (
   models: ReadonlyArray<Model>,
-  datasets: ModelDatasets
+  datasets: ModelDatasets,
+  further: ReadonlyArray<Index> = []
 ): Effect.fn.Return<ViewReport, SqlError | DatabaseError, SqlClient.SqlClient> {
-  const looked = yield* planFor(models, datasets)
+  const looked = yield* planFor(models, datasets, further)
   if (looked.steps.length === 0) return { done: [], skipped: looked.skipped, refused: looked.refused }
   const done: Array<string> = []
   const failed: Array<Refused> = []
@@ -284,7 +286,7 @@ export const apply = Effect.fn("Views.apply")(function* (
   const { steps, skipped, refused } = yield* serialized(
     Effect.gen(function* () {
       // Another process may have done it meanwhile.
-      const plan = yield* planFor(models, datasets)
+      const plan = yield* planFor(models, datasets, further)
       yield* Effect.forEach(
         plan.steps.filter(({ kind }) => kind === "view"),
         run,

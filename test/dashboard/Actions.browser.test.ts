@@ -388,8 +388,7 @@ describe("the record page", () => {
     await go("/records")
     const form = page.getByRole("main")
     await form.getByLabel(/company/i).selectOption("north")
-    await form.getByLabel(/resource/i).fill("customers")
-    await form.getByLabel(/number/i).fill(String(oddCustomer.id))
+    await form.getByLabel(/number/i).fill(`customers ${oddCustomer.id}`)
     await form.getByRole("button").first().click()
     await page.waitForURL(/id=9001/)
     const text = (await form.textContent()) ?? ""

@@ -66,6 +66,29 @@ const at = (path: string) => () => Promise.resolve(path)
 const lastRun =
   "select max(id)::text as id from tributary.runs where company_id = 1 and resource = 'customers' and lane = 'live'"
 
+/** Gives a customer five more versions: changes of an amount and of a long text, a deletion, and its return. */
+const changedCustomer = async (): Promise<string> => {
+  const id = await one("select id::text as id from erp.customers where name like 'Harbour%'")
+  const changes: ReadonlyArray<readonly [op: string, set: string]> = [
+    ["update", "creditlimit = 1250.5000, name = 'Harbour & Daughters'"],
+    ["update", "creditlimit = 1250.5000"],
+    ["update", "creditlimit = 123456789012.3400, name = repeat('Pays late. Call before the next shipment. ', 12)"],
+    ["delete", "_deleted_at = tributary.now()"],
+    ["insert", "_deleted_at = null, name = '<b>Back</b> again', cancel = true"]
+  ]
+  for (const [op, set] of changes) {
+    await operator.query(
+      "insert into erp_history.customers__superseded select c.*, tributary.now() from erp.customers c where id = $1",
+      [id]
+    )
+    await operator.query(
+      `update erp.customers set ${set}, _version = _version + 1, _op = $2, _origin = 'scan', _observed_at = tributary.now() where id = $1`,
+      [id, op]
+    )
+  }
+  return id
+}
+
 const cases: ReadonlyArray<Case> = [
   {
     name: "overview",
@@ -76,7 +99,16 @@ const cases: ReadonlyArray<Case> = [
   {
     name: "resource",
     path: at("/companies/north/customers"),
-    says: ["customers", "north", /every 80 min/, /cursor/i, /sync now/i, /backfill/i, /pause/i]
+    says: [
+      "customers",
+      "north",
+      /every 80 min/,
+      /cursor/i,
+      /sync now/i,
+      /backfill/i,
+      /pause/i,
+      /columns, \d+ of them unused/
+    ]
   },
   {
     name: "resource-failing",
@@ -89,6 +121,12 @@ const cases: ReadonlyArray<Case> = [
     name: "run",
     path: async () => `/runs/${await one(lastRun)}`,
     says: ["customers", /requests/i, /retries/i, /rows|records/i]
+  },
+  {
+    name: "run-full",
+    path: async () =>
+      `/runs/${await one("select min(id)::text as id from tributary.runs where company_id = 1 and resource = 'customers' and phases is not null")}`,
+    says: ["Requests in flight", "The phases as figures", /200/, "Landing"]
   },
   {
     name: "run-failed",
@@ -108,6 +146,30 @@ const cases: ReadonlyArray<Case> = [
       `/webhooks/north/${await one("select subscription_id as id from tributary.subscriptions where company = 'north'")}/deliveries`,
     says: ["customers.created", "204"]
   },
+  {
+    name: "event",
+    path: async () =>
+      `/webhooks/event?company=north&event=${await one("select event_id as id from tributary.inbox where company = 'north' and state = 'done' order by id desc limit 1")}`,
+    says: ["signature verified", "tributary.inbox", /version \d|nothing new/, /History of the record/]
+  },
+  {
+    name: "event-dead",
+    path: at(`/webhooks/event?company=south&event=${deadEvent}`),
+    says: ["dead letter", /Last error/, "Replay"]
+  },
+  { name: "outbox-rows", path: at("/outbox/rows"), says: [pushedExternalId, /refused/, "created"] },
+  {
+    name: "outbox-row",
+    path: async () =>
+      `/outbox/rows/${await one("select min(id)::text as id from tributary.outbox where state = 'done'")}`,
+    says: ["by a push", "new.csv", /HTTP 20\d/, /version \d/]
+  },
+  {
+    name: "outbox-row-refused",
+    path: async () =>
+      `/outbox/rows/${await one("select min(id)::text as id from tributary.outbox where state = 'rejected' and push_id is null")}`,
+    says: [/unknown_value/, /invoiceterm/, "What to do:", "Try again"]
+  },
   { name: "outbox", path: at("/outbox"), says: ["new.csv", "customers", /1 refused/] },
   {
     name: "outbox-refused",
@@ -121,12 +183,24 @@ const cases: ReadonlyArray<Case> = [
     says: [String(oddCustomer.id), /NUL/, /retry/i, /Odd \\u0000 <script>/]
   },
   { name: "invariants", path: at("/invariants"), says: [/invariant/i] },
-  { name: "records", path: at("/records"), says: [/company/i, /resource/i] },
+  { name: "records", path: at("/records"), says: [/company/i, /external id/i] },
+  { name: "records-found", path: at("/records?q=10"), says: [/\d+ records/, "customers 10", "exists"] },
   {
     name: "record",
     path: async () =>
       `/records?company=north&resource=customers&id=${await one("select id from erp.customers where name like 'Lighthouse%'")}`,
-    says: ["Lighthouse <b>Ltd</b>"]
+    says: ["Lighthouse <b>Ltd</b>", /By\s+(webhook|scan)/]
+  },
+  {
+    name: "record-changed",
+    path: async () => `/records?company=north&resource=customers&id=${await changedCustomer()}`,
+    says: ["created again", "deleted", "the same values", "123456789012.3400", "<b>Back</b> again", "cancelled"]
+  },
+  {
+    name: "record-order",
+    path: async () =>
+      `/records?company=north&resource=orders&id=${await one("select orderid::text as id from erp.orderlines where _company_id = 1 and orderid in (select i.orderid from erp.invoices i join erp.payments p on p.invoiceid = i.id) group by 1 order by count(*) desc limit 1")}`,
+    says: ["It refers to", "Records that refer to it", "orderlines", "invoices", "payments", /created/]
   },
   {
     name: "confirm-sync",
@@ -249,11 +323,48 @@ describe("every page", () => {
     assert.match(await row.innerText(), /\d{4}-\d{2}-\d{2}/, "its cursor")
     assert.match(await row.innerText(), /in \d+ (min|h|s)/, "its next run")
 
-    await page.getByRole("searchbox").or(page.getByRole("textbox")).first().fill(late)
+    await page
+      .getByRole("main")
+      .getByRole("searchbox")
+      .or(page.getByRole("main").getByRole("textbox"))
+      .first()
+      .fill(late)
     await page.keyboard.press("Enter")
     await page.waitForURL(/zones/)
     const text = await page.getByRole("main").innerText()
     assert.include(text, late)
     assert.notInclude(text, "invoicelines")
   })
+})
+
+describe("the search for a record", () => {
+  it.each([true, false])(
+    "leads from any page to the record and to related ones, with scripts: %s",
+    async (hasScripts) => {
+      const found = await visit(browser, served.link, { javaScriptEnabled: hasScripts })
+      const { page, go } = found
+      const [invoice] = await operator.query<{ id: string; invoicenumber: string; orderid: string }>(
+        "select id, invoicenumber, orderid from erp.invoices where _company_id = 1 and orderid is not null and id in (select invoiceid from erp.payments) order by id limit 1"
+      )
+      await go("/budget")
+      const box = page.getByRole("banner").getByRole("searchbox")
+      await box.fill(invoice!.invoicenumber)
+      await box.press("Enter")
+      await page.waitForURL(new RegExp(`resource=invoices&id=${invoice!.id}$`))
+      const main = page.getByRole("main")
+      assert.include(await main.getByRole("heading", { level: 1 }).innerText(), invoice!.invoicenumber)
+      await main.getByRole("link", { name: new RegExp(`^orders ${invoice!.orderid}`) }).click()
+      await page.waitForURL(new RegExp(`resource=orders&id=${invoice!.orderid}$`))
+      await main.getByRole("link", { name: new RegExp(`^invoices ${invoice!.id}`) }).click()
+      await page.waitForURL(/resource=invoices/)
+      await main
+        .getByRole("link", { name: /^payments/ })
+        .first()
+        .click()
+      await page.waitForURL(/resource=payments/)
+      await main.getByRole("link", { name: /^run / }).first().click()
+      await page.waitForURL(/\/runs\/\d+$/)
+      await found.close()
+    }
+  )
 })

@@ -10,12 +10,46 @@ import * as TablePlan from "../../src/warehouse/TablePlan.ts"
 import { syncResource } from "../../src/sync/SyncResource.ts"
 import { pages, record, scripted, things } from "../support/tiny.ts"
 import { address } from "../../src/web/Escape.ts"
-import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+import { ask, holdsHostile, hostile, type Shown, unconnected, warehouse } from "./asking.ts"
 
 const table = tableOf(things)
 const stand = Layer.effectDiscard(TablePlan.apply([table])).pipe(Layer.provideMerge(warehouse))
 const companies = [unconnected("main")]
 const show = (query: Record<string, string>) => ask(routes, companies, address("/records", query))
+
+const textOf = (markup: string): string | null => {
+  const inner = /<pre[^>]*>(.*?)<\/pre>/s.exec(markup)?.[1] ?? markup
+  if (inner.includes('class="none"')) return null
+  const signs: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", quot: '"', "#39": "'" }
+  return inner
+    .replaceAll(/<[^>]+>/g, "")
+    .trim()
+    .replaceAll(/&(lt|gt|amp|quot|#39);/g, (_, name: string) => signs[name]!)
+}
+
+/** Every changed field of the page, as `version field from → to`. */
+const changesOf = (text: string): ReadonlyArray<string> =>
+  text.split("<caption>").flatMap((part) => {
+    const version = /^\s*Version (\d+): \d+ changed/.exec(part)?.[1]
+    return version === undefined
+      ? []
+      : [...part.matchAll(/<code>(\w+)<\/code>.*?<del>(.*?)<\/del>.*?<ins>(.*?)<\/ins>/gs)].map(
+          ([, field, from, to]) => `${version} ${field} ${textOf(from!)} → ${textOf(to!)}`
+        )
+  })
+
+/** The same from the history by SQL. */
+const changesBySql = (id: number) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const rows = yield* sql<{ change: string }>`
+      select concat(v._version, ' ', e.key, ' ', coalesce(v.before ->> e.key, 'null'), ' → ', coalesce(v.record ->> e.key, 'null')) as change
+        from (select _version, record, lag(record) over (order by _version) as before
+                from erp_history.things where _company_id = 1 and id = ${id}) v
+       cross join lateral jsonb_object_keys(v.record) e (key)
+       where v.before is not null and v.before -> e.key is distinct from v.record -> e.key`
+    return rows.map(({ change }) => change)
+  })
 
 layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record page", (it) => {
   it.effect("shows every version with its source and its changes", () =>
@@ -46,14 +80,96 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       assert.strictEqual(title, "things 7")
       assert.isFalse(holdsHostile(text.replaceAll(/value="[^"]*"/g, "")))
       assert.include(read, "things 7 in company main")
-      assert.include(read, "exists , 2 versions")
-      assert.match(read, /Version 2 update .* Version 1 insert/)
+      assert.match(read, /exists\s+2 versions/)
+      assert.match(read, /changed version 2 .* created version 1/)
       // An amount with its original digits.
-      assert.match(read, /price &quot;1\.0000&quot; &quot;2\.5000&quot;/)
+      assert.match(read, /price 1\.0000 2\.5000/)
       assert.include(text, `href="/runs/2"`)
       assert.match(read, /because of id 7 , requested/)
       assert.include(read, "live 2026-01-01T00:02:00Z")
       assert.match(read, /In quarantine .* open/)
+      // Of a record that is deleted and created again, with equal versions between.
+      const version = (number: number, op: string, price: string) =>
+        sql.unsafe(
+          `insert into erp_history.things__superseded (_company_id, id, name, price, _version, _op, _origin, _observed_at, _valid_to)
+         values (1, 8, $1, $2, $3, $4, 'scan', timestamptz '2026-01-01Z' + $3 * interval '1 hour', timestamptz '2026-01-01Z' + ($3 + 1) * interval '1 hour')`,
+          ["x".repeat(500), price, number, op]
+        )
+      yield* version(3, "update", "1")
+      yield* version(4, "update", "1")
+      yield* version(5, "update", "1.0000")
+      yield* version(6, "delete", "1")
+      yield* sql`insert into erp.things (_company_id, id, name, price, _version, _op, _origin, _observed_at)
+        values (1, 8, 'y', 1234567890123456.7890, 7, 'insert', 'scan', '2026-01-02Z')`
+      const again = yield* show({ company: "main", resource: "things", id: "8" })
+      assert.match(
+        again.read,
+        /created again version 7 .* deleted version 6 .* Versions 4 to 5 the same values .* changed version 3/
+      )
+      assert.include(again.read, "The version before it is no longer stored")
+      assert.match(again.read, /price 1\.0000 1234567890123456\.7890/)
+      for (const [id, page] of [
+        [7, text],
+        [8, again.text]
+      ] as const) {
+        const expected = yield* changesBySql(id)
+        assert.isAbove(expected.length, 1)
+        assert.sameMembers(
+          [...changesOf(page)].map((one) => one.replaceAll("\\u{202e}", "\u202e")),
+          expected
+        )
+      }
+      // A long text is cut, and whole behind it.
+      assert.match(again.text, /x{120}… \(500 characters\)/)
+      assert.include(again.text, "x".repeat(500))
+      // Many versions, in parts; the oldest of each part shows what it changed.
+      yield* sql`
+        insert into erp_history.things__superseded (_company_id, id, rank, _version, _op, _origin, _observed_at, _valid_to)
+        select 1, 10, n, n, case n when 1 then 'insert' else 'update' end, 'scan', timestamptz '2026-01-01Z' + n * interval '1 hour', timestamptz '2026-01-01Z' + (n + 1) * interval '1 hour'
+          from generate_series(1, 119) n`
+      yield* sql`insert into erp.things (_company_id, id, rank, _version, _op, _origin, _observed_at) values (1, 10, 120, 120, 'update', 'scan', '2026-02-01Z')`
+      let parts = 0
+      const changes: Array<string> = []
+      const nextOf = (markup: string): string | null =>
+        /<a href="([^"]+)" rel="next">/.exec(markup)?.[1]?.replaceAll("&amp;", "&") ?? null
+      let next: string | null = "/records?company=main&resource=things&id=10"
+      while (next !== null) {
+        const { text: part }: Shown = yield* ask(routes, companies, next)
+        parts += 1
+        changes.push(...changesOf(part))
+        next = nextOf(part)
+      }
+      assert.strictEqual(parts, 3)
+      assert.sameMembers(changes, yield* changesBySql(10))
+      // The event and the row of the outbox that brought a version, in the time of its run, and no others.
+      yield* sql`
+        insert into tributary.runs (fence, id, company_id, resource, kind, lane, status, started_at, finished_at) overriding system value
+        values (1, 901, 1, 'things', 'fetch', 'records', 'done', '2026-02-01 10:00Z', '2026-02-01 10:01Z'),
+               (1, 902, 1, 'things', 'push', 'push', 'done', '2026-02-02 10:00Z', '2026-02-02 10:01Z')`
+      yield* sql`
+        insert into erp_history.things__superseded (_company_id, id, _version, _op, _origin, _run_id, _source, _observed_at, _valid_to)
+        values (1, 9, 1, 'insert', 'webhook', 901, 'GET /things/9', '2026-02-01 10:00:10Z', '2026-02-02 10:00:10Z')`
+      yield* sql`
+        insert into erp.things (_company_id, id, _version, _op, _origin, _run_id, _observed_at)
+        values (1, 9, 2, 'update', 'push', 902, '2026-02-02 10:00:10Z')`
+      const event = (id: string, record: string, at: string, state = "done") => sql`
+        insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state, resolved_at)
+        values ('main', ${id}, 'things.updated', 'things', ${record}, ${at}::timestamptz, '', ${state}, ${at}::timestamptz)`
+      yield* event("evt_before", "9", "2026-02-01 10:00:09Z")
+      yield* event(`evt_${hostile}`, "9", "2026-02-01 10:00:20Z")
+      yield* event("evt_other", "7", "2026-02-01 10:00:20Z")
+      yield* event("evt_after", "9", "2026-02-01 10:01:01Z")
+      const pushed = (record: string, at: string) => sql<{ id: bigint }>`
+        insert into tributary.outbox (company, resource, operation, record_id, state, outcome, resolved_at)
+        values ('main', 'things', 'update', ${record}, 'done', 'updated', ${at}::timestamptz) returning id`
+      yield* pushed("9", "2026-02-02 10:00:09Z")
+      const [row] = yield* pushed("9", "2026-02-02 10:00:30Z")
+      const ninth = yield* show({ company: "main", resource: "things", id: "9" })
+      assert.include(ninth.read, `update, updated: outbox row ${row!.id}, inserted by SQL`)
+      assert.match(ninth.read, /By webhook, run 901 .* GET \/things\/9 things\.updated evt_/)
+      assert.deepStrictEqual(ninth.read.match(/evt_(?:\w+|&lt;)|outbox row/g), ["outbox row", "evt_&lt;"])
+      assert.isFalse(holdsHostile(ninth.text))
+      assert.match(ninth.read, /the same values version 2 /)
       // Without a company, and with the number of a company.
       assert.include((yield* show({ resource: "things", id: "7" })).read, "things 7 in company main")
       assert.include((yield* show({ company: "1", resource: "things", id: "7" })).read, "things 7 in company main")
@@ -65,8 +181,9 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       const problem = (query: Record<string, string>) =>
         Effect.map(show(query), ({ text }) => /<p class="problem" role="alert">([^<]*)/.exec(text)?.[1])
       assert.isUndefined(yield* problem({}))
-      assert.match((yield* problem({ id: "7" }))!, /^Choose a resource/)
-      assert.match((yield* problem({ resource: "things" }))!, /^Enter the number/)
+      assert.match((yield* problem({ q: "7".repeat(201) }))!, /^A text of more than 200 characters/)
+      assert.match((yield* problem({ q: "a\0b" }))!, /^The text has a character/)
+      assert.match((yield* problem({ q: "7", company: "x" }))!, /^No company “x” is known/)
       assert.match((yield* problem({ resource: "things", id: "7 or 1=1" }))!, /is not the number of a record/)
       assert.match(
         (yield* problem({ resource: "things", id: "99999999999999999999" }))!,
@@ -85,6 +202,9 @@ layer(stand, { excludeTestServices: true, timeout: "30 seconds" })("the record p
       assert.match((yield* problem({ resource: "things", id: "7", company: "x" }))!, /^No company “x” is known/)
       const { text } = yield* show({ resource: hostile, id: hostile })
       assert.notInclude(text, "<script>")
+      const found = yield* show({ q: hostile })
+      assert.isFalse(holdsHostile(found.text.replaceAll(/value="[^"]*"/g, "")))
+      assert.include(found.read, "No record has the number")
     })
   )
 })

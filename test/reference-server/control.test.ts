@@ -129,6 +129,24 @@ describe("the control plane", () => {
     assert.deepStrictEqual(control("GET", "/clock").body, { now: "2020-01-01T00:00:00.000000Z", manual: true })
   })
 
+  it("does not move the clock out of the years that it can show", () => {
+    const { control, defects } = server()
+    const before = control("GET", "/clock").text
+    for (const move of [
+      { advanceSeconds: 1e12 },
+      { advanceSeconds: 1e300 },
+      { advanceSeconds: -1e12 },
+      { now: "1969-12-31T23:59:59Z" },
+      { now: "9999-12-31T23:59:59Z", advanceSeconds: 1 }
+    ]) {
+      const { status, body } = control("POST", "/clock", { ...move, manual: false })
+      assert.strictEqual(status, 400, JSON.stringify(move))
+      assert.strictEqual(body["error"], "the clock must stay in the years 1970 to 9999")
+      assert.strictEqual(control("GET", "/clock").text, before)
+    }
+    assert.deepStrictEqual(defects, [])
+  })
+
   it("records requests without tokens", () => {
     const { caller, token, control } = server()
     const secret = token()

@@ -1,8 +1,9 @@
 /** The listeners beyond loopback: what is refused, who may control the server, TLS, and links in answers. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { request as httpRequest } from "node:http"
 import type { IncomingHttpHeaders } from "node:http"
 import { request as httpsRequest } from "node:https"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
@@ -123,6 +124,7 @@ describe("unsafe combinations", () => {
     { host: "127.0.0.2" },
     { host: "0.0.0.0", allowHttp: true },
     { host: "0.0.0.0", tls: "self-signed" },
+    { host: "[::1]" },
     { controlHost: "0.0.0.0", controlToken, tls: "self-signed" },
     { host: "::", controlHost: "::", controlToken, allowHttp: true, advertiseUrl: "https://erp.test:8443/base/" }
   ]
@@ -140,6 +142,9 @@ describe("unsafe combinations", () => {
     assert.match(await failureOf({ load: "none.ndjson" }), /none\.ndjson: ENOENT/)
     assert.match(await failureOf({ saveOnExit: "/nowhere/state.ndjson" }), /cannot be saved: ENOENT/)
     assert.match(await failureOf({ scenario: "none" }), /there is no scenario none/)
+    assert.match(await failureOf({ saveOnExit: folder }), /cannot be saved: .* is a directory/)
+    assert.match(await failureOf({ host: "", allowHttp: true }), /an address is empty/)
+    assert.match(await failureOf({ host: "192.0.2.1", allowHttp: true }), /192\.0\.2\.1 is no address of this machine/)
     const wrong = join(folder, "wrong.ndjson")
     writeFileSync(wrong, '{"format":"tributary-reference-server","version":1}\n{"kind":"clock"}\n')
     assert.match(await failureOf({ load: wrong }), /wrong\.ndjson: line 2: stopped must be/)
@@ -191,6 +196,21 @@ describe("the control plane", () => {
       assert.strictEqual((await send(`${controlUrl}/clock`, { headers: { authorization } })).status, 401)
       const clock = await send(`${controlUrl}/clock`, { headers: { authorization: bearer } })
       assert.deepInclude(clock.body, { manual: true })
+    }))
+
+  it("refuses a caller without the token before it reads the body", () =>
+    withServer({ controlToken }, async ({ controlUrl }) => {
+      const answer = await new Promise<string>((resolve, reject) => {
+        const socket = connect(Number(new URL(controlUrl).port), "127.0.0.1", () =>
+          // The rest of the body never arrives.
+          socket.write("POST /records HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000000\r\n\r\nx")
+        )
+        let text = ""
+        socket.on("data", (chunk: Buffer) => (text += chunk.toString()))
+        socket.on("close", () => resolve(text))
+        socket.on("error", reject)
+      })
+      assert.match(answer, /^HTTP\/1\.1 401 /)
     }))
 
   it("answers on loopback only requests for a loopback name, so that no web page reaches it", () =>
@@ -313,6 +333,17 @@ describe("a server with a snapshot file", () => {
       assert.strictEqual(restored.status, 200, restored.text)
       assert.strictEqual((await send(`${baseUrl}/me`, { headers: { authorization } })).status, 200)
     })
+  })
+
+  it("follows no link that lies at the place of its unfinished file, and leaves none behind", async () => {
+    const file = join(folder, "linked.ndjson")
+    const other = join(folder, "other.txt")
+    writeFileSync(other, "of another")
+    symlinkSync(other, `${file}.part`)
+    await withServer({ saveOnExit: file }, () => Promise.resolve())
+    assert.strictEqual(readFileSync(other, "utf8"), "of another")
+    assert.include(readFileSync(file, "utf8"), '"kind":"end"')
+    assert.isFalse(existsSync(`${file}.part`))
   })
 
   it("saves after the last request, when its scope closes", async () => {

@@ -124,6 +124,30 @@ describe("the scenarios", () => {
     assert.strictEqual(codeOf(call("POST", `/invoices/${String(late.body["id"])}/post`)), "period_closed")
   })
 
+  it("month-end: is refused where the ledger is closed already, and then moves no clock", () => {
+    const main = server()
+    run(main, "month-end", { count: 1 })
+    const before = main.control("GET", "/clock").text
+    const again = main.control("POST", "/scenarios/month-end", { count: 1 })
+    assert.strictEqual(again.status, 400, again.text)
+    assert.include(again.text, "the ledger of company 1 is closed through 2026-03-31")
+    assert.strictEqual(main.control("GET", "/clock").text, before)
+    main.control("POST", "/clock", { advanceSeconds: 3600 })
+    assert.strictEqual(run(main, "month-end", { count: 1 })["closedThrough"], "2026-04-30")
+  })
+
+  it("are refused by a rule, or by hours beyond every clock, with its reason", () => {
+    const main = server()
+    main.control("PUT", "/companies/1", { recordLimits: { customers: 0 } })
+    const refused = main.control("POST", "/scenarios/month-end", {})
+    assert.strictEqual(refused.status, 400, refused.text)
+    assert.include(refused.text, "month-end cannot run: ")
+    for (const name of ["webhook-outage", "restored-backup"]) {
+      assert.strictEqual(main.control("POST", `/scenarios/${name}`, { hours: 1e300 }).status, 400, name)
+    }
+    assert.deepStrictEqual(main.defects, [])
+  })
+
   it("webhook-outage: nothing arrives, the subscription is disabled, and later events arrive once it is enabled", async () => {
     const { call, control, sent } = eventServerWith(["items.created"])
     await control("POST", "/scenarios/webhook-outage", { hours: 3 })

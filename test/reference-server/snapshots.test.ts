@@ -167,6 +167,63 @@ describe("a snapshot", () => {
     ])
   })
 
+  it("is read back at the end of the calendar, and with the largest id", () => {
+    const world = server()
+    const expires = "9999-12-31T23:59:59.999999Z"
+    world.control("POST", "/clock", { now: "9999-12-31T23:59:59Z", manual: false })
+    const own = world.caller(world.token({ expires }))
+    const shown = own("GET", "/me")
+    assert.match(String(shown.body["expires"]), /^9999-12-31T23:59:59\.9999\d\dZ$/)
+    const records = [{ id: 9_000_000_000_000_000, name: "last" }]
+    assert.strictEqual(world.control("POST", "/records", { company: 1, resource: "salesmen", records }).status, 200)
+    assert.strictEqual(own("POST", "/customers", { customercode: "LATE" }).status, 201)
+    save(world, "late")
+    assert.strictEqual(copy(textOf(world, "late")).text, textOf(world, "late"))
+    const above = world.control("POST", "/records", {
+      company: 1,
+      resource: "salesmen",
+      records: [{ id: Number.MAX_SAFE_INTEGER }]
+    })
+    assert.strictEqual(above.status, 400, "the ids after it would not be exact")
+    assert.deepStrictEqual(world.defects, [])
+  })
+
+  it("is not changed by what was under way when it was restored", async () => {
+    const world = server({
+      network: {
+        send: (_request, signal) =>
+          new Promise((resolve) => {
+            signal.addEventListener("abort", () =>
+              resolve({ status: null, body: new Uint8Array(), durationms: 1, failure: "cancelled" })
+            )
+          })
+      }
+    })
+    const { control, served } = world
+    const secret = world.token()
+    const call = world.caller(secret)
+    call("POST", "/webhooks", { url: "https://receiver.test/", events: ["customers.created"] })
+    call("POST", "/customers", { customercode: "QUEUED" })
+    save(world, "before")
+    const later = [
+      served.control({ method: "POST", url: "/cycle", headers: {}, body: null }).pending,
+      served.control({ method: "POST", url: "/clock", headers: {}, body: Buffer.from('{"advanceSeconds":90000}') })
+        .pending,
+      served.handle({
+        method: "POST",
+        url: "/!/api/v2/webhooks/1/test",
+        headers: { authorization: `Bearer ${secret}` },
+        body: null
+      }).pending
+    ]
+    for (const work of later) assert.isDefined(work)
+    control("POST", "/restore", { name: "before" })
+    await Promise.all(later)
+    assert.strictEqual(control("GET", "/requests").text, '{"requests":[]}')
+    save(world, "after")
+    assert.strictEqual(textOf(world, "after"), textOf(world, "before"))
+  })
+
   it("is not changed by later writes, and restores more than once", () => {
     const world = server({ data: "demo" })
     save(world, "before")
@@ -319,7 +376,7 @@ describe("a snapshot with a wrong line", () => {
   it("is accepted after an edit by hand, with spaces and a number of another form", () => {
     const edited = change(good, lineOf("change", '"customers"'), (line) =>
       line.replace('"values":{', '"values" : { "creditlimit" : 1.50, ')
-    )
+    ).replace('{"format"', '{ "format" ')
     const other = server()
     assert.strictEqual(other.control("POST", "/restore", edited).status, 200)
     assert.include(other.control("GET", "/state?company=1&resource=customers").text, '"creditlimit":1.50')

@@ -1,6 +1,6 @@
 /** The server as a test in JavaScript starts it. */
 import { afterEach, assert, describe, it } from "vitest"
-import { ControlPlaneError, start } from "../../connectors/service-v2/reference-server/index.ts"
+import { ControlPlane, ControlPlaneError, start } from "../../connectors/service-v2/reference-server/index.ts"
 import type {
   DialectOptions,
   FaultRule,
@@ -196,6 +196,10 @@ describe("a server in a test", () => {
     const port = Number(new URL(server.baseUrl).port)
     assert.include((await rejection(start({ port, data: "empty" }))).message, `cannot listen on port ${port}`)
     assert.include((await rejection(start({ clock: { now: "yesterday" } }))).message, "clock.now must be a time")
+    const misspelt = await rejection(start({ data: "dmeo" as unknown as "demo" }))
+    assert.strictEqual(misspelt.message, "data must be empty, demo, scale, and not dmeo")
+    const plane = new ControlPlane(`${server.controlUrl}/`)
+    assert.strictEqual(typeof (await plane.clock()).now, "string")
     await server.close()
     await server.close()
     assert.include((await rejection(server.clock())).message, `${server.controlUrl} does not answer`)

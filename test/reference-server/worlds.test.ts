@@ -133,7 +133,10 @@ describe("a world", () => {
     const { call, control } = worldOf(main, "short")
     assert.strictEqual(main.control("POST", "/worlds", { name: "short" }).status, 400)
     assert.strictEqual(main.control("DELETE", "/worlds/short").status, 200)
+    const requests = () => main.served.world.state().requests
+    const before = requests()
     assert.strictEqual(codeOf(call("GET", "/items")), "not_found")
+    assert.strictEqual(requests(), before, "a request to an ended world changes the main one")
     assert.strictEqual(control("GET", "/clock").status, 404)
     assert.strictEqual(main.control("DELETE", "/worlds/short").status, 400)
     assert.strictEqual(main.control("POST", "/worlds", { name: "short" }).status, 201)

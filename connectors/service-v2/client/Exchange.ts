@@ -16,7 +16,7 @@ import * as Redacted from "effect/Redacted"
 import type { BudgetShape } from "../../../src/budget/Budget.ts"
 import type { BudgetError } from "../../../src/budget/BudgetError.ts"
 import { describePause } from "../../../src/budget/Pause.ts"
-import { type ConnectorUsage, RequestInFlight } from "../../../src/connector/Connector.ts"
+import { type ConnectorUsage, RequestInFlight, RequestTimes } from "../../../src/connector/Connector.ts"
 import * as SourceError from "../../../src/connector/SourceError.ts"
 import { type Answer, type RequestContext, Failed } from "./Answer.ts"
 import { type AttemptContext, type AttemptOptions, attempt, requestName } from "./Attempt.ts"
@@ -94,6 +94,10 @@ const isAnswer = (reason: SourceError.SourceReason): boolean => {
       return true
   }
 }
+
+/** The kind of a failure, with its status where the kind has several. */
+const kindOf = (reason: SourceError.SourceReason): string =>
+  "status" in reason && reason.status !== null ? `${reason._tag} ${reason.status}` : reason._tag
 
 /** State that all requests of a token share. */
 interface ExchangeContext {
@@ -174,6 +178,7 @@ const send = Effect.fnUntraced(function* <A>(
   const { attempts, budget, options, usage } = context
   const clock = yield* Clock.Clock
   const setInFlight = yield* RequestInFlight
+  const observe = yield* RequestTimes
   const request = HttpClientRequest.make(call.method)(options.base.at(call.path), {
     headers: { ...context.headers, ...call.headers },
     ...(call.body === null ? {} : { body: HttpBody.uint8Array(call.body, "application/json") })
@@ -185,7 +190,9 @@ const send = Effect.fnUntraced(function* <A>(
       request: { method: call.method, path: call.path, requestId, attempts: state.sent }
     })
   for (;;) {
+    const waitsFrom = MonotonicClock.nowMs(clock)
     yield* Effect.mapError(budget.takePermit, (error) => fail(withoutPermit(error), null))
+    observe("budget", waitsFrom, MonotonicClock.nowMs(clock), null)
     if (call.mayBeSent !== undefined) {
       if (!(yield* call.mayBeSent)) return yield* fail(new SourceError.SendCancelled({ attempts: state.sent }), null)
       // A pause may have begun meanwhile.
@@ -201,6 +208,10 @@ const send = Effect.fnUntraced(function* <A>(
     const { scrub } = attempts
     const outcome =
       answer instanceof Failed ? answer : read(answer, { pageParameters: call.pageParameters, scrub, nowMs })
+    const answeredAt = MonotonicClock.nowMs(clock)
+    const kind =
+      outcome instanceof Failed ? kindOf(outcome.reason) : answer instanceof Failed ? "" : String(answer.status)
+    observe("request", sentAt, answeredAt, kind)
     if (!(outcome instanceof Failed)) {
       yield* budget.reportAttempt(requestName(call), sentAt, true)
       return outcome
@@ -209,6 +220,7 @@ const send = Effect.fnUntraced(function* <A>(
     if (wait === null) return yield* fail(outcome.reason, outcome.requestId)
     usage.retries++
     yield* Effect.sleep(wait)
+    observe("retry", answeredAt, MonotonicClock.nowMs(clock), kind)
   }
 })
 

@@ -169,9 +169,13 @@ const answerUnder = (world: World, baseUrl: string, request: Request, fault: Fau
     return answer
   }
   const { answer: served, token, noted } = serve(world, request, requestId, baseUrl)
+  const { journal } = world
   const sent = (answer: Answer): Answer => {
     const status = kind === "dropResponse" ? null : answer.status
-    addToJournal(world, request, requestId, { answer, status, tokenid: token?.id ?? null, fault: kind, noted })
+    // A reset or a restore meanwhile began another journal, to which the request does not belong.
+    if (world.journal === journal) {
+      addToJournal(world, request, requestId, { answer, status, tokenid: token?.id ?? null, fault: kind, noted })
+    }
     if (fault === null || (kind !== "truncate" && kind !== "dropResponse" && kind !== "slowBody")) return answer
     return { ...answer, wire: { kind, ms: fault.ms, bytes: fault.bytes } }
   }
@@ -192,10 +196,10 @@ const holdKey = (world: World, request: Request): (() => void) => {
   return () => {}
 }
 
-/** The answer to a request for a world that does not exist. */
+/** The answer to a request for a world that does not exist; it changes no other world. */
 const noWorld = (world: World, name: string | null): Answer => {
   const error = new ApiError("not_found", `there is no world ${String(name)}`)
-  return finish(world, { status: 404, body: printEnvelope(error) }, world.nextRequestId(), notes())
+  return finish(world, { status: 404, body: printEnvelope(error) }, "req_000000000000", notes())
 }
 
 export const core = (options: CoreOptions): Core => {

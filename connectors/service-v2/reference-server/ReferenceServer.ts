@@ -4,7 +4,7 @@
  * Promise: when {@link start} returns, both ports accept requests. When its scope closes, both ports and all
  * connections are closed, then the snapshot is saved where the options say so. A start that fails leaves nothing open.
  */
-import { accessSync, constants, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { accessSync, constants, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import type { Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { dirname } from "node:path"
@@ -15,11 +15,13 @@ import * as Effect from "effect/Effect"
 import * as Encoding from "effect/encoding/Base64Url"
 import type * as Scope from "effect/Scope"
 import * as SecureRandom from "effect/crypto/SecureRandom"
+import { jsonAnswer } from "./control/Route.ts"
 import { core } from "./Core.ts"
 import type { Core } from "./Core.ts"
 import { httpsNetwork } from "./events/httpsNetwork.ts"
 import {
   addressOf,
+  bareHost,
   controlGuard,
   isWildcard,
   localAddress,
@@ -94,14 +96,15 @@ const controlBodyBytesMax = 256 * 1024 * 1024
 const listen = (server: Server, host: string, port: number): Effect.Effect<number, ReferenceServerError, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<number, ReferenceServerError>((resume) => {
-      server.once("error", (error) =>
-        resume(
-          Effect.fail(
-            new ReferenceServerError({ port, detail: (error as NodeJS.ErrnoException).code ?? error.message })
-          )
-        )
-      )
-      server.listen(port, host, () => resume(Effect.succeed((server.address() as AddressInfo).port)))
+      server.once("error", (error) => {
+        const { code } = error as NodeJS.ErrnoException
+        const isAddress = code === "ENOTFOUND" || code === "EADDRNOTAVAIL"
+        const problem = isAddress
+          ? { port: null, detail: `${host} is no address of this machine (${code})` }
+          : { port, detail: code ?? error.message }
+        resume(Effect.fail(new ReferenceServerError(problem)))
+      })
+      server.listen(port, bareHost(host), () => resume(Effect.succeed((server.address() as AddressInfo).port)))
     }),
     () =>
       Effect.callback<void>((resume) => {
@@ -120,15 +123,24 @@ const certificateOf = Effect.fnUntraced(function* ({ tls, host, controlHost, adv
 /** Writes the state in one step: a crash leaves the file as it was. */
 const save = ({ world }: Core, file: string) => {
   const part = `${file}.part`
-  writeFileSync(part, "", { mode: 0o600 })
-  for (const chunk of printSnapshot(world.state())) writeFileSync(part, chunk, { flag: "a" })
-  renameSync(part, file)
+  // A part of an earlier process may belong to another owner, or lead elsewhere.
+  rmSync(part, { force: true })
+  try {
+    writeFileSync(part, "", { mode: 0o600, flag: "wx" })
+    for (const chunk of printSnapshot(world.state())) writeFileSync(part, chunk, { flag: "a" })
+    renameSync(part, file)
+  } finally {
+    rmSync(part, { force: true })
+  }
 }
 
 /** Saves at the end of the scope. A failure is reported and sets the exit code. */
 const saveAtEnd = Effect.fnUntraced(function* (served: Core, file: string | undefined) {
   if (file === undefined) return
-  yield* attempt("the snapshot cannot be saved: ", () => accessSync(dirname(file), constants.W_OK))
+  yield* attempt("the snapshot cannot be saved: ", () => {
+    accessSync(dirname(file), constants.W_OK)
+    if (statSync(file, { throwIfNoEntry: false })?.isDirectory() === true) throw new Error(`${file} is a directory`)
+  })
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       try {
@@ -165,8 +177,12 @@ const listenersOf = (
   const plane = listener(
     {
       bodyBytesMax: controlBodyBytesMax,
+      refuse: (request) => readiness(request) ?? guard(request),
       draw: () => null,
-      answer: (request) => readiness(request) ?? guard(request) ?? served.control(request),
+      answer: (request) =>
+        (request.body?.length ?? 0) > controlBodyBytesMax
+          ? jsonAnswer({ error: `the body is longer than ${controlBodyBytesMax} bytes` }, 413)
+          : served.control(request),
       hold: () => () => {},
       sleep
     },

@@ -93,12 +93,15 @@ class Running extends ControlPlane implements ReferenceServer {
   }
 }
 
+const dataKinds: ReadonlyArray<string> = ["empty", "demo", "scale"]
+
 /**
  * Starts a server. Rejects with an error that names the port when another program listens on it, and with a `RangeError`
- * when `clock.now` is no time.
+ * when `clock.now` is no time, or `data` is none of its values.
  */
 export const start = async (options: StartOptions = {}): Promise<ReferenceServer> => {
   const { clock: clockOptions = {}, data = "demo", port = 0, controlPort = 0, rows, seed, load, scenario } = options
+  if (!dataKinds.includes(data)) throw new RangeError(`data must be ${dataKinds.join(", ")}, and not ${String(data)}`)
   const scope = Scope.makeUnsafe()
   const clock = startClock(clockOptions.now, Effect.runSync(Clock.clockWith(Effect.succeed)))
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))

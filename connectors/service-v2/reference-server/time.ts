@@ -8,8 +8,13 @@
 export const microsPerSecond = 1_000_000
 export const microsPerDay = 86_400 * microsPerSecond
 
-/** `2026-11-21T03:05:43.123456Z`. */
-export const printInstant = (micros: number): string => {
+const earliest = Date.parse("0001-01-01T00:00:00Z") * 1000
+/** The last number of microseconds in the year 9999; numbers of this size are 32 apart. */
+const latest = 253_402_300_799_999_968
+
+/** `2026-11-21T03:05:43.123456Z`; an instant beyond the years 0001 to 9999 is the first or the last of them. */
+export const printInstant = (instant: number): string => {
+  const micros = Math.min(Math.max(instant, earliest), latest)
   const seconds = Math.floor(micros / microsPerSecond)
   const fraction = micros - seconds * microsPerSecond
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(fraction).padStart(6, "0")}Z`

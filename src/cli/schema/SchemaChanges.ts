@@ -7,6 +7,7 @@ import type { Resource } from "../../catalogue/Resource.ts"
 import type { Configuration } from "../../configuration/Configuration.ts"
 import { ConfigurationError } from "../../configuration/ConfigurationError.ts"
 import * as ColumnPromotion from "../../warehouse/ColumnPromotion.ts"
+import { searchIndexesOf } from "../../warehouse/Indexes.ts"
 import { modelDatasetsOf } from "../../warehouse/Model.ts"
 import * as WarehouseCatalogue from "../../warehouse/WarehouseCatalogue.ts"
 import { tableOf } from "../../warehouse/Table.ts"
@@ -177,16 +178,17 @@ const change = Effect.fnUntraced(function* (
     statements.push(...changes.statements)
   }
   const models = yield* (yield* Source).models
+  const indexes = searchIndexesOf(tables)
   const skipped: Array<Views.Skipped> = []
   const refused: Array<Views.Refused> = []
   for (const datasets of modelDatasetsOf(settings.datasets)) {
     if (isPlan) {
-      const views = yield* Views.planFor(models, datasets)
+      const views = yield* Views.planFor(models, datasets, indexes)
       statements.push(...views.steps.flatMap((step) => step.statements))
       skipped.push(...views.skipped)
       refused.push(...views.refused)
     } else {
-      const views = yield* Views.apply(models, datasets)
+      const views = yield* Views.apply(models, datasets, indexes)
       statements.push(...views.done)
       skipped.push(...views.skipped)
       refused.push(...views.refused)

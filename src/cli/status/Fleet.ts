@@ -1,5 +1,6 @@
 /** The output of `tributary status` where there are many companies: totals, and the companies by severity. */
 import * as Effect from "effect/Effect"
+import * as Activity from "../../status/Activity.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
 import * as Outbox from "../../status/Outbox.ts"
@@ -8,7 +9,7 @@ import * as Schedule from "../../status/Schedule.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import * as Output from "../Output.ts"
-import { invariantLines } from "./Format.ts"
+import { activityLines, invariantLines } from "./Format.ts"
 
 /** Companies that are listed for people. */
 const listedMax = 20
@@ -26,6 +27,7 @@ export const readFleet = Effect.fn("status.readFleet")(function* (names: Readonl
     pushPause: yield* PushPause.read,
     outbox: yield* Outbox.total,
     invariants: yield* Invariants.summary(null),
+    activity: yield* Activity.readTotals,
     state,
     worst: yield* CompanyStates.list(names, { ...CompanyStates.anyCompany, state }, null, listedJsonMax)
   }
@@ -75,8 +77,20 @@ const companyTable = (companies: ReadonlyArray<CompanyStates.CompanyState>): str
   )
 
 export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
-  const { companies, uncounted, byState, amounts, outdatedMs, processes, pushPause, outbox, invariants, state, worst } =
-    report
+  const {
+    companies,
+    uncounted,
+    byState,
+    amounts,
+    outdatedMs,
+    processes,
+    pushPause,
+    outbox,
+    invariants,
+    activity,
+    state,
+    worst
+  } = report
   const shown = worst.slice(0, listedMax)
   const inStates = companyStates.map((one) => Output.counted(byState[one], one))
   const signs = amountsOf(amounts, signAmounts)
@@ -94,6 +108,7 @@ export const fleetLines = (report: FleetReport): ReadonlyArray<string> => {
       : [
           `  outbox: ${Output.count(outbox.waiting)} waiting, ${Output.count(outbox.refused)} refused; see them with npx tributary push status`
         ]),
+    ...activityLines(activity),
     ...invariantLines(invariants),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
     "",

@@ -1,6 +1,7 @@
 /** The output of `tributary status` for people. */
 import { describePause } from "../../budget/Pause.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
+import type * as Activity from "../../status/Activity.ts"
 import * as Invariants from "../../status/Invariants.ts"
 import type * as Outbox from "../../status/Outbox.ts"
 import type * as Schedule from "../../status/Schedule.ts"
@@ -123,6 +124,33 @@ export const invariantLines = (all: ReadonlyArray<Invariants.InvariantSummary>):
   ]
 }
 
+/** The last day in one line; none where `serve` never ran. */
+export const activityLines = (hours: ReadonlyArray<Activity.Hour>): ReadonlyArray<string> => {
+  const sum = (of: (hour: Activity.Hour) => number) => hours.reduce((total, hour) => total + of(hour), 0)
+  return hours.length === 0
+    ? []
+    : [
+        `  last day: ${Output.list([
+          Output.plural(
+            sum(({ runs }) => runs),
+            "run"
+          ),
+          Output.counted(
+            sum(({ failed_runs: failed, abandoned_runs: abandoned }) => failed + abandoned),
+            "failed or abandoned"
+          ),
+          Output.counted(
+            sum(({ inserted, updated, deleted }) => inserted + updated + deleted),
+            "records landed"
+          ),
+          Output.counted(
+            sum(({ requests }) => requests),
+            "requests"
+          )
+        ])}`
+      ]
+}
+
 /** Names that are listed; further ones are only counted. */
 const namesMax = 8
 
@@ -189,6 +217,8 @@ export interface StatusReport {
   readonly outbox: ReadonlyArray<Outbox.OutboxStatus>
   readonly invariants: ReadonlyArray<Invariants.InvariantSummary>
   readonly pushPause: string | null
+  /** The last day by hour. */
+  readonly activity: ReadonlyArray<Activity.Hour>
 }
 
 const resourceTable = (resources: ReadonlyArray<ResourceStatus>): string =>
@@ -228,11 +258,12 @@ const errorLines = ({ companyId, resource, lastRun, error, remedy }: ResourceSta
     : [`\n  company ${companyId}, ${resource}: ${error}`, ...(remedy === null ? [] : [`    what to do: ${remedy}`])]
 
 export const reportLines = (report: StatusReport): ReadonlyArray<string> => {
-  const { resources, paused, schedule, webhooks, outbox, invariants, pushPause } = report
+  const { resources, paused, schedule, webhooks, outbox, invariants, pushPause, activity } = report
   const others = [
     ...pauseLines(paused),
     ...scheduleLines(schedule),
     ...(pushPause === null ? [] : [`  ${PushPause.sentence(pushPause)}; what to do: ${PushPause.releaseCommand}`]),
+    ...activityLines(activity),
     ...invariantLines(invariants),
     ...outboxLines(outbox),
     ...webhookLines(webhooks)

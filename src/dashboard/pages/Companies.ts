@@ -1,5 +1,6 @@
 /** The overview of many companies: totals by state, a search, and the companies by severity, part by part. */
 import * as Effect from "effect/Effect"
+import * as Activity from "../../status/Activity.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
 import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import { html, page, PageError, type Html, type PageRequest } from "../Page.ts"
@@ -7,6 +8,9 @@ import { ago, badge, count, duration, filterLinks, none, pager, table, type Tone
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
+import { lastDay } from "../ActivityCharts.ts"
+import { healthShares } from "../HealthPicture.ts"
+import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
 const whyMax = 100
@@ -147,7 +151,11 @@ export const textOf = (request: PageRequest): string | null => ofQuery(request, 
 export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) {
   const state = yield* choiceOf(request, "state", companyStates)
   const text = textOf(request)
-  const of = yield* CompanyStates.readSummary(request.companies.map(({ name }) => name))
+  const names = request.companies.map(({ name }) => name)
+  const of = yield* CompanyStates.readSummary(names)
+  const isPlain = state === null && text === null && ofQuery(request, "after") === null
+  // Of more companies there is only the activity of all together.
+  const hours = isPlain ? yield* Activity.readHours(names.length > seriesMax.hour ? null : names, 24 * 3_600_000) : []
   const links = [null, ...companyStates]
     .map((one) => ({ one, number: one === null ? of.companies : of.byState[one], isCurrent: one === state }))
     .filter(({ one, number, isCurrent }) => one === null || number > 0 || isCurrent)
@@ -160,8 +168,9 @@ export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) 
     title: "Overview",
     section: "overview",
     body: html`<h1>Overview</h1>
-      ${summary(of)}
+      ${summary(of)} ${isPlain ? healthShares(of.byState) : ""}
       <div class="controls">${filterLinks("State", links)} ${companySearch("/", text, { state })}</div>
-      ${yield* companyList(request, "/", { state, text, isUndelivered: false }, { state, text })}`
+      ${yield* companyList(request, "/", { state, text, isUndelivered: false }, { state, text })}
+      ${isPlain ? lastDay(hours, request.now) : ""}`
   })
 })

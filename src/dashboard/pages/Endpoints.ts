@@ -1,7 +1,10 @@
 /** `/endpoints`: where changes are sent, how far each endpoint is, and the delivery log. */
 import * as Effect from "effect/Effect"
 import * as EndpointStore from "../../delivery/EndpointStore.ts"
+import * as Trends from "../../status/Trends.ts"
 import { ago, badge, count, duration, filterLinks, none, section, table, type Tone } from "../../web/Components.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { trend } from "../../web/Trend.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { html, type Html, page, PageError, type Route } from "../Page.ts"
 import { ofQuery } from "../Params.ts"
@@ -34,6 +37,40 @@ const deadOf = ({ dead, name }: Endpoint): Html | string =>
         <span class="detail"
           >To send them again: <code>npx tributary changes endpoints replay ${visible(name)}</code></span
         >`
+
+const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html => {
+  const dead = endpoints.filter((one) => one.state === "dead" || (one.dead ?? 0n) > 0n)
+  const failing = endpoints.filter((one) => one.state === "active" && one.failingSince !== null)
+  const [worst] = dead.length > 0 ? dead : failing
+  return stateHead({
+    title: "Endpoints",
+    about:
+      "The change feed of the warehouse, and the addresses that get its changes as signed webhooks. A change that was not accepted waits and is sent again.",
+    tone: dead.length > 0 ? "bad" : failing.length > 0 ? "warn" : endpoints.length === 0 ? "quiet" : "good",
+    word:
+      dead.length > 0
+        ? "changes not delivered"
+        : failing.length > 0
+          ? "failing"
+          : endpoints.length === 0
+            ? "no endpoint"
+            : "delivering",
+    sentence: html`${plural(endpoints.length, "endpoint")}: ${count(dead.length)} dead or with dead letters,
+    ${count(failing.length)} failing.
+    ${
+      worst === undefined
+        ? ""
+        : html`The worst: <a href="${address("/endpoints", { endpoint: worst.name })}">${visible(worst.name)}</a>.`
+    }`,
+    actions: null,
+    trend: trend(changes.amounts, {
+      id: "trend",
+      title: "Changes landed",
+      kinds: [["change", "changes", "busy"]],
+      countedMax: changes.countedMax
+    })
+  })
+}
 
 const endpointTable = (endpoints: ReadonlyArray<Endpoint>, now: Date): Html =>
   table(
@@ -85,40 +122,36 @@ export const routes: ReadonlyArray<Route> = [
         return yield* new PageError({ status: 404, message: `There is no endpoint ${only}.` })
       }
       const entries = yield* EndpointStore.readLog(only, logShown)
+      const changes = yield* Trends.read(Trends.changesStatement, now)
       return page({
         title: "Endpoints",
         section: "endpoints",
-        body: html`<h1>Endpoints</h1>
-          <p>
-            Addresses that get the changes of the warehouse as signed webhooks. A change that was not accepted waits and
-            is sent again.
-          </p>
-          ${
-            endpoints.length === 0
-              ? html`<p>
-                  There is none. To add one:
-                  <code>npx tributary changes endpoints add NAME --url ADDRESS</code>
-                </p>`
-              : html`<p>${plural(endpoints.length, "endpoint")}.</p>
-                  ${endpointTable(endpoints, now)}
-                  ${section(
-                    "log",
-                    "Delivery log",
-                    html`${
-                      endpoints.length < 2
-                        ? ""
-                        : filterLinks("Endpoint", [
-                            { to: "/endpoints", text: "All endpoints", isCurrent: only === null },
-                            ...endpoints.map(({ name }) => ({
-                              to: address("/endpoints", { endpoint: name }),
-                              text: visible(name),
-                              isCurrent: only === name
-                            }))
-                          ])
-                    }
-                    ${entries.length === 0 ? html`<p>Nothing was sent yet.</p>` : logTable(entries, now)}`
-                  )}`
-          }`
+        body: html`${head(endpoints, changes)}
+        ${
+          endpoints.length === 0
+            ? html`<p>
+                There is none. To add one:
+                <code>npx tributary changes endpoints add NAME --url ADDRESS</code>
+              </p>`
+            : html`${endpointTable(endpoints, now)}
+              ${section(
+                "log",
+                "Delivery log",
+                html`${
+                  endpoints.length < 2
+                    ? ""
+                    : filterLinks("Endpoint", [
+                        { to: "/endpoints", text: "All endpoints", isCurrent: only === null },
+                        ...endpoints.map(({ name }) => ({
+                          to: address("/endpoints", { endpoint: name }),
+                          text: visible(name),
+                          isCurrent: only === name
+                        }))
+                      ])
+                }
+                ${entries.length === 0 ? html`<p>Nothing was sent yet.</p>` : logTable(entries, now)}`
+              )}`
+        }`
       })
     })
   }

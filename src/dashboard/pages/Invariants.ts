@@ -1,8 +1,11 @@
 /** `/invariants`: the rules about the records, their states, and the records that violate one of them. */
 import * as Effect from "effect/Effect"
 import * as Invariants from "../../status/Invariants.ts"
+import * as Trends from "../../status/Trends.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { ago, badge, count, filterLinks, none, pager, partOf, section, table } from "../../web/Components.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { trend } from "../../web/Trend.ts"
 import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
 import { recordAddress } from "../Addresses.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
@@ -29,6 +32,50 @@ const stateOf = ({ open, failed, evaluated, waiting, unconfirmed, error }: Invar
   ${failed === 0 ? "" : badge("warn", `failed for ${plural(failed, "company", "companies")}`)}
   ${error === null ? "" : html`<span class="detail">${visible(error)}</span>`}
 `
+
+const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Trend): Html => {
+  const violated = rules.filter(({ open }) => open > 0)
+  const failed = rules.filter((one) => one.failed > 0)
+  const evaluated = rules.filter((one) => one.evaluated > 0)
+  const [worst] = violated.length > 0 ? violated : failed
+  return stateHead({
+    title: "Invariants",
+    about:
+      "Rules about the records as SQL, evaluated after the tables that they read changed. Each row of a rule’s query is a record that violates it.",
+    tone: violated.length > 0 ? "bad" : failed.length > 0 ? "warn" : evaluated.length > 0 ? "good" : "quiet",
+    word:
+      violated.length > 0
+        ? "violated"
+        : failed.length > 0
+          ? "not all evaluated"
+          : evaluated.length > 0
+            ? "all hold"
+            : "not evaluated",
+    sentence: html`${plural(rules.length, "invariant")}: ${count(violated.length)} violated by
+    ${plural(
+      violated.reduce((sum, { open }) => sum + open, 0),
+      "open violation"
+    )},
+    ${count(failed.length)} failed to be evaluated.
+    ${
+      worst === undefined
+        ? ""
+        : html`The worst:
+            <a href="${address(path, { invariant: worst.name })}">${visible(worst.name)}</a> (${worst.severity}).`
+    }`,
+    actions: null,
+    trend: trend(seen.amounts, {
+      id: "trend",
+      title: "Violations first seen",
+      kinds: [
+        ["ended", "ended", "good"],
+        ["unconfirmed", "unconfirmed", "busy"],
+        ["open", "open", "bad"]
+      ],
+      countedMax: seen.countedMax
+    })
+  })
+}
 
 const rulesTable = (rules: ReadonlyArray<Invariants.InvariantSummary>, now: Date): Html =>
   table(
@@ -130,20 +177,17 @@ export const routes: ReadonlyArray<Route> = [
       if (only !== null && rule === undefined) {
         return yield* new PageError({ status: 404, message: `There is no invariant ${visible(only)}.` })
       }
+      const seen = yield* Trends.read(Trends.violationsStatement, request.now)
       return page({
         title: "Invariants",
         section: "invariants",
-        body: html`<h1>Invariants</h1>
-          <p>
-            Rules about the records as SQL, evaluated after the tables that they read changed. Each row of a rule's
-            query is a record that violates it.
-          </p>
-          ${
-            rules.length === 0
-              ? html`<p>${none("None was evaluated yet.")} A sync evaluates them, and so does serve.</p>`
-              : rulesTable(rules, request.now)
-          }
-          ${rule === undefined ? "" : yield* details(request, rule)}`
+        body: html`${head(rules, seen)}
+        ${
+          rules.length === 0
+            ? html`<p>${none("None was evaluated yet.")} A sync evaluates them, and so does serve.</p>`
+            : rulesTable(rules, request.now)
+        }
+        ${rule === undefined ? "" : yield* details(request, rule)}`
       })
     })
   }

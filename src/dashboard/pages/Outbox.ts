@@ -4,12 +4,17 @@ import { outcomes } from "../../outbox/Push.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Outbox from "../../status/Outbox.ts"
+import * as Trends from "../../status/Trends.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { ago, badge, count, duration, section, select, table, facts } from "../../web/Components.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
-import { plural, truncated, visible } from "../../web/Escape.ts"
-import { resourceAddress } from "../Addresses.ts"
+import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { pushAddress, resourceAddress } from "../Addresses.ts"
+import * as OutboxRow from "./OutboxRow.ts"
+import * as OutboxRows from "./OutboxRows.ts"
 import * as RejectedRows from "./RejectedRows.ts"
 
 const pushesShown = 50
@@ -19,7 +24,6 @@ const insertedShown = 50
 const textMax = 240
 
 const back = "/outbox"
-const pushAddress = (push: bigint): string => `/outbox/pushes/${push}`
 
 const empty = (value: number): string => (value === 0 ? "" : count(value))
 
@@ -111,6 +115,47 @@ const requestTable = (requests: ReadonlyArray<Outbox.OpenRequest>, now: Date): H
           ])
         )}`
 
+interface OutboxTotals {
+  readonly waiting: number
+  readonly refused: number
+  readonly unknown: number
+  /** The resource with the most refused rows that were inserted by SQL. */
+  readonly worst: Outbox.InsertedSummary | undefined
+  readonly pause: string | null
+}
+
+const head = ({ waiting, refused, unknown, worst, pause }: OutboxTotals, shown: Trends.Trend): Html =>
+  stateHead({
+    title: "Outbox",
+    about: "Records to be written to the source, and their outcomes.",
+    tone: pause !== null || refused > 0 ? "bad" : unknown > 0 ? "warn" : waiting > 0 ? "busy" : "good",
+    word: pause !== null ? "paused" : refused > 0 ? "refused rows" : waiting > 0 ? "sending" : "all sent",
+    sentence: html`${pause === null ? "" : html`${visible(PushPause.sentence(pause))}. What to do: compare the waiting rows with the source, then run <code>${PushPause.releaseCommand}</code>.`}
+    ${plural(waiting, "row")} to be sent, ${count(refused)} refused, ${plural(unknown, "request")} without a known
+    outcome.
+    ${
+      worst === undefined || worst.refused === 0
+        ? ""
+        : html`The most refused by SQL: ${count(worst.refused)} of
+            <a href="${address("/outbox/refused", { company: worst.company, resource: worst.resource })}"
+              >${visible(worst.resource)}</a
+            >, company ${visible(worst.company)}.`
+    }`,
+    actions: html`<a class="button" href="/outbox/rows">All rows</a>
+      ${refused === 0 ? "" : html`<a class="button" href="${address("/outbox/rows", { state: "rejected" })}">Refused rows</a>`}`,
+    trend: trend(shown.amounts, {
+      id: "trend",
+      title: "Rows inserted",
+      kinds: [
+        ["done", "done", "good"],
+        ["in_flight", "in flight", "busy"],
+        ["pending", "pending", "quiet"],
+        ["rejected", "refused", "bad"]
+      ],
+      countedMax: shown.countedMax
+    })
+  })
+
 const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   const { companies, now } = request
   const company = ofQuery(request, "company")
@@ -118,40 +163,33 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   const all = yield* Outbox.summaries(pushesShown)
   const requests = yield* Outbox.openRequests(requestsShown)
   const pause = yield* PushPause.read
+  const { waiting, refused } = yield* Outbox.total
+  const shown = yield* Trends.read(Trends.outboxStatement, now)
   return page({
     title: "Outbox",
     section: "outbox",
-    body: html`<h1>Outbox</h1>
-      <p>Records to be written to the source, and their outcomes.</p>
-      ${
-        pause === null
-          ? html``
-          : html`<p role="status">
-              ${badge("bad", "paused")} ${visible(PushPause.sentence(pause))}. What to do: compare the waiting rows with
-              the source, then run <code>${PushPause.releaseCommand}</code>.
-            </p>`
+    body: html`${head({ waiting, refused, unknown: requests.length, worst: rows[0], pause }, shown)}
+    ${section("calls", "Requests without a known outcome", requestTable(requests, now))}
+    ${section(
+      "inserted",
+      "Inserted by SQL",
+      html`${
+        companies.length <= detailedMax
+          ? ""
+          : html`<form method="get" action="/outbox" class="controls" role="search">
+              ${select(
+                "company",
+                "Company",
+                "any",
+                companies.map(({ name }) => name),
+                company
+              )}
+              <p><button type="submit">Show</button></p>
+            </form>`
       }
-      ${section("calls", "Requests without a known outcome", requestTable(requests, now))}
-      ${section(
-        "inserted",
-        "Inserted by SQL",
-        html`${
-          companies.length <= detailedMax
-            ? ""
-            : html`<form method="get" action="/outbox" class="controls" role="search">
-                ${select(
-                  "company",
-                  "Company",
-                  "any",
-                  companies.map(({ name }) => name),
-                  company
-                )}
-                <p><button type="submit">Show</button></p>
-              </form>`
-        }
-        ${insertedTable(rows, now)}`
-      )}
-      ${section("pushes", "Pushes", pushTable(all, now))}`
+      ${insertedTable(rows, now)}`
+    )}
+    ${section("pushes", "Pushes", pushTable(all, now))}`
   })
 })
 
@@ -228,5 +266,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
 export const routes: ReadonlyArray<Route> = [
   { method: "GET", path: "/outbox", handle: overview },
   { method: "GET", path: "/outbox/pushes/:id", handle: onePush },
+  ...OutboxRows.routes,
+  ...OutboxRow.routes,
   ...RejectedRows.routes
 ]

@@ -4,6 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import { html, page, type PageError, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import * as Activity from "../../status/Activity.ts"
 import { badge, count, filterLinks, none, table } from "../../web/Components.ts"
 import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
 import { address, truncated, plural, visible } from "../../web/Escape.ts"
@@ -12,6 +13,8 @@ import * as Resources from "../../status/Resources.ts"
 import { choiceOf, companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import { companiesPage } from "./Companies.ts"
+import { lastDay } from "../ActivityCharts.ts"
+import { healthTiles } from "../HealthPicture.ts"
 
 const filters = ["all", "late", "failing", "paused", "quarantine", "never-synced", "blocked"] as const
 type Filter = (typeof filters)[number]
@@ -216,6 +219,44 @@ const controls = (view: View, all: ReadonlyArray<Resources.ResourceState>): Html
     </p>
   </div>`
 
+/** Problems that are listed; further ones are only counted. */
+const problemsMax = 5
+
+/** What needs a person, the worst first, each with its next step. The same problem of several resources is listed once. */
+const needsPerson = (path: string, all: ReadonlyArray<Resources.ResourceState>): Html => {
+  const failing = all.filter(({ health }) => health.isFailing).toSorted(worse)
+  const problems = [...Map.groupBy(failing, (state) => problemOf(state)?.error ?? "its last run failed")]
+  const shown = problems.slice(0, problemsMax)
+  return problems.length === 0
+    ? html``
+    : html`<section aria-labelledby="needed">
+        <h2 id="needed">What needs a person</h2>
+        <ul class="problems">
+          ${shown.map(([error, states]) => {
+            const [{ company, resource }] = states as [Resources.ResourceState]
+            const remedy = problemOf(states[0]!)?.remedy ?? null
+            return html`<li>
+              <a href="${resourceAddress(company, resource)}">${visible(resource)} of ${visible(company)}</a>${
+                states.length > 1 ? ` and ${plural(states.length - 1, "other resource")}` : ""
+              }:
+              ${truncated(error, whyMax)}${remedy === null ? "" : html`<span class="detail">Next: ${visible(remedy)}</span>`}
+            </li>`
+          })}
+        </ul>
+        ${
+          problems.length > shown.length
+            ? html`<p>
+                <a href="${path}?state=failing">${plural(problems.length - shown.length, "further problem")}</a>
+              </p>`
+            : ""
+        }
+      </section>`
+}
+
+const dayMs = 24 * 3_600_000
+/** Whether the page shows everything: the pictures are not repeated in its filtered lists. */
+const isPlain = ({ filter, text, order }: View): boolean => filter === "all" && text === "" && order === "worst"
+
 /** Every resource of these companies. */
 const detailedPage = Effect.fnUntraced(function* (
   request: PageRequest,
@@ -228,6 +269,14 @@ const detailedPage = Effect.fnUntraced(function* (
   const all = yield* Resources.read(companies, now)
   const beside = yield* Resources.readAlerts(companies)
   const wanted = view.text.toLowerCase()
+  const pictures = html`${healthTiles(companies, all)}
+  ${lastDay(
+    yield* Activity.readHours(
+      companies.map(({ name }) => name),
+      dayMs
+    ),
+    now
+  )}`
   const shown = all.filter(
     (state) => matches[view.filter](state) && (wanted === "" || state.resource.toLowerCase().includes(wanted))
   )
@@ -236,7 +285,8 @@ const detailedPage = Effect.fnUntraced(function* (
     title,
     section: "overview",
     body: html`<h1>${title}</h1>
-      ${summary(path, all, beside, companies.length)} ${controls(view, all)}
+      ${summary(path, all, beside, companies.length)} ${needsPerson(path, all)} ${isPlain(view) ? pictures : ""}
+      ${controls(view, all)}
       ${companies.map(({ name }) =>
         companyPart(
           name,

@@ -12,6 +12,9 @@ import { actionLink } from "../Format.ts"
 import { address, truncated, plural, visible, visibleLines } from "../../web/Escape.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { trend } from "../../web/Trend.ts"
+import * as Trends from "../../status/Trends.ts"
 import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
 
@@ -77,9 +80,43 @@ const state = ({ resolvedAt }: Quarantine.ListedEntry, now: Date): Html =>
 
 const retryLink = (id: bigint): Html => actionLink("retry", { id: String(id) }, "Retry", `entry ${id}`)
 
+const head = (
+  open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>,
+  nameOf: NameOf,
+  seen: Trends.Trend
+): Html => {
+  const [worst] = open
+  const total = open.reduce((sum, one) => sum + one.open, 0)
+  return stateHead({
+    title: "Quarantine",
+    about:
+      "Records that could not be landed, with the reason and the bytes as they were sent. All other records are landed.",
+    tone: worst === undefined ? "good" : "warn",
+    word: worst === undefined ? "empty" : "open",
+    sentence:
+      worst === undefined
+        ? "Every record that was read has been landed."
+        : html`${open.length > shownMost ? "More than " : ""}${plural(total, "open entry", "open entries")}. The most:
+            ${count(worst.open)} of
+            <a href="${listAddress({ company: nameOf(worst.companyId), resource: worst.resource, state: "open" })}"
+              >${visible(worst.resource)}</a
+            >, company ${visible(nameOf(worst.companyId))}.`,
+    actions: null,
+    trend: trend(seen.amounts, {
+      id: "trend",
+      title: "Entries first seen",
+      kinds: [
+        ["resolved", "resolved", "good"],
+        ["open", "open", "warn"]
+      ],
+      countedMax: seen.countedMax
+    })
+  })
+}
+
 const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, nameOf: NameOf): Html =>
   open.length === 0
-    ? html`<p>${badge("good", "empty")} Every record that was read has been landed.</p>`
+    ? html``
     : table(
         `Open entries by company and resource${open.length > shownMost ? `, the ${shownMost} with the most` : ""}`,
         "Resource, Company, #Open",
@@ -108,51 +145,48 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
   const open = yield* Quarantine.open(shownMost + 1)
   const { shown, next } = partOf(yield* Quarantine.list({ ...filter, companyId }, before, shownMost + 1), shownMost)
   const nameOf = yield* namesOf([...open, ...shown].map((one) => one.companyId))
+  const seen = yield* Trends.read(Trends.quarantineStatement, now)
   const isFiltered = filter.company !== null || filter.resource !== null
   return page({
     title: "Quarantine",
     section: "quarantine",
-    body: html`<h1>Quarantine</h1>
-      <p>
-        Records that could not be landed, with the reason and the bytes as they were sent. All other records are landed.
-      </p>
-      ${openTable(open, nameOf)}
-      ${filterLinks(
-        "State",
-        states.map(([one, text]) => ({
-          to: listAddress({ ...filter, state: one }),
-          text,
-          isCurrent: one === filter.state
-        }))
-      )}
-      ${
-        isFiltered
-          ? html`<p>
-              Only ${filter.resource === null ? "" : html`resource <strong>${visible(filter.resource)}</strong>`}
-              ${filter.company === null ? "" : html`company <strong>${visible(filter.company)}</strong>`}:
-              <a href="${listAddress({ company: null, resource: null, state: filter.state })}">show everything</a>
-            </p>`
-          : ""
-      }
-      ${
-        shown.length === 0
-          ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
-          : table(
-              "Records in quarantine, newest first",
-              "Entry, Record, Company, Why, #Seen, Last seen, State, Action",
-              shown.map((one) => [
-                html`<a href="${entryAddress(one.id)}">${one.id}</a>`,
-                html`${visible(one.resource)} ${one.recordId === null ? none("no number") : visible(one.recordId)}`,
-                visible(nameOf(one.companyId)),
-                html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${truncated(one.reason, reasonMax)}`,
-                count(one.times),
-                ago(one.lastSeenAt, now),
-                state(one, now),
-                one.resolvedAt === null ? retryLink(one.id) : ""
-              ])
-            )
-      }
-      ${pager("Further records", ["First", "Next"], { after: before, next }, (id) => listAddress(filter, id))}`
+    body: html`${head(open, nameOf, seen)} ${openTable(open, nameOf)}
+    ${filterLinks(
+      "State",
+      states.map(([one, text]) => ({
+        to: listAddress({ ...filter, state: one }),
+        text,
+        isCurrent: one === filter.state
+      }))
+    )}
+    ${
+      isFiltered
+        ? html`<p>
+            Only ${filter.resource === null ? "" : html`resource <strong>${visible(filter.resource)}</strong>`}
+            ${filter.company === null ? "" : html`company <strong>${visible(filter.company)}</strong>`}:
+            <a href="${listAddress({ company: null, resource: null, state: filter.state })}">show everything</a>
+          </p>`
+        : ""
+    }
+    ${
+      shown.length === 0
+        ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
+        : table(
+            "Records in quarantine, newest first",
+            "Entry, Record, Company, Why, #Seen, Last seen, State, Action",
+            shown.map((one) => [
+              html`<a href="${entryAddress(one.id)}">${one.id}</a>`,
+              html`${visible(one.resource)} ${one.recordId === null ? none("no number") : visible(one.recordId)}`,
+              visible(nameOf(one.companyId)),
+              html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${truncated(one.reason, reasonMax)}`,
+              count(one.times),
+              ago(one.lastSeenAt, now),
+              state(one, now),
+              one.resolvedAt === null ? retryLink(one.id) : ""
+            ])
+          )
+    }
+    ${pager("Further records", ["First", "Next"], { after: before, next }, (id) => listAddress(filter, id))}`
   })
 })
 

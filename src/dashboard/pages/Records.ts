@@ -1,272 +1,257 @@
-/** `/records`: the history of one record, with the origin of each version. */
+/** `/records`: finds records by number, key or external id, and shows one of them (`Record.ts`). */
 import * as Effect from "effect/Effect"
+import { isPlainText } from "../../json/Json.ts"
+import {
+  companiesMax,
+  type FoundRecord,
+  isNumber,
+  type Match,
+  search,
+  type SearchResult
+} from "../../status/RecordSearch.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { explain, findHistory, listHistories } from "../../verify/Explain.ts"
-import type { Explanation, FieldChange, RunSummary, Version } from "../../verify/Explanation.ts"
-import { ofQuery } from "../Params.ts"
-import { pretty } from "../PrettyJson.ts"
-import { html, type Html, page, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, none, section, select, table, type Tone, facts } from "../../web/Components.ts"
-import { address, truncated, plural, visible } from "../../web/Escape.ts"
-import { resourceAddress, runAddress } from "../Addresses.ts"
+import * as Statement from "../../postgres/Statement.ts"
+import { findHistory } from "../../verify/Explain.ts"
+import { type Table, tableOf } from "../../warehouse/Table.ts"
+import { badge, none, select, table } from "../../web/Components.ts"
+import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { recordAddress } from "../Addresses.ts"
+import { html, type Html, page, type PageRequest, redirect, type Route } from "../Page.ts"
+import { ofQuery, positionOf } from "../Params.ts"
+import { recordPage } from "./Record.ts"
+import { stateBadges } from "./RecordFields.ts"
 
 const path = "/records"
-/** Characters of a value in a table. */
-const valueMax = 120
-/** Versions that are shown. */
-const versionsShown = 100
+const textMax = 200
 
-// ------------------------------------------------------------------------------------------------------------ the form
-
-interface RecordQuery {
-  readonly company: string | null
-  readonly resource: string | null
-  readonly id: string | null
+/** A company of the dashboard that the source has answered. */
+interface KnownCompany {
+  readonly name: string
+  readonly id: bigint
 }
 
-interface Choices {
-  readonly resources: ReadonlyArray<string>
-  readonly companies: ReadonlyArray<string>
-}
-
-const form = ({ company, resource, id }: RecordQuery, { resources, companies }: Choices): Html => html`
-  <form method="get" action="${path}" class="ask" role="search" aria-label="Find a record">
-    ${select("company", "Company", "every company", companies, company)}
+const form = (text: string | null, company: string | null, companies: ReadonlyArray<string>): Html => html`
+  <form method="get" action="${path}" class="ask" role="search" aria-label="Search the records">
     <p>
-      <label for="resource">Resource</label>
+      <label for="q">Number, code or external id</label>
       <input
-        id="resource"
-        name="resource"
-        list="resources"
-        value="${resource ?? ""}"
+        type="search"
+        id="q"
+        name="q"
+        value="${text ?? ""}"
         required
+        maxlength="${textMax}"
         autocomplete="off"
         autocapitalize="none"
         spellcheck="false"
       />
-      <datalist id="resources">${resources.map((name) => html`<option value="${name}"></option>`)}</datalist>
     </p>
-    <p>
-      <label for="id">Number</label>
-      <input id="id" name="id" inputmode="numeric" value="${id ?? ""}" required autocomplete="off" />
-    </p>
-    <p class="buttons"><button type="submit" class="primary">Show its history</button></p>
+    ${companies.length < 2 ? "" : select("company", "Company", "every company", companies, company)}
+    <p class="buttons"><button type="submit" class="primary">Find</button></p>
   </form>
 `
 
-// --------------------------------------------------------------------------------------------------------- the history
-
-const runLink = (run: RunSummary): Html =>
-  html`<a href="${runAddress(run.id)}">run ${run.id}</a> (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`},
-    ${run.status})`
-
-const brought = ({ run, runId, origin, source }: Version): Html => html`
-  ${origin}${
-    run !== null ? html`, ${runLink(run)}` : runId === null ? "" : html`, run ${runId}, which is no longer stored`
-  }
-  ${source === null ? "" : html`<span class="detail"><code>${visible(source)}</code></span>`}
-`
-
-const valueOf = (value: string | null): Html =>
-  value === null ? none("none") : html`<code>${truncated(value, valueMax)}</code>`
-
-const changes = (all: ReadonlyArray<FieldChange>, version: bigint): Html =>
-  table(
-    `What version ${version} changed`,
-    "Field, Before, After",
-    all.map(({ field, from, to }) => [html`<code>${visible(field)}</code>`, valueOf(from), valueOf(to)])
-  )
-
-const tones: Readonly<Record<string, Tone>> = { insert: "good", update: "busy", delete: "bad" }
-
-const versionCard = (version: Version, key: string, now: Date): Html => html`
-  <article class="card">
-    <h4>Version ${version.version} ${badge(tones[version.op] ?? "quiet", version.op)}</h4>
-    ${facts([
-      ["Valid from", ago(version.validFrom, now, "unknown")],
-      ["Valid until", version.validTo === null ? "now" : ago(version.validTo, now)],
-      ["Origin", brought(version)]
-    ])}
-    ${version.changes.length === 0 ? "" : changes(version.changes, version.version)}
-    <details id="${key}-version-${version.version}">
-      <summary>The whole record in this version</summary>
-      <pre class="laid-out" tabindex="0">${pretty(version.record) ?? visible(version.record)}</pre>
-    </details>
-  </article>
-`
-
-const states: Readonly<Record<Explanation["state"], readonly [Tone, string]>> = {
-  exists: ["good", "exists"],
-  deleted: ["bad", "deleted"],
-  unknown: ["warn", "never landed"]
-}
-
-const lastScan = ({ fullScan, state }: Explanation, now: Date): Html =>
-  fullScan === null
-    ? html`none was completed yet`
-    : html`${runLink(fullScan)}, ended
-      ${ago(fullScan.endedAt, now)}${
-        state === "unknown"
-          ? ""
-          : fullScan.confirmed
-            ? "; it confirmed this version"
-            : "; it ended before this version was landed"
-      }`
-
-const refetches = (rereads: Explanation["rereads"], now: Date): Html =>
-  html`${rereads.map(
-    ({ field, value, askedAt }) =>
-      html`<span class="line"
-        >because of <code>${visible(field)} ${visible(value)}</code>, requested ${ago(askedAt, now)}</span
-      >`
-  )}`
-
-const quarantine = (one: Explanation, company: string, now: Date): Html =>
-  one.quarantine.length === 0
-    ? html`<p>No quarantine entry is stored for it.</p>`
-    : html`${table(
-          "In quarantine",
-          "Why, State, #Seen, First, Last, As sent",
-          one.quarantine.map((entry) => [
-            html`${entry.field === null ? "" : html`<code>${visible(entry.field)}</code> `}${truncated(entry.reason, valueMax)}`,
-            entry.resolvedAt === null
-              ? badge("bad", "open")
-              : html`${badge("good", "resolved")} ${ago(entry.resolvedAt, now)}`,
-            count(entry.times),
-            ago(entry.firstSeenAt, now),
-            ago(entry.lastSeenAt, now),
-            html`<code>${truncated(entry.bytes, valueMax)}</code>`
-          ])
-        )}
-        <p>
-          <a href="${address("/quarantine", { company, resource: one.resource, state: "all" })}"
-            >Quarantine of this resource</a
-          >
-        </p>`
-
-const history = (one: Explanation, company: string, index: number, now: Date): Html => {
-  const { versions, checkpoints, rereads, state, resource, id } = one
-  const [tone, text] = states[state]
-  const newest = versions.toReversed().slice(0, versionsShown)
-  const key = `record-${index}`
-  return section(
-    key,
-    `${visible(resource)} ${id} in company ${visible(company)}`,
-    html`${facts([
-        ["State", html`${badge(tone, text)}${versions.length === 0 ? "" : `, ${plural(versions.length, "version")}`}`],
-        ["Last full scan", lastScan(one, now)],
-        ["Refetch requests", rereads.length === 0 ? "no" : refetches(rereads, now)],
-        ["Resource", html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`]
-      ])}
-      <h3>Quarantine</h3>
-      ${quarantine(one, company, now)}
-      <h3>Versions, newest first</h3>
-      ${newest.length === 0 ? html`<p>The warehouse has none.</p>` : newest.map((version) => versionCard(version, key, now))}
-      ${
-        versions.length > newest.length
-          ? html`<p>
-              The first ${count(versions.length - newest.length)} are not shown:
-              <code>npx tributary explain ${visible(resource)} ${id}</code> lists all of them.
-            </p>`
-          : ""
-      }
-      <h3>Checkpoints of the resource</h3>
-      ${
-        checkpoints.length === 0
-          ? html`<p>There is none.</p>`
-          : table(
-              "Checkpoints by lane",
-              "Lane, Cursor, Last full scan, Scan in progress, Changed",
-              checkpoints.map((checkpoint) => [
-                checkpoint.lane,
-                checkpoint.cursor === null ? none("none") : html`<code>${visible(checkpoint.cursor)}</code>`,
-                ago(checkpoint.fullScanAt, now),
-                checkpoint.scan ?? "none",
-                ago(checkpoint.updatedAt, now)
-              ])
-            )
-      }`
-  )
-}
-
-// ------------------------------------------------------------------------------------------------------------ the page
-
-const maxBigint = 9_223_372_036_854_775_807n
-
-/** Whether it can be the number of a record. */
-const isNumber = (text: string): boolean => {
-  if (!/^-?\d{1,19}$/.test(text)) return false
-  const number = BigInt(text)
-  return number <= maxBigint && number >= -maxBigint
-}
-
 const problem = (sentence: string): Html => html`<p class="problem" role="alert">${sentence}</p>`
 
-const look = Effect.fnUntraced(function* (
-  request: PageRequest,
-  { company, resource, id }: RecordQuery,
-  { resources }: Choices
-) {
-  if (resource === null && id === null) return html``
-  if (resource === null) return problem("Choose a resource that has a history in the warehouse.")
-  if (id === null) return problem("Enter the number of the record.")
-  if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is not the number of a record: digits are expected.`)
-  const companyId =
-    company === null
-      ? null
-      : ((yield* TaskQueue.companyIdOf(company)) ?? (isNumber(company) ? BigInt(company) : undefined))
-  if (companyId === undefined) {
-    return problem(
-      request.companies.some(({ name }) => name === company)
-        ? `No record of company ${visible(company ?? "")} was landed yet.`
-        : `No company “${truncated(company ?? "", 40)}” is known.`
-    )
-  }
-  const named = yield* findHistory(request.datasets, resource)
-  if (named === null) {
-    return problem(
-      `The warehouse has no history of “${truncated(resource, 60)}”.` +
-        (resources.length === 0 ? " Nothing was landed yet." : " Choose a resource from the list.")
-    )
-  }
-  const found = yield* explain(request.datasets, named, id, companyId)
-  if (found.length === 0) {
-    return problem(
-      `The warehouse has nothing about ${visible(named.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
-        "it was never landed, in quarantine, or requested."
-    )
-  }
-  const names = yield* TaskQueue.companyNames(found.map((one) => one.companyId))
-  return html`${found.map((one, index) =>
-    history(one, names.get(one.companyId) ?? String(one.companyId), index, request.now)
-  )}`
+/** The tables of the dashboard's companies by resource, as their catalogue and the warehouse state them. */
+const tablesOf = Effect.fnUntraced(function* ({ companies, datasets }: PageRequest) {
+  const tables = new Map<string, Table>()
+  for (const catalogue of new Set(companies.map(({ connector }) => connector.catalogue)))
+    for (const resource of catalogue.resources.values()) tables.set(resource.path, tableOf(resource, datasets))
+  for (const read of new Set(companies.map((company) => company.tables)))
+    for (const [resource, one] of yield* read) tables.set(resource, one)
+  return [...tables.values()]
 })
 
-export const routes: ReadonlyArray<Route> = [
-  {
-    method: "GET",
-    path,
-    handle: Effect.fn("page.records")(function* (request) {
-      const wanted: RecordQuery = {
-        company: ofQuery(request, "company"),
-        resource: ofQuery(request, "resource"),
-        id: ofQuery(request, "id")
-      }
-      const choices: Choices = {
-        resources: yield* listHistories(request.datasets),
-        companies: request.companies.map(({ name }) => name)
-      }
-      return page({
-        title:
-          wanted.id === null || wanted.resource === null
-            ? "Records"
-            : `${visible(wanted.resource)} ${visible(wanted.id)}`,
-        section: "records",
-        isLive: false,
-        body: html`<h1>History of a record</h1>
-          <p>Every version in the warehouse, its origin and its changes.</p>
-          ${form(wanted, choices)} ${yield* look(request, wanted, choices)}`
-      })
-    })
+/** The companies of the dashboard that have a number, by name. No other company's records are shown. */
+const knownCompanies = ({ companies }: PageRequest) =>
+  Effect.map(Statement.run(TaskQueue.companyIdsStatement, [companies.map(({ name }) => name), null]), (rows) =>
+    rows.map(({ company, id }): KnownCompany => ({ name: company, id })).toReversed()
+  )
+
+/** The chosen company by its name or number, all companies without a choice, or why there is none. */
+const chosenCompanies = (
+  { companies }: PageRequest,
+  known: ReadonlyArray<KnownCompany>,
+  name: string | null
+): ReadonlyArray<KnownCompany> | string => {
+  if (name === null) return known.length === 0 ? "No record was landed yet." : known
+  const chosen = known.find((one) => one.name === name) ?? known.find(({ id }) => String(id) === name)
+  if (chosen !== undefined) return [chosen]
+  return companies.some((one) => one.name === name)
+    ? `No record of company ${visible(name)} was landed yet.`
+    : `No company “${truncated(name, 40)}” is known.`
+}
+
+// ---------------------------------------------------------------------------------------------------------- the search
+
+/** The resource that begins the text, and what follows: `orders 1003`. */
+const scopeOf = (text: string, tables: ReadonlyArray<Table>) => {
+  const [, name, rest] = /^(\w+)[\s/#:]+(\S.*)$/s.exec(text) ?? []
+  const scoped = tables.filter(({ resource }) => resource.path.toLowerCase() === name?.toLowerCase())
+  return rest === undefined || scoped.length === 0 ? null : { tables: scoped, text: rest }
+}
+
+const matchWords: Readonly<Record<Match, string>> = {
+  number: "number",
+  text: "code or external id",
+  beginning: "beginning",
+  quarantine: "number, in quarantine"
+}
+
+const resultTable = (text: string, records: ReadonlyArray<FoundRecord>, nameOf: (id: bigint) => string): Html => {
+  const sorted = records.toSorted(
+    (a, b) => a.resource.localeCompare(b.resource) || Number(a.company - b.company) || Number(a.id) - Number(b.id)
+  )
+  return table(
+    `Records found for “${truncated(text, 60)}”`,
+    "Record, Key, Company, State, Found by",
+    sorted.map((one) => [
+      html`<a href="${recordAddress(nameOf(one.company), one.resource, one.id)}"
+        >${visible(one.resource)} ${one.id}</a
+      >`,
+      html`${one.key === null ? none("none") : visible(one.key)}${one.detail === "" ? "" : html`<span class="detail">${visible(one.detail)}</span>`}`,
+      visible(nameOf(one.company)),
+      one.match === "quarantine"
+        ? badge("warn", "never landed")
+        : one.isDeleted || one.isCancelled
+          ? stateBadges(one)
+          : badge("good", "exists"),
+      matchWords[one.match]
+    ])
+  )
+}
+
+const unsearchedNote = (unsearched: ReadonlyArray<string>): Html =>
+  unsearched.length === 0
+    ? html``
+    : html`<p class="hint">
+        Only numbers were searched in these large resources, whose codes have no index yet:
+        ${unsearched.map((one) => visible(one)).join(", ")}. The next sync makes the indexes.
+      </p>`
+
+const results = (text: string, company: string | null, result: SearchResult, nameOf: (id: bigint) => string): Html => {
+  const { records, isCut, unsearched } = result
+  const isExact = records.some(({ match }) => match !== "beginning")
+  return html`
+    ${
+      records.length === 0
+        ? html`<p role="status">
+            No record has the number, the code or the external id “${truncated(text, 60)}”, or a code that begins with
+            it.
+          </p>`
+        : html`<p role="status">
+              ${isExact ? "" : `No record has exactly “${truncated(text, 60)}”. Codes or external ids begin with it: `}${
+                isCut ? "the first " : ""
+              }${plural(records.length, "record")}.
+            </p>
+            ${resultTable(text, records, nameOf)}`
+    }
+    ${
+      isExact
+        ? html`<p>
+            <a href="${address(path, { q: text, company, match: "beginning" })}">Search for codes that begin with it</a>
+          </p>`
+        : ""
+    }
+    ${unsearchedNote(unsearched)}
+  `
+}
+
+const searchFor = Effect.fnUntraced(function* (request: PageRequest, text: string, company: string | null) {
+  if (text.length > textMax) return problem(`A text of more than ${textMax} characters is not searched.`)
+  if (!isPlainText(text)) return problem("The text has a character that no record can have.")
+  const chosen = chosenCompanies(request, yield* knownCompanies(request), company)
+  if (typeof chosen === "string") return problem(chosen)
+  if (chosen.length > companiesMax) {
+    return problem(`A search covers at most ${companiesMax} companies, and there are ${chosen.length}: choose one.`)
   }
-]
+  const tables = yield* tablesOf(request)
+  const isPrefix = ofQuery(request, "match") === "beginning"
+  const companies = chosen.map(({ id }) => id)
+  const scope = scopeOf(text, tables)
+  const scoped = scope === null ? null : yield* search({ ...scope, companies, isPrefix })
+  const result =
+    scoped !== null && scoped.records.length > 0 ? scoped : yield* search({ tables, text, companies, isPrefix })
+  const nameOf = (id: bigint) => chosen.find((one) => one.id === id)?.name ?? String(id)
+  const [first] = result.records
+  return first !== undefined && result.records.length === 1 && !isPrefix
+    ? redirect(recordAddress(nameOf(first.company), first.resource, first.id))
+    : results(text, company, result, nameOf)
+})
+
+// ---------------------------------------------------------------------------------------------------------- the record
+
+interface Wanted {
+  readonly company: string | null
+  readonly resource: string
+  readonly id: string
+}
+
+const showRecord = Effect.fnUntraced(function* (request: PageRequest, { company, resource, id }: Wanted) {
+  if (!isNumber(id)) return problem(`“${truncated(id, 40)}” is not the number of a record: digits are expected.`)
+  const known = chosenCompanies(request, yield* knownCompanies(request), company)
+  if (typeof known === "string") return problem(known)
+  const history = yield* findHistory(request.datasets, resource)
+  if (history === null) return problem(`The warehouse has no history of “${truncated(resource, 60)}”.`)
+  const below = yield* positionOf(request, "below", "a version")
+  const tables = yield* tablesOf(request)
+  const place = { history, id, tables, below }
+  const shown = known.slice(0, companiesMax)
+  if (shown.length === 1) {
+    const { id: companyId, name } = shown[0]!
+    const body = yield* recordPage(request, { ...place, company: name, companyId })
+    if (body !== null) {
+      return page({ title: `${visible(history.path)} ${id}`, section: "records", isLive: false, body })
+    }
+  } else {
+    const { records } = yield* search({
+      tables: tables.filter((one) => one.resource.path === history.path),
+      companies: shown.map((one) => one.id),
+      text: id,
+      isPrefix: false
+    })
+    const nameOf = (companyId: bigint) => shown.find((one) => one.id === companyId)?.name ?? String(companyId)
+    const numbered = records.filter((one) => one.id === id)
+    if (numbered.length === 1) return redirect(recordAddress(nameOf(numbered[0]!.company), history.path, id))
+    if (numbered.length > 1) return resultTable(`${history.path} ${id}`, numbered, nameOf)
+  }
+  return problem(
+    `The warehouse has nothing about ${visible(history.path)} ${id}${company === null ? "" : ` in company ${visible(company)}`}: ` +
+      "it was never landed, in quarantine, or requested."
+  )
+})
+
+const answer = Effect.fn("page.records")(function* (request: PageRequest) {
+  const [company, resource, id, text] = ["company", "resource", "id", "q"].map((name) => ofQuery(request, name)) as [
+    string | null,
+    string | null,
+    string | null,
+    string | null
+  ]
+  const shown =
+    resource !== null && id !== null
+      ? yield* showRecord(request, { company, resource, id })
+      : text !== null
+        ? yield* searchFor(request, text, company)
+        : html``
+  if ("_tag" in shown) return shown
+  return page({
+    title: text === null ? "Records" : `Find ${truncated(text, 60)}`,
+    section: "records",
+    isLive: false,
+    body: html`<h1>Find a record</h1>
+      <p>
+        By its number, its code or its external id, in every resource. The name of a resource before it narrows the
+        search. A single result is shown at once, with its values, related records and history.
+      </p>
+      ${form(
+        text,
+        company,
+        request.companies.map(({ name }) => name)
+      )}
+      ${shown}`
+  })
+})
+
+export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: answer }]

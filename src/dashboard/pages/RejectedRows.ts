@@ -9,7 +9,7 @@ import { html, type Html, page, PageError, type PageRequest, type Route } from "
 import { badge, count, pager, partOf, table } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
 import { address, plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
-import { recordAddress } from "../Addresses.ts"
+import { outboxRowAddress, recordAddress } from "../Addresses.ts"
 
 const rowsShown = 50
 /** Characters of a reason in a table. */
@@ -79,7 +79,8 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
               "Refused records in the order of the input",
               "Row, Record, Code, Field, Why, As given",
               shown.map((one) => [
-                html`${one.id}${one.line === null ? "" : html`<span class="detail">line ${count(one.line)}</span>`}`,
+                html`<a href="${outboxRowAddress(one.id)}">${one.id}</a
+                  >${one.line === null ? "" : html`<span class="detail">line ${count(one.line)}</span>`}`,
                 html`${one.operation} ${one.externalid === null ? "" : visible(one.externalid)}
                 ${
                   one.recordId === null

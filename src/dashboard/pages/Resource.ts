@@ -7,6 +7,10 @@ import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, pr
 import { address, visible } from "../../web/Escape.ts"
 import * as Resources from "../../status/Resources.ts"
 import * as Runs from "../../status/Runs.ts"
+import * as RunDetails from "../../status/RunDetails.ts"
+import { findHistory } from "../../verify/Explain.ts"
+import { fieldsPart, hoursPart, runChartsPart } from "./ResourceParts.ts"
+import { changeTable } from "./RunParts.ts"
 import { quarantinePart, runTable } from "./Runs.ts"
 
 const runsShown = 50
@@ -102,6 +106,31 @@ const explainForm = ({ company, resource }: Resources.ResourceState): Html =>
     </p>
   </form>`
 
+/** Freshness and changes over time, the latest changes, and the fields. */
+const detailsOf = Effect.fnUntraced(function* (
+  { datasets, now }: PageRequest,
+  { company, resource, health }: Resources.ResourceState,
+  companyId: bigint
+) {
+  const of = { companyId, resource }
+  const hours = yield* RunDetails.readHours(of)
+  const changes = yield* RunDetails.newestChanges(of)
+  const history = yield* findHistory(datasets, resource)
+  const columns = history === null ? [] : yield* RunDetails.readColumns(datasets.current, history.view)
+  const unknown = yield* RunDetails.readUnknownFields(of)
+  return html`${hoursPart(hours, health.targetMs, now)}
+  ${
+    changes.length === 0
+      ? ""
+      : section(
+          "changes",
+          "Latest changes",
+          changeTable(`The latest changes of ${visible(resource)}`, changes, { company, resource, now })
+        )
+  }
+  ${fieldsPart(columns, unknown, now)}`
+})
+
 export const routes: ReadonlyArray<Route> = [
   {
     method: "GET",
@@ -123,6 +152,7 @@ export const routes: ReadonlyArray<Route> = [
         companyId === null || quarantined === 0
           ? html``
           : yield* quarantinePart({ companyId, company, resource }, null, now)
+      const details = companyId === null ? html`` : yield* detailsOf(request, state, companyId)
       return page({
         title: `${name} of ${visible(company)}`,
         section: "overview",
@@ -165,12 +195,13 @@ export const routes: ReadonlyArray<Route> = [
               ...backfillPart(state, now)
             ])
           )}
-          ${section("checkpoint", "Checkpoint", checkpointPart(state, now))}
+          ${details} ${section("checkpoint", "Checkpoint", checkpointPart(state, now))}
           ${section("one", "One record", explainForm(state))} ${entries}
           ${section(
             "runs",
             "Runs",
-            html`${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs, now, true)}
+            html`${runChartsPart(runs, now)}
+            ${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs, now, true)}
             ${runs.length < runsShown ? "" : html`<p><a href="${address("/runs", query)}">All of them</a></p>`}`
           )}`
       })

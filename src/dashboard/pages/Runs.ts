@@ -20,7 +20,11 @@ import { cursor, runBadge } from "../Format.ts"
 import { address, truncated, visible } from "../../web/Escape.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
+import * as RunDetails from "../../status/RunDetails.ts"
 import * as Runs from "../../status/Runs.ts"
+import { findHistory } from "../../verify/Explain.ts"
+import { identifier } from "../../warehouse/Identifier.ts"
+import { changesPart, phasesPart } from "./RunParts.ts"
 import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 
 const shownMax = 50
@@ -170,7 +174,7 @@ export const quarantinePart = Effect.fnUntraced(function* (
   )
 })
 
-const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
+const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageRequest) {
   const id = /^\d{1,18}$/.test(path["id"] ?? "") ? BigInt(path["id"]!) : null
   const run = id === null ? null : yield* Runs.one(id)
   if (run === null) {
@@ -181,6 +185,11 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
   }
   const name = visible(run.resource)
   const entries = yield* quarantinePart(run, run.id, now)
+  const phases = yield* RunDetails.readPhases(run.id)
+  const hasChanges = run.inserted + run.updated + run.deleted > 0
+  const history = hasChanges ? yield* findHistory(datasets, run.resource) : null
+  const changed = hasChanges ? yield* RunDetails.changesOfRun(run, now) : []
+  const view = history === null ? null : `${identifier(datasets.history)}.${identifier(history.view)}`
   const figures = [
     ["Requests", count(run.requests)],
     ["Retries", count(run.retries)],
@@ -229,7 +238,8 @@ const single = Effect.fn("page.run")(function* ({ path, now }: PageRequest) {
         ["Cursor from", cursor(run.cursorFrom)],
         ["Cursor to", cursor(run.cursorTo)]
       ])}
-      ${section("figures", "Counts", facts(figures))} ${entries}`
+      ${phasesPart(run, phases)} ${section("figures", "Counts", facts(figures))} ${changesPart(run, changed, view, now)}
+      ${entries}`
   })
 })
 

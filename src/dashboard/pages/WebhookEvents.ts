@@ -8,7 +8,7 @@ import { html, type Html, PageError, type Route } from "../Page.ts"
 import { ago, none, badge, count, duration, table, type Tone } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
 import { plural, truncated, visible } from "../../web/Escape.ts"
-import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
+import { eventAddress, recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 
 /** Characters of a reason in a table. */
 const reasonMax = 240
@@ -27,6 +27,12 @@ const recordOf = ({ company, resource, recordId }: EventSummary): Html =>
       ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
       : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
 
+/** The type and the id of an event, with a link to its page. */
+const eventOf = ({ company, eventId, eventType }: EventSummary): Html =>
+  html`<a href="${eventAddress(company, eventId)}"
+    >${visible(eventType)} <span class="detail">${visible(eventId)}</span></a
+  >`
+
 const replayLink = ({ company, eventId }: EventSummary): Html =>
   actionLink("replay", { company, event: eventId }, "Replay", `event ${visible(eventId)}`)
 
@@ -43,7 +49,7 @@ export const deadTable = (company: string, events: ReadonlyArray<EventSummary>, 
     `Events of company ${visible(company)} that are dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
     "Event, Record, Received, Why, Action",
     events.map((event) => [
-      html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
+      eventOf(event),
       recordOf(event),
       ago(event.receivedAt, now),
       html`${event.reason === null ? "" : truncated(event.reason, reasonMax)}
@@ -52,21 +58,16 @@ export const deadTable = (company: string, events: ReadonlyArray<EventSummary>, 
     ])
   )
 
-export const eventTable = (events: ReadonlyArray<EventSummary>, company: string | null, now: Date): Html =>
+/** The newest events; `isFiltered` says that only some of them were searched for. */
+export const eventTable = (events: ReadonlyArray<EventSummary>, isFiltered: boolean, now: Date): Html =>
   events.length === 0
-    ? html`<p>
-        ${
-          company === null
-            ? "No event is stored."
-            : `None of the last ${count(searchLimit)} events was about this company.`
-        }
-      </p>`
+    ? html`<p>${isFiltered ? `None of the last ${count(searchLimit)} events matches.` : "No event is stored."}</p>`
     : table(
         `The last ${events.length} events received, newest first`,
         "Received, Event, Company, Record, State, #Failed attempts, #Resolved after, Fired",
         events.map((event) => [
           ago(event.receivedAt, now),
-          html`${visible(event.eventType)} <span class="detail">${visible(event.eventId)}</span>`,
+          eventOf(event),
           visible(event.company),
           recordOf(event),
           html`${stateOf(event, now)} ${event.state === "dead_letter" ? replayLink(event) : ""}`,

@@ -33,7 +33,17 @@ const causes: Readonly<
 
 const deliversAgain = "the subscription delivers again, which is retried automatically"
 
-const nextStep = ({ cause, endedAt }: Webhooks.GapStatus): string =>
+/** What happened at the beginning of a gap of this cause. */
+export const causeSentence = (cause: Webhooks.GapStatus["cause"]): string => causes[cause].happened
+
+/** What ends an open gap, and what closes it. */
+export const nextStep = ({
+  cause,
+  endedAt
+}: {
+  readonly cause: Webhooks.GapStatus["cause"]
+  readonly endedAt: Date | string | null
+}): string =>
   endedAt === null
     ? `It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then the resource is read again.`
     : "The resource is read again, and the gap closes when that is done."

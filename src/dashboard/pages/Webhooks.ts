@@ -4,14 +4,18 @@ import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import * as WebhookDetails from "../../status/WebhookDetails.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
+import * as Trends from "../../status/Trends.ts"
 import * as Webhooks from "../../status/Webhooks.ts"
-import { companyNamed, ofQuery } from "../Params.ts"
+import { choiceOf, companyNamed, ofQuery } from "../Params.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { ago, badge, count, duration, filterLinks, section, facts } from "../../web/Components.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { companyList, companySearch, textOf } from "./Companies.ts"
 import * as SubscriptionActions from "./SubscriptionActions.ts"
+import * as WebhookEvent from "./WebhookEvent.ts"
 import * as WebhookEvents from "./WebhookEvents.ts"
 import { gapTables } from "./WebhookGaps.ts"
 import { subscriptionCards } from "./WebhookSubscriptions.ts"
@@ -77,13 +81,7 @@ const companySection = (
 const manyCompanies = Effect.fnUntraced(function* (request: PageRequest, only: string | null) {
   if (only !== null) return html`<p><a href="/webhooks">All companies</a></p>`
   const text = textOf(request)
-  const { amounts } = yield* CompanyStates.readSummary(request.companies.map(({ name }) => name))
-  return html`${facts([
-      ["Dead letters", count(amounts.dead_letters)],
-      ["Gaps", count(amounts.gaps)],
-      ["Subscriptions not active", count(amounts.subscriptions_down)]
-    ])}
-    <div class="controls">${companySearch("/webhooks", text)}</div>
+  return html`<div class="controls">${companySearch("/webhooks", text)}</div>
     <p>
       ${text === null ? "Companies whose events may be missing; search for any other." : "Companies with this name."}
     </p>
@@ -95,6 +93,66 @@ const manyCompanies = Effect.fnUntraced(function* (request: PageRequest, only: s
       (company) => address("/webhooks", { company })
     )}`
 })
+
+/** What may be missing: dead letters, open gaps, and subscriptions that do not deliver. */
+interface Troubles {
+  readonly dead: number
+  readonly gaps: number
+  readonly down: number
+  /** The company with the most of them; null where it is not known. */
+  readonly worst: string | null
+}
+
+const troublesOf = (statuses: ReadonlyArray<Webhooks.CompanyStatus>): Troubles => {
+  const all = statuses.map(({ company, inbox, gaps, subscriptions }) => ({
+    company,
+    dead: inbox.dead,
+    gaps: gaps.length,
+    down: subscriptions.filter(({ state }) => state !== "active").length
+  }))
+  const amountOf = ({ dead, gaps, down }: Omit<Troubles, "worst">) => dead + gaps + down
+  const [worst] = all.toSorted((a, b) => amountOf(b) - amountOf(a))
+  return {
+    dead: all.reduce((sum, { dead }) => sum + dead, 0),
+    gaps: all.reduce((sum, { gaps }) => sum + gaps, 0),
+    down: all.reduce((sum, { down }) => sum + down, 0),
+    worst: worst === undefined || amountOf(worst) === 0 ? null : worst.company
+  }
+}
+
+/** Of all companies, as last counted. */
+const totalTroubles = Effect.fnUntraced(function* (request: PageRequest) {
+  const { amounts } = yield* CompanyStates.readSummary(request.companies.map(({ name }) => name))
+  const { dead_letters: dead, gaps, subscriptions_down: down } = amounts
+  return { dead, gaps, down, worst: null } satisfies Troubles
+})
+
+const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html => {
+  const isWell = dead + gaps + down === 0
+  return stateHead({
+    title: "Webhooks",
+    about: "Events that the source delivers, the subscriptions that deliver them, and what may be missing.",
+    tone: isWell ? "good" : dead + gaps > 0 ? "bad" : "warn",
+    word: isWell ? "complete" : "events may be missing",
+    sentence: html`${plural(dead, "dead letter")}, ${plural(gaps, "open gap")}, ${plural(down, "subscription")} not
+    active.
+    ${worst === null ? "" : html`The most of them: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
+    actions: null,
+    trend: trend(shown.amounts, {
+      id: "trend",
+      title: "Events received",
+      kinds: [
+        ["done", "done", "good"],
+        ["skipped", "skipped", "quiet"],
+        ["pending", "pending", "busy"],
+        ["dead_letter", "dead letter", "bad"]
+      ],
+      countedMax: shown.countedMax
+    })
+  })
+}
+
+const stateWords = { pending: "Pending", done: "Done", dead_letter: "Dead letters", skipped: "Skipped" } as const
 
 const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   const { companies, now } = request
@@ -112,32 +170,48 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
       return companySection(company, index, status, subscriptions, deadLetters, now)
     })
   )
-  const events = yield* Statement.run(WebhookDetails.newestEvents, [only, eventsShown])
+  const state = yield* choiceOf(request, "state", WebhookDetails.eventStates)
+  const events = yield* Statement.run(WebhookDetails.newestEvents, [only, eventsShown, state])
+  const received = yield* Trends.read(Trends.eventsStatement, now)
+  const troubles = isMany && chosen === null ? yield* totalTroubles(request) : troublesOf(statuses)
   return page({
     title: "Webhooks",
     section: "webhooks",
-    body: html`<h1>Webhooks</h1>
-      ${
-        isMany
-          ? yield* manyCompanies(request, only)
-          : companies.length < 2
-            ? ""
-            : filterLinks("Company", [
-                { to: "/webhooks", text: "All companies", isCurrent: only === null },
-                ...companies.map(({ name }) => ({
-                  to: address("/webhooks", { company: name }),
-                  text: visible(name),
-                  isCurrent: only === name
-                }))
-              ])
-      }
-      ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}
-      ${section("events", "Events received", WebhookEvents.eventTable(events, only, now))}`
+    body: html`${head(troubles, received)}
+    ${
+      isMany
+        ? yield* manyCompanies(request, only)
+        : companies.length < 2
+          ? ""
+          : filterLinks("Company", [
+              { to: "/webhooks", text: "All companies", isCurrent: only === null },
+              ...companies.map(({ name }) => ({
+                to: address("/webhooks", { company: name }),
+                text: visible(name),
+                isCurrent: only === name
+              }))
+            ])
+    }
+    ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}
+    ${section(
+      "events",
+      "Events received",
+      html`${filterLinks("State of the events", [
+        { to: address("/webhooks", { company: only }), text: "All events", isCurrent: state === null },
+        ...WebhookDetails.eventStates.map((one) => ({
+          to: address("/webhooks", { company: only, state: one }),
+          text: stateWords[one],
+          isCurrent: one === state
+        }))
+      ])}
+      ${WebhookEvents.eventTable(events, only !== null || state !== null, now)}`
+    )}`
   })
 })
 
 export const routes: ReadonlyArray<Route> = [
   { method: "GET", path: "/webhooks", handle: overview },
+  ...WebhookEvent.routes,
   ...WebhookEvents.routes,
   ...SubscriptionActions.routes
 ]

@@ -189,7 +189,7 @@ describe("the rows of a company that moves", () => {
         Object.keys(rowsOf("south", 2)),
         relations.filter(
           (name) =>
-            !/^tributary\.(?:company_states|alert_conditions|alert_messages|change_retries|invariant_states|violations)$/.test(
+            !/^tributary\.(?:activity|company_states|alert_conditions|alert_messages|change_retries|invariant_states|violations)$/.test(
               name
             )
         )

@@ -59,7 +59,8 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "30 seconds" })("a f
         webhooks: [],
         outbox: [],
         invariants: [],
-        pushPause: null
+        pushPause: null,
+        activity: []
       }).join("\n")
       assert.match(lines, /6 min ago by events/)
       assert.lengthOf(lines.match(/by events/g)!, 1)

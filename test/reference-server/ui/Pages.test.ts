@@ -74,6 +74,19 @@ describe("every page", () => {
     assert.deepStrictEqual(site.defects, [])
   })
 
+  it("inserts no name that no world can have, and refuses other methods", async () => {
+    for (const name of ['"><b>', "$'", "$`", "$&"]) {
+      const answer = await site.ask("GET", `/worlds/${name}${root}/`, { host })
+      assert.strictEqual(answer.status, 404, name)
+      assert.include(answer.text, `href="${root}/`)
+      assert.notInclude(answer.text, `/worlds/${name}`)
+    }
+    const traced = await site.ask("TRACE", `${root}/`, { host })
+    assert.strictEqual(traced.status, 405)
+    assert.strictEqual(traced.headers["Allow"], "GET, HEAD, POST")
+    assert.deepStrictEqual(site.defects, [])
+  })
+
   it("leads a browser from the address of the control plane to the pages, and answers programs as before", async () => {
     const browser = await site.ask("GET", "/", { host, accept: "text/html,*/*" })
     assert.strictEqual(browser.status, 302)

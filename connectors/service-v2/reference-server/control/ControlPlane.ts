@@ -207,7 +207,7 @@ export class ControlPlane {
   readonly controlUrl: string
 
   constructor(controlUrl: string) {
-    this.controlUrl = controlUrl
+    this.controlUrl = controlUrl.replace(/\/+$/, "")
   }
 
   /** Makes a call, and returns the text of its answer. Rejects with {@link ControlPlaneError}. */

@@ -20,7 +20,7 @@ import { worldRoutes } from "./routes/worlds.ts"
 /** The body as NDJSON of a snapshot; null when it is something else. */
 const readLines = ({ headers, body }: Request): string | null => {
   const text = Buffer.from(body ?? []).toString("utf8")
-  return headers["content-type"]?.includes("ndjson") === true || text.startsWith('{"format"') ? text : null
+  return headers["content-type"]?.includes("ndjson") === true || /^\{\s*"format"/.test(text) ? text : null
 }
 
 const readBody = ({ method, body }: Request): unknown => {

@@ -39,11 +39,14 @@ const completeHalves = (store: Store, company: number, resource: Resource, value
 /** A record as `parseExactly` read it. */
 type RecordInput = Readonly<Record<string, unknown>>
 
+/** The ids after the largest one must be safe integers too. */
+const idMax = 9_000_000_000_000_000
+
 const putRecord = (store: Store, table: Table, company: number, input: RecordInput, at: string): Version => {
   const { resource } = table
   const id = input["id"]
-  if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) >= 1)) {
-    throw new ControlError(`records: id must be a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`)
+  if (id !== undefined && !(Number.isSafeInteger(id) && Number(id) >= 1 && Number(id) <= idMax)) {
+    throw new ControlError(`records: id must be a whole number from 1 to ${idMax}`)
   }
   const before = typeof id === "number" ? table.get(id) : undefined
   const values: Record<string, Value> = {}

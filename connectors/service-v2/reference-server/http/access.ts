@@ -31,7 +31,7 @@ export const loopback = "127.0.0.1"
 const tokenLengthMin = 16
 
 /** The name without port and brackets. */
-const bareHost = (host: string): string => host.replace(/^\[(.*)\]$/, "$1").toLowerCase()
+export const bareHost = (host: string): string => host.replace(/^\[(.*)\]$/, "$1").toLowerCase()
 
 export const isLoopback = (host: string): boolean => {
   const bare = bareHost(host)
@@ -56,6 +56,7 @@ const tokenProblem = (token: string): string | null =>
 /** Why the options are refused; null when they are safe. */
 export const networkProblem = (options: NetworkOptions): string | null => {
   const { host = loopback, controlHost = loopback, controlToken, tls, allowHttp = false, advertiseUrl } = options
+  if (host === "" || controlHost === "") return `an address is empty: leave it out for ${loopback}`
   if (typeof tls === "object" && tls.key === undefined) return "there is a certificate without a key: give both files"
   if (typeof tls === "object" && tls.cert === undefined) return "there is a key without a certificate: give both files"
   if (!isLoopback(controlHost) && controlToken === undefined) {

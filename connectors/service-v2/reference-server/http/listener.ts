@@ -17,6 +17,8 @@ import type { Certificate } from "./certificate.ts"
 /** The functions that answer requests. */
 export interface Handler {
   readonly bodyBytesMax: number
+  /** Refuses a request before its body is read; default none is refused. */
+  readonly refuse?: (request: Request) => Answer | null
   readonly draw: (request: Request) => Fault | null
   readonly answer: (request: Request, fault: Fault | null) => Answer
   readonly hold: (request: Request) => () => void
@@ -128,16 +130,18 @@ const respond = async (handler: Handler, message: IncomingMessage, response: Ser
     reset(message.socket)
     return
   }
-  request = { ...request, body: await readBody(message, handler.bodyBytesMax) }
+  const refused = handler.refuse?.(request) ?? null
+  const bodyBytesMax = refused === null ? handler.bodyBytesMax : 0
+  request = { ...request, body: await readBody(message, bodyBytesMax) }
   if (fault?.kind === "delay") {
     const release = handler.hold(request)
     await handler.sleep(fault.ms)
     release()
   }
-  const reply = handler.answer(request, fault)
+  const reply = refused ?? handler.answer(request, fault)
   const answer = reply.pending === undefined ? reply : await reply.pending
   await send(response, answer, request.method === "HEAD", handler.sleep)
-  if ((request.body?.length ?? 0) <= handler.bodyBytesMax) return
+  if ((request.body?.length ?? 0) <= bodyBytesMax) return
   await handler.sleep(lingerMs)
   if (!message.complete) message.destroy()
 }

@@ -1,4 +1,5 @@
 /** The scenarios by name. */
+import { ApiError } from "../ApiError.ts"
 import { ControlError } from "../control/Input.ts"
 import type { World } from "../World.ts"
 import { closedPeriod } from "./closedPeriod.ts"
@@ -21,7 +22,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   webhookOutage
 ]
 
-/** Runs a scenario; throws a {@link ControlError} when it does not exist or does not take the input. */
+/** Runs a scenario; throws a {@link ControlError} when it does not exist, does not take the input, or meets a rule. */
 export const runScenario = (
   world: World,
   name: string,
@@ -36,5 +37,10 @@ export const runScenario = (
   if (unknown !== undefined) {
     throw new ControlError(`${name} takes no ${unknown}; it takes: ${Object.keys(defaults).join(", ")}`)
   }
-  return run(world, { company: 1, count: 1, hours: 1, ...defaults, ...input })
+  try {
+    return run(world, { company: 1, count: 1, hours: 1, ...defaults, ...input })
+  } catch (error) {
+    if (error instanceof ApiError) throw new ControlError(`${name} cannot run: ${error.message}`)
+    throw error
+  }
 }

@@ -1,5 +1,6 @@
 /** The last minute of a month: many postings at once, then the period is closed. */
 import { changeCompany } from "../control/companies.ts"
+import { ControlError } from "../control/Input.ts"
 import { create, special } from "../rules/operations.ts"
 import { ensureCompany } from "../seed/install.ts"
 import { addDays, microsPerSecond, printDay, printInstant, readDay } from "../time.ts"
@@ -35,11 +36,16 @@ export const monthEnd: Scenario = {
   defaults: { company: 1, count: 40 },
   run: (world, { company, count }) => {
     const at = Math.max(world.clock.now(), lastMinute(world.clock.now()))
+    const day = printDay(at)
+    const closed = world.settingsOf(company).closedThrough
+    if (closed !== null && closed >= day) {
+      throw new ControlError(`the ledger of company ${company} is closed through ${closed}: move the clock beyond it`)
+    }
     world.clock.set(at)
     world.events.rebase()
     ensureCompany(world, company)
     const ids = world.events.audibly(() => postInvoices(world, company, count))
-    const { closedThrough } = changeCompany(world, company, { closedThrough: printDay(at) })
+    const { closedThrough } = changeCompany(world, company, { closedThrough: day })
     return { now: printInstant(at), resource: "invoices", firstId: ids[0], lastId: ids.at(-1), count, closedThrough }
   }
 }

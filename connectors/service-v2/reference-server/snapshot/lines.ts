@@ -23,7 +23,10 @@ export const readTime = (time: string | number): number => (typeof time === "num
 
 export const readTimeOrNull = (time: string | number | null): number | null => (time === null ? null : readTime(time))
 
-const time = Schema.Union([instant, Schema.Int])
+/** A whole number that may be too large to be exact: a time after the year 2255. */
+const large = Schema.Finite.check(Schema.makeFilter((given: number) => Number.isInteger(given)))
+
+const time = Schema.Union([instant, large])
 const timeText = "RFC 3339 in UTC, or whole microseconds since 1970"
 const at = (description: string) => field(time, timeText, description)
 const atOrNull = (description: string) => field(Schema.NullOr(time), `${timeText}, or null`, description)
@@ -32,7 +35,6 @@ const textOrNull = (description: string) => field(Schema.NullOr(Schema.String), 
 const flag = (description: string) => field(Schema.Boolean, "true or false", description)
 const number = (minimum: number, description: string) =>
   field(whole(minimum), `a whole number from ${minimum}`, description)
-const seed = (description: string) => field(Schema.Int, "a whole number", description)
 const texts = (description: string) => field(Schema.Array(Schema.String), "an array of strings", description)
 const headers = field(Schema.Record(Schema.String, Schema.String), "an object of strings", "headers by name")
 
@@ -64,7 +66,7 @@ export const forms = {
   clock: Schema.Struct({
     kind: Schema.Literal("clock"),
     stopped: atOrNull("where the clock is stopped; null while it runs"),
-    offset: seed("microseconds ahead of the machine's clock while it runs")
+    offset: field(large, "a whole number", "microseconds ahead of the machine's clock while it runs")
   }),
   server: Schema.Struct({
     kind: Schema.Literal("server"),

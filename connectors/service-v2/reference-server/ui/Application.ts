@@ -14,7 +14,7 @@ import { html } from "../../../../src/web/Html.ts"
 import { layout } from "../../../../src/web/Layout.ts"
 import type { Answer, Request as ServerRequest } from "../http/Message.ts"
 import { microsPerSecond } from "../time.ts"
-import { pathOf, splitWorld } from "../worlds/Worlds.ts"
+import { nameGrammar, pathOf, splitWorld } from "../worlds/Worlds.ts"
 import type { Worlds } from "../worlds/Worlds.ts"
 import { formProblem, pageProblem } from "./Guard.ts"
 import type { ControlReply, Page, PageRequest, PageStatus, Redirect, Route } from "./Page.ts"
@@ -63,10 +63,12 @@ type Exchange = Context<Bindings>
 
 /**
  * The page as one of a world: its links, forms and assets are below the address of the world. Values are escaped, so that
- * only the attributes of the templates match.
+ * only the attributes of the templates match. A name that no world can have is not inserted.
  */
 const withinWorld = (text: string, world: string | null): string =>
-  world === null ? text : text.replace(/\b(href|action|src)="\/ui\//g, `$1="${pathOf(world)}${root}/`)
+  world === null || !nameGrammar.test(world)
+    ? text
+    : text.replace(/\b(href|action|src)="\/ui\//g, `$1="${pathOf(world)}${root}/`)
 
 /** The current world, and the page that lists all. */
 const worldLink = (world: string | null) =>

@@ -14,6 +14,8 @@ export const isPage = (address: string): boolean => {
   return url === root || url.startsWith(`${root}/`) || url.startsWith(`${root}?`)
 }
 
+const pageMethods = ["GET", "HEAD", "POST"]
+
 /** Whether a browser opened the address of the control plane itself. */
 const isFront = ({ method, url, headers }: Request): boolean =>
   method === "GET" && url === "/" && (headers["accept"] ?? "").includes("text/html")
@@ -28,6 +30,9 @@ export const pages = (options: PagesOptions): ((request: Request) => Answer | nu
   return (request) => {
     if (isFront(request)) return { status: 302, headers: { Location: `${root}/` }, body: "", wire: null }
     if (!isPage(request.url)) return null
+    if (!pageMethods.includes(request.method)) {
+      return { status: 405, headers: { Allow: pageMethods.join(", ") }, body: "", wire: null }
+    }
     const failed = (error: unknown): Answer => {
       options.worlds.main.onDefect(error)
       return { status: 500, headers: { "Content-Type": json }, body: '{"error":"the page failed"}', wire: null }

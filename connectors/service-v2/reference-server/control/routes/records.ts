@@ -64,7 +64,7 @@ const put = route({
       ]
     }
   },
-  errors: [unknownResource, "The id of a record is not a whole number from 1."],
+  errors: [unknownResource, "The id of a record is not a whole number from 1 to 9000000000000000."],
   answer: ({ world, input }) => textAnswer(putRecords(world, input))
 })
 

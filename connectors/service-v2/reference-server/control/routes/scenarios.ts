@@ -4,6 +4,8 @@ import { runScenario, scenarios } from "../../scenarios/index.ts"
 import { count, field, optional, whole } from "../Input.ts"
 import { jsonAnswer, jsonOf, route } from "../Route.ts"
 
+const hoursMax = 100_000
+
 const names = scenarios.map(({ name }) => name)
 
 const list = route({
@@ -39,8 +41,8 @@ const run = route({
     company: optional(whole(1), "a whole number from 1", "the company whose records change; default 1"),
     count: count(1, "how many records or requests"),
     hours: optional(
-      Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)),
-      "a number from 0",
+      Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: hoursMax })),
+      `a number from 0 to ${hoursMax}`,
       "how many hours of the server's clock"
     )
   }),
@@ -55,7 +57,11 @@ const run = route({
     input: { company: 2 },
     output: { scenario: "closed-period", changed: { company: 2, closedThrough: "2026-02-28" } }
   },
-  errors: ["the scenario does not exist", "the scenario does not take a member"],
+  errors: [
+    "the scenario does not exist",
+    "the scenario does not take a member",
+    "a rule refuses a record of the scenario"
+  ],
   answer: ({ world, input, parameters: { name } }) =>
     jsonAnswer({ scenario: name, changed: runScenario(world, name, input) })
 })

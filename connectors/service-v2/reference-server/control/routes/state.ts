@@ -2,8 +2,11 @@
 import * as Schema from "effect/Schema"
 import type { World } from "../../World.ts"
 import { microsPerSecond, printInstant, readInstant } from "../../time.ts"
-import { count, flag, instant, optional } from "../Input.ts"
+import { ControlError, count, flag, instant, optional } from "../Input.ts"
 import { jsonAnswer, jsonOf, later, route } from "../Route.ts"
+
+/** The first instant that the clock cannot show. */
+const clockEnd = Date.parse("+010000-01-01T00:00:00Z") * 1000
 
 const clockShown = Schema.Struct({
   now: Schema.String.annotate({ description: "the server's time", format: "date-time" }),
@@ -75,7 +78,10 @@ const setClock = route({
     input: { now: "2026-03-16T09:00:00Z", advanceSeconds: 1.5, manual: true },
     output: { now: "2026-03-16T09:00:01.500000Z", manual: true }
   },
+  errors: ["The clock would leave the years 1970 to 9999."],
   answer: ({ world, input: { now, advanceSeconds = 0, manual } }) => {
+    const target = (now === undefined ? world.clock.now() : readInstant(now)!) + advanceSeconds * microsPerSecond
+    if (target < 0 || target >= clockEnd) throw new ControlError("the clock must stay in the years 1970 to 9999")
     if (manual !== undefined) world.clock.setManual(manual)
     if (now !== undefined) {
       world.clock.set(readInstant(now)!)

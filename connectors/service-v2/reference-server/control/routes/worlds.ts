@@ -8,7 +8,7 @@ import { field, optional } from "../Input.ts"
 import { jsonAnswer, jsonOf, linesOf, route, streamAnswer } from "../Route.ts"
 
 const nameForm = Schema.String.check(Schema.isPattern(nameGrammar))
-const nameText = "1 to 64 letters, digits, dots, dashes or underscores"
+const nameText = "1 to 64 letters, digits, dots, dashes or underscores, with a letter or digit first"
 const named = (description: string) => Schema.Struct({ name: field(nameForm, nameText, description) })
 
 const summaryShown = Schema.Struct({

@@ -1,0 +1,307 @@
+/** `/outbox/rows/:id`: one row of the outbox from its insert to the answer of the source and the landed version. */
+import * as Effect from "effect/Effect"
+import * as PushPause from "../../outbox/PushPause.ts"
+import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
+import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
+import { badge, count, facts, none, table, type Tone } from "../../web/Components.ts"
+import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
+import { flow, type Step } from "../../web/Flow.ts"
+import { pushAddress, recordAddress, resourceAddress } from "../Addresses.ts"
+import { actionLink } from "../Format.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { numberOf, ofPath } from "../Params.ts"
+import { pretty } from "../PrettyJson.ts"
+import { versionTable } from "./LandedVersions.ts"
+
+type Row = OutboxRowFlow.OutboxRowFlow
+
+const path = "/outbox/rows/:id"
+
+export const rowTones: Readonly<Record<OutboxRowFlow.RowState, readonly [Tone, word: string]>> = {
+  pending: ["busy", "pending"],
+  in_flight: ["busy", "in flight"],
+  done: ["good", "done"],
+  rejected: ["bad", "refused"]
+}
+
+const isWaiting = ({ state }: Row): boolean => state === "pending" || state === "in_flight"
+
+const insertedStep = (row: Row): Step => ({
+  title: "Inserted",
+  tone: "good",
+  word: row.push === null ? "by SQL" : "by a push",
+  at: row.createdAt,
+  body: html`${facts([
+      [
+        "Origin",
+        row.push === null
+          ? html`<code>insert into tributary.outbox</code>`
+          : html`<a href="${pushAddress(row.push)}">push ${row.push}</a>${
+                row.line === null ? "" : `, line ${count(row.line)}`
+              }${row.pushSource === null ? "" : html` of <code>${visible(row.pushSource)}</code>`}`
+      ],
+      ["Operation", row.operation],
+      ["Own key (externalid)", row.externalid === null ? none("none") : html`<code>${visible(row.externalid)}</code>`]
+    ])}
+    <details id="record">
+      <summary>The record as given</summary>
+      <pre tabindex="0">
+${row.recordCharacters > row.record.length ? visibleLines(row.record) : (pretty(row.record) ?? visibleLines(row.record))}</pre>
+      ${row.recordCharacters > row.record.length ? html`<p class="hint">Cut after ${count(row.record.length)} characters.</p>` : ""}
+    </details>`
+})
+
+const problemsTable = (problems: NonNullable<Row["problems"]>): Html =>
+  table(
+    "Problems of the record",
+    "Field, Problem",
+    problems.map(({ field, message }) => [
+      field === null ? none("the record") : html`<code>${visible(field)}</code>`,
+      visible(message)
+    ])
+  )
+
+/** Whether the validation refused the row, before any request to the source. */
+const isRefusedByValidation = ({ state, validated, requestId }: Row): boolean =>
+  state === "rejected" && !validated && requestId === null
+
+const validatedStep = (row: Row): Step => {
+  const isRefused = isRefusedByValidation(row)
+  return {
+    title: "Validated",
+    tone: isRefused ? "bad" : row.validated ? "good" : "quiet",
+    word: isRefused ? "refused" : row.validated ? "valid" : isWaiting(row) ? "not yet" : "not stored",
+    at: null,
+    body: html`<p>
+        ${
+          isRefused
+            ? "The record does not fit the write shape of the resource, so that nothing was sent."
+            : row.validated
+              ? "The record fits the write shape of the resource."
+              : "The record is compared with the write shape before it is sent."
+        }
+      </p>
+      ${row.problems === null || row.problems.length === 0 ? "" : problemsTable(row.problems)}`
+  }
+}
+
+const lookedUpStep = (row: Row): Step => {
+  const [tone, word, sentence] = ((): readonly [Tone, string, string] => {
+    if (row.outcome === "adopted") return ["good", "found", "The source had a record with this key; none was created."]
+    if (row.absenceConfirmedAt !== null)
+      return ["good", "absent", "The source had no record with this key at that time."]
+    if (row.isRead) return ["good", "read", "The record was read before the change, to find changes by others."]
+    if (isRefusedByValidation(row)) return ["quiet", "not needed", "The row was refused before."]
+    if (row.requestId !== null || !isWaiting(row)) return ["quiet", "not needed", "No look-up was stored for this row."]
+    return ["quiet", "not yet", "The source is searched for the record before a request."]
+  })()
+  return { title: "Looked up", tone, word, at: row.absenceConfirmedAt, body: html`<p>${sentence}</p>` }
+}
+
+const requestTones: Readonly<Record<NonNullable<Row["requestState"]>, Tone>> = {
+  open: "busy",
+  completed: "good",
+  rejected: "bad",
+  abandoned: "warn"
+}
+
+const requestStep = (row: Row): Step => {
+  if (row.requestId === null) {
+    return {
+      title: "Sent",
+      tone: "quiet",
+      word: isWaiting(row) ? "not yet" : "no request",
+      at: null,
+      body: html`<p>
+        ${isWaiting(row) ? "The row is in no request." : "No request for this row is stored."}
+        ${row.attempts === 0 ? "" : `Failed attempts: ${count(row.attempts)}.`}
+      </p>`
+    }
+  }
+  return {
+    title: "Sent",
+    tone: row.requestState === null ? "quiet" : requestTones[row.requestState],
+    word: row.requestState ?? "removed",
+    at: row.requestCreatedAt,
+    body: html`${facts([
+      [
+        "Request",
+        html`${row.requestId}${row.requestOperation === null ? "" : `, ${row.requestOperation}`}${
+          row.requestRecords === null ? "" : ` of ${plural(row.requestRecords, "record")}`
+        }`
+      ],
+      ["Place in the request", row.requestIndex === null ? none("none") : count(row.requestIndex + 1)],
+      [
+        "Idempotency key",
+        row.keyFingerprint === null ? none("removed") : html`<code>sha256:${row.keyFingerprint}…</code>`
+      ],
+      ["Rounds without an outcome", row.requestFailures === null ? none("unknown") : count(row.requestFailures)],
+      ["Attempts of this row that failed", count(row.attempts)],
+      ["Sends after a conflict", count(row.conflictRetries)]
+    ])}
+    ${
+      row.requestState === "open"
+        ? html`<p>
+            It may have arrived or not. It is sent again with the same key and bytes until an answer resolves it.
+          </p>`
+        : html`<p class="hint">
+            The last request of the row. Earlier ones are counted above. Its idempotency key is a secret, which the
+            pages cannot read.
+          </p>`
+    }`
+  }
+}
+
+const answerStep = (row: Row): Step => ({
+  title: "Answered by the source",
+  tone: row.status === null ? "quiet" : row.status < 300 ? "good" : "bad",
+  word: row.status !== null ? `HTTP ${row.status}` : row.requestState === "open" ? "no answer yet" : "no answer stored",
+  at: row.status === null ? null : row.resolvedAt,
+  body: row.answerReason === null ? html`` : html`<p>${visible(row.answerReason)}</p>`
+})
+
+const differencesTable = (differences: NonNullable<Row["differences"]>): Html =>
+  table(
+    "Fields with another value at the source",
+    "Field, Given, At the source",
+    differences.map(({ field, given, current }) => [
+      html`<code>${visible(field)}</code>`,
+      given === null ? none("none") : html`<code>${visible(given)}</code>`,
+      current === null || current === undefined ? none("none") : html`<code>${visible(current)}</code>`
+    ])
+  )
+
+/** What a person does with a refused row, or what happens to a waiting one. */
+const nextStepOf = (row: Row, pause: string | null): Html => {
+  if (row.state === "rejected") {
+    return row.push === null
+      ? html`<p>
+            <strong>What to do:</strong> correct the record:
+            <code>update tributary.outbox set record = '…' where id = ${row.id}</code>. Then send the refused rows of
+            the resource again:
+          </p>
+          <p class="buttons">
+            ${actionLink(
+              "push-retry",
+              { company: row.company, resource: row.resource },
+              "Try again",
+              `the refused rows of ${visible(row.resource)}, company ${visible(row.company)}`
+            )}
+          </p>`
+      : html`<p>
+          <strong>What to do:</strong> export the refused rows, correct and push them:
+          <code>npx tributary push export-refused ${row.push} --to refused.ndjson</code>. If the cause was fixed at the
+          source, send them as they are: <code>npx tributary push retry ${row.push} --refused</code>.
+        </p>`
+  }
+  if (!isWaiting(row)) return html``
+  if (pause !== null) {
+    return html`<p>
+      ${badge("bad", "paused")} ${visible(PushPause.sentence(pause))}. <code>${PushPause.releaseCommand}</code>
+    </p>`
+  }
+  return row.push === null
+    ? html`<p>tributary serve sends it. No action is needed.</p>`
+    : html`<p>To send the waiting rows of the push: <code>npx tributary push retry ${row.push}</code></p>`
+}
+
+const outcomeStep = (row: Row, pause: string | null): Step => {
+  const [tone, word] = rowTones[row.state]
+  return {
+    title: "Outcome",
+    tone,
+    word: row.outcome ?? word,
+    at: row.resolvedAt,
+    body: html`${
+      row.code === null && row.reason === null
+        ? ""
+        : facts([
+            ...(row.code === null ? [] : [["Code", html`<code>${visible(row.code)}</code>`] as const]),
+            ...(row.field === null ? [] : [["Field", html`<code>${visible(row.field)}</code>`] as const]),
+            ...(row.reason === null ? [] : [["Reason", visible(row.reason)] as const])
+          ])
+    }
+    ${row.differences === null || row.differences.length === 0 ? "" : differencesTable(row.differences)}
+    ${nextStepOf(row, pause)}`
+  }
+}
+
+const landedStep = (row: Row, versions: ReadonlyArray<LandedVersion>, now: Date): Step => {
+  const [newest] = versions
+  const { recordId } = row
+  if (newest === undefined || recordId === null) {
+    return {
+      title: "Landed in the warehouse",
+      tone: "quiet",
+      word: isWaiting(row) ? "not yet" : "no version",
+      at: null,
+      body: html`<p>
+        ${
+          row.state === "rejected"
+            ? "A refused row changes no record."
+            : isWaiting(row)
+              ? "The answer of the source is landed with the outcome."
+              : "The warehouse has no version of that time. The next run reads the record."
+        }
+      </p>`
+    }
+  }
+  return {
+    title: "Landed in the warehouse",
+    tone: "good",
+    word: `version ${newest.version}`,
+    at: row.resolvedAt,
+    body: versionTable(versions, row.company, { resource: row.resource, recordId }, now)
+  }
+}
+
+const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
+  const id = yield* numberOf(ofPath(request, "id"), "a row")
+  const row = yield* OutboxRowFlow.read(id)
+  if (row === null) return yield* new PageError({ status: 404, message: `There is no row ${id}, or it was removed.` })
+  const { company, resource, recordId, resolvedAt, state } = row
+  const pause = isWaiting(row) ? yield* PushPause.read : null
+  const companyId = yield* TaskQueue.companyIdOf(company)
+  const versions =
+    companyId === null || recordId === null || resolvedAt === null || state !== "done"
+      ? []
+      : yield* readLandedVersions(request.datasets, {
+          companyId,
+          resource,
+          recordId,
+          runId: null,
+          origin: "push",
+          at: resolvedAt
+        })
+  const [tone, word] = rowTones[state]
+  return page({
+    title: `Outbox row ${id}`,
+    section: "outbox",
+    isLive: isWaiting(row),
+    body: html`<p><a href="${address("/outbox/rows", { company })}">Rows of the outbox</a></p>
+      <h1>Row ${id}: ${row.operation} ${visible(resource)}</h1>
+      <p class="summary">
+        ${badge(tone, row.outcome ?? word)}
+        ${
+          recordId === null
+            ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
+            : html`<a href="${recordAddress(company, resource, recordId)}"
+                >${visible(resource)} ${visible(recordId)}</a
+              >`
+        }
+        of company ${visible(company)}${row.reason === null ? "." : html`: ${visible(row.reason)}`}
+      </p>
+      ${flow("From the insert to the answer of the source", [
+        insertedStep(row),
+        validatedStep(row),
+        lookedUpStep(row),
+        requestStep(row),
+        answerStep(row),
+        outcomeStep(row, pause),
+        landedStep(row, versions, request.now)
+      ])}`
+  })
+})
+
+export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: rowPage }]

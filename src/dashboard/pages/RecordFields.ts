@@ -1,0 +1,156 @@
+/** The values of a record's fields as HTML: exact digits, the meaning of enumerated values, long texts cut. */
+import { canonical, isList, isObject, type Json, type JsonObject, NumberToken, print } from "../../json/Json.ts"
+import type { RecordLine } from "../../status/RecordTables.ts"
+import type { Table } from "../../warehouse/Table.ts"
+import { badge, none, table } from "../../web/Components.ts"
+import { plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
+import { recordAddress } from "../Addresses.ts"
+import { html, type Html } from "../Page.ts"
+import { pretty } from "../PrettyJson.ts"
+
+type Field = Table["resource"]["fields"][number]
+
+/** Characters of a value that are shown at once. */
+const valueMax = 120
+
+/** A list or an object behind its size. */
+const nested = (value: Json): Html => {
+  const text = print(value)
+  const size = isList(value) ? plural(value.length, "line") : plural(isObject(value) ? value.size : 0, "member")
+  return html`<details class="value">
+    <summary>${size}</summary>
+    <pre tabindex="0">${pretty(text) ?? visible(text)}</pre>
+  </details>`
+}
+
+const longText = (text: string): Html =>
+  html`<details class="value">
+    <summary>${truncated(text, valueMax)}</summary>
+    <pre class="bytes" tabindex="0">${visibleLines(text)}</pre>
+  </details>`
+
+/** A value as it was sent; undefined where the record has no such field. */
+export const valueHtml = (field: Field | undefined, value: Json | undefined): Html => {
+  if (value === undefined || value === null) return none("none")
+  if (value === "") return none("empty text")
+  if (isList(value) || isObject(value)) return nested(value)
+  const text = typeof value === "string" ? value : print(value)
+  const meaning = field?.values?.find((one) => String(one.value) === text)?.meaning ?? ""
+  return text.length > valueMax
+    ? longText(text)
+    : html`<span class="exact">${visible(text)}</span>${
+          meaning === "" ? "" : html` <span class="detail">${visible(meaning)}</span>`
+        }`
+}
+
+/** Cancelled and deleted records are marked; others are not. */
+export const stateBadges = ({ isCancelled, isDeleted }: Pick<RecordLine, "isCancelled" | "isDeleted">): Html =>
+  html`${isDeleted ? badge("bad", "deleted") : ""}${isDeleted && isCancelled ? " " : ""}${isCancelled ? badge("warn", "cancelled") : ""}`
+
+/** A link to a record, with its key, its state and what else identifies it. */
+export const recordLink = (company: string, line: RecordLine): Html =>
+  html`<a href="${recordAddress(company, line.resource, line.id)}"
+      >${visible(line.resource)} ${line.id}${line.key === null ? "" : html` · ${visible(line.key)}`}</a
+    >
+    ${stateBadges(line)} ${line.detail === "" ? "" : html`<span class="detail">${visible(line.detail)}</span>`}`
+
+// ---------------------------------------------------------------------------------------------------- the current values
+
+const groups = ["Identity", "Amounts and quantities", "Dates and times", "Texts and flags", "Lines"] as const
+type Group = (typeof groups)[number]
+
+/** The group of a field; null for a part of a reference, which is shown by itself. */
+const groupOf = (field: Field, { resource: { key, roles } }: Table): Group | null => {
+  const own: ReadonlyArray<string | null> = [
+    roles.id,
+    roles.externalKey,
+    roles.cancelled,
+    roles.modifiedAt,
+    key?.field ?? null
+  ]
+  if (own.includes(field.name)) return "Identity"
+  if (field.reference !== null) return null
+  switch (field.type._tag) {
+    case "decimal":
+      return "Amounts and quantities"
+    case "date":
+    case "timestamp":
+      return "Dates and times"
+    case "list":
+      return "Lines"
+    default:
+      return "Texts and flags"
+  }
+}
+
+const isEmpty = (value: Json | undefined): boolean => value === undefined || value === null || value === ""
+
+const rowOf = (name: string, note: string, value: Html): ReadonlyArray<Html> => [
+  html`<code>${visible(name)}</code>${note === "" ? "" : html`<span class="detail">${visible(note)}</span>`}`,
+  value
+]
+
+const emptyFields = (names: ReadonlyArray<string>): Html =>
+  names.length === 0
+    ? html``
+    : html`<details id="empty-fields">
+        <summary>${plural(names.length, "field")} without a value</summary>
+        <p>${names.map((name, index) => html`${index === 0 ? "" : ", "}<code>${visible(name)}</code>`)}</p>
+      </details>`
+
+/** The values of the newest version, in groups, with the notes of the catalogue. */
+export const currentValues = (record: JsonObject, of: Table | undefined): Html => {
+  const fields = of?.resource.fields ?? []
+  const known = new Set(fields.map(({ name }) => name))
+  const unstated = [...record].filter(([name]) => !known.has(name))
+  const unknown = unstated.filter(([, value]) => !isEmpty(value))
+  const empty = [...fields.map(({ name }) => name), ...unstated.map(([name]) => name)].filter((name) =>
+    isEmpty(record.get(name))
+  )
+  const grouped = Map.groupBy(
+    fields.filter(({ name }) => !isEmpty(record.get(name))),
+    (field) => groupOf(field, of!)
+  )
+  return html`${groups.map((group) => {
+    const members = grouped.get(group) ?? []
+    return members.length === 0
+      ? ""
+      : table(
+          group,
+          "Field, Value",
+          members.map((field) => rowOf(field.name, field.note, valueHtml(field, record.get(field.name))))
+        )
+  })}
+  ${
+    unknown.length === 0
+      ? ""
+      : table(
+          of === undefined ? "Fields" : "Fields that the catalogue does not state",
+          "Field, Value",
+          unknown.map(([name, value]) => rowOf(name, "", valueHtml(undefined, value)))
+        )
+  }
+  ${emptyFields(empty)}`
+}
+
+// --------------------------------------------------------------------------------------------------------- its references
+
+export interface NamedBy {
+  readonly field: Field
+  readonly resource: string
+  readonly id: string
+  /** The other half of the pair. */
+  readonly code: string | null
+}
+
+/** The records that the record names by number. Zero and less are no numbers of records. */
+export const namedRecords = (record: JsonObject, { resource }: Table): ReadonlyArray<NamedBy> =>
+  resource.fields.flatMap((field): ReadonlyArray<NamedBy> => {
+    const { reference } = field
+    const value = record.get(field.name)
+    if (reference === null || reference.half !== "id" || !(value instanceof NumberToken)) return []
+    const id = canonical(value)
+    if (!/^\d{1,18}$/.test(id) || id === "0") return []
+    const code = reference.pairedWith === null ? null : record.get(reference.pairedWith)
+    return [{ field, resource: reference.resource, id, code: typeof code === "string" && code !== "" ? code : null }]
+  })

@@ -1,0 +1,70 @@
+/** Links of a record to related ones, in both directions. */
+import type { Referring, ReferringRecords } from "../../status/RecordRelations.ts"
+import { countMax } from "../../status/RecordRelations.ts"
+import type { RecordLine } from "../../status/RecordTables.ts"
+import { count, none, table } from "../../web/Components.ts"
+import { plural, visible } from "../../web/Escape.ts"
+import { recordAddress } from "../Addresses.ts"
+import { html, type Html } from "../Page.ts"
+import { type NamedBy, recordLink } from "./RecordFields.ts"
+
+const namedRow = (company: string, { field, resource, id, code }: NamedBy, line: RecordLine | undefined) => [
+  html`<code>${visible(field.name)}</code
+    >${field.note === "" ? "" : html`<span class="detail">${visible(field.note)}</span>`}`,
+  line === undefined
+    ? html`<a href="${recordAddress(company, resource, id)}"
+          >${visible(resource)} ${id}${code === null ? "" : html` · ${visible(code)}`}</a
+        >
+        ${none("not in the warehouse")}`
+    : recordLink(company, line.key === null && code !== null ? { ...line, key: code } : line)
+]
+
+const referringRow = (company: string, { resource, field, through, count: found, records }: ReferringRecords) => [
+  html`${visible(resource)}<span class="detail"
+      >by <code>${visible(field)}</code>${through === null ? "" : html` of the ${visible(through)} above`}</span
+    >`,
+  found > countMax ? `more than ${count(countMax)}` : count(found),
+  html`<ul class="plain">
+    ${records.map((line) => html`<li>${recordLink(company, line)}</li>`)}
+    ${found > records.length ? html`<li class="hint">and ${found > countMax ? "more" : count(found - records.length)}: those with lower numbers</li>` : ""}
+  </ul>`
+]
+
+const unsearchedNote = ({ unsearched }: Referring): Html =>
+  unsearched.length === 0
+    ? html``
+    : html`<details id="not-looked-up">
+        <summary>${plural(unsearched.length, "reference")} not looked up</summary>
+        <p>
+          These tables are large and have no index of the field:
+          ${unsearched.map(({ resource, field }, index) => html`${index === 0 ? "" : ", "}<code>${visible(resource)}.${visible(field)}</code>`)}.
+        </p>
+      </details>`
+
+/** The records that it names, and those that name it. */
+export const related = (
+  company: string,
+  named: ReadonlyArray<NamedBy>,
+  lines: ReadonlyMap<string, RecordLine>,
+  referring: Referring
+): Html => html`
+  ${
+    named.length === 0
+      ? html`<p>It refers to no other record.</p>`
+      : table(
+          "It refers to",
+          "Field, Record",
+          named.map((one) => namedRow(company, one, lines.get(`${one.resource} ${one.id}`)))
+        )
+  }
+  ${
+    referring.lists.length === 0
+      ? html`<p>No record that was looked up refers to it.</p>`
+      : table(
+          "Records that refer to it",
+          "Resource, #Records, Newest numbers",
+          referring.lists.map((one) => referringRow(company, one))
+        )
+  }
+  ${unsearchedNote(referring)}
+`

@@ -1,0 +1,295 @@
+/** `/webhooks/event`: one event from its delivery to the version of its record, or why there is none. */
+import * as Effect from "effect/Effect"
+import * as EventFlow from "../../status/EventFlow.ts"
+import * as TaskQueue from "../../tasks/TaskQueue.ts"
+import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
+import { ago, badge, bytes, count, duration, facts, none, type Tone } from "../../web/Components.ts"
+import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
+import { exactly, flow, type Step } from "../../web/Flow.ts"
+import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
+import { actionLink, runBadge } from "../Format.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { companyNamed, ofQuery } from "../Params.ts"
+import { pretty } from "../PrettyJson.ts"
+import { versionTable } from "./LandedVersions.ts"
+import { causeSentence, nextStep } from "./WebhookGaps.ts"
+
+const path = "/webhooks/event"
+const eventIdMax = 255
+
+/** The state of an event, and its sentence. */
+const stateOf = (
+  { state, resolvedAt, receivedAt, nextAttemptAt, attempts }: EventFlow.Event,
+  now: Date
+): readonly [Tone, word: string, sentence: Html] => {
+  const after = resolvedAt === null ? "" : ` ${duration(Math.max(0, resolvedAt.getTime() - receivedAt.getTime()))}`
+  switch (state) {
+    case "done":
+      return ["good", "done", html`Processed${after} after it was received.`]
+    case "skipped":
+      return ["quiet", "skipped", html`It names nothing that is synced, so that nothing was read.`]
+    case "dead_letter":
+      return [
+        "bad",
+        "dead letter",
+        html`Not tried again automatically, after ${plural(attempts, "failed attempt")}. Replay it when the cause is
+        fixed.`
+      ]
+    case "pending":
+      return [
+        "busy",
+        "pending",
+        nextAttemptAt.getTime() <= now.getTime()
+          ? html`It waits for a worker of tributary serve.`
+          : html`The next attempt is ${ago(nextAttemptAt, now)}.`
+      ]
+  }
+}
+
+const subscriptionLine = (company: string, one: EventFlow.DeliveringSubscription): Html =>
+  html`<li>
+    <a href="/webhooks/${encodeURIComponent(company)}/${encodeURIComponent(one.id)}/deliveries"
+      >Deliveries of subscription ${visible(one.id)}</a
+    >
+    (${one.state}) to <code>${visible(one.url)}</code>
+  </li>`
+
+const firedStep = ({ occurredAt, recordModifiedAt, eventType }: EventFlow.Event): Step => ({
+  title: "Fired at the source",
+  tone: occurredAt === null ? "quiet" : "good",
+  word: occurredAt === null ? "time unknown" : "fired",
+  at: occurredAt,
+  body: facts([
+    ["Type", html`<code>${visible(eventType)}</code>`],
+    [
+      "The record’s time of change",
+      recordModifiedAt === null ? none("not stated") : html`<code>${visible(recordModifiedAt)}</code>`
+    ]
+  ])
+})
+
+const receivedStep = (
+  event: EventFlow.Event,
+  subscriptions: ReadonlyArray<EventFlow.DeliveringSubscription>
+): Step => ({
+  title: "Delivered and verified",
+  tone: "good",
+  word: "signature verified",
+  at: event.receivedAt,
+  body: html`${facts([
+      ["Signed at the source", exactly(event.sentAt)],
+      ["From signature to receipt", duration(Math.max(0, event.receivedAt.getTime() - event.sentAt.getTime()))],
+      ["Signed for company", visible(event.company)]
+    ])}
+    <p class="hint">
+      Of the headers, the id, the type and the time of the signature are stored. The signature and the secret are not.
+    </p>
+    ${
+      subscriptions.length === 0
+        ? html`<p>
+            No known subscription lists this type: another receiver, a test or a removed subscription sent it.
+          </p>`
+        : html`<p>Subscriptions of the company that list this type:</p>
+            <ul>
+              ${subscriptions.map((one) => subscriptionLine(event.company, one))}
+            </ul>`
+    }`
+})
+
+/** The body as text; bytes that are not UTF-8 become replacement characters. */
+const bodyOf = ({ body, bodyBytes }: EventFlow.Event): Html => {
+  const text = new TextDecoder().decode(body)
+  const isCut = bodyBytes > body.length
+  return html`<details id="body">
+    <summary>The body as received, ${bytes(bodyBytes)}</summary>
+    <pre tabindex="0">${isCut ? visibleLines(text) : (pretty(text) ?? visibleLines(text))}</pre>
+    ${isCut ? html`<p class="hint">Cut after ${bytes(body.length)}.</p>` : ""}
+  </details>`
+}
+
+const storedStep = (event: EventFlow.Event): Step => ({
+  title: "Stored in the inbox",
+  tone: "good",
+  word: "stored",
+  at: event.receivedAt,
+  body: html`${facts([
+      ["Row of tributary.inbox", String(event.id)],
+      ["Names", event.resource === null ? none("no known resource") : recordOf(event)]
+    ])}
+    <p class="hint">The body is a hint and is never loaded: the record is read from the source.</p>
+    ${bodyOf(event)}`
+})
+
+const recordOf = ({ company, resource, recordId }: EventFlow.Event): Html =>
+  resource === null
+    ? none("nothing")
+    : recordId === null
+      ? html`<a href="${resourceAddress(company, resource)}">the whole of ${visible(resource)}</a>`
+      : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
+
+const processedStep = (event: EventFlow.Event, now: Date): Step => {
+  const [tone, word, sentence] = stateOf(event, now)
+  return {
+    title: "Processed",
+    tone,
+    word,
+    at: event.resolvedAt,
+    body: html`<p>${sentence}</p>
+      ${facts([
+        ["Failed attempts", count(event.attempts)],
+        ...(event.state === "pending" ? [["Next attempt", exactly(event.nextAttemptAt)] as const] : []),
+        ...(event.lastError === null ? [] : [["Last error", visible(event.lastError)] as const]),
+        ...(event.resolution === null ? [] : [["Resolution", visible(event.resolution)] as const]),
+        [
+          "Read by",
+          event.runId === null
+            ? none("no run of its own")
+            : html`<a href="${runAddress(event.runId)}">run ${event.runId}</a>
+                ${event.runStatus === null ? "which is no longer stored" : runBadge(event.runStatus)}`
+        ]
+      ])}
+      ${
+        event.state === "dead_letter"
+          ? html`<p class="buttons">
+              ${actionLink("replay", { company: event.company, event: event.eventId }, "Replay", `event ${visible(event.eventId)}`)}
+            </p>`
+          : ""
+      }`
+  }
+}
+
+/** Why the warehouse has no version for it. */
+const whyNotLanded = ({ state, resource, recordId, lastError, resolution }: EventFlow.Event): string => {
+  if (resource === null) return "The type names no resource that is synced."
+  if (state === "dead_letter") return "The record was not read: the event is a dead letter."
+  if (state === "skipped") return "The event was skipped, so that nothing was read."
+  if (state === "pending") {
+    return lastError === null ? "The event was not processed yet." : `Not yet: ${visible(lastError)}.`
+  }
+  if (recordId === null) return "The event names no single record: the run shows what was read."
+  return resolution === null
+    ? "The warehouse has no version of the record; its history was removed, or the record is in quarantine."
+    : `Resolved without a version: ${visible(resolution)}.`
+}
+
+const landedStep = (event: EventFlow.Event, versions: ReadonlyArray<LandedVersion>, now: Date): Step => {
+  const { company, resource, recordId } = event
+  const [newest] = versions
+  if (newest === undefined || resource === null || recordId === null || event.state !== "done") {
+    return {
+      title: "Landed in the warehouse",
+      tone: event.state === "pending" ? "busy" : event.state === "dead_letter" ? "bad" : "quiet",
+      word: event.state === "pending" ? "not yet" : "no version",
+      at: null,
+      body: html`<p>${whyNotLanded(event)}</p>`
+    }
+  }
+  const isBrought = versions.some((one) => one.isBrought)
+  return {
+    title: "Landed in the warehouse",
+    tone: "good",
+    word: isBrought ? `version ${newest.version}` : "nothing new",
+    at: isBrought ? event.resolvedAt : newest.validFrom,
+    body: html`<p>
+        ${
+          isBrought
+            ? "The read on behalf of the event brought a version."
+            : "The warehouse had this version already: another run or event brought it."
+        }
+      </p>
+      ${versionTable(versions, company, { resource, recordId }, now)}`
+  }
+}
+
+const gapNotes = (gaps: ReadonlyArray<EventFlow.EventGap>, company: string, now: Date): Html =>
+  gaps.length === 0
+    ? html``
+    : html`<h2>Delivery gaps</h2>
+        ${gaps.map(
+          (gap) =>
+            html`<div class="card">
+              <h3>
+                Gap ${gap.id}
+                ${badge(gap.closedAt === null ? "bad" : "good", gap.closedAt === null ? "open" : "closed")}
+              </h3>
+              <p>
+                ${
+                  gap.isListed
+                    ? html`The source reports this event, and the delivery was lost.`
+                    : html`The event fired during this gap of
+                        <a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>.`
+                }
+                ${causeSentence(gap.cause)} <span class="detail">${visible(gap.detail)}</span>
+              </p>
+              <p>
+                ${
+                  gap.closedAt === null
+                    ? html`${nextStep(gap)} ${gap.lastError === null ? "" : visible(gap.lastError)}`
+                    : html`Closed
+                      ${ago(gap.closedAt, now)}${gap.closedBy === null ? "" : ` by ${visible(gap.closedBy)}`}: the
+                      resource was read again.`
+                }
+              </p>
+            </div>`
+        )}`
+
+const lostPage = (company: string, eventId: string, gaps: ReadonlyArray<EventFlow.EventGap>, now: Date): Html =>
+  html`<p><a href="${address("/webhooks", { company })}">Webhooks</a></p>
+    <h1>Event ${visible(eventId)}</h1>
+    <p class="summary">${badge("bad", "lost")} The inbox does not have this event of company ${visible(company)}.</p>
+    ${gapNotes(gaps, company, now)}`
+
+const eventPage = Effect.fn("page.event")(function* (request: PageRequest) {
+  const { now } = request
+  const company = (yield* companyNamed(request, ofQuery(request, "company"))).name
+  const eventId = ofQuery(request, "event")
+  if (eventId === null || eventId.length > eventIdMax) {
+    return yield* new PageError({ status: 400, message: "That is not the number of an event." })
+  }
+  const { event, subscriptions, gaps } = yield* EventFlow.read(company, eventId)
+  const lost = gaps.filter(({ isListed }) => isListed)
+  if (event === null) {
+    if (lost.length > 0) {
+      return page({ title: "Event", section: "webhooks", isLive: false, body: lostPage(company, eventId, lost, now) })
+    }
+    return yield* new PageError({
+      status: 404,
+      message: `There is no event ${visible(eventId)} of company ${visible(company)}, or it was removed.`
+    })
+  }
+  const { resource, recordId, resolvedAt, runId, state } = event
+  const companyId = yield* TaskQueue.companyIdOf(company)
+  const versions =
+    companyId === null || resource === null || recordId === null || resolvedAt === null || state !== "done"
+      ? []
+      : yield* readLandedVersions(request.datasets, {
+          companyId,
+          resource,
+          recordId,
+          runId,
+          origin: null,
+          at: resolvedAt
+        })
+  const [tone, word, sentence] = stateOf(event, now)
+  return page({
+    title: `Event ${visible(eventId)}`,
+    section: "webhooks",
+    isLive: state === "pending",
+    body: html`<p><a href="${address("/webhooks", { company })}">Webhooks</a></p>
+      <h1>Event ${visible(eventId)}</h1>
+      <p class="summary">
+        ${badge(tone, word)} <code>${visible(event.eventType)}</code> of ${recordOf(event)}, company
+        ${visible(company)}. ${sentence}
+      </p>
+      ${flow("From the delivery to the warehouse", [
+        firedStep(event),
+        receivedStep(event, subscriptions),
+        storedStep(event),
+        processedStep(event, now),
+        landedStep(event, versions, now)
+      ])}
+      ${gapNotes(gaps, company, now)}`
+  })
+})
+
+export const routes: ReadonlyArray<Route> = [{ method: "GET", path, handle: eventPage }]

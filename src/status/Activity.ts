@@ -1,0 +1,66 @@
+/** The activity of companies by hour, for charts and `status`: `tributary.activity`, which one process of `serve` writes. */
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+
+const hourMs = 3_600_000
+
+const sums = [
+  "runs",
+  "quarantined_runs",
+  "failed_runs",
+  "abandoned_runs",
+  "inserted",
+  "updated",
+  "deleted",
+  "quarantined",
+  "requests",
+  "retries",
+  "run_ms",
+  "gaps"
+] as const
+const highest = ["run_ms_max", "paused_ms"] as const
+const highestOrNone = ["age_ms_max", "lateness_max", "budget_share_max"] as const
+
+const figures = {
+  ...Statement.columns("float8", ...sums, ...highest),
+  ...Statement.columns("float8?", ...highestOrNone)
+} as const
+const figuresSql = [
+  ...sums.map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`),
+  ...highest.map((name) => `coalesce(max(${name}), 0)::float8 as ${name}`),
+  ...highestOrNone.map((name) => `max(${name})::float8 as ${name}`)
+].join(", ")
+
+export const hoursStatement = Statement.make({
+  name: "read the activity by hour",
+  params: ["text[]?", "float8"],
+  columns: { at: "timestamptz", ...figures, process_starts: "float8" },
+  text: `select at, ${figuresSql.replaceAll(/\((\w+)\)/g, "($1) filter (where is_shown)")}, coalesce(sum(process_starts), 0)::float8 as process_starts
+    from (select *, $1::text[] is null or company in (select unnest($1::text[])) as is_shown from tributary.activity
+           where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - make_interval(secs => $2), 'UTC')) a
+   group by at order by at`
+})
+/** The activity of an hour; at is its start. The last hour is not over. */
+export type Hour = Statement.RowOf<typeof hoursStatement>
+
+/** The hours of these companies together since this long ago, oldest first; null is all companies. Hours without data are absent. */
+export const readHours = (names: ReadonlyArray<string> | null, sinceMs: number): Sql.Query<ReadonlyArray<Hour>> =>
+  Statement.run(hoursStatement, [names, sinceMs / 1000])
+
+export const companyHoursStatement = Statement.make({
+  name: "read the activity of companies by hour",
+  params: ["text[]?", "float8"],
+  columns: { company: "text?", at: "timestamptz", ...figures, process_starts: "float8" },
+  text: `select company, at, ${figuresSql}, coalesce(sum(process_starts), 0)::float8 as process_starts
+    from tributary.activity
+   where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - make_interval(secs => $2), 'UTC')
+     and ($1::text[] is null or company is null or company in (select unnest($1::text[])))
+   group by company, at order by company nulls first, at`
+})
+
+/** The last day of these companies by hour, at most 25 rows each; the company is null for what concerns all. */
+export const readDay = (names: ReadonlyArray<string> | null) =>
+  Statement.run(companyHoursStatement, [names, (24 * hourMs) / 1000])
+
+/** The last day of all companies together, at most 25 rows. */
+export const readTotals = readHours(null, 24 * hourMs)

@@ -1,0 +1,71 @@
+/**
+ * Amounts by hour of the last day, from the newest rows of each table.
+ *
+ * Promise: a statement reads at most {@link countedMax} rows, by the primary key, however many the table has. Where the
+ * day has more rows, the earlier hours are incomplete and `isCut` is true.
+ */
+import * as Effect from "effect/Effect"
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+
+/** Rows that are counted at most. */
+export const countedMax = 20_000
+
+const columns = { hoursAgo: "int4", kind: "text", amount: "float8", isCut: "bool" } as const
+
+/** Counts the newest rows of a table by hour and kind. */
+const textOf = (from: string, at: string, kind: string, amount = "1"): string =>
+  `with newest as (select ${at} as at, ${kind} as kind, ${amount} as amount from ${from} order by id desc limit ${countedMax})
+   select greatest(0, floor(extract(epoch from $1::timestamptz - at) / 3600))::int as "hoursAgo", kind,
+          sum(amount)::float8 as amount,
+          (select count(*) = ${countedMax} and min(n.at) > $1::timestamptz - interval '1 day' from newest n) as "isCut"
+     from newest where at > $1::timestamptz - interval '1 day' group by 1, 2`
+
+export const eventsStatement = Statement.make({
+  name: "count events by hour",
+  params: ["timestamptz"],
+  columns,
+  text: textOf("tributary.inbox", "received_at", "state")
+})
+export const outboxStatement = Statement.make({
+  name: "count rows of the outbox by hour",
+  params: ["timestamptz"],
+  columns,
+  text: textOf("tributary.outbox", "created_at", "state")
+})
+export const quarantineStatement = Statement.make({
+  name: "count quarantine entries by hour",
+  params: ["timestamptz"],
+  columns,
+  text: textOf("tributary.quarantine", "first_seen_at", "case when resolved_at is null then 'open' else 'resolved' end")
+})
+export const changesStatement = Statement.make({
+  name: "count changes by hour",
+  params: ["timestamptz"],
+  columns,
+  text: textOf("tributary.change_batches", "landed_at", "'change'", "changes")
+})
+export const violationsStatement = Statement.make({
+  name: "count violations by hour",
+  params: ["timestamptz"],
+  columns,
+  text: textOf(
+    "tributary.violations",
+    "first_seen_at",
+    "case when ended_at is not null then 'ended' when opened_at is not null then 'open' else 'unconfirmed' end"
+  )
+})
+
+type Amounts = ReadonlyArray<Statement.RowOf<typeof eventsStatement>>
+
+export interface Trend {
+  readonly amounts: Amounts
+  /** Null where every row of the day was counted. */
+  readonly countedMax: number | null
+}
+
+export const read = (statement: typeof eventsStatement, now: Date): Sql.Query<Trend> =>
+  Effect.map(Statement.run(statement, [now]), (amounts) => ({
+    amounts,
+    countedMax: amounts[0]?.isCut === true ? countedMax : null
+  }))

@@ -1,0 +1,95 @@
+/** The pictures of the overview: their figures are those of the runs, and the page stays small and fast. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
+import * as Activity from "../../src/status/Activity.ts"
+import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
+import { ask, seed, shownCompany, showing } from "../support/pages.ts"
+import { layerWarehouse } from "../support/postgres.ts"
+
+const run = <Row extends object>(text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text))
+const resources = [...serviceV2.resources.keys(), ...Array.from({ length: 100 }, (_, index) => `own${index}`)].slice(
+  0,
+  100
+)
+const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint: "0".repeat(64) }])
+const weightMax = 200_000
+const cellsOf = (text: string) =>
+  [...text.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell]) => cell!.replaceAll(/<[^>]*>|\s+/g, " ").trim())
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the pictures of the overview", (it) => {
+  it.effect("show the figures of the runs of 100 resources, in a page of bounded weight", () =>
+    Effect.gen(function* () {
+      const url = yield* showing([shownCompany("north", 1n)])
+      const empty = yield* ask(`${url}/`)
+      assert.include(empty.text, "No activity was recorded")
+
+      yield* seed([["north", 1]], resources, 10_000)
+      yield* write
+      const reply = yield* ask(`${url}/`)
+      assert.strictEqual(reply.status, 200)
+      assert.notInclude(reply.text, "<script>alert")
+
+      // The table with the figures of the charts, against the runs themselves.
+      const part = reply.text.slice(reply.text.indexOf('id="last-day-table"'))
+      const cells = cellsOf(part.slice(0, part.indexOf("</table>"))).slice(9)
+      const shown = Array.from({ length: cells.length / 9 }, (_, index) => cells.slice(index * 9, index * 9 + 4))
+      const expected = yield* run<{ cells: ReadonlyArray<string> }>(
+        `select array[to_char(date_trunc('hour', finished_at at time zone 'UTC'), 'HH24:MI'), to_char(count(*), 'FM999,999'),
+                to_char(count(*) filter (where status in ('failed', 'abandoned')), 'FM999,990'),
+                to_char(sum(inserted), 'FM999,990') || ', ' || to_char(sum(updated), 'FM999,990') || ', ' || to_char(sum(deleted), 'FM999,990')] as cells
+           from tributary.runs group by date_trunc('hour', finished_at at time zone 'UTC')
+          order by date_trunc('hour', finished_at at time zone 'UTC') desc`
+      )
+      assert.isAbove(expected.length, 5)
+      assert.deepStrictEqual(
+        shown.filter(([, runs]) => runs !== "0"),
+        expected.map((row) => row.cells)
+      )
+      const hours = yield* Activity.readHours(["north"], 24 * 3_600_000)
+      const total = hours.reduce((sum, { runs }) => sum + runs, 0)
+      assert.strictEqual(total, 10_000)
+      assert.include(reply.text, "10,000 runs")
+
+      const tiles = [...reply.text.matchAll(/<i class="\w+" title="/g)]
+      assert.strictEqual(tiles.length, 100)
+      assert.include(reply.text, "What needs a person")
+      assert.include(reply.text, "Next: report the request id")
+
+      const times: Array<number> = []
+      for (let round = 0; round < 5; round += 1) {
+        const beganMs = performance.now()
+        yield* ask(`${url}/`)
+        times.push(Math.round(performance.now() - beganMs))
+      }
+      console.log(`overview of 100 resources with 10,000 runs: ${times.join(", ")} ms, ${reply.text.length} bytes`)
+      assert.isBelow(reply.text.length, weightMax)
+
+      // A filtered list is without pictures.
+      const late = yield* ask(`${url}/?state=late`)
+      assert.notInclude(late.text, 'id="last-day"')
+      const company = yield* ask(`${url}/companies/north`)
+      assert.include(company.text, 'id="last-day"')
+    })
+  )
+
+  it.effect("show shares where there are many companies", () =>
+    Effect.gen(function* () {
+      const names = Array.from({ length: 30 }, (_, index) => `c${index}`)
+      yield* run(
+        `insert into tributary.companies (company, company_id) select 'c' || i, 100 + i from generate_series(0, 29) i`
+      )
+      yield* run(
+        `insert into tributary.company_states (company, state, severity, resources, failing, late, never_synced, blocked, paused, fresh,
+                lateness, quarantined, dead_letters, gaps, rejected, subscriptions_down)
+         select 'c' || i, case when i < 3 then 'failing' else 'fresh' end, i, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0 from generate_series(0, 29) i`
+      )
+      const url = yield* showing(names.map((name, index) => shownCompany(name, BigInt(100 + index))))
+      const { text } = yield* ask(`${url}/`)
+      assert.include(text, "30 companies: 3 failing, 27 fresh")
+      assert.include(text, 'id="last-day"')
+      assert.isBelow(text.length, weightMax)
+    })
+  )
+})

@@ -1,0 +1,236 @@
+/** The page of a run, and the parts of a resource's page over time, against independent queries. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as SqlClient from "effect/sql/SqlClient"
+import { routes as resourceRoutes } from "../../src/dashboard/pages/Resource.ts"
+import { routes } from "../../src/dashboard/pages/Runs.ts"
+import { resourceAddress } from "../../src/dashboard/Addresses.ts"
+import { RunPhases } from "../../src/sync/RunPhases.ts"
+import { duration } from "../../src/web/Components.ts"
+import { ask, hostile, holdsHostile } from "./asking.ts"
+import { seed, shownCompany } from "../support/pages.ts"
+import { makeStand, stand } from "./quarantined.ts"
+
+const decode = Schema.decodeUnknownSync(RunPhases)
+
+/** The cells of the table with this caption, by row. */
+const cellsOf = (text: string, caption: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const table =
+    text
+      .split("<caption>")
+      .slice(1)
+      .find((part) => part.split("</caption>")[0]!.includes(caption)) ?? ""
+  return table
+    .split("<tr")
+    .slice(2)
+    .map((row) =>
+      [...row.matchAll(/<t[hd] (?:scope="row"|role="cell")[^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell]) =>
+        cell!
+          .replace(/<[^>]+>/g, "")
+          .replace(/\s+/g, " ")
+          .trim()
+      )
+    )
+}
+
+const newestRun = (company: number) =>
+  Effect.map(
+    Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) => sql<{
+        id: bigint
+        phases: unknown
+        requests: bigint
+        retries: bigint
+        inserted: bigint
+        updated: bigint
+      }>`
+        select * from tributary.runs where company_id = ${company} and resource = 'salesmen' and lane = 'live' order by id desc limit 1`
+    ),
+    ([run]) => run!
+  )
+
+layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of a run", (it) => {
+  it.effect("shows the phases, the answers and the changes that are stored", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company, control, put, sync } = yield* makeStand()
+      yield* put("salesmen", [
+        { id: 1, name: "Ada L." },
+        { id: 3, name: "Grace" }
+      ])
+      yield* control("POST", "/faults", { rules: [{ path: "/salesmen", kind: "status", status: 503, times: 1 }] })
+      yield* sync(true)
+      const run = yield* newestRun(id)
+      const { phases, answers, took_ms: tookMs } = decode(run.phases)
+      // The run sent one request again after a 503, and landed every page.
+      assert.strictEqual(phases.request.times, Number(run.requests))
+      assert.strictEqual(phases.budget.times, Number(run.requests))
+      assert.strictEqual(phases.retry.times, 1)
+      assert.strictEqual(Number(run.retries), 1)
+      assert.isAtLeast(phases.landing.times, 1)
+      assert.deepStrictEqual(
+        answers.map(({ answer, requests, retries }) => [answer, requests, retries]),
+        [
+          ["ServerFault 503", 1, 1],
+          ["200", Number(run.requests) - 1, 0]
+        ]
+      )
+      assert.isAtLeast(tookMs, phases.landing.ms)
+      const { text, read } = yield* ask(routes, [company], `/runs/${run.id}`)
+      assert.deepStrictEqual(
+        cellsOf(text, "The phases as figures").map(([phase, time, , times, longest]) => [phase, time, times, longest]),
+        [
+          ["Waiting for the rate budget", phases.budget],
+          ["Requests in flight", phases.request],
+          ["Waiting before a retry", phases.retry],
+          ["Landing", phases.landing]
+        ].map(([phase, one]) => {
+          const { ms, times, longest_ms: longestMs } = one as typeof phases.budget
+          return [phase, duration(ms), String(times), duration(longestMs)]
+        })
+      )
+      assert.deepStrictEqual(
+        cellsOf(text, "Answers by kind").map(([answer, requests, retries]) => [answer, requests, retries]),
+        [
+          ["503: the service failed", "1", "1"],
+          ["200", String(Number(run.requests) - 1), "0"]
+        ]
+      )
+      const versions = yield* sql<{ id: bigint; op: string; version: bigint }>`
+        select id, _op as op, _version as version from erp_history.salesmen
+         where _company_id = ${id} and _run_id = ${run.id} order by id`
+      assert.lengthOf(versions, 2)
+      assert.sameDeepMembers(
+        cellsOf(text, "The changes of this run").map(([record, op, fields, version]) => [record, op, fields, version]),
+        [
+          ["1", "update", "name", "2"],
+          ["3", "insert", "", "1"]
+        ]
+      )
+      assert.strictEqual(Number(run.inserted) + Number(run.updated), versions.length)
+      assert.include(read, `_run_id&quot; = ${run.id}`)
+      assert.include(
+        text,
+        `href="/records?company=${encodeURIComponent(name).replace(/%20/g, "+")}&amp;resource=salesmen&amp;id=1"`
+      )
+    })
+  )
+
+  it.effect("says why there are no phases, and shows no foreign markup", () =>
+    Effect.gen(function* () {
+      const { id, company, sql } = yield* makeStand()
+      const { id: run } = yield* newestRun(id)
+      const of = () => ask(routes, [company], `/runs/${run}`)
+      yield* sql`update tributary.runs set phases = '{"newer": true}'::json where id = ${run}`
+      assert.include((yield* of()).read, "No phases are stored for this run")
+      yield* sql`update tributary.runs set phases = null, status = 'running', finished_at = null where id = ${run}`
+      assert.include((yield* of()).read, "The phases are stored when the run ends.")
+      const phase = { ms: 1, times: 1, longest_ms: 1, slots: [1] }
+      const foreign = {
+        took_ms: 1,
+        slot_ms: 5,
+        phases: { budget: phase, request: phase, retry: phase, landing: phase },
+        answers: [{ answer: hostile, requests: 1, retries: 0, retry_ms: 0 }]
+      }
+      yield* sql`update tributary.runs set phases = ${JSON.stringify(foreign)}::json where id = ${run}`
+      const { text } = yield* of()
+      assert.isFalse(holdsHostile(text))
+      assert.include(text, "1 ms")
+    })
+  )
+})
+
+layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of a resource", (it) => {
+  it.effect("shows hours, changes, runs and fields as they are stored", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company, put, sync } = yield* makeStand()
+      yield* put("salesmen", [{ id: 1, name: "Ada L." }])
+      yield* sync(true)
+      yield* sql`insert into tributary.activity (resolution, at, company, resource, runs, inserted, updated, deleted, age_ms_max, lateness_max)
+        values ('hour', date_trunc('hour', tributary.now() - interval '3 hours', 'UTC'), ${name}, 'salesmen', 4, 1000, 20, 3, 5400000, 1.5),
+               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'salesmen', 2, 0, 0, 0, 600000, 0.25),
+               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'orders', 99, 0, 0, 0, null, null),
+               ('hour', date_trunc('hour', tributary.now() - interval '90 hours', 'UTC'), ${name}, 'salesmen', 77, 0, 0, 0, null, null)`
+      yield* sql`insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
+        values (${id}, 'salesmen', ${hostile}, tributary.now(), tributary.now(), 1234, '{text,integer}', 1)`
+      yield* sql`analyze erp.salesmen`
+      const { text, read } = yield* ask(resourceRoutes, [company], resourceAddress(name, "salesmen"))
+      assert.isFalse(holdsHostile(text))
+      assert.deepStrictEqual(
+        cellsOf(text, "The last two days by hour").map((cells) => cells.slice(1)),
+        [
+          ["10 min", "25 %", "2", "0", "0", "0"],
+          ["90 min", "150 %", "4", "1,000", "20", "3"].map((cell) => (cell === "90 min" ? duration(5_400_000) : cell))
+        ]
+      )
+      assert.include(read, "Late in 1 of 2 hours that the last two days have figures of.")
+      assert.strictEqual(text.split('class="bar bad"').length - 1, 1)
+      const runs = yield* sql<{ id: bigint; requests: bigint; status: string }>`
+        select id, requests, status from tributary.runs where company_id = ${id} and resource = 'salesmen' order by id`
+      for (const { id: run, requests, status } of runs) {
+        assert.include(text, `aria-label="Run ${run}, ${status}: ${requests} request${requests === 1n ? "" : "s"}"`)
+        assert.include(text, `<a href="/runs/${run}"`)
+      }
+      const changes = yield* sql<{ id: bigint; version: bigint; run: bigint }>`
+        select id, _version as version, _run_id as run from erp_history.salesmen where _company_id = ${id}
+         order by _version desc, id desc`
+      assert.sameDeepMembers(
+        cellsOf(text, "The latest changes").map(([record, , , version, run]) => [record, version, run]),
+        changes.map(({ id: record, version, run }) => [String(record), String(version), String(run)])
+      )
+      const columns = yield* sql<{ name: string; unused: boolean }>`
+        select a.attname as name, coalesce(s.null_frac = 1, false) as unused
+          from pg_attribute a left join pg_stats s on s.schemaname = 'erp' and s.tablename = 'salesmen' and s.attname = a.attname
+         where a.attrelid = 'erp.salesmen'::regclass and a.attnum > 0 and not a.attisdropped and a.attname not like '\\_%' order by a.attnum`
+      assert.deepStrictEqual(
+        cellsOf(text, "Columns of the table").map(([column, , values]) => [column, values === "unused"]),
+        columns.map(({ name: column, unused }) => [column, unused])
+      )
+      const unused = columns.filter(({ unused: isUnused }) => isUnused).length
+      assert.include(read, `${columns.length} columns, ${unused} of them unused`)
+      assert.deepStrictEqual(
+        cellsOf(text, "New fields").map((cells) => cells.slice(1, 4)),
+        [["new", "text, integer", "1,234"]]
+      )
+    })
+  )
+})
+
+layer(stand, { excludeTestServices: true, timeout: "120 seconds" })("with 100 resources and 10,000 runs", (it) => {
+  it.effect("both pages stay small and quick", () =>
+    Effect.gen(function* () {
+      const resources = Array.from({ length: 100 }, (_, index) => `widgets${index}`)
+      yield* seed([["north", 1]], resources, 10_000)
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into tributary.activity (resolution, at, company, resource, runs, age_ms_max, lateness_max)
+        select 'hour', date_trunc('hour', tributary.now(), 'UTC') - hour * interval '1 hour', 'north', 'widgets' || n, 15, 300000, 0.3
+          from generate_series(0, 200) as hour, generate_series(0, 99) as n`
+      yield* sql`insert into tributary.change_batches (company_id, resource, history, ids, changes, began, landed_at, last_position, token)
+        select company_id, resource, 'pg_class', '{1,2,3}', 3, started_at, finished_at, 3 * row_number() over (order by id), 1
+          from tributary.runs order by id`
+      yield* sql`update tributary.change_feed set last_position = (select max(last_position) from tributary.change_batches)`
+      yield* sql.unsafe("analyze")
+      const companies = [shownCompany("north", 1n)]
+      const [run] = yield* sql<{
+        id: bigint
+      }>`select percentile_disc(0.5) within group (order by id) as id from tributary.runs`
+      for (const [of, path] of [
+        [resourceRoutes, resourceAddress("north", "widgets5")],
+        [routes, `/runs/${run!.id}`]
+      ] as const) {
+        const times: Array<number> = []
+        for (let round = 0; round < 5; round++) {
+          const began = performance.now()
+          const { text } = yield* ask(of, companies, path)
+          times.push(performance.now() - began)
+          assert.isBelow(Buffer.byteLength(text), 200_000)
+          if (round === 0) yield* Effect.logInfo(`${path}: ${Buffer.byteLength(text)} bytes`)
+        }
+        yield* Effect.logInfo(`${path}: ${times.map((time) => time.toFixed(0)).join(", ")} ms`)
+        // The quickest of five, because other work may share the machine.
+        assert.isBelow(Math.min(...times), 150)
+      }
+    })
+  )
+})

@@ -1,0 +1,310 @@
+/** The activity: its figures are those of the runs, however often and late it is written; its rows are bounded. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Activity from "../../../src/status/Activity.ts"
+import * as WriteActivity from "../../../src/tasks/WriteActivity.ts"
+import { clockIs, layerWarehouse } from "../../support/postgres.ts"
+
+const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+/** Begins at noon after midnight of 2026-03-01 UTC by so many minutes. */
+const setClock = (minutes: number) =>
+  run(clockIs(`timestamptz ''2026-03-01T00:00:00Z'' + interval ''${minutes} minutes''`))
+const north = "1".repeat(64)
+const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint: north }])
+const startMs = Date.parse("2026-03-01T00:00:00Z")
+const instant = (minutes: number) => new Date(startMs + minutes * 60_000).toISOString()
+
+const empty =
+  run(`truncate tributary.runs, tributary.checkpoints, tributary.companies, tributary.tasks, tributary.activity,
+  tributary.activity_watermarks, tributary.delivery_gaps, tributary.processes, tributary.budget_usage`)
+const rowsOf = (resolution: string) =>
+  run<Record<string, unknown>>(
+    `select resolution, at, company, resource, runs, quarantined_runs, failed_runs, abandoned_runs, inserted, updated, deleted,
+            quarantined, requests, retries, run_ms, run_ms_max, age_ms_max, round(lateness_max::numeric, 9)::text as lateness,
+            budget_share_max, paused_ms, gaps, process_starts
+       from tributary.activity where resolution = $1 order by at, company, resource`,
+    [resolution]
+  )
+const all = Effect.all([rowsOf("minute"), rowsOf("hour"), rowsOf("day")])
+
+/** Companies north and south with three resources each, and what they need beside runs. */
+const setUp = Effect.gen(function* () {
+  yield* empty
+  yield* run("insert into tributary.companies (company, company_id) values ('north', 1), ('south', 2)")
+  yield* run(`insert into tributary.checkpoints (company_id, resource, updated_at)
+    select c, r, tributary.now() from generate_series(1, 2) c, unnest(array['a', 'b', 'c']) r`)
+  yield* run(`insert into tributary.tasks (company, resource, kind, freshness_target_ms)
+    select c, r, 'sync', 1800000 from unnest(array['north', 'south']) c, unnest(array['a', 'b', 'c']) r`)
+})
+
+/** Runs from a minute until another: of each kind, lane and status, by a seed. */
+const addRuns = (from: number, until: number, number: number) =>
+  run(
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, inserted, updated, deleted,
+            quarantined, requests, retries)
+     select 1 + (h >> 3) % 2, (array['a', 'b', 'c'])[1 + (h >> 5) % 3], case when (h >> 7) % 5 = 0 then 'full' else 'incremental' end,
+            case when (h >> 9) % 7 = 0 then 'backfill' else 'live' end,
+            (array['done', 'done', 'done', 'failed', 'quarantined', 'abandoned'])[1 + (h >> 11) % 6], 1,
+            s.at - make_interval(secs => (h >> 13) % 90), s.at, (h >> 2) % 40, (h >> 4) % 30, (h >> 6) % 5, (h >> 8) % 2,
+            1 + (h >> 10) % 9, (h >> 12) % 2
+       from (select i, abs(hashint4(i + $1::int)) as h, timestamptz '2026-03-01T00:00:00Z'
+               + make_interval(secs => 60 * ($1::float8 + i * ($2 - $1)::float8 / $3)) as at from generate_series(0, $3::int - 1) i) s
+      order by s.at`,
+    [from, until, number]
+  )
+
+interface StoredRun {
+  readonly company: string
+  readonly resource: string
+  readonly isFresh: boolean
+  readonly began: number
+  readonly ended: number
+}
+
+/** The highest age in each hour until a moment, computed moment by moment. */
+const agesByHour = Effect.fnUntraced(function* (untilMs: number) {
+  const runs = yield* run<StoredRun>(
+    `select case company_id when 1 then 'north' else 'south' end as company, resource,
+            lane = 'live' and kind in ('full', 'incremental') and status = 'done' as "isFresh",
+            (extract(epoch from started_at) * 1000)::float8 as began, (extract(epoch from finished_at) * 1000)::float8 as ended
+       from tributary.runs`
+  )
+  const ages = new Map<string, number>()
+  for (const [key, own] of Map.groupBy(runs, ({ company, resource }) => `${company} ${resource}`)) {
+    const fresh = own.filter(({ isFresh }) => isFresh)
+    const hours = Array.from(
+      { length: Math.ceil((untilMs - startMs) / 3_600_000) },
+      (_, hour) => startMs + hour * 3_600_000
+    )
+    for (const hour of hours) {
+      const end = Math.min(untilMs, hour + 3_600_000)
+      const moments = [...fresh.map(({ ended }) => ended).filter((ended) => ended >= hour && ended < end), end]
+      const found = moments.flatMap((moment) => {
+        const before = fresh.filter(({ ended }) => ended < moment).map(({ began }) => began)
+        return before.length === 0 ? [] : [moment - Math.max(...before)]
+      })
+      if (found.length > 0) ages.set(`${key} ${hour}`, Math.round(Math.max(...found)))
+    }
+  }
+  return ages
+})
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the activity", (it) => {
+  it.effect("has the figures of the runs, also where it is written late", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      const total = 40 * 60
+      for (let minute = 0; minute < total; minute += 300) yield* addRuns(minute, minute + 300, 111)
+      yield* setClock(total - 7)
+      yield* run(
+        `insert into tributary.processes (process_id, companies, started_at) values ('p', '{north}', $1::timestamptz), ('q', '{north}', $2::timestamptz)`,
+        [instant(61), instant(total - 30)]
+      )
+      yield* run(
+        `insert into tributary.delivery_gaps (company, resource, cause, detail, detected_at, closed_at)
+         values ('north', 'a', 'dropped', '', $1::timestamptz, $2::timestamptz)`,
+        [instant(130), instant(250)]
+      )
+      yield* run(
+        `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
+         select $1, $2::timestamptz + make_interval(secs => 15 * i), i, 100, 100, 0, i >= 30 from generate_series(0, 49) i`,
+        [north, instant(total - 60)]
+      )
+      yield* write
+
+      const now = startMs + (total - 7) * 60_000
+      for (const [resolution, since] of [
+        ["minute", total - 7 - 1_440],
+        ["hour", 0],
+        ["day", 0]
+      ] as const) {
+        const [expected, got] = yield* Effect.all([
+          run(
+            `select date_trunc($1, finished_at, 'UTC') as at, case company_id when 1 then 'north' else 'south' end as company, resource,
+                    count(*) as runs, count(*) filter (where status = 'failed') as failed_runs, sum(inserted)::bigint as inserted,
+                    sum(updated)::bigint as updated, sum(deleted)::bigint as deleted, sum(quarantined)::bigint as quarantined,
+                    sum(requests)::bigint as requests, sum(retries)::bigint as retries,
+                    round(1000 * sum(extract(epoch from finished_at - started_at)))::bigint as run_ms
+               from tributary.runs where finished_at >= $2::timestamptz and finished_at < date_trunc($1, $3::timestamptz, 'UTC') + ('1 ' || $1)::interval
+              group by 1, 2, 3 order by 1, 2, 3`,
+            [resolution, instant(since), new Date(now)]
+          ),
+          run(
+            `select at, company, resource, runs, failed_runs, inserted, updated, deleted, quarantined, requests, retries, run_ms
+               from tributary.activity where resolution = $1 and runs > 0 order by 1, 2, 3`,
+            [resolution]
+          )
+        ])
+        assert.isNotEmpty(expected)
+        assert.deepStrictEqual(got, expected, resolution)
+      }
+
+      const hours = (yield* rowsOf("hour")).filter(({ resource }) => resource !== null)
+      const ages = yield* agesByHour(now)
+      assert.deepStrictEqual(
+        new Map(
+          hours.flatMap(({ at, company, resource, age_ms_max: age }) =>
+            age === null
+              ? []
+              : [[`${String(company)} ${String(resource)} ${(at as Date).getTime()}`, Number(age)] as const]
+          )
+        ),
+        ages
+      )
+      assert.isAbove(Math.max(...ages.values()), 1_800_000, "some resource is late")
+
+      const some = yield* run(
+        `select (select array_agg(extract(hour from at at time zone 'UTC')::int order by at) from tributary.activity
+                  where resolution = 'hour' and gaps > 0) as gaps,
+                (select array_agg(process_starts order by at)::int[] from tributary.activity where resolution = 'hour' and process_starts > 0) as starts,
+                (select sum(paused_ms)::int from tributary.activity where resolution = 'hour') as paused,
+                (select max(budget_share_max) from tributary.activity where resolution = 'hour' and resource is null and company = 'north') as share`
+      )
+      assert.deepStrictEqual(some, [{ gaps: [2, 3, 4], starts: [1, 1], paused: 300_000, share: 0.49 }])
+
+      // The same rows, when they are written again: by several processes at once, and from the beginning.
+      const before = yield* all
+      yield* Effect.all([write, write, write], { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* all, before)
+      yield* run("truncate tributary.activity, tributary.activity_watermarks")
+      yield* write
+      assert.deepStrictEqual(yield* all, before)
+    })
+  )
+
+  it.effect("is complete after a time without a process, and as if it was written all the time", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      yield* addRuns(0, 600, 800)
+      // Written every 97 minutes, with a pause of five hours.
+      for (const minute of [0, 97, 194, 291, 591, 600]) {
+        yield* setClock(minute)
+        yield* write
+      }
+      const often = yield* all
+      yield* run("truncate tributary.activity, tributary.activity_watermarks")
+      yield* write
+      assert.deepStrictEqual(yield* all, often)
+      const [counted] = yield* run("select sum(runs)::int as runs from tributary.activity where resolution = 'hour'")
+      assert.deepStrictEqual(counted, { runs: 800 })
+      const total = (yield* Activity.readTotals).reduce((sum, { inserted }) => sum + inserted, 0)
+      const [stored] = yield* run<{ inserted: number }>("select sum(inserted)::float8 as inserted from tributary.runs")
+      assert.strictEqual(total, stored!.inserted)
+      const south = yield* Activity.readDay(["south"])
+      assert.deepStrictEqual([...new Set(south.map(({ company }) => company))], ["south"])
+    })
+  )
+
+  it.effect("counts quiet runs that share a row, spread evenly", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      yield* run(
+        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, quiet_since, started_at, finished_at, quiet_runs, requests)
+         values (1, 'a', 'incremental', 'live', 'done', 1, $1::timestamptz, $2::timestamptz, $2::timestamptz + interval '1 second', 121, 122)`,
+        [instant(0), instant(600)]
+      )
+      yield* setClock(601)
+      yield* write
+      const hours = yield* Activity.readHours(["north"], 24 * 3_600_000)
+      assert.deepStrictEqual(
+        hours.map(({ runs }) => runs),
+        [...Array.from({ length: 10 }, () => 12), 1]
+      )
+      assert.strictEqual(
+        hours.reduce((sum, { requests }) => sum + requests, 0),
+        122
+      )
+      assert.deepStrictEqual([...new Set(hours.slice(0, -1).map(({ age_ms_max: age }) => age))], [301_000])
+    })
+  )
+
+  it.effect("ends after a day, a month and two years, and knows how late a resource became meanwhile", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* setUp
+      yield* run(
+        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+         values (1, 'a', 'incremental', 'live', 'done', 1, $1::timestamptz, $1::timestamptz)`,
+        [instant(0)]
+      )
+      const counts = run<{ resolution: string; rows: number }>(
+        "select resolution, count(*)::int as rows from tributary.activity group by 1 order by 1"
+      )
+      yield* setClock(60 * 24 * 2)
+      yield* write
+      assert.deepStrictEqual(yield* counts, [
+        { resolution: "day", rows: 3 },
+        { resolution: "hour", rows: 49 },
+        // Each minute of the last day is late.
+        { resolution: "minute", rows: 1_441 }
+      ])
+      const [last] = yield* run(
+        "select lateness_max as late from tributary.activity where resolution = 'hour' order by at desc limit 1"
+      )
+      assert.deepStrictEqual(last, { late: 96 })
+      yield* setClock(60 * 24 * 50)
+      yield* write
+      assert.deepStrictEqual(
+        (yield* counts).map(({ rows }) => rows),
+        [51, 31 * 24 + 1, 1_441]
+      )
+      yield* run("delete from tributary.checkpoints")
+      yield* setClock(60 * 24 * 740)
+      yield* write
+      const [oldest] = yield* run(
+        "select min(at) >= tributary.now() - interval '731 days' as recent from tributary.activity"
+      )
+      assert.deepStrictEqual(oldest, { recent: true })
+    })
+  )
+
+  it.effect("has rows for companies where there are many resources, and for all where there are many companies", () =>
+    Effect.gen(function* () {
+      yield* setClock(0)
+      yield* empty
+      const grains = run<{ resolution: string; companies: number; resources: number; rows: number; runs: number }>(
+        `select resolution, count(distinct company)::int as companies, count(distinct resource)::int as resources,
+                count(*)::int as rows, sum(runs)::int as runs from tributary.activity group by 1 order by 1`
+      )
+      const add = (companies: number, resources: number) =>
+        run(
+          `with k as (insert into tributary.companies (company, company_id) select 'c' || i, i from generate_series(1, $1::int) i on conflict do nothing),
+           p as (insert into tributary.checkpoints (company_id, resource, updated_at)
+                 select i, 'r' || r, tributary.now() from generate_series(1, $1::int) i, generate_series(1, $2::int) r on conflict do nothing)
+           insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+           select i, 'r' || r, 'full', 'live', 'done', 1, tributary.now(), tributary.now() from generate_series(1, $1::int) i, generate_series(1, $2::int) r`,
+          [companies, resources]
+        )
+      yield* add(2, 400)
+      yield* write
+      assert.deepStrictEqual(yield* grains, [
+        { resolution: "day", companies: 2, resources: 400, rows: 800, runs: 800 },
+        { resolution: "hour", companies: 2, resources: 400, rows: 800, runs: 800 },
+        { resolution: "minute", companies: 2, resources: 0, rows: 2, runs: 800 }
+      ])
+      yield* empty
+      yield* add(900, 2)
+      yield* write
+      assert.deepStrictEqual(
+        (yield* grains).map(({ companies, rows, runs }) => [companies, rows, runs]),
+        [
+          [900, 900, 1_800],
+          [900, 900, 1_800],
+          [0, 1, 1_800]
+        ]
+      )
+      yield* empty
+      yield* add(1_001, 1)
+      yield* write
+      assert.deepStrictEqual(
+        (yield* grains).map(({ companies, rows, runs }) => [companies, rows, runs]),
+        Array.from({ length: 3 }, () => [0, 1, 1_001])
+      )
+    })
+  )
+})
