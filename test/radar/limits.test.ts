@@ -50,6 +50,26 @@ describe("the limits of an installation", () => {
     })
   )
 
+  it.effect("include no difference where another program changes the record that a filter looks for", () =>
+    Effect.gen(function* () {
+      const one = yield* installation("demo")
+      let changes = 0
+      const { report } = yield* compare(one, {
+        intercept: (path) => {
+          if (!/\/customers\?/.test(path) || !path.includes("name=")) return null
+          changes += 1
+          const records = Array.from({ length: 60 }, (_, at) => ({ id: at + 1, name: `Renamed ${changes}` }))
+          change(one, "POST", "/records", { company: 1, resource: "customers", records })
+          return null
+        }
+      })
+      assert.isAbove(changes, 1)
+      assert.deepStrictEqual(shown(report), [])
+      const { unchecked } = report.coverage.find(({ check }) => check === "filters")!
+      assert.include(unchecked, "records changed meanwhile")
+    })
+  )
+
   it.effect("count repeated requests too", () =>
     Effect.gen(function* () {
       const one = yield* installation("empty")

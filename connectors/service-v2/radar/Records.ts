@@ -166,21 +166,41 @@ const checkExact = ({ findings }: Context, resource: Resource, chosen: ReadonlyA
   }
 }
 
+/** The record as the first page of its list has it now; undefined where that page lacks it. */
+const readAgain = (context: Context, resource: Resource, id: string) =>
+  Effect.map(
+    context.session.get(`/${resource.path}`, [...everything(resource), ...limited(context, sampleSize)]),
+    (seen) => listOf(seen, resource.path)?.records.find((record) => idOf(record) === id)
+  )
+
 /** Each filter alone, after all together did not find the record. */
-const findWrong = (context: Context, { resource, list }: Sample, chosen: ReadonlyArray<Chosen>, id: string) =>
+const findWrong = (
+  context: Context,
+  { resource, list }: Sample,
+  chosen: ReadonlyArray<Chosen>,
+  record: JsonObject,
+  id: string
+) =>
   Effect.gen(function* () {
     const { findings, session } = context
-    for (const one of chosen) {
-      const { field } = one.filter
+    for (const { filter, value } of chosen) {
+      const { field } = filter
       const seen = yield* session.get(`/${resource.path}`, [
-        ...parametersOf([one]),
+        ...parametersOf([{ filter, value }]),
         ...everything(resource),
         ...limited(context, sampleSize)
       ])
       const found = seen.status === 200 ? listOf(seen, resource.path) : null
-      if (found?.records.some((record) => idOf(record) === id) === true) continue
+      if (found?.records.some((one) => idOf(one) === id) === true) continue
       // A long list may have the record on a later page.
       if (found !== null && found.records.length >= list.records.length && found.records.length > 0) continue
+      if (found !== null) {
+        const now = yield* readAgain(context, resource, id)
+        if (now === undefined || differingFields(record, now).includes(field)) {
+          findings.unchecked("filters", "records changed meanwhile")
+          continue
+        }
+      }
       const text =
         found === null ? `${seen.status} ${seen.code ?? ""}`.trim() : "the record with that value does not come"
       findings.differ("filters", { subject: `${resource.path}.${field}`, seen: text, answer: seen })
@@ -189,7 +209,7 @@ const findWrong = (context: Context, { resource, list }: Sample, chosen: Readonl
         resource: resource.path,
         field,
         change: "filters",
-        from: one.filter.match,
+        from: filter.match,
         to: found === null ? "none" : "another match",
         command: null
       })
@@ -227,7 +247,7 @@ const compareFilters = (context: Context, sample: Sample, hasChanges: boolean) =
     const id = idOf(best.record)
     if (id === null) return
     if (found?.records.some((record) => idOf(record) === id) !== true)
-      return yield* findWrong(context, sample, chosen, id)
+      return yield* findWrong(context, sample, chosen, best.record, id)
     findings.checked("filters", chosen.length)
     checkExact(context, resource, chosen, seen)
   }).pipe(covering(context, "filters", "filters.exact"))
