@@ -101,7 +101,7 @@ const dataKinds: ReadonlyArray<string> = ["empty", "demo", "scale"]
  */
 export const start = async (options: StartOptions = {}): Promise<ReferenceServer> => {
   const { clock: clockOptions = {}, data = "demo", port = 0, controlPort = 0, rows, seed, load, scenario } = options
-  if (!dataKinds.includes(data)) throw new RangeError(`data must be ${dataKinds.join(", ")}, and not ${String(data)}`)
+  if (!dataKinds.includes(data)) throw new RangeError(`data must be ${dataKinds.join(", ")}, and not ${data}`)
   const scope = Scope.makeUnsafe()
   const clock = startClock(clockOptions.now, Effect.runSync(Clock.clockWith(Effect.succeed)))
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
