@@ -78,7 +78,8 @@ export const openViolationsStatement = Statement.make({
     resource: "text",
     recordId: "int8",
     detail: "text",
-    ...Statement.columns("timestamptz", "firstSeenAt", "openedAt")
+    firstSeenAt: "timestamptz",
+    openedAt: "timestamptz?"
   },
   text: `select v.invariant, i.severity, v.company_id as "companyId", v.resource, v.record_id as "recordId", v.detail,
                 v.first_seen_at as "firstSeenAt", v.opened_at as "openedAt"
@@ -142,7 +143,7 @@ export const handle = (given: {
             record_id: idOf(one.recordId),
             detail: one.detail,
             first_seen_at: one.firstSeenAt.toISOString(),
-            since: one.openedAt.toISOString()
+            since: (one.openedAt ?? one.firstSeenAt).toISOString()
           }))
         },
         scope: {
