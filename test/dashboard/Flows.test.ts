@@ -163,7 +163,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
         const one = yield* shown(refused!.id)
         assert.match(one.read, /Validated refused .*does not fit the write shape/)
         assert.match(one.read, /no such term Code unknown_value Field term/)
-        assert.include(one.read, `update tributary.outbox set record = '…' where id = ${refused!.id}`)
+        assert.match(one.read, new RegExp(`update tributary.outbox set record = .* where id = ${refused!.id} `))
         assert.include(one.text, `href="/confirm/push-retry?company=north&amp;resource=things"`)
         const open = yield* shown(waiting!.id)
         assert.isTrue(open.isLive)
