@@ -92,7 +92,7 @@ export const phaseChart = (phases: RunPhases): Html => {
 // ---------------------------------------------------------------------------------------------------------------- bars
 
 export interface Bar {
-  /** What a screen reader and a pointer are told, with the unit. */
+  /** The text for a screen reader and a pointer, with the unit. */
   readonly text: string
   /** The page that the bar links to; null for none. */
   readonly to: string | null
