@@ -85,7 +85,7 @@ export const make = (originMs: number): PhaseRecorder => {
     phase.ms += to - from
     phase.times += 1
     phase.longest_ms = Math.max(phase.longest_ms, to - from)
-    while (to >= slotMs * slotsMax) widen()
+    for (let length = slotMs * slotsMax; length <= to; length *= 2) widen()
     for (let index = Math.floor(from / slotMs); index * slotMs < to; index++)
       phase.slots[index]! += Math.min(to, (index + 1) * slotMs) - Math.max(from, index * slotMs)
   }
