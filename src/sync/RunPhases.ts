@@ -70,7 +70,8 @@ export const make = (originMs: number): PhaseRecorder => {
   const phases = { budget: make(), request: make(), retry: make(), landing: make() }
   const answers = new Map<string, { -readonly [Name in keyof Answer]: Answer[Name] }>()
 
-  const joinPairs = () => {
+  const widen = () => {
+    slotMs *= 2
     for (const name of phaseNames) {
       const { slots } = phases[name]
       for (let index = 0; index < slotsMax; index++)
@@ -84,7 +85,7 @@ export const make = (originMs: number): PhaseRecorder => {
     phase.ms += to - from
     phase.times += 1
     phase.longest_ms = Math.max(phase.longest_ms, to - from)
-    for (; to >= slotMs * slotsMax; slotMs *= 2) joinPairs()
+    for (let length = slotMs * slotsMax; length <= to; length *= 2) widen()
     for (let index = Math.floor(from / slotMs); index * slotMs < to; index++)
       phase.slots[index]! += Math.min(to, (index + 1) * slotMs) - Math.max(from, index * slotMs)
   }
