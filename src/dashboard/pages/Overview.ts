@@ -234,12 +234,12 @@ const needsPerson = (path: string, all: ReadonlyArray<Resources.ResourceState>):
         <ul class="problems">
           ${shown.map(([error, states]) => {
             const [{ company, resource }] = states as [Resources.ResourceState]
-            const remedy = problemOf(states[0]!)?.remedy ?? null
+            const remedy = problemOf(states[0]!)?.remedy ?? "see its last run"
             return html`<li>
               <a href="${resourceAddress(company, resource)}">${visible(resource)} of ${visible(company)}</a>${
                 states.length > 1 ? ` and ${plural(states.length - 1, "other resource")}` : ""
               }:
-              ${truncated(error, whyMax)}${remedy === null ? "" : html`<span class="detail">Next: ${visible(remedy)}</span>`}
+              ${truncated(error, whyMax)}<span class="detail">Next: ${visible(remedy)}</span>
             </li>`
           })}
         </ul>
