@@ -1,60 +1,13 @@
 /** The evaluation of invariants: what makes a rule due, how violations open and end, and rules that misbehave. */
-import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Redacted, type Scope } from "effect"
-import type * as SqlClient from "effect/sql/SqlClient"
+import { assert, describe } from "@effect/vitest"
+import { Duration, Effect, Redacted } from "effect"
 import * as Observations from "../../../src/alerts/Observations.ts"
-import { evaluateOnce } from "../../../src/invariants/Evaluate.ts"
-import type { Invariant } from "../../../src/invariants/Invariant.ts"
-import type { Database } from "../../../src/postgres/Database.ts"
 import * as Retention from "../../../src/retention/Retention.ts"
 import { ReaderOptions } from "../../../src/warehouse/Reader.ts"
 import { datasetsDefault } from "../../../src/warehouse/Table.ts"
-import { clockIs, databaseUrl, layerWarehouse } from "../../support/postgres.ts"
+import { databaseUrl } from "../../support/postgres.ts"
+import { evaluate, pass, prepare, priced, ruleOf, test } from "./evaluating.ts"
 import { changed, current, run, scanned, states } from "./landings.ts"
-
-const test = <A>(
-  name: string,
-  body: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope | SqlClient.SqlClient | Database>, A>
-) => it.live(name, () => Effect.gen(body).pipe(Effect.scoped, Effect.provide(layerWarehouse)), { timeout: 60_000 })
-
-const ruleOf = (name: string, sql: string, change: Partial<Invariant> = {}): Invariant => ({
-  name,
-  severity: "warning",
-  statement: `${name} holds.`,
-  comment: "",
-  resources: ["things"],
-  sql,
-  ...change
-})
-
-const priced = ruleOf(
-  "price_is_positive",
-  `select _company_id as company_id, 'things' as resource, id, 'the price is ' || price as detail from {{things}} where price <= 0`,
-  { severity: "critical" }
-)
-
-const evaluate = (
-  invariants: ReadonlyArray<Invariant>,
-  {
-    isNow = true,
-    timeout = Duration.seconds(30)
-  }: { readonly isNow?: boolean; readonly timeout?: Duration.Duration } = {}
-) => evaluateOnce({ invariants, current: "erp", timeout }, { isNow })
-
-/** A table with ten things of company 1, which was read to its end. */
-const prepare = Effect.gen(function* () {
-  yield* run("create table public.test_clock (at timestamptz not null)")
-  yield* run("insert into public.test_clock values ('2026-11-20T12:00:00Z')")
-  yield* run(clockIs("(select at from public.test_clock)"))
-  yield* run("create schema erp")
-  yield* run("create table erp.things (_company_id bigint, id bigint, price numeric, primary key (_company_id, id))")
-  yield* run("insert into erp.things select 1, n, n from generate_series(1, 10) n")
-  yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
-  yield* scanned([1], ["things"])
-  yield* changed([1], ["things"])
-})
-
-const pass = (seconds: number) => run(`update public.test_clock set at = at + interval '${seconds} seconds'`)
 
 /** A second later, the resource is read to its end again, with this change. */
 const scan = (sql: string | null = null) =>
@@ -303,66 +256,6 @@ describe("a rule that misbehaves", () => {
     assert.deepStrictEqual(
       (yield* states).filter((line) => !line.endsWith("holds")),
       ["divided of 30: failed (division by zero)"]
-    )
-  })
-})
-
-describe("a statement for many companies that reaches its time limit", () => {
-  /** Sixty companies with a record each, and a rule that takes time for each record. */
-  const sixty = Effect.gen(function* () {
-    yield* prepare
-    const companies = Array.from({ length: 60 }, (_one, index) => index + 1)
-    yield* run("delete from erp.things")
-    yield* run("insert into erp.things select c, 1, 1 from generate_series(1, 60) c")
-    yield* run("analyze erp.things")
-    yield* scanned(companies, ["things"])
-    yield* changed(companies, ["things"])
-  })
-  // Postgres evaluates the case, which costs more, after the condition of the company.
-  const slow = (name: string, seconds: string) =>
-    ruleOf(
-      name,
-      `select _company_id as company_id, 'things' as resource, id, 'x' as detail from {{things}} where pg_sleep(${seconds}) is null`
-    )
-
-  test("is divided until it is fast enough, at each evaluation", function* () {
-    yield* sixty
-    const rule = slow("each", "case when id = 1 then 0.05 else 0 end")
-    for (const round of [1, 2]) {
-      assert.strictEqual(yield* evaluate([rule], { timeout: Duration.seconds(1) }), 60)
-      assert.deepStrictEqual(
-        (yield* states).filter((line) => !line.endsWith("holds")),
-        [],
-        `round ${round}`
-      )
-      yield* changed(
-        Array.from({ length: 60 }, (_one, index) => index + 1),
-        ["things"]
-      )
-    }
-  })
-
-  test("is divided down to the one company that is too slow", function* () {
-    yield* sixty
-    const rule = slow("one", "case when _company_id = 30 then 5 else 0 end")
-    assert.strictEqual(yield* evaluate([rule], { timeout: Duration.seconds(1) }), 60)
-    assert.deepStrictEqual(
-      (yield* states).filter((line) => !line.endsWith("holds")),
-      ["one of 30: failed (canceling statement due to statement timeout)"]
-    )
-  })
-
-  test("keeps other rules waiting for three time limits at most", function* () {
-    yield* sixty
-    const timeout = Duration.millis(300)
-    const [took] = yield* Effect.timed(evaluate([slow("every", "case when id = 1 then 5 else 0 end")], { timeout }))
-    assert.isAbove(Duration.toMillis(took), 880)
-    // Without a bound, sixty companies would take 18 s.
-    assert.isBelow(Duration.toMillis(took), 9_000)
-    const failed = yield* states
-    assert.lengthOf(
-      failed.filter((line) => line.includes("failed (canceling statement due to statement timeout)")),
-      60
     )
   })
 })
