@@ -4,7 +4,7 @@
  * Promise: an externalid names a record only if the record itself shows it. When the source has none or several, the
  * row is rejected.
  */
-import { roleField } from "../catalogue/Resource.ts"
+import { type Resource, roleField } from "../catalogue/Resource.ts"
 import { externalKeyOf } from "./Externalid.ts"
 import * as Effect from "effect/Effect"
 import type { FetchedRecord } from "../connector/Connector.ts"
@@ -13,7 +13,7 @@ import { commitRows } from "./GroupCommit.ts"
 import type { OutboxRow } from "./OutboxRow.ts"
 import { recordIdsOf, saveRecordIds } from "./OutboxStore.ts"
 import { type PushSession, type PushSessionError, stopForSource, transaction } from "./PushSession.ts"
-import { rejected, type ResolvedRow } from "./RowResolution.ts"
+import { rejected, type RejectedResolution, type ResolvedRow } from "./RowResolution.ts"
 import { findByExternalid, idOf, idsText, valueOf } from "./SourceLookup.ts"
 
 /** Commits the resolution of a pending row that needs no request. */
@@ -34,6 +34,20 @@ export const rejectOrStop = (
     stopForSource(session, error)
     return null
   })
+}
+
+/** The number of the one record that an externalid names; a rejection where there is none, or are several. */
+export const onlyIdOf = (
+  { roles }: Pick<Resource, "roles">,
+  readings: ReadonlyArray<FetchedRecord>
+): string | RejectedResolution => {
+  const [only] = readings
+  if (only === undefined)
+    return rejected("not_found", roles.externalKey, "the source has no record with this externalid")
+  const id = idOf(only)
+  if (readings.length === 1 && id !== null) return id
+  const reason = `the source has several records with this externalid: ${idsText(readings)}`
+  return rejected("ambiguous_externalid", roles.externalKey, reason)
 }
 
 /** A row with the number of its record. */
@@ -61,21 +75,8 @@ const identify = Effect.fnUntraced(function* (
       return { row: { ...row, recordId: record.id }, reading: version === null ? null : reading }
   }
   const readings = yield* findByExternalid(connector, resource, externalid)
-  const [only] = readings
-  const id = only === undefined ? null : idOf(only)
-  if (only === undefined) {
-    const resolution = rejected(
-      "not_found",
-      resource.roles.externalKey,
-      "the source has no record with this externalid"
-    )
-    return yield* commitRow(session, { row, resolution })
-  }
-  if (readings.length > 1 || id === null) {
-    const reason = `the source has several records with this externalid: ${idsText(readings)}`
-    const resolution = rejected("ambiguous_externalid", resource.roles.externalKey, reason)
-    return yield* commitRow(session, { row, resolution, readings })
-  }
+  const id = onlyIdOf(resource, readings)
+  if (typeof id !== "string") return yield* commitRow(session, { row, resolution: id, readings })
   return { row: { ...row, recordId: id }, reading: null }
 })
 

@@ -6,7 +6,7 @@
  * of a push. Records of one input follow each other in its order, each on what those before it have left.
  */
 import * as Effect from "effect/Effect"
-import type { ConnectorShape, FetchedRecord } from "../connector/Connector.ts"
+import type { ConnectorShape } from "../connector/Connector.ts"
 import type { SourceError } from "../connector/SourceError.ts"
 import type { Resource } from "../catalogue/Resource.ts"
 import * as Scan from "../extract/Scan.ts"
@@ -14,12 +14,13 @@ import { resolveExisting } from "./Deduplicate.ts"
 import { differences } from "./DiffWritten.ts"
 import { rowsPerBatch } from "./DryRun.ts"
 import { externalKeyOf, foldExternalid } from "./Externalid.ts"
+import { onlyIdOf } from "./IdentifyRecords.ts"
 import type { OutboxRow } from "./OutboxRow.ts"
 import { planChange } from "./PushChanges.ts"
 import type { Operation, Outcome, RejectedRow } from "./Push.ts"
 import { createRequestOf, type NewRequest } from "./RequestStore.ts"
 import { done, rejected, type RejectedResolution, rejectedBySource, type RowResolution } from "./RowResolution.ts"
-import { findByExternalid, idOf, idsText, valueOf } from "./SourceLookup.ts"
+import { findByExternalid, idOf, valueOf } from "./SourceLookup.ts"
 import type { ValidInput } from "./ValidateInput.ts"
 import { shapeOf } from "./WriteSchema.ts"
 
@@ -185,17 +186,8 @@ export const make = (options: RehearsalOptions): Rehearsal => {
   /** The record that a change is about; a resolution of the row where there is not exactly one. */
   const find = Effect.fnUntraced(function* (row: OutboxRow) {
     if (row.recordId !== null) return yield* connector.get(resource, row.recordId)
-    const readings: ReadonlyArray<FetchedRecord> = yield* findByExternalid(connector, resource, row.externalid ?? "")
-    const [only] = readings
-    const id = only === undefined ? null : idOf(only)
-    if (readings.length === 1 && id !== null) return yield* connector.get(resource, id)
-    return only === undefined
-      ? rejected("not_found", resource.roles.externalKey, "the source has no record with this externalid")
-      : rejected(
-          "ambiguous_externalid",
-          resource.roles.externalKey,
-          `the source has several records with this externalid: ${idsText(readings)}`
-        )
+    const id = onlyIdOf(resource, yield* findByExternalid(connector, resource, row.externalid ?? ""))
+    return typeof id === "string" ? yield* connector.get(resource, id) : id
   })
 
   const change = Effect.fnUntraced(function* (row: OutboxRow) {
