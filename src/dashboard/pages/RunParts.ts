@@ -1,12 +1,12 @@
 /** The parts of a run's page: its phases, the answers of the source, and samples of its changes. */
 import type { Change } from "../../status/RunDetails.ts"
 import type { Run } from "../../status/Runs.ts"
-import { phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
+import { type PhaseName, phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
+import { elapsedTicks, figuresBelow, laneChart, percent, type Stretch } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { visible } from "../../web/Escape.ts"
 import { recordAddress, runAddress } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
-import { phaseChart, phaseWords } from "../RunCharts.ts"
 
 const failureWords: Readonly<Record<string, string>> = {
   Unreachable: "the connection failed",
@@ -27,19 +27,69 @@ const answerWords = (answer: string): string => {
 
 const share = (ms: number, ofMs: number): string => (ofMs === 0 ? "0 %" : `${Math.round((ms / ofMs) * 100)} %`)
 
-const phaseTable = ({ phases, took_ms: tookMs }: RunPhases): Html =>
+const phases: Readonly<Record<PhaseName, readonly [tone: Tone, words: string]>> = {
+  budget: ["warn", "Waiting for the rate budget"],
+  request: ["busy", "Requests in flight"],
+  retry: ["bad", "Waiting before a retry"],
+  landing: ["good", "Landing"]
+}
+
+/** The times in which a phase was active; neighbours with the same share are one. */
+const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => {
+  const { took_ms: tookMs, slot_ms: slotMs } = of
+  const lengthMs = Math.max(tookMs, 1)
+  const found: Array<{ fromMs: number; toMs: number; shown: string; strength: number }> = []
+  for (const [index, ms] of of.phases[name].slots.entries()) {
+    if (ms <= 0) continue
+    const [fromMs, toMs] = [index * slotMs, Math.min(lengthMs, (index + 1) * slotMs)]
+    const shown = percent(Math.max(0.01, ms / slotMs))
+    const last = found.at(-1)
+    if (last !== undefined && last.toMs === fromMs && last.shown === shown) last.toMs = toMs
+    else found.push({ fromMs, toMs, shown, strength: ms / slotMs })
+  }
+  return found.map(({ fromMs, toMs, shown, strength }) => ({
+    from: Math.min(1, fromMs / lengthMs),
+    to: Math.min(1, toMs / lengthMs),
+    kind: phases[name][0],
+    strength,
+    text: `${duration(fromMs)} to ${duration(toMs)} after the start: ${phases[name][1].toLowerCase()}, ${shown} of the time`
+  }))
+}
+
+/** The phases of a run, one lane each, on the time since its start. */
+const phaseChart = (of: RunPhases): Html =>
+  laneChart(
+    {
+      id: "phase",
+      title: "Phases",
+      unit: "time since the start; the height is the share of the time. Reading is ahead of landing, so that phases overlap",
+      summary: `The run took ${duration(of.took_ms)}. ${phaseNames.map((name) => `${phases[name][1]}: ${duration(of.phases[name].ms)} in total.`).join(" ")}`,
+      ticks: elapsedTicks(Math.max(of.took_ms, 1)),
+      figures: figuresBelow("phase", "Phases", phaseTable(of))
+    },
+    phaseNames.map((name) => {
+      const total = duration(of.phases[name].ms)
+      return {
+        name: html`${phases[name][1]} <span class="detail">${total}</span>`,
+        summary: `${phases[name][1]}: ${total}`,
+        stretches: stretchesOf(name, of)
+      }
+    })
+  )
+
+const phaseTable = ({ phases: of, took_ms: tookMs }: RunPhases): Html =>
   table(
     "The phases as figures",
     "Phase, #Time, #Share of the run, #Times, #Longest",
     phaseNames.map((name) => {
-      const { ms, times, longest_ms: longestMs } = phases[name]
-      return [phaseWords[name], duration(ms), share(ms, tookMs), count(times), duration(longestMs)]
+      const { ms, times, longest_ms: longestMs } = of[name]
+      return [phases[name][1], duration(ms), share(ms, tookMs), count(times), duration(longestMs)]
     })
   )
 
 const answerTable = ({ answers }: RunPhases): Html =>
   answers.length === 0
-    ? html`<p>The source was not asked.</p>`
+    ? html`<p>The run sent no request.</p>`
     : table(
         "Answers by kind, with the retries that they caused",
         "Answer, #Requests, #Retries, #Wait before them",
@@ -59,20 +109,11 @@ const withoutPhases = ({ status, quietRuns, kind, lane }: Run): string =>
       : `No phases are stored for this run: its process was killed, or an earlier release ran it (${lane} lane, ${kind}).`
 
 /** The phases on a time axis, as figures, and the answers of the source. */
-export const phasesPart = (run: Run, phases: RunPhases | null): Html =>
-  phases === null
+export const phasesPart = (run: Run, of: RunPhases | null): Html =>
+  of === null
     ? section("phases", "Phases", html`<p class="hint">${withoutPhases(run)}</p>`)
-    : html`${section(
-        "phases",
-        "Phases",
-        html`<p class="hint">
-            The run took ${duration(phases.took_ms)} with the wait for its resource, which has no column. The height of
-            a column is the share of its time. Reading is ahead of landing, so that the phases overlap.
-          </p>
-          <figure>${phaseChart(phases)}</figure>
-          ${phaseTable(phases)}`
-      )}
-      ${section("answers", "Answers of the source", answerTable(phases))}`
+    : html`${section("phases", `What took ${duration(of.took_ms)}`, phaseChart(of))}
+      ${section("answers", "Answers of the source", answerTable(of))}`
 
 // ------------------------------------------------------------------------------------------------------------- changes
 

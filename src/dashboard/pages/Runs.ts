@@ -17,14 +17,18 @@ import {
   problem
 } from "../../web/Components.ts"
 import { cursor, runBadge } from "../Format.ts"
-import { address, truncated, visible } from "../../web/Escape.ts"
+import { second } from "../../web/Times.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
+import * as RunHours from "../../status/RunHours.ts"
 import * as Runs from "../../status/Runs.ts"
 import { findHistory } from "../../verify/Explain.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
 import { changesPart, phasesPart } from "./RunParts.ts"
+import { runsOfDay } from "./RunCharts.ts"
 import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 
 const shownMax = 50
@@ -104,14 +108,50 @@ const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
 const here = ({ company, resource, status, lane, before }: Filter): string =>
   address("/runs", { company, resource, status, lane, before: before?.toString() ?? null })
 
+const hourMs = 3_600_000
+
+/** The state of the runs of the last day. */
+const head = (read: RunHours.RunHours, running: number, { company, resource }: Filter, now: Date): Html => {
+  const sum = (hours: ReadonlyArray<RunHours.RunHour>, of: (hour: RunHours.RunHour) => number) =>
+    hours.reduce((total, hour) => total + of(hour), 0)
+  const all = sum(read.all, ({ runs }) => runs)
+  const failed = sum(read.all, RunHours.failuresOf)
+  const quarantined = sum(read.all, (hour) => hour.quarantined)
+  const recent = sum(
+    read.all.filter(({ at }) => at.getTime() > now.getTime() - 2 * hourMs),
+    RunHours.failuresOf
+  )
+  const [worst] = read.resources
+  return stateHead({
+    title: "Runs",
+    about: "One execution for one resource and lane. A run that found nothing shares a row with those before it.",
+    tone: recent > 0 ? "bad" : quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
+    word: recent > 0 ? "runs fail" : all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed",
+    sentence: html`In the last day: ${plural(all, "run")}, ${count(failed)} failed or abandoned, ${count(quarantined)} with
+      records in quarantine. ${company === null && resource === null ? `${count(running)} running now.` : ""}
+      ${
+        failed === 0 || worst === undefined || sum(worst.hours, RunHours.failuresOf) === 0
+          ? ""
+          : html`The most failures:
+              <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of company
+              ${visible(worst.company)}.`
+      }`,
+    actions: null,
+    trend: null
+  })
+}
+
 const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
   const filter = yield* filterOf(request)
   const { shown, next } = partOf(yield* Runs.list(filter, shownMax + 1), shownMax)
   const { now, companies } = request
+  const day = yield* RunHours.read(filter)
+  const running = yield* RunHours.countRunning
   return page({
     title: "Runs",
     section: "runs",
-    body: html`<h1>Runs</h1>
+    body: html`${head(day, running, filter, now)}
+      ${filter.before === null ? runsOfDay(day, now, companies.length > 1 && filter.company === null) : ""}
       <form method="get" action="/runs" class="controls">
         ${select(
           "company",
@@ -174,6 +214,55 @@ export const quarantinePart = Effect.fnUntraced(function* (
   )
 })
 
+/** Where the run is among those of its resource. */
+const neighbours = ({ company, resource }: Runs.Run, before: bigint | null, after: bigint | null): Html =>
+  html`<nav class="pages" aria-label="Runs of the same resource">
+    ${before === null ? "" : html`<a href="${runAddress(before)}" rel="prev">← Run ${String(before)}</a>`}
+    ${after === null ? "" : html`<a href="${runAddress(after)}" rel="next">Run ${String(after)} →</a>`}
+    <a href="${address("/runs", { company, resource })}">All runs of ${visible(resource)}</a>
+  </nav>`
+
+const perPage = ({ pages, records }: Runs.Run): string =>
+  pages === 0 ? count(pages) : `${count(pages)}, ${count(Math.round(records / pages))} records each`
+
+const counts = (run: Runs.Run): Html =>
+  facts([
+    ["Requests", `${count(run.requests)}${run.retries === 0 ? "" : `, ${count(run.retries)} again`}`],
+    ["Pages", perPage(run)],
+    ["Received", bytes(run.bytes)],
+    ["Records", count(run.records)],
+    ["New rows", count(run.inserted)],
+    ["Changed rows", count(run.updated)],
+    ["Unchanged", count(run.unchanged)],
+    ["Deleted rows", count(run.deleted)],
+    ["Quarantined", count(run.quarantined)],
+    ["Late records", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
+    ["Older versions ignored", count(run.staleVersions)]
+  ])
+
+const times = (run: Runs.Run, now: Date): Html =>
+  facts([
+    ["Began", html`${ago(run.beganAt, now)}<span class="detail">${second(run.beganAt)}</span>`],
+    [
+      "Ended",
+      run.endedAt === null
+        ? none(run.status === "running" ? "still running" : "not known")
+        : html`${ago(run.endedAt, now)}<span class="detail">${second(run.endedAt)}</span>`
+    ],
+    ["Took", took(run, now)],
+    ...(run.quietSince === null || run.quietRuns < 2
+      ? []
+      : [
+          [
+            "Found nothing",
+            html`${count(run.quietRuns)} runs in a row since ${ago(run.quietSince, now)}; this row stands for all of
+              them<span class="detail">${second(run.quietSince)}</span>`
+          ] as const
+        ]),
+    ["Cursor from", cursor(run.cursorFrom)],
+    ["Cursor to", cursor(run.cursorTo)]
+  ])
+
 const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageRequest) {
   const id = /^\d{1,18}$/.test(path["id"] ?? "") ? BigInt(path["id"]!) : null
   const run = id === null ? null : yield* Runs.one(id)
@@ -186,24 +275,11 @@ const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageReq
   const name = visible(run.resource)
   const entries = yield* quarantinePart(run, run.id, now)
   const phases = yield* RunDetails.readPhases(run.id)
+  const { before, after } = yield* RunDetails.readNeighbours(run)
   const hasChanges = run.inserted + run.updated + run.deleted > 0
   const history = hasChanges ? yield* findHistory(datasets, run.resource) : null
   const changed = hasChanges ? yield* RunDetails.changesOfRun(run, now) : []
   const view = history === null ? null : `${identifier(datasets.history)}.${identifier(history.view)}`
-  const figures = [
-    ["Requests", count(run.requests)],
-    ["Retries", count(run.retries)],
-    ["Pages", count(run.pages)],
-    ["Received", bytes(run.bytes)],
-    ["Records", count(run.records)],
-    ["New rows", count(run.inserted)],
-    ["Changed rows", count(run.updated)],
-    ["Unchanged", count(run.unchanged)],
-    ["Deleted rows", count(run.deleted)],
-    ["Quarantined", count(run.quarantined)],
-    ["Late records", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
-    ["Older versions ignored", count(run.staleVersions)]
-  ] as const
   return page({
     title: `Run ${run.id}: ${name}`,
     section: "runs",
@@ -216,30 +292,9 @@ const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageReq
         ${run.kind}${run.resumed ? ", resumed where an earlier run was interrupted" : ""}
       </p>
       ${run.error === null ? "" : problem(run.errorKind === null ? run.error : `${run.error} (${run.errorKind})`, run.remedy)}
-      ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
-      ${facts([
-        ["Began", html`${ago(run.beganAt, now)}<span class="detail">${run.beganAt.toISOString()}</span>`],
-        [
-          "Ended",
-          run.endedAt === null
-            ? none(run.status === "running" ? "still running" : "not known")
-            : html`${ago(run.endedAt, now)}<span class="detail">${run.endedAt.toISOString()}</span>`
-        ],
-        ["Took", took(run, now)],
-        ...(run.quietSince === null || run.quietRuns < 2
-          ? []
-          : [
-              [
-                "Found nothing",
-                html`${count(run.quietRuns)} runs in a row since ${ago(run.quietSince, now)}; this row stands for all of
-                  them<span class="detail">${run.quietSince.toISOString()}</span>`
-              ] as const
-            ]),
-        ["Cursor from", cursor(run.cursorFrom)],
-        ["Cursor to", cursor(run.cursorTo)]
-      ])}
-      ${phasesPart(run, phases)} ${section("figures", "Counts", facts(figures))} ${changesPart(run, changed, view, now)}
-      ${entries}`
+      ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`} ${neighbours(run, before, after)}
+      ${times(run, now)} ${phasesPart(run, phases)} ${section("figures", "Counts", counts(run))}
+      ${changesPart(run, changed, view, now)} ${entries}`
   })
 })
 
