@@ -1,6 +1,7 @@
 /** The frame of the dashboard's pages. */
 import type { Assets } from "../web/Assets.ts"
 import * as Layout from "../web/Layout.ts"
+import { zoneName } from "../web/Times.ts"
 import { html, type Html, type Section } from "./Page.ts"
 
 export interface Frame extends Pick<Layout.Frame, "title" | "body" | "isLive" | "notice" | "hasMenu"> {
@@ -50,5 +51,5 @@ export const layout = ({ logOutToken, version, ...frame }: Frame): Html =>
     ...frame,
     site: { name: "Tributary", root: "/", menu },
     tools: html`${frame.hasMenu ? recordSearch : ""} ${logOutToken === null ? "" : logOut(logOutToken)}`,
-    foot: `Tributary ${version} · times are in UTC`
+    foot: `Tributary ${version} · Times are in ${zoneName}`
   })

@@ -7,6 +7,7 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie"
 import type { Access } from "./Access.ts"
 import type { AccessDecision, AccessRequest } from "./AccessDecision.ts"
 import type { Assets } from "../web/Assets.ts"
+import { writeTimes, zoneOf } from "../web/Times.ts"
 import { away, notDone, refusal } from "./ErrorPages.ts"
 import { layout } from "./Layout.ts"
 import { html, type Page } from "./Page.ts"
@@ -32,7 +33,7 @@ export interface PageServer {
 
 export const bodyBytesMax = 64 * 1024
 const noticeSeconds = 60
-const cookies = { session: "tributary_session", notice: "tributary_said" } as const
+const cookies = { session: "tributary_session", notice: "tributary_said", zone: "tributary_zone" } as const
 
 /** Whether the browser uses HTTPS, also to a proxy in front. */
 const isSecure = ({ hasTls, publicUrl }: PageServer, exchange: Exchange): boolean =>
@@ -79,7 +80,7 @@ export const show = async (
   const { access, assets, version } = server
   const notice = isRefresh(exchange) ? undefined : getCookie(exchange, cookies.notice)
   if (notice !== undefined) deleteOwnCookie(server, exchange, cookies.notice)
-  const text = await layout({
+  const made = await layout({
     title: shown.title,
     section: shown.section,
     body: shown.body,
@@ -91,7 +92,7 @@ export const show = async (
     assets
   })
   exchange.header("Tributary-Assets", assets.version)
-  return exchange.html(text, shown.status ?? 200)
+  return exchange.html(writeTimes(made.toString(), zoneOf(getCookie(exchange, cookies.zone))), shown.status ?? 200)
 }
 
 /** Redirects to a page that shows the notice once. */

@@ -17,7 +17,7 @@ import {
   problem
 } from "../../web/Components.ts"
 import { cursor, runBadge } from "../Format.ts"
-import { second } from "../../web/Times.ts"
+import { exactly } from "../../web/Times.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
@@ -242,12 +242,12 @@ const counts = (run: Runs.Run): Html =>
 
 const times = (run: Runs.Run, now: Date): Html =>
   facts([
-    ["Began", html`${ago(run.beganAt, now)}<span class="detail">${second(run.beganAt)}</span>`],
+    ["Began", html`${ago(run.beganAt, now)}<span class="detail">${exactly(run.beganAt)}</span>`],
     [
       "Ended",
       run.endedAt === null
         ? none(run.status === "running" ? "still running" : "not known")
-        : html`${ago(run.endedAt, now)}<span class="detail">${second(run.endedAt)}</span>`
+        : html`${ago(run.endedAt, now)}<span class="detail">${exactly(run.endedAt)}</span>`
     ],
     ["Took", took(run, now)],
     ...(run.quietSince === null || run.quietRuns < 2
@@ -256,7 +256,7 @@ const times = (run: Runs.Run, now: Date): Html =>
           [
             "Found nothing",
             html`${count(run.quietRuns)} runs in a row since ${ago(run.quietSince, now)}; this row stands for all of
-              them<span class="detail">${second(run.quietSince)}</span>`
+              them<span class="detail">${exactly(run.quietSince)}</span>`
           ] as const
         ]),
     ["Cursor from", cursor(run.cursorFrom)],
