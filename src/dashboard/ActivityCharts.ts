@@ -165,23 +165,25 @@ const charts = (places: ReadonlyArray<Place>): Html => {
 }
 
 const rowsOf = (places: ReadonlyArray<Place>): ReadonlyArray<ReadonlyArray<Html | string>> =>
-  places.toReversed().flatMap(({ at, hour }) =>
-    hour === null
-      ? []
-      : [
-          [
-            clock(at),
-            count(hour.runs),
-            count(failuresOf(hour)),
-            `${count(hour.inserted)}, ${count(hour.updated)}, ${count(hour.deleted)}`,
-            hour.lateness_max === null ? none("none") : percent(hour.lateness_max),
-            hour.budget_share_max === null ? none("none") : percent(hour.budget_share_max),
-            hour.paused_ms === 0 ? "0" : duration(hour.paused_ms),
-            count(hour.gaps),
-            count(hour.process_starts)
+  places
+    .toReversed()
+    .flatMap(({ at, hour }) =>
+      hour === null
+        ? []
+        : [
+            [
+              clock(at),
+              count(hour.runs),
+              count(failuresOf(hour)),
+              `${count(hour.inserted)}, ${count(hour.updated)}, ${count(hour.deleted)}`,
+              hour.lateness_max === null ? none("none") : percent(hour.lateness_max),
+              hour.budget_share_max === null ? none("none") : percent(hour.budget_share_max),
+              hour.paused_ms === 0 ? "0" : duration(hour.paused_ms),
+              count(hour.gaps),
+              count(hour.process_starts)
+            ]
           ]
-        ]
-  )
+    )
 
 /** The last day in charts, and as a table. */
 export const lastDay = (hours: ReadonlyArray<Hour>, now: Date): Html => {

@@ -140,7 +140,13 @@ export const figure = (
     <figcaption>
       <strong id="${id}-title">${title}</strong>
       <span class="unit">${unit}</span>
-      ${keys.length === 0 ? "" : html`<ul class="keys">${keys.map(([kind, word]) => html`<li class="${kind}">${word}</li>`)}</ul>`}
+      ${
+        keys.length === 0
+          ? ""
+          : html`<ul class="keys">
+              ${keys.map(([kind, word]) => html`<li class="${kind}">${word}</li>`)}
+            </ul>`
+      }
     </figcaption>
     ${body}
   </figure>`
@@ -287,7 +293,9 @@ export const barChart = (chart: BarChart): Html => {
         )),
     ...keys,
     ...(target === null ? [] : [["target", target.word] as const]),
-    ...(noteWord !== undefined && slots.some(({ note }) => (note ?? null) !== null) ? [["noted", noteWord] as const] : []),
+    ...(noteWord !== undefined && slots.some(({ note }) => (note ?? null) !== null)
+      ? [["noted", noteWord] as const]
+      : []),
     ...(slots.some(({ values }) => values === null) ? [["missing", "no figures"] as const] : [])
   ]
   return figure(

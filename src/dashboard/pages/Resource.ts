@@ -158,7 +158,12 @@ const stateFacts = (state: Resources.ResourceState, now: Date): Html =>
     ...backfillPart(state, now)
   ])
 
-const runsOf = (runs: ReadonlyArray<Runs.Run>, query: Readonly<Record<string, string>>, name: string, now: Date): Html =>
+const runsOf = (
+  runs: ReadonlyArray<Runs.Run>,
+  query: Readonly<Record<string, string>>,
+  name: string,
+  now: Date
+): Html =>
   html`${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs, now, true)}
     <p><a href="${address("/runs", query)}">All runs of ${name}</a></p>`
 

@@ -55,7 +55,7 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
       }${
         isFailing && first !== undefined && failures.length > 1
           ? html` ${count(failures.length)} runs in a row did not succeed, the first
-            <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
+              <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
           : ""
       }
     </p>
@@ -229,7 +229,11 @@ const tookOf = ({ beganAt, endedAt, status }: Run, now: Date): number | null =>
 /** Freshness, changes and runs over time; `runs` is the table of the same runs. */
 export const chartsPart = (
   state: ResourceState,
-  { hours, runs, runTable }: { readonly hours: ReadonlyArray<Hour>; readonly runs: ReadonlyArray<Run>; readonly runTable: Html },
+  {
+    hours,
+    runs,
+    runTable
+  }: { readonly hours: ReadonlyArray<Hour>; readonly runs: ReadonlyArray<Run>; readonly runTable: Html },
   now: Date
 ): Html =>
   section(

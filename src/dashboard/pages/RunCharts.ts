@@ -20,9 +20,7 @@ const kinds: ReadonlyArray<readonly [tone: Tone, word: string, of: (hour: RunHou
 ]
 
 const wordsOf = (hour: RunHour): string =>
-  kinds
-    .flatMap(([, word, of]) => (of(hour) > 0 ? [`${count(of(hour))} ${word}`] : []))
-    .join(", ")
+  kinds.flatMap(([, word, of]) => (of(hour) > 0 ? [`${count(of(hour))} ${word}`] : [])).join(", ")
 
 /** The kind of the worst run of an hour. */
 const worstOf = (hour: RunHour): Tone => kinds.findLast(([, , of]) => of(hour) > 0)?.[0] ?? "quiet"

@@ -127,15 +127,15 @@ const head = (read: RunHours.RunHours, running: number, { company, resource }: F
     about: "One execution for one resource and lane. A run that found nothing shares a row with those before it.",
     tone: recent > 0 ? "bad" : quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
     word: recent > 0 ? "runs fail" : all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed",
-    sentence: html`In the last day: ${plural(all, "run")}, ${count(failed)} failed or abandoned, ${count(quarantined)} with
-      records in quarantine. ${company === null && resource === null ? `${count(running)} running now.` : ""}
-      ${
-        failed === 0 || worst === undefined || sum(worst.hours, RunHours.failuresOf) === 0
-          ? ""
-          : html`The most failures:
-              <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of company
-              ${visible(worst.company)}.`
-      }`,
+    sentence: html`In the last day: ${plural(all, "run")}, ${count(failed)} failed or abandoned, ${count(quarantined)}
+    with records in quarantine. ${company === null && resource === null ? `${count(running)} running now.` : ""}
+    ${
+      failed === 0 || worst === undefined || sum(worst.hours, RunHours.failuresOf) === 0
+        ? ""
+        : html`The most failures:
+            <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of company
+            ${visible(worst.company)}.`
+    }`,
     actions: null,
     trend: null
   })
