@@ -4,6 +4,7 @@ import { barChart, hourTicks, hoursUntil, laneChart, percent, type Slot } from "
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
 import { plural } from "../web/Escape.ts"
 import { clock } from "../web/Times.ts"
+import { runsOfHour } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
 const hoursShown = 24
@@ -25,25 +26,98 @@ const sum = (places: ReadonlyArray<Place>, of: (hour: Hour) => number): number =
 
 const failuresOf = ({ failed_runs: failed, abandoned_runs: abandoned }: Hour): number => failed + abandoned
 
+const isLate = ({ lateness_max: lateness }: Hour): boolean => (lateness ?? 0) > 1
+
 interface Kind {
   readonly name: string
-  readonly kind: Tone
   readonly of: (hour: Hour) => number
-  readonly words: (value: number) => string
+  readonly kind: (hour: Hour) => Tone
+  readonly words: (value: number, hour: Hour) => string
+  /** All of the day; null where the lane has no sum. */
+  readonly total: ((value: number) => string) | null
+  readonly link?: (hour: Hour) => string
 }
 
+const states: ReadonlyArray<readonly [tone: Tone, word: string]> = [
+  ["good", "well"],
+  ["warn", "late"],
+  ["bad", "a run failed"]
+]
+const stateOf = (hour: Hour): readonly [tone: Tone, word: string] =>
+  states[failuresOf(hour) > 0 ? 2 : isLate(hour) ? 1 : 0]!
+
 const kinds: ReadonlyArray<Kind> = [
-  { name: "Runs", kind: "busy", of: ({ runs }) => runs, words: (value) => plural(value, "run") },
-  { name: "Failed runs", kind: "bad", of: failuresOf, words: (value) => `${plural(value, "run")} failed or abandoned` },
-  { name: "Open gaps", kind: "warn", of: ({ gaps }) => gaps, words: (value) => plural(value, "delivery gap") },
-  { name: "Source pauses", kind: "warn", of: ({ paused_ms: ms }) => ms, words: (ms) => `paused for ${duration(ms)}` },
+  {
+    name: "State",
+    of: () => 1,
+    kind: (hour) => stateOf(hour)[0],
+    words: (_, hour) => stateOf(hour)[1],
+    total: null
+  },
+  {
+    name: "Runs",
+    of: ({ runs }) => runs,
+    kind: () => "busy",
+    words: (value) => plural(value, "run"),
+    total: count,
+    link: ({ at }) => runsOfHour(at)
+  },
+  {
+    name: "Failed runs",
+    of: failuresOf,
+    kind: () => "bad",
+    words: (value) => `${plural(value, "run")} failed or abandoned`,
+    total: count,
+    link: (hour) => runsOfHour(hour.at, { status: hour.failed_runs > 0 ? "failed" : "abandoned" })
+  },
+  {
+    name: "Open gaps",
+    of: ({ gaps }) => gaps,
+    kind: () => "warn",
+    words: (value) => plural(value, "delivery gap"),
+    total: null,
+    link: () => "/webhooks"
+  },
+  {
+    name: "Source pauses",
+    of: ({ paused_ms: ms }) => ms,
+    kind: () => "warn",
+    words: (ms) => `paused for ${duration(ms)}`,
+    total: duration,
+    link: () => "/budget"
+  },
   {
     name: "Process starts",
-    kind: "quiet",
     of: ({ process_starts: starts }) => starts,
-    words: (value) => plural(value, "process start")
+    kind: () => "quiet",
+    words: (value) => plural(value, "process start"),
+    total: count
   }
 ]
+
+const laneOf = ({ name, of, kind, words, total, link }: Kind, places: ReadonlyArray<Place>) => {
+  const most = Math.max(1, ...places.map(({ hour }) => (hour === null ? 0 : of(hour))))
+  const busy = places.filter(({ hour }) => hour !== null && of(hour) > 0).length
+  const figure = total === null ? "" : total(sum(places, of))
+  return {
+    name: html`${name} <span class="figure">${figure}</span>`,
+    summary: `${name}: ${busy === 0 ? "none" : `${figure} in ${plural(busy, "hour")}`}`,
+    stretches: places.flatMap(({ at, hour }, index) =>
+      hour === null || of(hour) === 0
+        ? []
+        : [
+            {
+              from: index / places.length,
+              to: (index + 0.9) / places.length,
+              kind: kind(hour),
+              strength: of(hour) / most,
+              text: `${clock(at)}: ${words(of(hour), hour)}`,
+              ...(link === undefined ? {} : { link: link(hour) })
+            }
+          ]
+    )
+  }
+}
 
 const timeline = (places: ReadonlyArray<Place>): Html => {
   const failures = sum(places, failuresOf)
@@ -52,39 +126,17 @@ const timeline = (places: ReadonlyArray<Place>): Html => {
     {
       id: "timeline",
       title: "What happened",
-      unit: "by hour; the height is the share of the busiest hour",
+      unit: "By hour; the height is the share of the busiest hour. A part links to its runs.",
       summary: `${plural(runs, "run")}, ${failures === 0 ? "none" : count(failures)} of them failed or abandoned; ${plural(starts, "process start")}.`,
+      keys: states.map(([tone, word]) => [tone, word] as const),
       ticks: hourTicks(
         places.map(({ at }) => at),
         labelEvery
       )
     },
-    kinds.map(({ name, kind, of, words }) => {
-      const most = Math.max(1, ...places.map(({ hour }) => (hour === null ? 0 : of(hour))))
-      const busy = places.filter(({ hour }) => hour !== null && of(hour) > 0).length
-      return {
-        name,
-        summary: `${name}: ${busy === 0 ? "none" : `in ${plural(busy, "hour")}`}`,
-        stretches: places.flatMap(({ at, hour }, index) => {
-          const value = hour === null ? 0 : of(hour)
-          return value === 0
-            ? []
-            : [
-                {
-                  from: index / places.length,
-                  to: (index + 0.9) / places.length,
-                  kind,
-                  strength: value / most,
-                  text: `${clock(at)}: ${words(value)}`
-                }
-              ]
-        })
-      }
-    })
+    kinds.map((kind) => laneOf(kind, places))
   )
 }
-
-const isLate = ({ lateness_max: lateness }: Hour): boolean => (lateness ?? 0) > 1
 
 const highestOf = (places: ReadonlyArray<Place>, of: (hour: Hour) => number | null): number | null => {
   const values = places.flatMap(({ hour }) => (hour === null ? [] : (of(hour) ?? [])))
@@ -125,17 +177,17 @@ const charts = (places: ReadonlyArray<Place>): Html => {
       ],
       slots: slots(({ inserted, updated, deleted }) => [inserted, updated, deleted]),
       least: 10,
-      empty: "No record changed in the last day."
+      empty: "no record changed in the last day."
     })}
     ${barChart({
       ...shared,
       id: "lateness",
       title: "Freshness",
-      unit: "highest age of a resource, % of its target",
+      unit: "highest age of a resource by hour, % of its target",
       summary:
         lateness === null
-          ? "No resource has a target and a run yet."
-          : `At most ${percent(lateness)}; above 100 % a resource was late, in ${plural(lateHours, "hour")}.`,
+          ? "no resource has a target and a run yet."
+          : `at most ${percent(lateness)} of the target, late in ${plural(lateHours, "hour")}.`,
       quantity: "share",
       series: [
         ["good", "of the target"],
@@ -147,19 +199,19 @@ const charts = (places: ReadonlyArray<Place>): Html => {
       ),
       least: 1.2,
       target: { value: 1, word: "the target" },
-      empty: "No resource has a target and a run yet."
+      empty: "no resource has a target and a run yet."
     })}
     ${barChart({
       ...shared,
       id: "budget-share",
       title: "Rate budget in use",
       unit: "the most of each hour, % of the limit",
-      summary: budget === null ? "No limit or no request." : `At most ${percent(budget)} of the rate budget.`,
+      summary: budget === null ? "no limit or no request." : `at most ${percent(budget)}.`,
       quantity: "share",
       series: [["busy", "of the rate budget"]],
       slots: slots(({ budget_share_max: share }) => [share ?? 0]),
       least: 1,
-      empty: "No limit is configured, or no request was made."
+      empty: "no limit is configured, or no request was made."
     })}
   </div>`
 }

@@ -148,11 +148,17 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
   const ticks = share.ticks(ticksAcross).map((at) => ({ share: share(at), label: clock(at) }))
   const widthOf = (one: { readonly from: Date; readonly to: Date }) =>
     across(Math.max(0.005, share(one.to) - share(one.from)))
+  const frame = {
+    id,
+    title: "The last hour",
+    unit: "requests in the minute before; a gap has no samples",
+    summary: describe(points, options)
+  }
   return figure(
-    { id, title: "Requests over the last hour", unit: "requests in the minute before; a gap has no samples" },
+    frame,
     legendOf(points, gapMs),
     drawing(
-      { id, summary: describe(points, options) },
+      frame,
       html`${lines}${timeAxis(ticks, plotBottom)}
       ${stretches(points, gapMs, (point) => point.isPaused).map(
         (one) =>

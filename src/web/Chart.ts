@@ -6,7 +6,7 @@
  * also in the legend, in the text of the bar and in the table. Colours come from the style sheet by class.
  */
 import { scaleLinear } from "d3-scale"
-import { count, duration, none, table, type Tone } from "./Components.ts"
+import { count, duration, table, type Tone } from "./Components.ts"
 import { html, type Html } from "./Html.ts"
 import { clock } from "./Times.ts"
 
@@ -79,7 +79,7 @@ export const elapsedTicks = (lengthMs: number): ReadonlyArray<Tick> => {
 }
 
 // In pixels.
-export const plotTop = 16
+export const plotTop = 24
 const plotHeight = 110
 export const plotBottom = plotTop + plotHeight
 const axisHeight = 24
@@ -109,11 +109,15 @@ export const hoursUntil = (now: Date, hours: number): ReadonlyArray<Date> => {
   return Array.from({ length: hours + 1 }, (_, index) => new Date(last - (hours - index) * hourMs))
 }
 
-/** Marks at every so many hours of the day. */
-export const hourTicks = (hours: ReadonlyArray<Date>, every: number): ReadonlyArray<Tick> =>
-  hours.flatMap((at, index) =>
-    at.getUTCHours() % every === 0 ? [{ share: index / hours.length, label: clock(at) }] : []
-  )
+/** Marks at every so many hours of the day, and at the current time. */
+export const hourTicks = (hours: ReadonlyArray<Date>, every: number): ReadonlyArray<Tick> => [
+  ...hours.flatMap((at, index) =>
+    at.getUTCHours() % every === 0 && index < hours.length * 0.9
+      ? [{ share: index / hours.length, label: clock(at) }]
+      : []
+  ),
+  { share: 1, label: "now" }
+]
 
 // ----------------------------------------------------------------------------------------------------------------- frames
 
@@ -124,22 +128,21 @@ export interface Frame {
   /** Unique on its page. */
   readonly id: string
   readonly title: string
-  /** What is counted, and for which time: `records an hour`. */
+  /** What the axis counts, and for which time: `records an hour`. */
   readonly unit: string
-  /** The chart in one or two sentences. */
+  /** What the chart shows, in one or two sentences. */
   readonly summary: string
 }
 
-/** The title, unit and legend of a chart around its drawing and its figures. */
+/** The title, finding and legend of a chart around its drawing and its figures. */
 export const figure = (
-  { id, title, unit }: Pick<Frame, "id" | "title" | "unit">,
+  { id, title, summary }: Pick<Frame, "id" | "title" | "summary">,
   keys: ReadonlyArray<Key>,
-  body: Html
+  body: Html | string
 ): Html =>
   html`<figure class="chart">
     <figcaption>
-      <strong id="${id}-title">${title}</strong>
-      <span class="unit">${unit}</span>
+      <strong id="${id}-title">${title}:</strong> <span class="finding">${summary}</span>
       ${
         keys.length === 0
           ? ""
@@ -151,12 +154,8 @@ export const figure = (
     ${body}
   </figure>`
 
-/** A chart without data: why it has none. */
-export const emptyChart = (frame: Pick<Frame, "id" | "title" | "unit">, reason: string): Html =>
-  figure(frame, [], html`<p class="hint">${reason}</p>`)
-
 /** A drawing with a description. One with links is a group, because the parts of an image are not announced. */
-export const drawing = ({ id, summary }: Pick<Frame, "id" | "summary">, inner: Html, hasLinks = false): Html =>
+export const drawing = ({ id, unit, summary }: Frame, inner: Html, hasLinks = false): Html =>
   html`<svg
     class="plot"
     height="${plotBottom + axisHeight}"
@@ -165,19 +164,33 @@ export const drawing = ({ id, summary }: Pick<Frame, "id" | "summary">, inner: H
     aria-describedby="${id}-words"
   >
     <desc id="${id}-words">${summary}</desc>
+    <text x="0" y="11">${unit}</text>
     ${inner}
   </svg>`
 
 /** A rectangle with its text; a link where it has a page. The table beside a chart has the same links for the keyboard. */
-const shape = (attributes: Html, text: string, to: string | null): Html => {
-  const rect = html`<rect ${attributes}><title>${text}</title></rect>`
+const shape = (
+  kind: string,
+  [x, width]: readonly [share: number, share: number],
+  [y, height]: readonly [number, number],
+  text: string,
+  to: string | null = null
+): Html => {
+  const rect = html`<rect
+    class="${kind}"
+    x="${across(x)}"
+    width="${across(width)}"
+    y="${rounded(y)}"
+    height="${rounded(height)}"
+    ><title>${text}</title></rect
+  >`
   return to === null ? rect : html`<a href="${to}" aria-label="${text}" tabindex="-1">${rect}</a>`
 }
 
 /** The figures of a chart behind a summary. */
 export const figuresBelow = (id: string, title: string, body: Html): Html =>
   html`<details id="${id}-figures">
-    <summary>Figures<span class="visually-hidden"> of ${title.toLowerCase()}</span></summary>
+    <summary>Figures<span class="visually-hidden"> of ${title}</span></summary>
     ${body}
   </details>`
 
@@ -185,10 +198,8 @@ export const figuresBelow = (id: string, title: string, body: Html): Html =>
 
 /** One place of a chart over time, such as an hour or a run. */
 export interface Slot {
-  /** The place in words: `14:00`, `Run 12, done`. */
+  /** The place in words: `14:00`, `Run 12`. */
   readonly words: string
-  /** The place in the table; absent: the words. */
-  readonly heading?: Html | string
   /** The page that its bars link to. */
   readonly to?: string | null
   /** One value for each series, from the bottom to the top; null without data. */
@@ -219,49 +230,63 @@ export interface BarChart extends Frame {
   readonly empty: string
 }
 
-/** Fewer places than this have the width of so many. */
-const placesMin = 12
+/** Fewer places than this have the width of so many, at the right. */
+export const placesMin = 12
+/** Fewer bars than this are a sentence and a table. */
+const barsMin = 3
+/** Fewer places without data than this have no words. */
+const wordsMin = 4
 
 const hasFigures = ({ values }: Slot): boolean => values !== null && values.some((value) => value > 0)
+const hasNote = ({ note }: Slot): boolean => (note ?? null) !== null
+
+/** Places in a row without data, as one shade. */
+const missingOf = ({ slots }: BarChart, places: number): ReadonlyArray<Html> => {
+  const before = places - slots.length
+  const starts = slots.flatMap(({ values }, index) =>
+    values === null && (index === 0 || slots[index - 1]!.values !== null) ? [index] : []
+  )
+  return starts.map((from) => {
+    const next = slots.findIndex(({ values }, index) => index > from && values !== null)
+    const length = (next === -1 ? slots.length : next) - from
+    const x = (from + before) / places
+    const words = `${slots[from]!.words} to ${slots[from + length - 1]!.words}: no data`
+    return html`${shape("missing", [x, length / places], [plotTop, plotHeight], words)}${
+      length < wordsMin
+        ? ""
+        : html`<text x="${across(x + length / places / 2)}" y="${plotTop + plotHeight / 2}" text-anchor="middle"
+            >no data</text
+          >`
+    }`
+  })
+}
 
 const barsOf = (chart: BarChart, y: (value: number) => number): Html => {
   const { slots, series, quantity } = chart
   const places = Math.max(slots.length, placesMin)
-  return html`${slots.map(({ words, to, values, sign, note }, index) => {
+  return html`${missingOf(chart, places)}${slots.map(({ words, to, values, sign, note }, index) => {
+    const x = (index + places - slots.length) / places
     let below = 0
-    const shade =
-      values === null || (note ?? null) !== null
-        ? shape(
-            html`class="${values === null ? "missing" : "noted"}" x="${across(index / places)}"
-            width="${across(1 / places)}" y="${plotTop}" height="${plotHeight}"`,
-            `${words}: ${values === null ? "no figures" : note!}`,
-            null
-          )
-        : ""
     const bars = (values ?? []).map((value, kind) => {
       if (value === 0) return ""
       const from = y(below)
       below += value
-      const size = Math.max(1, rounded(from - y(below)))
+      const height = Math.max(1, from - y(below))
       const [tone, word] = series[kind]!
-      return shape(
-        html`class="${tone}" x="${across((index + 0.08) / places)}" width="${across(0.84 / places)}"
-        y="${rounded(from - size)}" height="${size}"`,
-        `${words}: ${formats[quantity](value)} ${word}`.trim(),
-        to ?? null
-      )
+      const text = `${words}: ${formats[quantity](value)} ${word}`
+      return shape(tone, [x + 0.08 / places, 0.84 / places], [from - height, height], text, to)
     })
-    const mark =
+    return html`${(note ?? null) === null ? "" : shape("noted", [x, 1 / places], [plotTop, plotHeight], `${words}: ${note!}`)}${bars}${
       sign === undefined
         ? ""
-        : html`<text class="sign" x="${across((index + 0.5) / places)}" y="${y(below) - 4}">${sign}</text>`
-    return html`${shade}${bars}${mark}`
+        : html`<text class="sign" x="${across(x + 0.5 / places)}" y="${y(below) - 4}">${sign}</text>`
+    }`
   })}`
 }
 
-const figuresOf = ({ id, title, heading, series, slots, quantity, unit }: BarChart): Html =>
+const figuresOf = ({ id, title, heading, series, slots, quantity, unit }: BarChart): Html | string =>
   heading === null
-    ? html``
+    ? ""
     : figuresBelow(
         id,
         title,
@@ -271,47 +296,34 @@ const figuresOf = ({ id, title, heading, series, slots, quantity, unit }: BarCha
           slots
             .filter(hasFigures)
             .toReversed()
-            .map(({ heading: own, words, values }) => [
-              own ?? words,
-              ...values!.map((value) => (quantity === "count" || value > 0 ? formats[quantity](value) : none("")))
-            ])
+            .map(({ words, values }) => [words, ...values!.map(formats[quantity])])
         )
       )
 
-/** Bars over time, stacked where there are several series. */
+const legendOf = ({ series, slots, quantity, keys = [], target = null, noteWord }: BarChart): ReadonlyArray<Key> => [
+  ...series.flatMap(([tone, word], kind): ReadonlyArray<Key> => {
+    const total = slots.reduce((sum, { values }) => sum + (values?.[kind] ?? 0), 0)
+    return series.length === 1 || total === 0 ? [] : [[tone, quantity === "count" ? `${word} ${count(total)}` : word]]
+  }),
+  ...keys,
+  ...(target === null ? [] : [["target", target.word] as const]),
+  ...(noteWord !== undefined && slots.some(hasNote) ? [["noted", noteWord] as const] : [])
+]
+
+/** Bars over time, stacked where there are several series; a sentence where there are few. */
 export const barChart = (chart: BarChart): Html => {
-  const { slots, series, ticks, target = null, noteWord, keys = [], quantity } = chart
-  if (!slots.some(hasFigures)) return emptyChart(chart, chart.empty)
+  const { slots, ticks, target = null } = chart
+  const filled = slots.filter(hasFigures).length
+  if (filled === 0) return figure({ ...chart, summary: chart.empty }, [], "")
+  if (filled < barsMin) return figure(chart, [], figuresOf(chart))
   const totals = slots.map(({ values }) => (values ?? []).reduce((sum, value) => sum + value, 0))
-  const { y, lines } = valueAxis(quantity, Math.max(chart.least, target?.value ?? 0, ...totals))
-  const totalOf = (kind: number) => slots.reduce((sum, { values }) => sum + (values?.[kind] ?? 0), 0)
-  const legend: ReadonlyArray<Key> = [
-    ...(series.length === 1
-      ? []
-      : series.flatMap(([tone, word], kind): ReadonlyArray<Key> =>
-          totalOf(kind) === 0 ? [] : [[tone, quantity === "count" ? `${word} ${count(totalOf(kind))}` : word]]
-        )),
-    ...keys,
-    ...(target === null ? [] : [["target", target.word] as const]),
-    ...(noteWord !== undefined && slots.some(({ note }) => (note ?? null) !== null)
-      ? [["noted", noteWord] as const]
-      : []),
-    ...(slots.some(({ values }) => values === null) ? [["missing", "no figures"] as const] : [])
-  ]
-  return figure(
-    chart,
-    legend,
-    html`${drawing(
-      chart,
-      html`${lines}${timeAxis(ticks, plotBottom)}${barsOf(chart, y)}${
-        target === null
-          ? ""
-          : html`<line class="target" x1="0" x2="100%" y1="${y(target.value)}" y2="${y(target.value)}" />`
-      }`,
-      slots.some(({ to }) => (to ?? null) !== null)
-    )}
-    ${figuresOf(chart)}`
-  )
+  const { y, lines } = valueAxis(chart.quantity, Math.max(chart.least, target?.value ?? 0, ...totals))
+  const level = target === null ? 0 : y(target.value)
+  const inner = html`${lines}${timeAxis(ticks, plotBottom)}${barsOf(chart, y)}${
+    target === null ? "" : html`<line class="target" x1="0" x2="100%" y1="${level}" y2="${level}" />`
+  }`
+  const hasLinks = slots.some(({ to }) => (to ?? null) !== null)
+  return figure(chart, legendOf(chart), html`${drawing(chart, inner, hasLinks)} ${figuresOf(chart)}`)
 }
 
 // ----------------------------------------------------------------------------------------------------------------- lanes
@@ -340,16 +352,6 @@ const strengthMin = 0.3
 /** In shares of the width. */
 const widthMin = 0.003
 
-const laneShape = ({ from, to, kind, strength, text, link }: Stretch): Html => {
-  const height = rounded(laneHeight * Math.max(strengthMin, Math.min(1, strength)))
-  return shape(
-    html`class="${kind}" x="${across(from)}" width="${across(Math.max(widthMin, to - from))}"
-    y="${rounded(laneHeight - height)}" height="${height}"`,
-    text,
-    link ?? null
-  )
-}
-
 /** One lane for each thing, on one time axis. */
 export const laneChart = (
   frame: Frame & { readonly keys?: ReadonlyArray<Key>; readonly ticks: ReadonlyArray<Tick>; readonly figures?: Html },
@@ -363,9 +365,16 @@ export const laneChart = (
           ({ name, summary, stretches }) =>
             html`<li>
               <span class="name">${name}</span>
-              <svg height="${laneHeight}" role="img" aria-label="${summary}">
+              <svg
+                height="${laneHeight}"
+                role="${stretches.some(({ link }) => link !== undefined) ? "group" : "img"}"
+                aria-label="${summary}"
+              >
                 <desc>${summary}</desc>
-                ${stretches.map(laneShape)}
+                ${stretches.map(({ from, to, kind, strength, text, link }) => {
+                  const height = laneHeight * Math.max(strengthMin, Math.min(1, strength))
+                  return shape(kind, [from, Math.max(widthMin, to - from)], [laneHeight - height, height], text, link)
+                })}
               </svg>
             </li>`
         )}
@@ -376,5 +385,6 @@ export const laneChart = (
           </svg>
         </li>
       </ul>
+      <p class="unit">${frame.unit}</p>
       ${frame.figures ?? ""}`
   )

@@ -39,8 +39,8 @@ export const trend = (amounts: ReadonlyArray<HourAmount>, { id, title, kinds, co
   return barChart({
     id,
     title: `${title} in the last 24 hours`,
-    unit: `by hour${countedMax === null ? "" : `; only the newest ${count(countedMax)} are counted`}`,
-    summary: `${title} in the last 24 hours: ${totals.length === 0 ? "none" : totals.join(", ")}.${cut}`,
+    unit: "by hour",
+    summary: `${totals.join(", ")}.${cut}`,
     quantity: "count",
     series: kinds.map(([, word, tone]) => [tone, word]),
     slots: Array.from({ length: hours }, (_, index) => {
@@ -54,6 +54,6 @@ export const trend = (amounts: ReadonlyArray<HourAmount>, { id, title, kinds, co
     ],
     least: 4,
     heading: "Hour",
-    empty: "None in the last 24 hours."
+    empty: "none."
   })
 }

@@ -2,10 +2,10 @@
 import * as RunDetails from "../../status/RunDetails.ts"
 import type { ResourceState } from "../../status/Resources.ts"
 import type { Run } from "../../status/Runs.ts"
-import { barChart, figuresBelow, hourTicks, hoursUntil, percent, type Slot } from "../../web/Chart.ts"
+import { barChart, figuresBelow, hourTicks, hoursUntil, percent, placesMin, type Slot } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
-import { plural, visible } from "../../web/Escape.ts"
-import { minute } from "../../web/Times.ts"
+import { address, plural, visible } from "../../web/Escape.ts"
+import { clock, minute } from "../../web/Times.ts"
 import { runAddress } from "../Addresses.ts"
 import { problemOf } from "../Format.ts"
 import { html, type Html } from "../Page.ts"
@@ -53,6 +53,12 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
       ${failed === undefined || found === null ? "" : html`<a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}: `}${
         found === null ? late : visible(found.error)
       }${
+        isLate && !isFailing && state.quarantined > 0
+          ? html` <a href="${address("/quarantine", { company: state.company, resource: state.resource })}"
+                >Its quarantine: ${count(state.quarantined)}</a
+              >.`
+          : ""
+      }${
         isFailing && first !== undefined && failures.length > 1
           ? html` ${count(failures.length)} runs in a row did not succeed, the first
               <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
@@ -89,8 +95,8 @@ const latenessWords = (hours: ReadonlyArray<Hour>): string => {
   const known = hours.filter(({ lateness }) => lateness !== null)
   const late = known.filter(({ lateness }) => lateness! > 1)
   return known.length === 0
-    ? "No lateness is stored for the last two days."
-    : `Late in ${count(late.length)} of ${plural(known.length, "hour")} that the last two days have figures of.`
+    ? "no lateness is stored for the last two days."
+    : `late in ${count(late.length)} of ${plural(known.length, "hour")} with figures, in two days.`
 }
 
 const isLateHour = ({ lateness }: Hour): boolean => lateness !== null && lateness > 1
@@ -123,7 +129,7 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
     ...shared,
     id: "ages",
     title: "Freshness",
-    unit: "highest age of the data by hour, two days",
+    unit: "highest age by hour",
     summary: latenessWords(hours),
     quantity: "duration",
     series: [
@@ -137,14 +143,14 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
     least: 1_000,
     target: health.targetMs === null ? null : { value: health.targetMs, word: `target ${duration(health.targetMs)}` },
     keys: hasLate ? [["sign late", "late"]] : [],
-    empty: "No age is recorded for the last two days. tributary serve records it once a minute while it runs."
+    empty: "no age is recorded for the last two days. tributary serve records it once a minute while it runs."
   })}
   ${barChart({
     ...shared,
     id: "changed",
-    title: "Rows and changes",
-    unit: `changes by hour, two days${rows === null ? "" : `; ${rows.isExact ? "" : "about "}${count(rows.rows)} rows now`}`,
-    summary: `${count(changed[0])} new, ${count(changed[1])} changed, ${count(changed[2])} deleted rows in two days.`,
+    title: "Rows",
+    unit: "rows an hour",
+    summary: `${count(changed[0])} new, ${count(changed[1])} changed, ${count(changed[2])} deleted in two days${rows === null ? "" : `; ${rows.isExact ? "" : "about "}${count(rows.rows)} rows now`}.`,
     quantity: "count",
     series: [
       ["good", "new"],
@@ -153,7 +159,7 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
     ],
     slots: slots(({ inserted, updated, deleted }) => [inserted, updated, deleted]),
     least: 4,
-    empty: "No row changed in the last two days."
+    empty: "no row changed in the last two days."
   })}`
 }
 
@@ -187,35 +193,34 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
     })
   const shared = {
     ticks: [
-      { share: 0, label: `run ${first.id}` },
-      { share: Math.min(1, shown.length / 12), label: `run ${last.id}` }
-    ].slice(0, shown.length),
-    series: statuses.map((status) => [tones[status], status] as const),
+      { share: 1 - shown.length / Math.max(shown.length, placesMin), label: clock(first.beganAt) },
+      { share: 1, label: clock(last.beganAt) }
+    ],
     keys: shown.some(isFailed) ? [["sign failed", "failed or abandoned"] as const] : [],
     heading: null,
-    empty: "No run has a figure."
+    empty: "no run has a figure."
   }
   const longest = Math.max(...shown.map((run) => tookOf(run, now) ?? 0))
+  const sum = shown.reduce((all, run) => all + run.requests, 0)
+  const runsShown = plural(shown.length, "run")
   return html`${barChart({
     ...shared,
+    series: statuses.map((status) => [tones[status], status]),
     id: "durations",
     title: "Duration",
-    unit: `of the last ${plural(shown.length, "run")}; a bar links to its run`,
-    summary: `The longest of ${plural(shown.length, "run")} took ${duration(longest)}.`,
+    unit: "of each run; a bar links to it",
+    summary: `at most ${duration(longest)} in the last ${runsShown}.`,
     quantity: "duration",
     slots: slots((run) => tookOf(run, now)),
     least: 100
   })}
   ${barChart({
     ...shared,
-    series: shared.series.map(([tone, word]) => [tone, `requests, ${word}`]),
+    series: statuses.map((status) => [tones[status], `requests, ${status}`]),
     id: "requests",
     title: "Requests",
-    unit: `of the last ${plural(shown.length, "run")}`,
-    summary: `${plural(
-      shown.reduce((sum, run) => sum + run.requests, 0),
-      "request"
-    )} in ${plural(shown.length, "run")}.`,
+    unit: "of each run; a bar links to it",
+    summary: `${plural(sum, "request")} in the last ${runsShown}.`,
     quantity: "count",
     slots: slots(({ requests }) => requests),
     least: 4
@@ -226,23 +231,18 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
 const tookOf = ({ beganAt, endedAt, status }: Run, now: Date): number | null =>
   endedAt === null && status !== "running" ? null : Math.max(0, (endedAt ?? now).getTime() - beganAt.getTime())
 
-/** Freshness, changes and runs over time; `runs` is the table of the same runs. */
+/** Freshness, changes and runs over time; the tables have the same figures. */
 export const chartsPart = (
   state: ResourceState,
-  {
-    hours,
-    runs,
-    runTable
-  }: { readonly hours: ReadonlyArray<Hour>; readonly runs: ReadonlyArray<Run>; readonly runTable: Html },
+  hours: ReadonlyArray<Hour>,
+  runs: ReadonlyArray<Run>,
   now: Date
 ): Html =>
   section(
     "over-time",
     "Over time",
-    html`<p>${latenessWords(hours)}</p>
-      <div class="charts">${hourCharts(hours, state, now)} ${runCharts(runs, now)}</div>
-      ${hours.length === 0 ? "" : figuresBelow("hours", "Freshness and changes by hour", hoursTable(hours))}
-      ${figuresBelow("runs", "Runs", runTable)}`
+    html`<div class="charts">${hourCharts(hours, state, now)} ${runCharts(runs, now)}</div>
+      ${hours.length === 0 ? "" : figuresBelow("hours", "freshness and changes by hour", hoursTable(hours))}`
   )
 
 // -------------------------------------------------------------------------------------------------------------- fields
@@ -280,8 +280,8 @@ export const fieldsPart = (columns: ReadonlyArray<Column>, unknown: ReadonlyArra
     "fields",
     "Fields",
     html`<p>
-        ${plural(columns.length, "column")}, ${count(unused.length)} of them unused: no row of any company has a value,
-        by the statistics of Postgres.
+        ${plural(columns.length, "column")}, ${count(unused.length)} of them unused: without a value in any row of any
+        company, by the statistics of Postgres.
         ${fresh.length === 0 ? "No new field is known." : `${plural(fresh.length, "new field")}: npx tributary schema apply makes columns of them.`}
       </p>
       ${unknown.length === 0 ? "" : unknownTable(unknown, now)}

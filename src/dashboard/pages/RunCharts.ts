@@ -1,11 +1,11 @@
 /** The last day of runs: bars by status, and a lane for each resource. */
-import type { RunHour, RunHours } from "../../status/RunHours.ts"
+import type { RunHour, RunHours, RunsOf } from "../../status/RunHours.ts"
 import { failuresOf } from "../../status/RunHours.ts"
 import { barChart, figuresBelow, hourTicks, hoursUntil, laneChart, type Stretch } from "../../web/Chart.ts"
 import { count, table, type Tone } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
 import { clock } from "../../web/Times.ts"
-import { resourceAddress } from "../Addresses.ts"
+import { resourceAddress, runsOfHour } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 
 const hoursShown = 24
@@ -26,6 +26,7 @@ const wordsOf = (hour: RunHour): string =>
 const worstOf = (hour: RunHour): Tone => kinds.findLast(([, , of]) => of(hour) > 0)?.[0] ?? "quiet"
 
 const stretchOf = (hour: RunHour, index: number, places: number, most: number): Stretch => ({
+  link: runsOfHour(hour.at, { company: hour.company, resource: hour.resource }),
   from: index / places,
   to: (index + 0.9) / places,
   kind: worstOf(hour),
@@ -49,13 +50,13 @@ const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: 
     {
       id: "lanes",
       title: "Runs by resource",
-      unit: "worst first; the colour is that of the worst run of an hour",
-      summary: totals.map(({ name, summary }) => `${name}: ${summary}`).join(". "),
+      unit: "By hour, the worst resource first. The colour is that of the worst run of an hour, and links to its runs.",
+      summary: `${plural(totals.filter(({ sum }) => sum(failuresOf) > 0).length, "resource")} of ${count(totals.length)} with a failed run.`,
       keys: kinds.map(([tone, word]) => [tone, word] as const),
       ticks: hourTicks(hours, labelEvery),
       figures: figuresBelow(
         "lanes",
-        "Runs by resource",
+        "runs by resource",
         table(
           "Runs of the last day by resource, worst first",
           `Resource, ${kinds.map(([, word]) => `#${word}`).join(", ")}`,
@@ -81,23 +82,24 @@ const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: 
 }
 
 /** Both charts of the last day. */
-export const runsOfDay = (read: RunHours, now: Date, hasCompany: boolean): Html => {
+export const runsOfDay = (read: RunHours, of: RunsOf, now: Date, hasCompany: boolean): Html => {
   const hours = hoursUntil(now, hoursShown)
   const byTime = new Map(read.all.map((hour) => [hour.at.getTime(), hour]))
-  const total = (of: (hour: RunHour) => number) => read.all.reduce((sum, hour) => sum + of(hour), 0)
+  const total = (valueOf: (hour: RunHour) => number) => read.all.reduce((sum, hour) => sum + valueOf(hour), 0)
   return html`<div class="charts">
     ${barChart({
       id: "trend",
-      title: "Runs",
+      title: "Runs in the last day",
       unit: "runs that ended, by hour",
-      summary: `Runs in the last day: ${kinds.map(([, word, of]) => `${count(total(of))} ${word}`).join(", ")}.`,
+      summary: `${kinds.map(([, word, valueOf]) => `${count(total(valueOf))} ${word}`).join(", ")}.`,
       quantity: "count",
       series: kinds.map(([tone, word]) => [tone, word]),
       slots: hours.map((at) => {
         const hour = byTime.get(at.getTime())
         return {
           words: clock(at),
-          values: hour === undefined ? null : kinds.map(([, , of]) => of(hour)),
+          to: hour === undefined ? null : runsOfHour(at, { company: of.company, resource: of.resource }),
+          values: hour === undefined ? null : kinds.map(([, , valueOf]) => valueOf(hour)),
           ...(hour !== undefined && failuresOf(hour) > 0 ? { sign: "✕" } : {})
         }
       }),

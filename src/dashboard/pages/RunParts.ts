@@ -1,12 +1,16 @@
 /** The parts of a run's page: its phases, the answers of the source, and samples of its changes. */
+import * as Effect from "effect/Effect"
+import { readLines } from "../../status/RecordRelations.ts"
+import { findTables, type RecordLine } from "../../status/RecordTables.ts"
 import type { Change } from "../../status/RunDetails.ts"
 import type { Run } from "../../status/Runs.ts"
 import { type PhaseName, phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
 import { elapsedTicks, figuresBelow, laneChart, percent, type Stretch } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { visible } from "../../web/Escape.ts"
+import { tableOf } from "../../warehouse/Table.ts"
 import { recordAddress, runAddress } from "../Addresses.ts"
-import { html, type Html } from "../Page.ts"
+import { html, type Html, type PageRequest } from "../Page.ts"
 
 const failureWords: Readonly<Record<string, string>> = {
   Unreachable: "the connection failed",
@@ -34,10 +38,12 @@ const phases: Readonly<Record<PhaseName, readonly [tone: Tone, words: string]>> 
   landing: ["good", "Landing"]
 }
 
+const lengthOf = ({ took_ms: tookMs }: RunPhases): number => Math.max(tookMs, 1)
+
 /** The times in which a phase was active; neighbours with the same share are one. */
 const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => {
-  const { took_ms: tookMs, slot_ms: slotMs } = of
-  const lengthMs = Math.max(tookMs, 1)
+  const slotMs = of.slot_ms
+  const lengthMs = lengthOf(of)
   const found: Array<{ fromMs: number; toMs: number; shown: string; strength: number }> = []
   for (const [index, ms] of of.phases[name].slots.entries()) {
     if (ms <= 0) continue
@@ -56,36 +62,49 @@ const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => 
   }))
 }
 
+/** The time from the start of the work until its row in the ledger: the wait for the resource, and the plan. */
+const waitOf = ({ beganAt, endedAt }: Run, { took_ms: tookMs }: RunPhases): number =>
+  endedAt === null ? 0 : Math.max(0, tookMs - (endedAt.getTime() - beganAt.getTime()))
+
 /** The phases of a run, one lane each, on the time since its start. */
-const phaseChart = (of: RunPhases): Html =>
-  laneChart(
+const phaseChart = (run: Run, of: RunPhases): Html => {
+  const waitMs = waitOf(run, of)
+  const wait = "Waiting for the resource"
+  const laneOf = (name: string, ms: number, stretches: ReadonlyArray<Stretch>) => ({
+    name: html`${name} <span class="figure">${duration(ms)}</span>`,
+    summary: `${name}: ${duration(ms)}`,
+    stretches
+  })
+  return laneChart(
     {
       id: "phase",
-      title: "Phases",
-      unit: "time since the start; the height is the share of the time. Reading is ahead of landing, so that phases overlap",
-      summary: `The run took ${duration(of.took_ms)}. ${phaseNames.map((name) => `${phases[name][1]}: ${duration(of.phases[name].ms)} in total.`).join(" ")}`,
-      ticks: elapsedTicks(Math.max(of.took_ms, 1)),
-      figures: figuresBelow("phase", "Phases", phaseTable(of))
+      title: `Phases of ${duration(of.took_ms)}`,
+      unit: "Time since the start of the work. Height: share of the time slot. Pages are requested while earlier pages land, so that phases overlap.",
+      summary: `${duration(waitMs)} waiting for the resource, ${duration(of.took_ms - waitMs)} running: ${phaseNames.map((name) => `${phases[name][1].toLowerCase()} ${duration(of.phases[name].ms)}`).join(", ")}.`,
+      ticks: elapsedTicks(lengthOf(of)),
+      figures: figuresBelow("phase", "the phases", phaseTable(waitMs, of))
     },
-    phaseNames.map((name) => {
-      const total = duration(of.phases[name].ms)
-      return {
-        name: html`${phases[name][1]} <span class="detail">${total}</span>`,
-        summary: `${phases[name][1]}: ${total}`,
-        stretches: stretchesOf(name, of)
-      }
-    })
+    [
+      laneOf(
+        wait,
+        waitMs,
+        waitMs === 0
+          ? []
+          : [{ from: 0, to: waitMs / lengthOf(of), kind: "quiet", strength: 1, text: `${wait}: ${duration(waitMs)}` }]
+      ),
+      ...phaseNames.map((name) => laneOf(phases[name][1], of.phases[name].ms, stretchesOf(name, of)))
+    ]
   )
+}
 
-const phaseTable = ({ phases: of, took_ms: tookMs }: RunPhases): Html =>
-  table(
-    "The phases as figures",
-    "Phase, #Time, #Share of the run, #Times, #Longest",
-    phaseNames.map((name) => {
+const phaseTable = (waitMs: number, { phases: of, took_ms: tookMs }: RunPhases): Html =>
+  table("The phases as figures", "Phase, #Time, #Share of the time, #Times, #Longest", [
+    ...phaseNames.map((name) => {
       const { ms, times, longest_ms: longestMs } = of[name]
       return [phases[name][1], duration(ms), share(ms, tookMs), count(times), duration(longestMs)]
-    })
-  )
+    }),
+    ["Waiting for the resource", duration(waitMs), share(waitMs, tookMs), none(""), none("")]
+  ])
 
 const answerTable = ({ answers }: RunPhases): Html =>
   answers.length === 0
@@ -112,8 +131,7 @@ const withoutPhases = ({ status, quietRuns, kind, lane }: Run): string =>
 export const phasesPart = (run: Run, of: RunPhases | null): Html =>
   of === null
     ? section("phases", "Phases", html`<p class="hint">${withoutPhases(run)}</p>`)
-    : html`${section("phases", `What took ${duration(of.took_ms)}`, phaseChart(of))}
-      ${section("answers", "Answers of the source", answerTable(of))}`
+    : html`${phaseChart(run, of)} ${section("answers", "Answers of the source", answerTable(of))}`
 
 // ------------------------------------------------------------------------------------------------------------- changes
 
@@ -131,25 +149,60 @@ const fieldsOf = (changed: ReadonlyArray<string> | null): Html => {
 }
 
 type Changes = ReadonlyArray<Change>
+type Lines = ReadonlyMap<string, RecordLine>
+
+/** What identifies the records of changes for people. */
+export const readChangedLines = Effect.fnUntraced(function* (
+  { companies, datasets }: PageRequest,
+  {
+    company,
+    companyId,
+    resource
+  }: { readonly company: string | null; readonly companyId: bigint; readonly resource: string },
+  changes: Changes
+) {
+  const of = companies.find(({ name }) => name === company)
+  const stated = of?.connector.catalogue.resources.get(resource)
+  if (of === undefined || stated === undefined || changes.length === 0) return new Map<string, RecordLine>()
+  const tables = yield* findTables([(yield* of.tables).get(resource) ?? tableOf(stated, datasets)])
+  const ids = new Set(changes.flatMap(({ id }) => (id === null ? [] : [String(id)])))
+  return yield* readLines(
+    tables,
+    companyId,
+    [...ids].map((id) => ({ resource, id }))
+  )
+})
+
+const changedRecord = (company: string | null, resource: string, id: bigint | null, lines: Lines): Html => {
+  if (id === null) return none("all records")
+  const line = lines.get(`${resource} ${id}`)
+  const name = `${id}${(line?.key ?? null) === null ? "" : ` · ${visible(line!.key!)}`}`
+  return html`${company === null ? name : html`<a href="${recordAddress(company, resource, String(id))}">${name}</a>`}${
+    line === undefined || line.detail === "" ? "" : html`<span class="detail">${visible(line.detail)}</span>`
+  }`
+}
+
+const hasFields = (changes: Changes): boolean => changes.some(({ changed }) => (changed?.length ?? 0) > 0)
 
 /** Changes as a table; those of one run do not name it. */
 export const changeTable = (
   caption: string,
   changes: Changes,
-  { company, resource, now }: { readonly company: string | null; readonly resource: string; readonly now: Date },
+  {
+    company,
+    resource,
+    lines,
+    now
+  }: { readonly company: string | null; readonly resource: string; readonly lines: Lines; readonly now: Date },
   isOfRun = false
 ): Html =>
   table(
     caption,
-    `Record, Change, Fields, #Version, ${isOfRun ? "" : "Run, "}Landed`,
+    `Record, Change, ${hasFields(changes) ? "Fields, " : ""}#Version, ${isOfRun ? "" : "Run, "}Landed`,
     changes.map(({ id, op, changed, version, runId, landedAt }) => [
-      id === null
-        ? none("all records")
-        : company === null
-          ? String(id)
-          : html`<a href="${recordAddress(company, resource, String(id))}">${String(id)}</a>`,
+      changedRecord(company, resource, id, lines),
       badge(tones[op] ?? "quiet", op),
-      fieldsOf(changed),
+      ...(hasFields(changes) ? [fieldsOf(changed)] : []),
       version === null ? none("") : count(version),
       ...(isOfRun ? [] : [runId === null ? none("") : html`<a href="${runAddress(runId)}">${String(runId)}</a>`]),
       ago(landedAt, now)
@@ -157,10 +210,10 @@ export const changeTable = (
   )
 
 /** Samples of the changes of a run. */
-export const changesPart = (run: Run, changes: Changes, history: string | null, now: Date): Html => {
+export const changesPart = (run: Run, changes: Changes, lines: Lines, history: string | null, now: Date): Html => {
   const changed = run.inserted + run.updated + run.deleted
   if (changed === 0) return html``
-  const names = { company: run.company, resource: run.resource, now }
+  const names = { company: run.company, resource: run.resource, lines, now }
   const sample =
     changed > changes.length
       ? `The first ${count(changes.length)} of ${count(changed)} changes`
