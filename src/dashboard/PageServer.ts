@@ -1,4 +1,5 @@
 /** The steps of one HTTP request to the dashboard: access, form and response. */
+import { createHash } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
@@ -88,11 +89,23 @@ export const show = async (
     notice: notice ?? null,
     logOutToken: session === null || session === "" ? null : access.formToken(session),
     hasMenu: session !== null,
+    now: shown.now ?? null,
     version,
     assets
   })
+  const text = made.toString()
+  const zone = zoneOf(getCookie(exchange, cookies.zone))
+  const status = shown.status ?? 200
   exchange.header("Tributary-Assets", assets.version)
-  return exchange.html(writeTimes(made.toString(), zoneOf(getCookie(exchange, cookies.zone))), shown.status ?? 200)
+  if (status !== 200) return exchange.html(writeTimes(text, zone), status)
+  // A page of which only the ages differ is unchanged: the browser keeps them moving.
+  const etag = createHash("sha256")
+    .update(writeTimes(text, zone, false))
+    .digest("base64url")
+  exchange.header("ETag", `"${etag}"`)
+  return exchange.req.header("if-none-match")?.includes(etag) === true
+    ? exchange.body(null, 304)
+    : exchange.html(writeTimes(text, zone))
 }
 
 /** Redirects to a page that shows the notice once. */

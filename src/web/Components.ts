@@ -14,7 +14,7 @@ export const ago = (instant: Date | string | null, now: Date, never = "never"): 
   if (instant === null) return html`<span class="none">${never}</span>`
   const ms = now.getTime() - new Date(instant).getTime()
   const text = duration(Math.abs(ms))
-  return timeElement(instant, moving(ms < 0 ? `in ${text}` : `${text} ago`), "age")
+  return timeElement(instant, moving(ms < 0 ? `in ${text}` : `${text} ago`))
 }
 
 /** A length of time in one unit: `45 s`, `12 min`, `3 h`, `5 d`. */

@@ -46,12 +46,12 @@ export const moving = (text: string): string => placeholder("moving", text)
 
 /**
  * A `time` element that can get the focus. Pointer, focus and touch show the exact instant, in the reader's zone and in
- * UTC. `kind` is a class: `age` for a text that {@link moving} marks.
+ * UTC.
  */
-export const timeElement = (at: Instant, text: string, kind: "age" | "" = ""): Html =>
-  html`<time class="${kind}" datetime="${rfc3339(at)}" title="${placeholder("title", rfc3339(at))}" tabindex="0"
-    >${text}</time
-  >`
+export const timeElement = (at: Instant, text: string): Html => {
+  const given = rfc3339(at)
+  return html`<time datetime="${given}" title="${placeholder("title", given)}" tabindex="0">${text}</time>`
+}
 
 /** An instant to the second. */
 export const instant = (at: Instant): Html => timeElement(at, second(new Date(at)))

@@ -90,6 +90,7 @@ const show = async (exchange: Exchange, assets: Assets.Assets, shown: Page): Pro
     tools: worldLink(exchange.env.world),
     hasMenu: true,
     foot: "Service API v2, reference server · times are those of its clock, in UTC",
+    now: null,
     assets
   })
   exchange.header("Tributary-Assets", assets.version)
