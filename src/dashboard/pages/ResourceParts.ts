@@ -216,7 +216,7 @@ const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
   })}
   ${barChart({
     ...shared,
-    series: statuses.map((status) => [tones[status], `requests, ${status}`]),
+    series: statuses.map((status) => [tones[status], `sent, ${status}`]),
     id: "requests",
     title: "Requests",
     unit: "of each run; a bar links to it",
