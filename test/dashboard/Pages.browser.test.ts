@@ -18,13 +18,13 @@ import {
   violations,
   visit
 } from "../support/browser.ts"
+import { openOperatorWithHistory } from "../support/history.ts"
 import {
   barred,
   deadEvent,
   failing,
   late,
   oddCustomer,
-  openOperatorWithServe,
   pushedExternalId,
   type Operator,
   type ServeProcess
@@ -36,7 +36,7 @@ let browser: Browser
 let look: Visit
 
 beforeAll(async () => {
-  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithServe(inject("postgresUrl")), openBrowser()])
+  ;[{ operator, served }, browser] = await Promise.all([openOperatorWithHistory(inject("postgresUrl")), openBrowser()])
   look = await visit(browser, served.link)
 })
 afterAll(async () => {
@@ -102,7 +102,7 @@ const cases: ReadonlyArray<Case> = [
     says: [
       "customers",
       "north",
-      /every 80 min/,
+      /every 15 min/,
       /cursor/i,
       /sync now/i,
       /backfill/i,
@@ -161,7 +161,7 @@ const cases: ReadonlyArray<Case> = [
   {
     name: "outbox-row",
     path: async () =>
-      `/outbox/rows/${await one("select min(id)::text as id from tributary.outbox where state = 'done'")}`,
+      `/outbox/rows/${await one("select min(id)::text as id from tributary.outbox where state = 'done' and push_id in (select id from tributary.pushes where source like '%new.csv')")}`,
     says: ["by a push", "new.csv", /HTTP 20\d/, /version \d/]
   },
   {
@@ -344,7 +344,7 @@ describe("the search for a record", () => {
       const found = await visit(browser, served.link, { javaScriptEnabled: hasScripts })
       const { page, go } = found
       const [invoice] = await operator.query<{ id: string; invoicenumber: string; orderid: string }>(
-        "select id, invoicenumber, orderid from erp.invoices where _company_id = 1 and orderid is not null and id in (select invoiceid from erp.payments) order by id limit 1"
+        "select id, invoicenumber, orderid from erp.invoices where _company_id = 1 and orderid is not null and id in (select invoiceid from erp.payments) and invoicenumber not in (select invoicenumber from erp.invoices where _company_id <> 1) order by id limit 1"
       )
       await go("/budget")
       const box = page.getByRole("banner").getByRole("searchbox")
