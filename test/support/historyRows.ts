@@ -148,8 +148,8 @@ export const surroundingStatements: ReadonlyArray<string> = [
      from unnest(array['customers', 'orders', 'payments']) g (resource)`,
   `update tributary.tasks set next_run_at = finished_at + (abs(hashtext(company || resource)) % 80 + 8) * interval '1 minute'
     where kind = 'sync' and schedule <> 'off' and finished_at is not null and coalesce(status, '') <> 'failed'`,
-  `insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types)
-   values (1, 'customers', 'loyaltytier', ${ago(30)}, ${ago(0.2)}, 212, array['text'])`
+  `insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
+   values (1, 'customers', 'loyaltytier', ${ago(30)}, ${ago(0.2)}, 212, array['text'], (select max(id) from tributary.runs where company_id = 1 and resource = 'customers'))`
 ]
 
 export const sampleStatement = `
