@@ -72,6 +72,7 @@ export type Section =
   | "quarantine"
   | "invariants"
   | "records"
+  | "processes"
 
 export type Answer = Page | Redirect
 

@@ -157,6 +157,16 @@ const cases: ReadonlyArray<Case> = [
     path: at(`/webhooks/event?company=south&event=${deadEvent}`),
     says: ["dead letter", /Last error/, "Replay"]
   },
+  {
+    name: "events",
+    path: at("/webhooks/events"),
+    says: ["Events received", "customers.created", /dead letter/, /Yesterday/, "Replay"]
+  },
+  {
+    name: "outbox-rows-refused",
+    path: at("/outbox/rows?state=rejected"),
+    says: [/unknown_value/, /refused/, "Try again"]
+  },
   { name: "outbox-rows", path: at("/outbox/rows"), says: [pushedExternalId, /refused/, "created"] },
   {
     name: "outbox-row",
@@ -181,6 +191,17 @@ const cases: ReadonlyArray<Case> = [
     name: "quarantine-entry",
     path: async () => `/quarantine/${await one("select id from tributary.quarantine where resolved_at is null")}`,
     says: [String(oddCustomer.id), /NUL/, /retry/i, /Odd \\u0000 <script>/]
+  },
+  { name: "change-feed", path: at("/endpoints"), says: ["Change feed", "There is none."] },
+  {
+    name: "processes",
+    path: at("/processes"),
+    says: ["Processes", "1 process running", /pid \d+/, "owns 2 companies", "work for all", "Runs in progress"]
+  },
+  {
+    name: "process",
+    path: async () => `/processes/${await one("select process_id as id from tributary.processes limit 1")}`,
+    says: ["running", /Owns\s+2 companies/, "north", "alerts, activity"]
   },
   { name: "invariants", path: at("/invariants"), says: [/invariant/i] },
   { name: "records", path: at("/records"), says: [/company/i, /external id/i] },
