@@ -115,6 +115,16 @@ export const pageCases: ReadonlyArray<PageCase> = [
     path: at(`/webhooks/event?company=south&event=${deadEvent}`),
     says: ["dead letter", /Last error/, "Replay"]
   },
+  {
+    name: "events",
+    path: at("/webhooks/events"),
+    says: ["Events received", "customers.created", /dead letter/, /Yesterday/, "Replay"]
+  },
+  {
+    name: "outbox-rows-refused",
+    path: at("/outbox/rows?state=rejected"),
+    says: [/unknown_value/, /refused/, "Try again"]
+  },
   { name: "outbox-rows", path: at("/outbox/rows"), says: [pushedExternalId, /refused/, "created"] },
   {
     name: "outbox-row",
@@ -142,7 +152,17 @@ export const pageCases: ReadonlyArray<PageCase> = [
       `/outbox/pushes/${await one(operator, "select max(id)::text as id from tributary.pushes")}`,
     says: ["new.csv", "customers"]
   },
-  { name: "endpoints", path: at("/endpoints"), says: [/endpoint/i] },
+  { name: "change-feed", path: at("/endpoints"), says: ["Change feed", "There is none."] },
+  {
+    name: "processes",
+    path: at("/processes"),
+    says: ["Processes", "1 process running", /pid \d+/, "owns 3 companies", "work for all", "Runs in progress"]
+  },
+  {
+    name: "process",
+    path: async (operator) => `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
+    says: ["running", /Owns\s+3 companies/, "north", "alerts, activity"]
+  },
   { name: "quarantine", path: at("/quarantine"), says: ["customers", String(oddCustomer.id), /NUL/] },
   {
     name: "quarantine-entry",
