@@ -16,6 +16,8 @@ export const eventAddress = (company: string, eventId: string): string =>
 
 export const pushAddress = (id: bigint): string => `/outbox/pushes/${id}`
 
+export const processAddress = (id: string): string => `/processes/${encodeURIComponent(id)}`
+
 export const outboxRowAddress = (id: bigint): string => `/outbox/rows/${id}`
 
 /** The runs that ended in the hour that begins at this time. */

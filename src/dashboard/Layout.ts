@@ -18,10 +18,11 @@ const menu: ReadonlyArray<readonly [section: Section, path: string, text: string
   ["budget", "/budget", "Budget"],
   ["webhooks", "/webhooks", "Webhooks"],
   ["outbox", "/outbox", "Outbox"],
-  ["endpoints", "/endpoints", "Endpoints"],
+  ["endpoints", "/endpoints", "Change feed"],
   ["quarantine", "/quarantine", "Quarantine"],
   ["invariants", "/invariants", "Invariants"],
-  ["records", "/records", "Records"]
+  ["records", "/records", "Records"],
+  ["processes", "/processes", "Processes"]
 ]
 
 /** Ends the session of this browser; a choice behind a second button ends those of all browsers. */

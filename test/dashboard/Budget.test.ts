@@ -96,6 +96,11 @@ layer(warehouse, { excludeTestServices: true })("the budget page", (it) => {
       ]
       const { text, read } = yield* ask(routes, companies, "/budget")
       assert.isFalse(holdsHostile(text))
+      assert.match(
+        read,
+        /paused 3 budgets of 4 companies: 1 paused by the source, 1 slowed after a 429, 1 in full use\./
+      )
+      assert.include(read, "Minutes in which a source paused requests in the last 24 hours: none.")
       assert.include(read, "These companies share one budget")
       assert.match(read, /Used now 42 of 300 requests a minute, 400 configured/)
       assert.match(read, /paused for (19|20) s/)
