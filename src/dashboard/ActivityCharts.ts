@@ -6,9 +6,9 @@
  */
 import { scaleLinear } from "d3-scale"
 import type { Hour } from "../status/Activity.ts"
-import { clock } from "./Chart.ts"
 import { count, duration, none, section, table } from "../web/Components.ts"
 import { plural } from "../web/Escape.ts"
+import { clock } from "../web/Times.ts"
 import { html, type Html } from "./Page.ts"
 
 const hourMs = 3_600_000
@@ -104,7 +104,7 @@ const timeline = (slots: ReadonlyArray<Slot>): Html => {
   const bottom = lanes.length * laneHeight + 4
   const failures = sum(slots, failuresOf)
   return drawing(
-    { id: "timeline", title: "What happened, by hour (UTC)", legend: [] },
+    { id: "timeline", title: "What happened, by hour", legend: [] },
     `${plural(
       sum(slots, ({ runs }) => runs),
       "run"
@@ -310,7 +310,7 @@ export const lastDay = (hours: ReadonlyArray<Hour>, now: Date): Html => {
           <details id="last-day-table">
             <summary>The same as a table</summary>
             ${table(
-              "Hour by hour (UTC), newest first",
+              "Hour by hour, newest first",
               "Hour, #Runs, #Failed or abandoned, #Inserted; updated; deleted, #Age of target, #Budget in use, #Paused, #Gaps, #Starts",
               rows
             )}

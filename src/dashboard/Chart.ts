@@ -7,6 +7,7 @@
 import { scaleLinear, scaleUtc } from "d3-scale"
 import { area, type CurveFactory, curveLinear, curveStepAfter, line } from "d3-shape"
 import type { Sample } from "../tasks/SampleBudget.ts"
+import { clock } from "../web/Times.ts"
 import { html, type Html } from "./Page.ts"
 
 export interface ChartOptions {
@@ -73,20 +74,17 @@ export const refusalsOf = (
       : []
   })
 
-/** Hours and minutes in UTC. */
-export const clock = (at: Date): string => at.toISOString().slice(11, 16)
-
 /** The description of the chart. */
 export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOptions): string => {
   const [first] = points
-  if (first === undefined) return `Nothing was measured between ${clock(from)} and ${clock(to)} UTC.`
+  if (first === undefined) return `Nothing was measured between ${clock(from)} and ${clock(to)}.`
   const peak = points.reduce((most, point) => (point.used > most.used ? point : most), first)
   const limit = peak.allowed === null ? "" : ` of ${peak.allowed} allowed`
   const pauses = stretches(points, gapMs, (point) => point.isPaused)
   const refused = refusalsOf(points).reduce((sum, { refusals }) => sum + refusals, 0)
   const times = (count: number) => (count === 1 ? "once" : `${count} times`)
   return [
-    `Between ${clock(from)} and ${clock(to)} UTC at most ${peak.used}${limit} requests a minute were used, at ${clock(peak.at)}.`,
+    `Between ${clock(from)} and ${clock(to)} at most ${peak.used}${limit} requests a minute were used, at ${clock(peak.at)}.`,
     pauses.length === 0 ? "" : `The source requested a pause ${times(pauses.length)}.`,
     refused === 0 ? "" : `It refused requests (429) ${times(refused)}.`
   ]
@@ -159,7 +157,6 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
         )}
     </g>
     <text class="unit" x="${left - 50}" y="${top - 14}">requests a minute</text>
-    <text class="unit" x="4" y="${bottom + 28}">UTC</text>
     ${pauses.map(
       (one) =>
         html`<rect
@@ -168,7 +165,7 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
           y="${top}"
           width="${Math.max(3, rounded(x(one.to) - x(one.from)))}"
           height="${bottom - top}"
-          ><title>The source requested a pause, ${clock(one.from)} to ${clock(one.to)} UTC</title></rect
+          ><title>The source requested a pause, ${clock(one.from)} to ${clock(one.to)}</title></rect
         >`
     )}
     <path class="used-area" d="${usedArea}" />
@@ -178,7 +175,7 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
     ${refusalsOf(points).map(
       ({ at, refusals }) =>
         html`<path class="refused" d="M${x(at)} ${top + 12}l-7 -12h14z"
-          ><title>${refusals} refused (429) at ${clock(at)} UTC</title></path
+          ><title>${refusals} refused (429) at ${clock(at)}</title></path
         >`
     )}
     <path class="axis" d="M${left} ${top}V${bottom}H${right}" />

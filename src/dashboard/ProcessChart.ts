@@ -7,7 +7,7 @@ import { scaleUtc } from "d3-scale"
 import type { ListedProcess } from "../status/Processes.ts"
 import { duration, type Tone } from "../web/Components.ts"
 import { visible } from "../web/Escape.ts"
-import { clock } from "./Chart.ts"
+import { clock } from "../web/Times.ts"
 import { html, type Html } from "./Page.ts"
 
 const dayMs = 24 * 3_600_000
@@ -48,7 +48,7 @@ export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date)
   const hours = across.ticks(24).filter((at) => at.getUTCMinutes() === 0 && at.getUTCHours() % hoursBetween === 0)
   return html`<figure class="chart">
     <figcaption id="lives-title">
-      Processes of the last day (UTC)${lived.length > shown.length ? `, ${shown.length} of ${lived.length}` : ""}:
+      Processes of the last day${lived.length > shown.length ? `, ${shown.length} of ${lived.length}` : ""}:
       <span class="key good">running</span> <span class="key bad">lost</span> <span class="key quiet">stopped</span>
     </figcaption>
     <svg

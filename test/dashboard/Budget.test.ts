@@ -3,6 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/Chart.ts"
+import { writeTimes } from "../../src/web/Times.ts"
 import { routes } from "../../src/dashboard/pages/Budget.ts"
 import type { Sample } from "../../src/tasks/SampleBudget.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
@@ -51,8 +52,8 @@ describe("the budget chart", () => {
       assert.lengthOf(svg.match(/class="refused"/g)!, 2)
       assert.lengthOf(svg.match(/class="paused"/g)!, 1)
       assert.strictEqual(
-        inWords(points, options),
-        "Between 12:00 and 13:00 UTC at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
+        writeTimes(inWords(points, options), "UTC"),
+        "Between 12:00 and 13:00 at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
       )
     })
   )

@@ -7,10 +7,11 @@ import * as SampleBudget from "../../tasks/SampleBudget.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
-import { budgetChart, clock, refusalsOf } from "../Chart.ts"
+import { budgetChart, refusalsOf } from "../Chart.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { ago, badge, count, duration, none, table, facts } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
+import { clock } from "../../web/Times.ts"
 import { ofQuery } from "../Params.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import { companySearch, textOf } from "./Companies.ts"
@@ -62,7 +63,7 @@ const stateFacts = (budget: BudgetState, now: Date): Html => {
       "Pause",
       pausedUntil === null
         ? "no"
-        : html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)} UTC:
+        : html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)}:
             ${budget.pausedBy === null ? "an answer requested a pause" : visible(describePause(budget.pausedBy))}. To
             end it: <code>tributary budget release</code>`
     ],
@@ -108,7 +109,7 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
           ? html`<p>There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.</p>`
           : html`${budgetChart(points, options)}
               <figcaption>
-                Requests of the minute before each time, over the last hour, in UTC. A gap has no samples. ${legend}
+                Requests of the minute before each time, over the last hour. A gap has no samples. ${legend}
               </figcaption>`
       }
     </figure>
@@ -119,7 +120,7 @@ const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now
             <summary>The same as a table</summary>
             ${table(
               "Minute by minute, newest first",
-              "Minute (UTC), #Used at most, #Allowed at least, Paused, #Refused (429)",
+              "Minute, #Used at most, #Allowed at least, Paused, #Refused (429)",
               minutes(points)
             )}
           </details>`

@@ -3,6 +3,7 @@ import * as RunDetails from "../../status/RunDetails.ts"
 import type { Run } from "../../status/Runs.ts"
 import { ago, badge, count, duration, none, section, table } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
+import { minute } from "../../web/Times.ts"
 import { runAddress } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 import { type Bar, barChart, wholeNumber } from "../RunCharts.ts"
@@ -15,10 +16,6 @@ type Hour = RunDetails.ResourceHour
 
 const changesOf = ({ inserted, updated, deleted }: Pick<Run, "inserted" | "updated" | "deleted">): number =>
   inserted + updated + deleted
-
-/** `Nov 27, 14:00 UTC`. */
-const hourWords = (at: Date): string =>
-  `${at.toLocaleDateString("en-US", { month: "short", day: "numeric", timeZone: "UTC" })}, ${at.toISOString().slice(11, 16)} UTC`
 
 /** A bar for each hour of the chart; an hour without data has none. */
 const barsOf = (hours: ReadonlyArray<Hour>, now: Date, barOf: (hour: Hour) => Omit<Bar, "to">): ReadonlyArray<Bar> => {
@@ -37,7 +34,7 @@ const hoursTable = (hours: ReadonlyArray<Hour>): Html =>
     hours
       .toReversed()
       .map(({ at, ageMs, lateness, runs, inserted, updated, deleted }) => [
-        hourWords(at),
+        minute(at),
         ageMs === null ? none("not known") : duration(ageMs),
         lateness === null ? none("no target") : `${Math.round(lateness * 100)} %`,
         count(runs),
@@ -60,12 +57,12 @@ export const hoursPart = (hours: ReadonlyArray<Hour>, targetMs: number | null, n
   if (hours.length === 0) return html``
   const ends = ["48 hours ago", "now"] as const
   const ages = barsOf(hours, now, ({ at, ageMs, lateness }) => ({
-    text: `${hourWords(at)}: ${ageMs === null ? "the age is not known" : `at most ${duration(ageMs)} old`}`,
+    text: `${minute(at)}: ${ageMs === null ? "the age is not known" : `at most ${duration(ageMs)} old`}`,
     value: ageMs,
     tone: lateness !== null && lateness > 1 ? "bad" : "plain"
   }))
   const changed = barsOf(hours, now, (hour) => ({
-    text: `${hourWords(hour.at)}: ${plural(changesOf(hour), "change")} in ${plural(hour.runs, "run")}`,
+    text: `${minute(hour.at)}: ${plural(changesOf(hour), "change")} in ${plural(hour.runs, "run")}`,
     value: changesOf(hour),
     tone: "plain"
   }))

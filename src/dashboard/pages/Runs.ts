@@ -18,6 +18,7 @@ import {
 } from "../../web/Components.ts"
 import { cursor, runBadge } from "../Format.ts"
 import { address, truncated, visible } from "../../web/Escape.ts"
+import { exactly } from "../../web/Times.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
@@ -218,12 +219,12 @@ const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageReq
       ${run.error === null ? "" : problem(run.errorKind === null ? run.error : `${run.error} (${run.errorKind})`, run.remedy)}
       ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
       ${facts([
-        ["Began", html`${ago(run.beganAt, now)}<span class="detail">${run.beganAt.toISOString()}</span>`],
+        ["Began", html`${ago(run.beganAt, now)}<span class="detail">${exactly(run.beganAt)}</span>`],
         [
           "Ended",
           run.endedAt === null
             ? none(run.status === "running" ? "still running" : "not known")
-            : html`${ago(run.endedAt, now)}<span class="detail">${run.endedAt.toISOString()}</span>`
+            : html`${ago(run.endedAt, now)}<span class="detail">${exactly(run.endedAt)}</span>`
         ],
         ["Took", took(run, now)],
         ...(run.quietSince === null || run.quietRuns < 2
@@ -232,7 +233,7 @@ const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageReq
               [
                 "Found nothing",
                 html`${count(run.quietRuns)} runs in a row since ${ago(run.quietSince, now)}; this row stands for all of
-                  them<span class="detail">${run.quietSince.toISOString()}</span>`
+                  them<span class="detail">${exactly(run.quietSince)}</span>`
               ] as const
             ]),
         ["Cursor from", cursor(run.cursorFrom)],
