@@ -4,14 +4,14 @@ import { describePause } from "../../budget/Pause.ts"
 import { type BudgetState, readBudgets, worstBudgets } from "../../budget/BudgetState.ts"
 import * as Activity from "../../status/Activity.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
+import { budgetChart, refusalsOf } from "../BudgetChart.ts"
+import { clock } from "../../web/Times.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
-import { budgetChart, refusalsOf } from "../Chart.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { ago, badge, count, duration, none, table, facts } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
-import { clock } from "../../web/Times.ts"
 import { ofQuery } from "../Params.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import { companySearch, textOf } from "./Companies.ts"
@@ -92,39 +92,22 @@ const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<Read
     ])
 }
 
-const legend = html`<ul class="legend">
-  <li class="used">used</li>
-  <li class="allowed">allowed</li>
-  <li class="configured">configured</li>
-  <li class="paused">the source requested a pause</li>
-  <li class="refused">refused (429)</li>
-</ul>`
-
 const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now: Date): Html => {
   const id = `budget-${index}`
   const options = { id, from: new Date(now.getTime() - hourMs), to: now, gapMs }
-  return html`<figure class="chart">
-      ${
-        points.length === 0
-          ? html`<p>There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.</p>`
-          : html`${budgetChart(points, options)}
-              <figcaption>
-                Requests of the minute before each time, over the last hour. A gap has no samples. ${legend}
-              </figcaption>`
-      }
-    </figure>
-    ${
-      points.length === 0
-        ? ""
-        : html`<details id="${id}-table">
-            <summary>The same as a table</summary>
-            ${table(
-              "Minute by minute, newest first",
-              "Minute, #Used at most, #Allowed at least, Paused, #Refused (429)",
-              minutes(points)
-            )}
-          </details>`
-    }`
+  return points.length === 0
+    ? html`<p class="hint">
+        There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
+      </p>`
+    : html`${budgetChart(points, options)}
+        <details id="${id}-table">
+          <summary>The same as a table</summary>
+          ${table(
+            "Minute by minute, newest first",
+            "Minute, #Used at most, #Allowed at least, Paused, #Refused (429)",
+            minutes(points)
+          )}
+        </details>`
 }
 
 const section = (
