@@ -197,7 +197,7 @@ const controls = (
         .map((one) => link({ sign: one }, numbered(`with ${signWords[one][1]}`, of.companiesWith[one]), one === sign))
     ])}
     ${companySearch("/", text, { state, sign, order })}
-    ${choiceLinks("Order of the companies", "/", query, "order", [
+    ${choiceLinks("Order", "/", query, "order", [
       [null, orderWords.worst],
       ...CompanyStates.orders.filter((one) => one !== "worst").map((one) => [one, orderWords[one]] as const)
     ])}

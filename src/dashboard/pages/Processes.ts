@@ -76,11 +76,11 @@ const head = ({ processes, withoutOwner, starts }: Totals, now: Date): Html => {
             : ""
     }`,
     actions: null,
-    trend: html`${trend(
+    trend: html`${processChart(processes, now)}
+    ${trend(
       starts.map(({ hoursAgo, starts: amount }) => ({ hoursAgo, kind: "start", amount })),
-      { id: "starts", title: "Starts of processes", kinds: [["start", "starts", "busy"]], countedMax: null }
-    )}
-    ${processChart(processes, now)}`
+      { id: "starts", title: "Starts of processes", kinds: [["start", "in all", "busy"]], countedMax: null }
+    )}`
   })
 }
 
