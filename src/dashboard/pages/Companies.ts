@@ -11,7 +11,7 @@ import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
 import { lastDay } from "../ActivityCharts.ts"
 import { companyNeeds, companyShares, stateWords } from "../CompanyShares.ts"
-import { choiceLinks } from "../ListControls.ts"
+import { choiceLinks, compact } from "../ListControls.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
@@ -50,8 +50,8 @@ const head = (of: CompanyStates.Summary): Html => {
   const isUncounted = uncounted === companies
   return stateHead({
     title: "Overview",
-    about: html`${plural(companies, "company", "companies")} with ${plural(amounts.resources, "resource")}, counted by
-    state.${
+    about: html`The state of a company is the worst of its
+    resources.${
       uncounted === 0
         ? ""
         : ` ${plural(uncounted, "company was", "companies were")} not counted yet; tributary serve counts each once its source has answered.`
@@ -87,7 +87,7 @@ const companyTable = (
         one.worstResource === null
           ? none("nothing is late")
           : html`<a href="${resourceAddress(one.company, one.worstResource)}">${visible(one.worstResource)}</a>${
-                one.error === null ? "" : html`<span class="detail">${truncated(one.error, whyMax)}</span>`
+                one.error === null ? "" : html`: ${truncated(one.error, whyMax)}`
               }`,
         signsOf(one),
         ago(one.countedAt, now)
@@ -141,7 +141,7 @@ export const companyList = Effect.fnUntraced(function* (
     part: html`${
       shown.length === 0
         ? html`<p>${after === null ? "No company matches." : "There is nothing further."}</p>`
-        : companyTable(captions[order], shown, request.now, addressOf)
+        : compact(companyTable(captions[order], shown, request.now, addressOf))
     }
     ${pager("Further companies", ["First", "Further"], { after, next }, (place) =>
       address(path, { ...query, after: placeText(place) })
@@ -186,16 +186,22 @@ const controls = (
     isCurrent
   })
   const numbered = (word: string, number: number) => html`${word} <span class="number">${count(number)}</span>`
-  return html`<div class="controls">
-    ${filterLinks("Companies", [
+  const trouble = signChoices.filter((one) => of.companiesWith[one] > 0 || one === sign)
+  return html`<div class="controls lists">
+    ${filterLinks("State", [
       link({}, numbered("All", of.companies), state === null && sign === null),
       ...companyStates
         .filter((one) => of.byState[one] > 0 || one === state)
-        .map((one) => link({ state: one }, numbered(stateWords[one][1], of.byState[one]), one === state)),
-      ...signChoices
-        .filter((one) => of.companiesWith[one] > 0 || one === sign)
-        .map((one) => link({ sign: one }, numbered(`with ${signWords[one][1]}`, of.companiesWith[one]), one === sign))
+        .map((one) => link({ state: one }, numbered(stateWords[one][1], of.byState[one]), one === state))
     ])}
+    ${
+      trouble.length === 0
+        ? ""
+        : filterLinks(
+            "With",
+            trouble.map((one) => link({ sign: one }, numbered(signWords[one][1], of.companiesWith[one]), one === sign))
+          )
+    }
     ${companySearch("/", text, { state, sign, order })}
     ${choiceLinks("Order", "/", query, "order", [
       [null, orderWords.worst],

@@ -71,16 +71,19 @@ const head = ({ processes, withoutOwner, starts }: Totals, now: Date): Html => {
           ? html`No process owns ${names(withoutOwner)}; a new process owns companies a few seconds after its start. If
             this lasts, see its log.`
           : lost.length > 0
-            ? html`Its companies have other owners. Next: read the log of ${nameOf(lost[0]!)}, and start it again with
-              ${startCommand} unless it was removed on purpose.`
+            ? html`Lost: ${nameOf(lost[0]!)}${lost.length > 1 ? ` and ${count(lost.length - 1)} more` : ""}; the
+              companies have other owners. Next: read its log, and start it again with ${startCommand} unless it was
+              removed on purpose.`
             : ""
     }`,
     actions: null,
-    trend: html`${processChart(processes, now)}
-    ${trend(
-      starts.map(({ hoursAgo, starts: amount }) => ({ hoursAgo, kind: "start", amount })),
-      { id: "starts", title: "Starts of processes", kinds: [["start", "in all", "busy"]], countedMax: null }
-    )}`
+    trend: html`<div class="charts">
+      ${processChart(processes, now)}
+      ${trend(
+        starts.map(({ hoursAgo, starts: amount }) => ({ hoursAgo, kind: "start", amount })),
+        { id: "starts", title: "Starts of processes", kinds: [["start", "in all", "busy"]], countedMax: null }
+      )}
+    </div>`
   })
 }
 
