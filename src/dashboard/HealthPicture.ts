@@ -1,22 +1,19 @@
-/** The health of all resources as one picture: a tile for each resource, or shares where there are many companies. */
-import { scaleLinear } from "d3-scale"
+/** The health of all resources as one picture: a tile for each resource. */
 import { healthStates, type HealthState, type ResourceState, type ShownCompany } from "../status/Resources.ts"
-import { companyStates, type State } from "../tasks/CountCompanies.ts"
 import { count, type Tone } from "../web/Components.ts"
-import { plural, visible } from "../web/Escape.ts"
+import { visible } from "../web/Escape.ts"
 import { html, type Html } from "./Page.ts"
 
-const tones: Readonly<Record<HealthState | State, Tone>> = {
+const tones: Readonly<Record<HealthState, Tone>> = {
   failing: "bad",
   late: "warn",
-  attention: "warn",
   "never-synced": "quiet",
   quarantine: "warn",
   blocked: "quiet",
   paused: "quiet",
   fresh: "good"
 }
-const wordOf = (state: HealthState | State): string => state.replaceAll("-", " ")
+const wordOf = (state: HealthState): string => state.replaceAll("-", " ")
 
 /** The number in each state, the worst first. */
 const countsOf = (states: ReadonlyArray<ResourceState>): string =>
@@ -61,44 +58,4 @@ export const healthTiles = (companies: ReadonlyArray<ShownCompany>, all: Readonl
       ${groups.map(({ name, states }) => row(name, states))}
     </ul>
   </section>`
-}
-
-const width = 1_000
-const height = 28
-
-/** The shares of companies by state. */
-export const healthShares = (byState: Readonly<Record<State, number>>): Html => {
-  const total = companyStates.reduce((sum, state) => sum + byState[state], 0)
-  if (total === 0) return html``
-  const across = scaleLinear([0, total], [0, width])
-  let before = 0
-  const words = companyStates
-    .filter((state) => byState[state] > 0)
-    .map((state) => `${count(byState[state])} ${wordOf(state)}`)
-    .join(", ")
-  return html`<figure class="chart">
-    <figcaption id="shares-title">${plural(total, "company", "companies")}: ${words}</figcaption>
-    <svg
-      class="chart shares"
-      viewBox="0 0 ${width} ${height}"
-      preserveAspectRatio="none"
-      role="img"
-      aria-labelledby="shares-title"
-    >
-      ${companyStates.map((state) => {
-        const x = Math.round(across(before))
-        before += byState[state]
-        return byState[state] === 0
-          ? ""
-          : html`<rect
-              class="${tones[state]}"
-              x="${x}"
-              y="0"
-              width="${Math.max(2, Math.round(across(before)) - x - 2)}"
-              height="${height}"
-              ><title>${wordOf(state)}: ${count(byState[state])}</title></rect
-            >`
-      })}
-    </svg>
-  </figure>`
 }

@@ -18,10 +18,11 @@ const menu: ReadonlyArray<readonly [section: Section, path: string, text: string
   ["records", "/records", "Records"],
   ["webhooks", "/webhooks", "Webhooks"],
   ["outbox", "/outbox", "Outbox"],
-  ["endpoints", "/endpoints", "Endpoints"],
+  ["endpoints", "/endpoints", "Change feed"],
   ["quarantine", "/quarantine", "Quarantine"],
   ["invariants", "/invariants", "Invariants"],
-  ["budget", "/budget", "Budget"]
+  ["budget", "/budget", "Budget"],
+  ["processes", "/processes", "Processes"]
 ]
 
 /** Ends the session of this browser, or those of all browsers. */

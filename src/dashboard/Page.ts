@@ -74,6 +74,7 @@ export type Section =
   | "quarantine"
   | "invariants"
   | "records"
+  | "processes"
 
 export type Answer = Page | Redirect
 

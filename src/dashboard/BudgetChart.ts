@@ -4,9 +4,10 @@
  * Promise: the server draws it, so that it needs no script. Each colour comes from the style sheet by class, and a
  * description states the same facts in words. Times without samples are a gap in the line.
  */
-import { scaleLinear, scaleUtc } from "d3-scale"
+import { scaleUtc } from "d3-scale"
 import { area, type CurveFactory, curveLinear, curveStepAfter, line } from "d3-shape"
 import type { Sample } from "../tasks/SampleBudget.ts"
+import { across, drawing, figure, type Key, plotBottom, plotTop, timeAxis, valueAxis } from "../web/Chart.ts"
 import { clock } from "../web/Times.ts"
 import { html, type Html } from "./Page.ts"
 
@@ -19,16 +20,11 @@ export interface ChartOptions {
   readonly gapMs: number
 }
 
-// In units of the drawing, which scales to the available width.
-const width = 720
-const height = 260
-const margin = { top: 34, right: 34, bottom: 44, left: 80 }
-const [left, right] = [margin.left, width - margin.right]
-const [top, bottom] = [margin.top, height - margin.bottom]
 /** The minimum of the axis' end, so that few requests do not look like many. */
 const topLeast = 10
-const ticksUp = 4
-const ticksAcross = 6
+const ticksAcross = 4
+/** The width of the stretched drawing of the lines, in its own units. */
+const stretched = 1_000
 
 /** A sample, or a gap. */
 type Place = { readonly at: Date; readonly point: Sample | null }
@@ -92,92 +88,96 @@ export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Cha
     .join(" ")
 }
 
-const rounded = (value: number): number => Math.round(value * 10) / 10
+const legendOf = (points: ReadonlyArray<Sample>, gapMs: number): ReadonlyArray<Key> => [
+  ["used", "used"],
+  ...(points.some(({ allowed }) => allowed !== null) ? [["allowed", "allowed"] as const] : []),
+  ...(points.some(({ configured }) => configured !== null) ? [["configured", "configured"] as const] : []),
+  ...(stretches(points, gapMs, ({ isPaused }) => isPaused).length > 0
+    ? [["paused", "the source requested a pause"] as const]
+    : []),
+  ...(refusalsOf(points).length > 0 ? [["refused", "refused (429)"] as const] : [])
+]
 
+/** The lines in a drawing that is stretched to the width, and the area below the use. */
+const linesOf = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOptions, y: (value: number) => number) => {
+  const scale = scaleUtc([from, to], [0, stretched])
+  const x = ({ at }: Place) => Math.round(scale(at) * 10) / 10
+  const places = [...withHoles(points, gapMs)]
+  /** An unknown value breaks the line. */
+  const valueAt = (of: (point: Sample) => number | null) => (place: Place) =>
+    place.point === null ? null : of(place.point)
+  const drawn = (of: (point: Sample) => number | null, curve: CurveFactory) => {
+    const value = valueAt(of)
+    return (
+      line<Place>()
+        .defined((place) => value(place) !== null)
+        .x(x)
+        .y((place) => y(value(place) ?? 0))
+        .curve(curve)(places) ?? ""
+    )
+  }
+  const used = valueAt((point) => point.used)
+  const below = area<Place>()
+    .defined((place) => used(place) !== null)
+    .x(x)
+    .y0(plotBottom)
+    .y1((place) => y(used(place) ?? 0))(places)
+  return html`<svg
+    width="100%"
+    height="${plotBottom}"
+    viewBox="0 0 ${stretched} ${plotBottom}"
+    preserveAspectRatio="none"
+    aria-hidden="true"
+  >
+    <path class="used-area" d="${below ?? ""}" />
+    <path class="used" d="${drawn((point) => point.used, curveLinear)}" />
+    <path class="configured" d="${drawn((point) => point.configured, curveStepAfter)}" />
+    <path class="allowed" d="${drawn((point) => point.allowed, curveStepAfter)}" />
+  </svg>`
+}
+
+/** The requests a minute between two times, with pauses and refusals. */
 export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions): Html => {
   const { id, from, to, gapMs } = options
   const most = points.reduce(
     (sofar, { used, allowed, configured }) => Math.max(sofar, used, allowed ?? 0, configured ?? 0),
     topLeast
   )
-  const across = scaleUtc([from, to], [left, right])
-  const up = scaleLinear([0, most * 1.05], [bottom, top])
-  const x = (at: Date) => rounded(across(at))
-  const y = (value: number) => rounded(up(value))
-  const places = withHoles(points, gapMs)
-  /** An unknown value breaks the line. */
-  const valueAt = (of: (point: Sample) => number | null) => (place: Place) =>
-    place.point === null ? null : of(place.point)
-  const drawnLine = (of: (point: Sample) => number | null, curve: CurveFactory) => {
-    const value = valueAt(of)
-    return (
-      line<Place>()
-        .defined((place) => value(place) !== null)
-        .x(({ at }) => x(at))
-        .y((place) => y(value(place) ?? 0))
-        .curve(curve)([...places]) ?? ""
-    )
+  const share = scaleUtc([from, to], [0, 1])
+  const { y, lines } = valueAxis("count", most)
+  const ticks = share.ticks(ticksAcross).map((at) => ({ share: share(at), label: clock(at) }))
+  const widthOf = (one: { readonly from: Date; readonly to: Date }) =>
+    across(Math.max(0.005, share(one.to) - share(one.from)))
+  const frame = {
+    id,
+    title: "The last hour",
+    unit: "requests in the minute before; a gap has no samples",
+    summary: describe(points, options)
   }
-  const used = valueAt((point) => point.used)
-  const usedArea =
-    area<Place>()
-      .defined((place) => used(place) !== null)
-      .x(({ at }) => x(at))
-      .y0(bottom)
-      .y1((place) => y(used(place) ?? 0))([...places]) ?? ""
-  const pauses = stretches(points, gapMs, (point) => point.isPaused)
-  return html`<svg class="chart" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${id}-title ${id}-words">
-    <title id="${id}-title">Requests a minute over the last hour</title>
-    <desc id="${id}-words">${describe(points, options)}</desc>
-    <g class="grid">
-      ${up
-        .ticks(ticksUp)
-        .map(
-          (value) =>
-            html`<line x1="${left}" x2="${right}" y1="${y(value)}" y2="${y(value)}" /><text
-                class="up"
-                x="${left - 8}"
-                y="${y(value)}"
-                dy="0.32em"
-              >
-                ${value.toLocaleString("en-US")}
-              </text>`
-        )}
-      ${across
-        .ticks(ticksAcross)
-        .map(
-          (at) =>
-            html`<line x1="${x(at)}" x2="${x(at)}" y1="${bottom}" y2="${bottom + 5}" /><text
-                class="across"
-                x="${x(at)}"
-                y="${bottom + 28}"
-              >
-                ${clock(at)}
-              </text>`
-        )}
-    </g>
-    <text class="unit" x="${left - 50}" y="${top - 14}">requests a minute</text>
-    ${pauses.map(
-      (one) =>
-        html`<rect
-          class="paused"
-          x="${x(one.from)}"
-          y="${top}"
-          width="${Math.max(3, rounded(x(one.to) - x(one.from)))}"
-          height="${bottom - top}"
-          ><title>The source requested a pause, ${clock(one.from)} to ${clock(one.to)}</title></rect
-        >`
-    )}
-    <path class="used-area" d="${usedArea}" />
-    <path class="used" d="${drawnLine((point) => point.used, curveLinear)}" />
-    <path class="configured" d="${drawnLine((point) => point.configured, curveStepAfter)}" />
-    <path class="allowed" d="${drawnLine((point) => point.allowed, curveStepAfter)}" />
-    ${refusalsOf(points).map(
-      ({ at, refusals }) =>
-        html`<path class="refused" d="M${x(at)} ${top + 12}l-7 -12h14z"
-          ><title>${refusals} refused (429) at ${clock(at)}</title></path
-        >`
-    )}
-    <path class="axis" d="M${left} ${top}V${bottom}H${right}" />
-  </svg>`
+  return figure(
+    frame,
+    legendOf(points, gapMs),
+    drawing(
+      frame,
+      html`${lines}${timeAxis(ticks, plotBottom)}
+      ${stretches(points, gapMs, (point) => point.isPaused).map(
+        (one) =>
+          html`<rect
+            class="paused"
+            x="${across(share(one.from))}"
+            y="${plotTop}"
+            width="${widthOf(one)}"
+            height="${plotBottom - plotTop}"
+            ><title>The source requested a pause, ${clock(one.from)} to ${clock(one.to)}</title></rect
+          >`
+      )}
+      ${linesOf(points, options, y)}
+      ${refusalsOf(points).map(
+        ({ at, refusals }) =>
+          html`<text class="refused" x="${across(share(at))}" y="${plotTop}"
+            >▼<title>${refusals} refused (429) at ${clock(at)}</title></text
+          >`
+      )}`
+    )
+  )
 }
