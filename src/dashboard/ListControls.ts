@@ -12,9 +12,6 @@ export const hiddenFields = (query: Query, name: string): ReadonlyArray<Html> =>
     key === name || value === null ? [] : [html`<input type="hidden" name="${key}" value="${value}" />`]
   )
 
-/** A table whose rows are a few lines on a phone: each value follows its heading. */
-export const compact = (rows: Html): Html => html`<div class="compact">${rows}</div>`
-
 /** A choice among a few values as links; null is any. */
 export const choiceLinks = <A extends string>(
   label: string,

@@ -11,7 +11,7 @@ import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
 import { lastDay } from "../ActivityCharts.ts"
 import { companyNeeds, companyShares, stateWords } from "../CompanyShares.ts"
-import { choiceLinks, compact } from "../ListControls.ts"
+import { choiceLinks } from "../ListControls.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
@@ -75,7 +75,7 @@ const companyTable = (
 ): Html =>
   table(
     caption,
-    "Company, State, #Failing, #Late, #Fresh, Why, Also, Counted",
+    "Company, State, -#Failing, -#Late, -#Fresh, Why, Also, -Counted",
     companies.map((one) => {
       const [tone, word] = stateWords[one.state]
       return [
@@ -141,7 +141,7 @@ export const companyList = Effect.fnUntraced(function* (
     part: html`${
       shown.length === 0
         ? html`<p>${after === null ? "No company matches." : "There is nothing further."}</p>`
-        : compact(companyTable(captions[order], shown, request.now, addressOf))
+        : companyTable(captions[order], shown, request.now, addressOf)
     }
     ${pager("Further companies", ["First", "Further"], { after, next }, (place) =>
       address(path, { ...query, after: placeText(place) })

@@ -82,7 +82,7 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
 const rulesTable = (rules: ReadonlyArray<Invariants.InvariantSummary>, now: Date): Html =>
   table(
     "Invariants, those that are violated first",
-    "Invariant, State, Severity, #Open, #Unconfirmed, #Companies, Evaluated",
+    "Invariant, State, -Severity, #Open, -#Unconfirmed, -#Companies, Evaluated",
     rules.map((one) => [
       html`<a href="${address(path, { invariant: one.name })}">${visible(one.name)}</a
         ><span class="detail">${visible(one.statement)}</span>`,

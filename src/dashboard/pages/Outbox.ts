@@ -21,7 +21,7 @@ import * as RejectedRows from "./RejectedRows.ts"
 
 const pushesShown = 50
 const requestsShown = 50
-const insertedShown = 50
+const insertedShown = 20
 const refusedShown = 10
 /** Characters of foreign text, in a table. */
 const textMax = 240
@@ -54,7 +54,7 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
       </p>`
     : table(
         `Rows that were inserted by SQL, by company and resource${rows.length > insertedShown ? `, the ${insertedShown} with the most refused and waiting ones` : ""}`,
-        "Resource, Company, #Waiting, #Being sent, Oldest, Done within a day, Refused, Action",
+        "Resource, Company, #Waiting, -#Being sent, -Oldest, Done within a day, Refused, Action",
         rows
           .slice(0, insertedShown)
           .map((one) => [
@@ -83,7 +83,7 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
     ? html`<p>Nothing was pushed yet. See <code>npx tributary push --help</code>.</p>`
     : table(
         `Pushes, newest first${all.length === pushesShown ? `, at most ${pushesShown}` : ""}`,
-        "Push, What, Company, From, Began, #Records, State, Refused",
+        "Push, What, Company, -From, Began, #Records, State, Refused",
         all.map((one) => [
           html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
           html`${one.operation} <a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
@@ -189,7 +189,7 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
     ${section(
       "inserted",
       "Inserted by SQL",
-      html`${companies.length <= detailedMax ? "" : companyChoice(request, "/outbox", { company })}
+      html`${companies.length <= detailedMax ? "" : html`<div class="controls lists">${companyChoice(request, "/outbox", { company })}</div>`}
       ${insertedTable(rows, now)}`
     )}
     ${section("pushes", "Pushes", pushTable(all, now))}`

@@ -54,7 +54,7 @@ const actionOf = ({ state, push, company, resource }: Row): Html | string =>
 export const rowTable = (caption: string, rows: ReadonlyArray<Row>, hasCompanies: boolean, now: Date): Html =>
   table(
     caption,
-    `Row, Record, ${hasCompanies ? "Company, " : ""}State, Inserted, By, #Took, Action`,
+    `Row, Record, ${hasCompanies ? "Company, " : ""}State, Inserted, -By, -#Took, Action`,
     rows.map((one) => [
       html`<a href="${outboxRowAddress(one.id)}">${one.id}</a>`,
       recordOf(one),

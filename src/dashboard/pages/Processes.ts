@@ -114,7 +114,7 @@ const processTable = (processes: ReadonlyArray<Processes.ListedProcess>, owned: 
   html`<div id="processes-table">
     ${table(
       `Processes of the last ${Processes.listedDays} days, the running ones first${processes.length === Processes.listedMax ? `, at most ${Processes.listedMax}` : ""}`,
-      "Process, State, Started, #Ran for, Heartbeat, Roles, Id",
+      "Process, State, Started, -#Ran for, -Heartbeat, Roles, -Id",
       processes.map((one) => [
         html`<a href="${processAddress(one.processId)}">${nameOf(one)}</a>`,
         stateOf(one),
@@ -136,7 +136,7 @@ const runTable = (
     ? html`<p>No run is in progress.</p>`
     : table(
         `Runs in progress, newest first${runs.length > runsMax ? `, ${runsMax} of ${runs.length === Processes.runningMax ? "at least " : ""}${count(runs.length)}` : ""}`,
-        "#Run, Resource, Company, Lane, By, #Runs for, #Pages, #Records",
+        "#Run, Resource, Company, -Lane, By, #Runs for, -#Pages, #Records",
         runs.slice(0, runsMax).map((run) => {
           const by = processes.find(({ processId }) => processId === run.processId)
           return [

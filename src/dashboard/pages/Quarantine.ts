@@ -20,6 +20,7 @@ import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
 
 const shownMost = 50
+const groupsShown = 10
 /** Resources that are offered as a choice. */
 const resourcesShown = 12
 const reasonMax = 200
@@ -125,9 +126,9 @@ const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, 
         "groups",
         "Open entries by company and resource",
         table(
-          open.length > shownMost ? `The ${shownMost} with the most` : "The most first",
+          open.length > groupsShown ? `The ${groupsShown} with the most` : "The most first",
           "Resource, Company, #Open",
-          open.slice(0, shownMost).map((one) => {
+          open.slice(0, groupsShown).map((one) => {
             const company = nameOf(one.companyId)
             return [
               html`<a href="${listAddress({ company, resource: one.resource, state: "open" })}"
@@ -192,7 +193,7 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
           ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
           : table(
               "Records in quarantine, newest first",
-              `Record, Why, ${hasCompanies ? "Company, " : ""}#Seen, Last seen, State, Action`,
+              `Record, Why, ${hasCompanies ? "Company, " : ""}-#Seen, Last seen, -State, Action`,
               shown.map((one) => [
                 html`<a href="${entryAddress(one.id)}"
                   >${visible(one.resource)} ${one.recordId === null ? "without a number" : visible(one.recordId)}</a

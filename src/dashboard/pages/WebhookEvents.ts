@@ -59,7 +59,7 @@ const stateOf = (event: EventSummary, now: Date): Html => html`
 export const deadTable = (events: ReadonlyArray<EventSummary>, all: number, hasCompanies: boolean, now: Date): Html =>
   table(
     `Dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
-    `Record, Event, ${hasCompanies ? "Company, " : ""}Received, Why, Action`,
+    `Record, -Event, ${hasCompanies ? "Company, " : ""}Received, Why, Action`,
     events.map((event) => [
       recordOf(event),
       eventOf(event),
@@ -82,7 +82,7 @@ export const eventTable = (
 ): Html =>
   table(
     caption,
-    `Record, Event, Received, ${hasCompanies ? "Company, " : ""}State, #Took, Action`,
+    `Record, Event, Received, ${hasCompanies ? "Company, " : ""}State, -#Took, Action`,
     events.map((event) => [
       recordOf(event),
       eventOf(event),
