@@ -4,7 +4,7 @@
  */
 import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { openBrowser, phone, smallPhone, until, visit } from "../support/browser.ts"
+import { openBrowser, phone, picture, smallPhone, until, visit } from "../support/browser.ts"
 import { openOperatorWithServe, type Operator, type ServeProcess } from "../support/operator.ts"
 
 let operator: Operator
@@ -268,11 +268,12 @@ describe("a page on paper", () => {
         ...[...document.querySelectorAll("header, nav, form, button, .button, .skip")]
           .filter((one) => one.checkVisibility())
           .map((one) => "printed: " + one.outerHTML.slice(0, 80)),
-        ...[...document.querySelectorAll("tbody tr")]
+        ...[...document.querySelectorAll("tbody tr:has(th)")]
           .filter((one) => one.checkVisibility() && getComputedStyle(one).display !== "table-row")
           .map(() => "a row is no row")
       ]`)
       assert.deepStrictEqual(wrong, [], path)
+      await picture(page, `print${path.replaceAll("/", "-")}`)
     }
     await look.close()
   })

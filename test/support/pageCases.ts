@@ -23,8 +23,14 @@ const lastRun =
 
 /** Gives a customer five more versions: changes of an amount and of a long text, a deletion, and its return. */
 const changedCustomer = async (operator: Operator): Promise<string> => {
-  const id = await one(operator, "select min(record_id) as id from tributary.inbox where company = 'north' and event_type = 'customers.created' and resource = 'customers' and record_id in (select id::text from erp_history.customers where record ->> 'name' like 'Harbour%')")
-  const versions = await one(operator, `select count(*)::text as id from erp_history.customers where _company_id = 1 and id = ${id}`)
+  const id = await one(
+    operator,
+    "select min(record_id) as id from tributary.inbox where company = 'north' and event_type = 'customers.created' and resource = 'customers' and record_id in (select id::text from erp_history.customers where record ->> 'name' like 'Harbour%')"
+  )
+  const versions = await one(
+    operator,
+    `select count(*)::text as id from erp_history.customers where _company_id = 1 and id = ${id}`
+  )
   if (Number(versions) > 5) return id
   const changes: ReadonlyArray<readonly [op: string, set: string]> = [
     ["update", "creditlimit = 1250.5000, name = 'Harbour & Daughters'"],
@@ -123,7 +129,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "outbox-rows-refused",
     path: at("/outbox/rows?state=rejected"),
-    says: [/unknown_value/, /refused/, "Try again"]
+    says: [/unknown_value/, /refused/, "Retry"]
   },
   { name: "outbox-rows", path: at("/outbox/rows"), says: [pushedExternalId, /refused/, "created"] },
   {
@@ -136,7 +142,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
     name: "outbox-row-refused",
     path: async (operator) =>
       `/outbox/rows/${await one(operator, "select min(id)::text as id from tributary.outbox where state = 'rejected' and push_id is null")}`,
-    says: [/unknown_value/, /invoiceterm/, "What to do:", "Try again"]
+    says: [/unknown_value/, /invoiceterm/, "What to do:", "Retry"]
   },
   { name: "outbox", path: at("/outbox"), says: ["new.csv", "customers", /1 refused/] },
   {
@@ -160,7 +166,8 @@ export const pageCases: ReadonlyArray<PageCase> = [
   },
   {
     name: "process",
-    path: async (operator) => `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
+    path: async (operator) =>
+      `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
     says: ["running", /Owns\s+3 companies/, "north", "alerts, activity"]
   },
   { name: "quarantine", path: at("/quarantine"), says: ["customers", String(oddCustomer.id), /NUL/] },
