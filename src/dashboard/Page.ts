@@ -64,6 +64,7 @@ export interface Redirect {
 
 export type Section =
   | "overview"
+  | "resources"
   | "runs"
   | "budget"
   | "webhooks"

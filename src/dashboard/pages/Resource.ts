@@ -141,7 +141,7 @@ export const routes: ReadonlyArray<Route> = [
       const { company, companyId, resource, task, health, quarantined } = state
       const query = { company, resource }
       const name = visible(resource)
-      const trouble = problemOf(state)
+      const trouble = problemOf(state, now)
       const note = state.lastRun?.note ?? null
       const about = `${name} of ${visible(company)}`
       const findings = (yield* FieldFinding.read).filter(
@@ -155,7 +155,7 @@ export const routes: ReadonlyArray<Route> = [
       const details = companyId === null ? html`` : yield* detailsOf(request, state, companyId)
       return page({
         title: `${name} of ${visible(company)}`,
-        section: "overview",
+        section: "resources",
         body: html`<h1>${name}</h1>
           <p class="summary">${healthBadges(health)} company ${visible(company)}</p>
           <p class="buttons">
