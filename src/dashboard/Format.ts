@@ -20,7 +20,7 @@ const healthWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
   late: ["warn", "late"],
   "never-synced": ["quiet", "never synced"],
   quarantine: ["warn", "quarantine"],
-  blocked: ["quiet", "blocked"],
+  blocked: ["warn", "blocked"],
   paused: ["quiet", "paused"],
   fresh: ["good", "fresh"]
 }
@@ -97,6 +97,10 @@ interface Problem {
   readonly error: string
   readonly remedy: string | null
 }
+
+/** An error without its request, which is different for each resource. */
+export const withoutRequest = (error: string): string =>
+  error.replace(/^[A-Z]+ \S+: /, "").replace(/ \[request [^\]]*\]/g, "")
 
 /** Why a resource that is not failing is late. */
 const lateReason = ({ task, lastRun: run, freshAt }: ResourceState, now: Date): Problem => {

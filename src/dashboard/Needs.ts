@@ -10,7 +10,7 @@ import { worse, type ResourceState } from "../status/Resources.ts"
 import { badge, ago, type Tone } from "../web/Components.ts"
 import { address, plural, truncated, visible } from "../web/Escape.ts"
 import { eventAddress, outboxRowAddress, resourceAddress, resourcesAddress, runAddress } from "./Addresses.ts"
-import { problemOf } from "./Format.ts"
+import { problemOf, withoutRequest } from "./Format.ts"
 import { html, type Html } from "./Page.ts"
 import { causeSentence } from "./pages/WebhookGaps.ts"
 
@@ -64,9 +64,6 @@ export interface Findings {
 
 const problemMax = 160
 
-/** The error without its request: that is different for each resource. */
-const withoutRequest = (error: string): string => error.replace(/^[A-Z]+ \S+: /, "").replace(/ \[request [^\]]*\]$/, "")
-
 /** The same for errors that differ only in their request and their numbers. */
 const sameness = (error: string): string => withoutRequest(error).replace(/\d+/g, "0")
 
@@ -86,8 +83,20 @@ const placeOf = (states: ReadonlyArray<ResourceState>, state: string): string =>
   return resourcesAddress({ company: states.every((one) => one.company === company) ? company : null, state })
 }
 
+const quarantineAddress = (states: ReadonlyArray<ResourceState>): string => {
+  const [{ company, resource }] = states as [ResourceState]
+  return address("/quarantine", {
+    company: states.every((one) => one.company === company) ? company : null,
+    resource: states.length === 1 ? resource : null
+  })
+}
+
 const earliest = (dates: ReadonlyArray<Date | null>): Date | null =>
   dates.reduce((first, date) => (first === null || (date !== null && date < first) ? date : first), null)
+
+/** Whether it is late because of its quarantine. */
+const isHeldUp = ({ health, lastRun, quarantined }: ResourceState): boolean =>
+  health.isLate && !health.isFailing && lastRun?.status === "quarantined" && quarantined > 0
 
 const failingNeeds = ({ states, failingSince }: Findings, now: Date): ReadonlyArray<Need> => {
   const since = new Map(failingSince.map((one) => [`${one.company} ${one.resource}`, one.since]))
@@ -141,7 +150,9 @@ const lateNeeds = ({ states, attention }: Findings, now: Date): ReadonlyArray<Ne
           ? address("/budget", { company: first.company })
           : isRunning
             ? runAddress(first.lastRun.id)
-            : placeOf(same, "late")
+            : same.every(isHeldUp)
+              ? quarantineAddress(same)
+              : placeOf(same, "late")
       }
     }
   })
@@ -150,10 +161,10 @@ const lateNeeds = ({ states, attention }: Findings, now: Date): ReadonlyArray<Ne
 const quarantineNeeds = ({ states }: Findings): ReadonlyArray<Need> =>
   [
     ...Map.groupBy(
-      states.filter(({ quarantined }) => quarantined > 0),
+      states.filter((state) => state.quarantined > 0 && !isHeldUp(state)),
       ({ company }) => company
     )
-  ].map(([company, same]) => {
+  ].map(([, same]) => {
     const records = same.reduce((sum, { quarantined }) => sum + quarantined, 0)
     return {
       kind: "quarantine",
@@ -162,7 +173,7 @@ const quarantineNeeds = ({ states }: Findings): ReadonlyArray<Need> =>
       since: null,
       next: {
         text: "see the reason, then correct the record at the source",
-        to: address("/quarantine", { company, resource: same.length === 1 ? same[0]!.resource : null })
+        to: quarantineAddress(same)
       }
     }
   })
@@ -205,7 +216,7 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
       : ({
           kind: "dead",
           subject: `${plural(dead, "event")} of ${name}`,
-          problem: one.deadReason ?? "its processing failed for the last time",
+          problem: withoutRequest(firstStep(one.deadReason ?? "its processing failed for the last time")),
           since: one.deadSince,
           next: {
             text: dead === 1 ? "remove the cause, then replay it" : "remove the cause, then replay all",
@@ -217,7 +228,7 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
       : ({
           kind: "refused",
           subject: `${plural(refused, "pushed record")} of ${name}`,
-          problem: one.refusedReason ?? "the source refused it",
+          problem: withoutRequest(one.refusedReason ?? "the source refused it"),
           since: one.refusedSince,
           next: {
             text: "correct the record, then try again",
@@ -226,15 +237,6 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
                 ? outboxRowAddress(one.refusedRow)
                 : address("/outbox/rows", { company, state: "rejected" })
           }
-        } as const),
-    gaps === 0
-      ? null
-      : ({
-          kind: "gap",
-          subject: `events of ${name} about ${visible(one.gapResource ?? "a resource")}${gaps > 1 ? ` and ${plural(gaps - 1, "other resource")}` : ""}`,
-          problem: one.gapCause === null ? "some may be missing" : causeSentence(one.gapCause),
-          since: one.gapSince,
-          next: { text: "see what closes the gap", to: webhooks }
         } as const),
     down === 0 || gaps > 0
       ? null
@@ -246,6 +248,24 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
           next: { text: "resume it, or create it again", to: webhooks }
         } as const)
   ].filter((need) => need !== null)
+}
+
+/** Gaps of one cause are one problem, also of several companies. */
+const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
+  const open = attention.filter(({ gaps }) => gaps > 0)
+  return [...Map.groupBy(open, ({ gapCause }) => gapCause)].map(([cause, same]) => {
+    const gaps = same.reduce((sum, one) => sum + one.gaps, 0)
+    return {
+      kind: "gap",
+      subject: `${plural(gaps, "delivery gap")} of ${same.map(({ company }) => visible(company)).join(", ")}`,
+      problem: cause === null ? "some events may be missing" : causeSentence(cause),
+      since: earliest(same.map(({ gapSince }) => gapSince)),
+      next: {
+        text: "see what closes the gap",
+        to: address("/webhooks", { company: same.length === 1 ? same[0]!.company : null })
+      }
+    }
+  })
 }
 
 /** Of the rules, and of the whole installation. */
@@ -303,6 +323,7 @@ export const needsOf = (findings: Findings, now: Date): ReadonlyArray<Need> =>
     ...failingNeeds(findings, now),
     ...lateNeeds(findings, now),
     ...findings.attention.flatMap(companyNeeds),
+    ...gapNeeds(findings),
     ...otherNeeds(findings),
     ...quarantineNeeds(findings),
     ...blockedNeeds(findings, now)
@@ -316,14 +337,11 @@ const item = (need: Need, now: Date): Html => {
   const [tone, word] = kinds[need.kind]
   return html`<li class="${tone}">
     ${badge(tone, word)}
-    <div>
-      <p><strong>${need.subject}</strong>: ${truncated(need.problem, problemMax)}</p>
-      <p class="step">
-        Next:
-        <a href="${need.next.to}">${visible(need.next.text)}</a
-        >${need.since === null ? "" : html` <span class="since">since ${ago(need.since, now)}</span>`}
-      </p>
-    </div>
+    <p>
+      <strong>${need.subject}</strong>:
+      ${truncated(need.problem, problemMax)}${need.since === null ? "" : html`<span class="detail">began ${ago(need.since, now)}</span>`}
+    </p>
+    <p>Next: <a href="${need.next.to}">${visible(need.next.text)}</a></p>
   </li>`
 }
 

@@ -370,11 +370,7 @@ describe("every page", () => {
     const found = await visit(browser, served.link, { javaScriptEnabled: hasScripts })
     const { page, go } = found
     await go("/resources")
-    const names = () =>
-      page
-        .getByRole("table")
-        .getByRole("rowheader")
-        .evaluateAll((cells) => cells.map((cell) => (cell.textContent ?? "").trim().split(/\s/)[0]!))
+    const names = () => page.getByRole("table").getByRole("rowheader").getByRole("link").allInnerTexts()
     const heading = page.getByRole("columnheader", { name: "Resource" }).getByRole("link")
     await heading.focus()
     await page.keyboard.press("Enter")

@@ -11,7 +11,7 @@ import { companyStates, type State } from "../../tasks/CountCompanies.ts"
 import { badge, count, duration, filterLinks, select, table, type Sorting } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
-import { actionLink, healthBadges, lastRun, nextRun, problemOf, rows } from "../Format.ts"
+import { actionLink, healthBadges, lastRun, nextRun, problemOf, rows, withoutRequest } from "../Format.ts"
 import { areasOf, otherArea } from "../HealthPicture.ts"
 import { choiceOf, companyNamed, ofQuery } from "../Params.ts"
 import { freshnessSpark, landedSpark } from "../Sparkline.ts"
@@ -20,7 +20,7 @@ import { companyActions, unknownNumber } from "./Overview.ts"
 
 const path = "/resources"
 const shownMax = 50
-const whyMax = 120
+const whyMax = 80
 
 type ResourceState = Resources.ResourceState
 
@@ -65,7 +65,7 @@ interface Column {
 
 const timeOf = (at: Date | null | undefined): number | null => at?.getTime() ?? null
 
-/** The order of the table by the name of its column. */
+/** The order of the table by the name of its column. The number in quarantine is beside the state. */
 const columns = {
   state: { heading: "State", words: "the worst first", of: () => null, isDescending: false },
   resource: { heading: "Resource", words: "by name", of: ({ resource }) => resource, isDescending: false },
@@ -190,16 +190,17 @@ const rowOf = (
   const why = problemOf(state, now)?.error ?? null
   return [
     html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a
-      >${why === null ? "" : html`<span class="detail">${truncated(why, whyMax)}</span>`}`,
+      >${why === null ? "" : html`<span class="detail">${truncated(withoutRequest(why), whyMax)}</span>`}`,
     ...(hasCompany ? [html`<a href="${companyAddress(company)}">${visible(company)}</a>`] : []),
-    healthBadges(health),
+    html`${healthBadges(health)}${
+      quarantined === 0 ? "" : html` <a href="${address("/quarantine", query)}">${count(quarantined)} in quarantine</a>`
+    }`,
     age(state),
     freshnessSpark(hours, now),
     landedSpark(hours, now),
     rows(state),
     lastRun(state, now),
     nextRun(state, now),
-    quarantined === 0 ? "0" : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`,
     html`<span class="actions"
       >${health.isBlocked ? "" : actionLink("sync", query, "Sync now", about)}
       ${
@@ -220,7 +221,7 @@ const resourceTable = (
   return html`<div class="compact">
     ${table(
       `Resources, ${columns[columnOf(view.order)].words}${isReversed(view.order) ? ", in reverse" : ""}; charts of the last 24 hours`,
-      `Resource, ${hasCompany ? "Company, " : ""}State, Age, Age against target, Landed, #Rows, Last run, Next run, #Quarantine, Actions`,
+      `Resource, ${hasCompany ? "Company, " : ""}State, Age, Age by hour, Landed, #Rows, Last run, Next run, Actions`,
       shown.map((state) => rowOf(state, hoursOf.get(`${state.company} ${state.resource}`) ?? [], hasCompany, now)),
       sortingsOf(view)
     )}
