@@ -7,7 +7,7 @@ import { scaleUtc } from "d3-scale"
 import type { ListedProcess } from "../status/Processes.ts"
 import { duration, type Tone } from "../web/Components.ts"
 import { visible } from "../web/Escape.ts"
-import { clock } from "./Chart.ts"
+import { clock } from "../web/Times.ts"
 import { html, type Html } from "./Page.ts"
 
 const dayMs = 24 * 3_600_000

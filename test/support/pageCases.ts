@@ -23,8 +23,14 @@ const lastRun =
 
 /** Gives a customer five more versions: changes of an amount and of a long text, a deletion, and its return. */
 const changedCustomer = async (operator: Operator): Promise<string> => {
-  const id = await one(operator, "select min(record_id) as id from tributary.inbox where company = 'north' and event_type = 'customers.created' and resource = 'customers' and record_id in (select id::text from erp_history.customers where record ->> 'name' like 'Harbour%')")
-  const versions = await one(operator, `select count(*)::text as id from erp_history.customers where _company_id = 1 and id = ${id}`)
+  const id = await one(
+    operator,
+    "select min(record_id) as id from tributary.inbox where company = 'north' and event_type = 'customers.created' and resource = 'customers' and record_id in (select id::text from erp_history.customers where record ->> 'name' like 'Harbour%')"
+  )
+  const versions = await one(
+    operator,
+    `select count(*)::text as id from erp_history.customers where _company_id = 1 and id = ${id}`
+  )
   if (Number(versions) > 5) return id
   const changes: ReadonlyArray<readonly [op: string, set: string]> = [
     ["update", "creditlimit = 1250.5000, name = 'Harbour & Daughters'"],
@@ -51,9 +57,31 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "overview",
     path: at("/"),
-    says: ["north", "south", "customers", failing, barred, late, /late/i, /fail/i, /paused/i, /quarantine/i]
+    says: [
+      "north",
+      "south",
+      "invoices",
+      failing,
+      barred,
+      /Not all is well/,
+      /began .* ago/,
+      /2\s+failing/,
+      /1\s+paused/,
+      /1\s+in quarantine/,
+      /5\s+refused pushes/,
+      /What needs a person/,
+      /Next:\s+report the request id/,
+      /Health by company/
+    ]
   },
-  { name: "overview-late", path: at("/?state=late"), says: [late] },
+  { name: "company", path: at("/companies/south"), says: [failing, barred, /Health by area/, /Pause all/] },
+  {
+    name: "resources",
+    path: at("/resources"),
+    says: ["north", "south", failing, /the service failed \(500\)/, late, "No schedule runs it.", /of 3 h/, /Sync now/]
+  },
+  { name: "resources-late", path: at("/resources?state=late"), says: [late, /Late\s+\d/] },
+  { name: "resources-company", path: at("/resources?company=north&order=resource"), says: ["customers", /Pause all/] },
   {
     name: "resource",
     path: at("/companies/north/customers"),
@@ -145,7 +173,6 @@ export const pageCases: ReadonlyArray<PageCase> = [
       `/outbox/refused?push=${await one(operator, "select max(id)::text as id from tributary.pushes")}`,
     says: [/unknown_value/, /invoiceterm/, pushedExternalId, /npx tributary push retry \d+ --refused/]
   },
-  { name: "company", path: at("/companies/south"), says: ["south", failing, barred] },
   {
     name: "outbox-push",
     path: async (operator) =>
@@ -160,7 +187,8 @@ export const pageCases: ReadonlyArray<PageCase> = [
   },
   {
     name: "process",
-    path: async (operator) => `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
+    path: async (operator) =>
+      `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
     says: ["running", /Owns\s+3 companies/, "north", "alerts, activity"]
   },
   { name: "quarantine", path: at("/quarantine"), says: ["customers", String(oddCustomer.id), /NUL/] },

@@ -41,7 +41,7 @@ const lateReason = ({ lastRun, task }: ResourceState, now: Date): readonly [reas
 
 /** The reason why it fails or is late, with the run and the next step; nothing where all is well. */
 export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: Date): Html => {
-  const found = problemOf(state)
+  const found = problemOf(state, now)
   const { isFailing, isLate } = state.health
   if (found === null && !isLate) return html``
   const failures = failuresOf(runs)
