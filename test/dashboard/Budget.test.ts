@@ -30,8 +30,8 @@ describe("the budget chart", () => {
       const svg = yield* drawn(points)
       assert.lengthOf(pathOf(svg, "used")!.match(/M/g)!, 2)
       assert.lengthOf(pathOf(svg, "allowed")!.match(/M/g)!, 2)
-      // y: 100 on an axis that ends at 100, is 110 high and has its base at 126. x: 12:01 of an hour that is 1,000 wide.
-      assert.match(pathOf(svg, "allowed")!, /^M16\.7,16L/)
+      // y: 100 on an axis that ends at 100, is 110 high and has its base at 134. x: 12:01 of an hour that is 1,000 wide.
+      assert.match(pathOf(svg, "allowed")!, /^M16\.7,24L/)
     })
   )
 

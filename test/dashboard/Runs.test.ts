@@ -106,8 +106,8 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       assert.sameDeepMembers(
         cellsOf(text, "The changes of this run").map(([record, op, fields, version]) => [record, op, fields, version]),
         [
-          ["1", "update", "name", "2"],
-          ["3", "insert", "", "1"]
+          ["1 · Ada L.", "update", "name", "2"],
+          ["3 · Grace", "insert", "", "1"]
         ]
       )
       assert.strictEqual(Number(run.inserted) + Number(run.updated), versions.length)
@@ -180,7 +180,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
          order by _version desc, id desc`
       assert.sameDeepMembers(
         cellsOf(text, "The latest changes").map(([record, , , version, run]) => [record, version, run]),
-        changes.map(({ id: record, version, run }) => [String(record), String(version), String(run)])
+        changes.map(({ id: record, version, run }) => [`${record} · Ada L.`, String(version), String(run)])
       )
       const columns = yield* sql<{ name: string; unused: boolean }>`
         select a.attname as name, coalesce(s.null_frac = 1, false) as unused
