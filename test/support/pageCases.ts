@@ -23,8 +23,14 @@ const lastRun =
 
 /** Gives a customer five more versions: changes of an amount and of a long text, a deletion, and its return. */
 const changedCustomer = async (operator: Operator): Promise<string> => {
-  const id = await one(operator, "select min(record_id) as id from tributary.inbox where company = 'north' and event_type = 'customers.created' and resource = 'customers' and record_id in (select id::text from erp_history.customers where record ->> 'name' like 'Harbour%')")
-  const versions = await one(operator, `select count(*)::text as id from erp_history.customers where _company_id = 1 and id = ${id}`)
+  const id = await one(
+    operator,
+    "select min(record_id) as id from tributary.inbox where company = 'north' and event_type = 'customers.created' and resource = 'customers' and record_id in (select id::text from erp_history.customers where record ->> 'name' like 'Harbour%')"
+  )
+  const versions = await one(
+    operator,
+    `select count(*)::text as id from erp_history.customers where _company_id = 1 and id = ${id}`
+  )
   if (Number(versions) > 5) return id
   const changes: ReadonlyArray<readonly [op: string, set: string]> = [
     ["update", "creditlimit = 1250.5000, name = 'Harbour & Daughters'"],
@@ -160,7 +166,8 @@ export const pageCases: ReadonlyArray<PageCase> = [
   },
   {
     name: "process",
-    path: async (operator) => `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
+    path: async (operator) =>
+      `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
     says: ["running", /Owns\s+3 companies/, "north", "alerts, activity"]
   },
   { name: "quarantine", path: at("/quarantine"), says: ["customers", String(oddCustomer.id), /NUL/] },
