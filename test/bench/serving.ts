@@ -141,6 +141,29 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   }
   await views("page", "/", [real[0]!, others.at(-1)!])
   await views("table of resources", "/resources?order=resource", [real[0]!])
+  // A refresh of an open page that did not change, as the script of the page requests it.
+  const etag = (await fetch(dashboard)).headers.get("etag") ?? ""
+  const [refreshCpu, refreshPostgres] = [cpuOf(serve.pid), stand.postgresCpu()]
+  let [unchanged, intervalMs] = [0, 0]
+  for (let round = 0; round < rounds; round += 1) {
+    const response = await fetch(dashboard, { headers: { "hx-request": "true", "if-none-match": etag } })
+    await response.text()
+    if (response.status === 304) unchanged += 1
+    intervalMs += Number(response.headers.get("tributary-refresh-ms")) / rounds
+  }
+  const refreshSeconds =
+    refreshCpu === null || refreshPostgres === null
+      ? null
+      : ((cpuOf(serve.pid) ?? 0) - refreshCpu + (stand.postgresCpu() ?? 0) - refreshPostgres) / rounds
+  figures.push({
+    what: "page open: CPU of a core, of serve and Postgres",
+    value: refreshSeconds === null ? null : (1000 * refreshSeconds) / intervalMs,
+    baseline: null,
+    unit: "share",
+    bound: { kind: "at most", limit: 0.005 },
+    note: `${((refreshSeconds ?? 0) * 1000).toFixed(0)} ms a refresh, one in ${(intervalMs / 1000).toFixed(1)} s; ${unchanged} of ${rounds} without a change`
+  })
+
   const browser = await openBrowser()
   try {
     const painted = await paints(browser, dashboard, "/", paintVisits)
