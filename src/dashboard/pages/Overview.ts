@@ -103,41 +103,56 @@ const verdict = (reading: Reading, needs: ReadonlyArray<Need>, companies: number
   </p>`
 }
 
-/** The numbers of each kind, always at the same places; a zero is muted. */
-const numbers = ({ states, attention, violated }: Reading, company: string | null): Html => {
-  const of = (isOf: (state: Resources.ResourceState) => boolean) => states.filter(isOf).length
+interface NumberTile {
+  readonly label: string
+  readonly number: number
+  /** Zero is muted. */
+  readonly tone: Tone | "zero"
+  readonly to: string
+}
+
+const tile = (number: number, one: string, several: string, tone: Tone, to: string): NumberTile => ({
+  label: number === 1 ? one : several,
+  number,
+  tone: number === 0 ? "zero" : tone,
+  to
+})
+
+const numberTiles = ({ states, attention, violated }: Reading, company: string | null): ReadonlyArray<NumberTile> => {
+  const of = (label: string, state: string, tone: Tone, isOf: (state: Resources.ResourceState) => boolean) =>
+    tile(states.filter(isOf).length, label, label, tone, resourcesAddress({ company, state }))
   const sum = (name: "dead" | "gaps" | "refused") => attention.reduce((total, one) => total + one[name], 0)
   const receivers = attention.length === 0 ? 0 : Math.min(...attention.map((one) => one.receivers))
   const isReceiving = attention.every((one) => one.receivers > 0 || !one.hasSubscription)
-  const inState = (state: string) => resourcesAddress({ company, state })
+  const quarantined = states.reduce((total, one) => total + one.quarantined, 0)
+  const violations = violated.reduce((total, { open }) => total + Number(open), 0)
   const webhooks = address("/webhooks", { company })
-  const shown: ReadonlyArray<readonly [label: string, number: number, tone: Tone, to: string]> = [
-    ["failing", of(({ health }) => health.isFailing), "bad", inState("failing")],
-    ["late", of(({ health }) => health.isLate), "warn", inState("late")],
-    ["blocked", of(({ health }) => health.isBlocked), "warn", inState("blocked")],
-    [
-      "in quarantine",
-      states.reduce((total, one) => total + one.quarantined, 0),
-      "warn",
-      address("/quarantine", { company })
-    ],
-    ["dead letters", sum("dead"), "bad", webhooks],
-    ["delivery gaps", sum("gaps"), "warn", webhooks],
-    ["refused pushes", sum("refused"), "bad", address("/outbox/rows", { company, state: "rejected" })],
-    ["violations", violated.reduce((total, { open }) => total + Number(open), 0), "bad", "/invariants"],
-    ["never synced", of(({ health }) => health.state === "never-synced"), "quiet", inState("never-synced")],
-    ["paused", of(({ health }) => health.isPaused), "quiet", inState("paused")],
-    [isReceiving ? "receivers" : "receivers needed", receivers, isReceiving ? "good" : "bad", webhooks]
+  const refused = address("/outbox/rows", { company, state: "rejected" })
+  return [
+    of("failing", "failing", "bad", ({ health }) => health.isFailing),
+    of("late", "late", "warn", ({ health }) => health.isLate),
+    of("blocked", "blocked", "warn", ({ health }) => health.isBlocked),
+    tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
+    tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
+    tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
+    tile(sum("refused"), "refused push", "refused pushes", "bad", refused),
+    tile(violations, "violation", "violations", "bad", "/invariants"),
+    of("never synced", "never-synced", "quiet", ({ health }) => health.state === "never-synced"),
+    of("paused", "paused", "quiet", ({ health }) => health.isPaused),
+    { ...tile(receivers, "receiver", "receivers", "good", webhooks), ...(isReceiving ? {} : { tone: "bad" }) }
   ]
-  return html`<ul class="numbers">
-    ${shown.map(
-      ([label, number, tone, to]) =>
-        html`<li class="${number > 0 || label === "receivers needed" ? tone : "zero"}">
+}
+
+/** The numbers of each kind, always at the same places. */
+const numbers = (tiles: ReadonlyArray<NumberTile>): Html =>
+  html`<ul class="numbers">
+    ${tiles.map(
+      ({ label, number, tone, to }) =>
+        html`<li class="${tone}">
           <a href="${to}"><strong>${count(number)}</strong> ${label}</a>
         </li>`
     )}
   </ul>`
-}
 
 /** The actions on all resources of a company. */
 export const companyActions = (company: string, states: ReadonlyArray<Resources.ResourceState>): Html => {
@@ -172,7 +187,7 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
       </div>
       ${verdict(reading, needs, companies.length, now)}
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
-      ${states.length === 0 ? "" : html`${numbers(reading, company?.name ?? null)} ${needsPart(needs, now)}`}
+      ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
       ${healthTiles(companies, states)} ${lastDay(hours, now)}`
   })
 })
