@@ -232,7 +232,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
     })
   )
 
-  it.effect("asks for a company where there are many", () =>
+  it.effect("offers a choice of companies where there are many", () =>
     Effect.gen(function* () {
       const many = Array.from({ length: 30 }, (_, index) =>
         shownCompany(index === 0 ? "north" : `c${index}`, BigInt(index + 1))

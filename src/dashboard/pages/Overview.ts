@@ -69,7 +69,7 @@ const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>
 })
 
 /** The badge of the state: the worst tone of the problems. */
-const verdictOf = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: string] => {
+const overallState = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: string] => {
   const tones = needs.map(toneOf)
   if (tones.includes("bad")) return ["bad", "Not all is well"]
   return tones.includes("warn") ? ["warn", "Not all is well"] : ["good", "All is well"]
@@ -77,7 +77,7 @@ const verdictOf = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: stri
 
 /** Since when all is well, or since when not, as far as the data says it. */
 const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading, now: Date): Html | string => {
-  if (verdictOf(needs)[0] !== "good") {
+  if (overallState(needs)[0] !== "good") {
     const began = beganAt(needs)
     return began === null ? "" : html`The first of the open problems began ${ago(began, now)}.`
   }
@@ -89,15 +89,15 @@ const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading,
 }
 
 /** The state in one sentence. */
-const verdict = (reading: Reading, needs: ReadonlyArray<Need>, companies: number, now: Date): Html => {
+const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: number, now: Date): Html => {
   const { states } = reading
   if (states.length === 0) {
-    return html`<p class="verdict quiet">
+    return html`<p class="overall quiet">
       ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered.
     </p>`
   }
-  const [tone, word] = verdictOf(needs)
-  return html`<p class="verdict ${tone}">
+  const [tone, word] = overallState(needs)
+  return html`<p class="overall ${tone}">
     ${badge(tone, word)} ${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}.
     ${sinceWords(needs, reading, now)}
   </p>`
@@ -185,7 +185,7 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
         <h1>${title}</h1>
         ${company === null ? "" : companyActions(company.name, states)}
       </div>
-      ${verdict(reading, needs, companies.length, now)}
+      ${stateSentence(reading, needs, companies.length, now)}
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
       ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
       ${healthTiles(companies, states)} ${lastDay(hours, now)}`

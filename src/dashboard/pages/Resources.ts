@@ -192,7 +192,9 @@ const rowOf = (
     html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>${
         quarantined === 0
           ? ""
-          : html` <a class="held" href="${address("/quarantine", query)}">${count(quarantined)} in quarantine</a>`
+          : html` <a class="quarantined" href="${address("/quarantine", query)}"
+              >${count(quarantined)} in quarantine</a
+            >`
       }${why === null ? "" : html`<span class="detail">${truncated(withoutRequest(why), whyMax)}</span>`}`,
     ...(hasCompany ? [html`<a href="${companyAddress(company)}">${visible(company)}</a>`] : []),
     healthBadges(health),
