@@ -48,7 +48,7 @@ export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date)
   const hours = across.ticks(24).filter((at) => at.getUTCMinutes() === 0 && at.getUTCHours() % hoursBetween === 0)
   return html`<figure class="chart">
     <figcaption id="lives-title">
-      Processes of the last day (UTC)${lived.length > shown.length ? `, ${shown.length} of ${lived.length}` : ""}:
+      Processes of the last day${lived.length > shown.length ? `, ${shown.length} of ${lived.length}` : ""}:
       <span class="key good">running</span> <span class="key bad">lost</span> <span class="key quiet">stopped</span>
     </figcaption>
     <svg
