@@ -19,4 +19,12 @@ export const eventAddress = (company: string, eventId: string): string =>
 
 export const pushAddress = (id: bigint): string => `/outbox/pushes/${id}`
 
+export const processAddress = (id: string): string => `/processes/${encodeURIComponent(id)}`
+
 export const outboxRowAddress = (id: bigint): string => `/outbox/rows/${id}`
+
+/** The runs that ended in the hour that begins at this time. */
+export const runsOfHour = (
+  at: Date,
+  filter: { readonly company?: string | null; readonly resource?: string | null; readonly status?: string | null } = {}
+): string => address("/runs", { ...filter, hour: `${at.toISOString().slice(0, 13)}:00Z` })

@@ -24,7 +24,21 @@ import {
 } from "./PageServer.ts"
 import { routes } from "./Routes.ts"
 
+/** An open page is requested so rarely that producing it takes at most this share of a core. */
+const openPageShareMax = 0.004
+const refreshMsMin = 2_000
+const refreshMsMax = 60_000
+
+/** The minimum time until the next refresh of a page that took this long. */
+export const refreshIntervalMs = (elapsedMs: number): number =>
+  Math.ceil(Math.min(refreshMsMax, Math.max(refreshMsMin, elapsedMs / openPageShareMax)))
+
 const setHeaders = (app: Hono<Bindings>, hasTls: boolean): void => {
+  app.use(async (exchange, next) => {
+    const beganMs = performance.now()
+    await next()
+    exchange.header("Tributary-Refresh-Ms", String(refreshIntervalMs(performance.now() - beganMs)))
+  })
   app.use(restrictBrowsers(hasTls))
   app.use(compress())
   app.use(forbidStoring)

@@ -2,6 +2,7 @@
 import { html, type Html } from "./Page.ts"
 import { ago, badge, count, duration, type Tone } from "../web/Components.ts"
 import { address, visible } from "../web/Escape.ts"
+import * as Times from "../web/Times.ts"
 import { runAddress } from "./Addresses.ts"
 import type { Health, ResourceState, RunStatus, HealthState } from "../status/Resources.ts"
 
@@ -149,9 +150,8 @@ export const problemOf = (state: ResourceState, now: Date): Problem | null => {
   return health.isLate ? lateReason(state, now) : null
 }
 
-/** An instant of the warehouse in UTC, to the second, and how long ago it was. The exact instant is its title. */
+/** An instant of the warehouse to the second, and how long ago it was. */
 export const instant = (text: string | null, now: Date): Html =>
   text === null
     ? html`<span class="none">unknown</span>`
-    : html`<time datetime="${text}" title="${text}">${text.replace("T", " ").replace(/(?:\.\d+)?Z$/, "")} UTC</time>
-        <span class="since">${ago(text, now)}</span>`
+    : html`${Times.instant(text)} <span class="since">${ago(text, now)}</span>`

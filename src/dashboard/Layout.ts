@@ -1,9 +1,10 @@
 /** The frame of the dashboard's pages. */
 import type { Assets } from "../web/Assets.ts"
 import * as Layout from "../web/Layout.ts"
+import { zoneName } from "../web/Times.ts"
 import { html, type Html, type Section } from "./Page.ts"
 
-export interface Frame extends Pick<Layout.Frame, "title" | "body" | "isLive" | "notice" | "hasMenu"> {
+export interface Frame extends Pick<Layout.Frame, "title" | "body" | "isLive" | "notice" | "hasMenu" | "now"> {
   readonly section: Section | null
   /** The form token of the log-out; null without a session. */
   readonly logOutToken: string | null
@@ -18,16 +19,24 @@ const menu: ReadonlyArray<readonly [section: Section, path: string, text: string
   ["budget", "/budget", "Budget"],
   ["webhooks", "/webhooks", "Webhooks"],
   ["outbox", "/outbox", "Outbox"],
-  ["endpoints", "/endpoints", "Endpoints"],
+  ["endpoints", "/endpoints", "Change feed"],
   ["quarantine", "/quarantine", "Quarantine"],
   ["invariants", "/invariants", "Invariants"],
-  ["records", "/records", "Records"]
+  ["records", "/records", "Records"],
+  ["processes", "/processes", "Processes"]
 ]
 
+/** Ends the session of this browser; a choice behind a second button ends those of all browsers. */
 const logOut = (token: string): Html =>
-  html`<form method="post" action="/logout">
-    <input type="hidden" name="form_token" value="${token}" /><button type="submit" class="quiet">Log out</button
-    ><button type="submit" class="quiet" name="everywhere" value="yes">Log out everywhere</button>
+  html`<form method="post" action="/logout" class="session">
+    <input type="hidden" name="form_token" value="${token}" /><button type="submit">Log out</button
+    ><button type="button" popovertarget="sessions" aria-label="Other ways to log out">
+      <span class="more"></span>
+    </button>
+    <div id="sessions" popover>
+      <p>Every browser that is logged in ends its session.</p>
+      <button type="submit" name="everywhere" value="yes">Log out everywhere</button>
+    </div>
   </form>`
 
 /** Finds a record by number, code or external id, from every page. */
@@ -43,7 +52,7 @@ const recordSearch = html`<form method="get" action="/records" class="find" role
     autocomplete="off"
     autocapitalize="none"
     spellcheck="false"
-  /><button type="submit" class="quiet">Find</button>
+  /><button type="submit">Find</button>
 </form>`
 
 export const layout = ({ logOutToken, version, ...frame }: Frame): Html =>
@@ -51,5 +60,5 @@ export const layout = ({ logOutToken, version, ...frame }: Frame): Html =>
     ...frame,
     site: { name: "Tributary", root: "/", menu },
     tools: html`${frame.hasMenu ? recordSearch : ""} ${logOutToken === null ? "" : logOut(logOutToken)}`,
-    foot: `Tributary ${version} · times are in UTC`
+    foot: html`Tributary ${version} · Times are in <span id="zone">${zoneName}</span>`
   })

@@ -42,7 +42,7 @@ export interface PageRequest {
 
 export type PageStatus = 200 | 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503
 
-/** A page, whose main part the browser refreshes every two seconds. */
+/** A page, whose main part the browser refreshes. */
 export interface Page {
   readonly _tag: "Page"
   readonly title: string
@@ -53,6 +53,8 @@ export interface Page {
   readonly section: Section | null
   /** False for forms, which must not change while a person fills them in. Default true. */
   readonly isLive?: boolean
+  /** By the warehouse's clock; absent where the warehouse did not answer. */
+  readonly now?: Date
 }
 
 /** The page after an action, with a notice that it shows once. */
@@ -73,6 +75,7 @@ export type Section =
   | "quarantine"
   | "invariants"
   | "records"
+  | "processes"
 
 export type Answer = Page | Redirect
 
@@ -96,5 +99,5 @@ export interface Route {
   readonly handle: (request: PageRequest) => PageEffect<Answer>
 }
 
-export const page = (parts: Omit<Page, "_tag">): Page => ({ _tag: "Page", ...parts })
+export const page = (parts: Omit<Page, "_tag" | "now">): Page => ({ _tag: "Page", ...parts })
 export const redirect = (to: string, notice: string | null = null): Redirect => ({ _tag: "Redirect", to, notice })

@@ -66,9 +66,12 @@ const asReader = ({ reader }: Backend, handled: PageEffect<Answer>): PageEffect<
   Effect.flatMap(reader, (pages) => readOnly(pages, handled))
 
 const handle = (route: Route, { companies, background }: Backend, request: RouteRequest): PageEffect<Answer> =>
-  Effect.flatMap(readNowMs, (nowMs) =>
-    route.handle({ ...request, now: new Date(nowMs), companies: companies(), background })
-  )
+  Effect.flatMap(readNowMs, (nowMs) => {
+    const now = new Date(nowMs)
+    return Effect.map(route.handle({ ...request, now, companies: companies(), background }), (answer): Answer =>
+      answer._tag === "Page" ? { ...answer, now } : answer
+    )
+  })
 
 const warnOnce = (runner: PageRunner, sentence: string) =>
   Effect.suspend(() => {

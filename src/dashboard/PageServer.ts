@@ -1,4 +1,5 @@
 /** The steps of one HTTP request to the dashboard: access, form and response. */
+import { createHash } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
@@ -7,6 +8,7 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie"
 import type { Access } from "./Access.ts"
 import type { AccessDecision, AccessRequest } from "./AccessDecision.ts"
 import type { Assets } from "../web/Assets.ts"
+import { writeTimes, zoneOf } from "../web/Times.ts"
 import { away, notDone, refusal } from "./ErrorPages.ts"
 import { layout } from "./Layout.ts"
 import { html, type Page } from "./Page.ts"
@@ -32,7 +34,7 @@ export interface PageServer {
 
 export const bodyBytesMax = 64 * 1024
 const noticeSeconds = 60
-const cookies = { session: "tributary_session", notice: "tributary_said" } as const
+const cookies = { session: "tributary_session", notice: "tributary_said", zone: "tributary_zone" } as const
 
 /** Whether the browser uses HTTPS, also to a proxy in front. */
 const isSecure = ({ hasTls, publicUrl }: PageServer, exchange: Exchange): boolean =>
@@ -79,7 +81,7 @@ export const show = async (
   const { access, assets, version } = server
   const notice = isRefresh(exchange) ? undefined : getCookie(exchange, cookies.notice)
   if (notice !== undefined) deleteOwnCookie(server, exchange, cookies.notice)
-  const text = await layout({
+  const made = await layout({
     title: shown.title,
     section: shown.section,
     body: shown.body,
@@ -87,11 +89,23 @@ export const show = async (
     notice: notice ?? null,
     logOutToken: session === null || session === "" ? null : access.formToken(session),
     hasMenu: session !== null,
+    now: shown.now ?? null,
     version,
     assets
   })
+  const text = made.toString()
+  const zone = zoneOf(getCookie(exchange, cookies.zone))
+  const status = shown.status ?? 200
   exchange.header("Tributary-Assets", assets.version)
-  return exchange.html(text, shown.status ?? 200)
+  if (status !== 200) return exchange.html(writeTimes(text, zone), status)
+  // A page of which only the ages differ is unchanged: the browser keeps them moving.
+  const etag = createHash("sha256")
+    .update(writeTimes(text, zone, false))
+    .digest("base64url")
+  exchange.header("ETag", `"${etag}"`)
+  return exchange.req.header("if-none-match")?.includes(etag) === true
+    ? exchange.body(null, 304)
+    : exchange.html(writeTimes(text, zone))
 }
 
 /** Redirects to a page that shows the notice once. */

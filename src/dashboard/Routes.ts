@@ -6,6 +6,7 @@ import * as Endpoints from "./pages/Endpoints.ts"
 import * as Invariants from "./pages/Invariants.ts"
 import * as Outbox from "./pages/Outbox.ts"
 import * as Overview from "./pages/Overview.ts"
+import * as Processes from "./pages/Processes.ts"
 import * as Quarantine from "./pages/Quarantine.ts"
 import * as Records from "./pages/Records.ts"
 import * as Resource from "./pages/Resource.ts"
@@ -25,5 +26,6 @@ export const routes: ReadonlyArray<Route> = [
   Endpoints,
   Quarantine,
   Invariants,
-  Records
+  Records,
+  Processes
 ].flatMap(({ routes }) => routes)

@@ -11,20 +11,26 @@ import { companyStates, type State } from "../tasks/CountCompanies.ts"
 /** More companies than this are shown by their counted states, the worst first. */
 export const detailedMax = 20
 
+const isOf = "company in (select unnest($1::text[]))"
+const counts = ["resources", "failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
+/** Signs of trouble beside the states of the resources. */
+export const signs = ["quarantined", "dead_letters", "gaps", "rejected", "subscriptions_down"] as const
+export type Sign = (typeof signs)[number]
+
 /** The companies to list. */
 export interface Filter {
   /** Null is any. */
   readonly state: State | null
   /** A part of the name; null is any. */
   readonly text: string | null
-  /** Only companies with dead letters, open gaps or a subscription that is not active. */
-  readonly isUndelivered: boolean
+  /** Only companies with this sign; `undelivered`: with dead letters, open gaps or a subscription that is not active. */
+  readonly sign: Sign | "undelivered" | null
 }
-export const anyCompany: Filter = { state: null, text: null, isUndelivered: false }
+export const anyCompany: Filter = { state: null, text: null, sign: null }
 
-const isOf = "company in (select unnest($1::text[]))"
-const counts = ["resources", "failing", "late", "never_synced", "blocked", "paused", "fresh"] as const
-const signs = ["quarantined", "dead_letters", "gaps", "rejected", "subscriptions_down"] as const
+/** The worst first, the longest late against its target, the most signs of trouble, or by name. */
+export const orders = ["worst", "lateness", "signs", "name"] as const
+export type Order = (typeof orders)[number]
 
 export const totalsStatement = Statement.make({
   name: "count companies by state",
@@ -33,11 +39,14 @@ export const totalsStatement = Statement.make({
     state: Statement.as<State>("text"),
     companies: "float8",
     ...Statement.columns("float8", ...counts, ...signs),
+    /** The number of companies with each sign, in the order of {@link signs}. */
+    with: "float8[]",
     /** Time since the oldest count that is out of date: a resource may have become late a minute ago. */
     outdatedMs: "float8?"
   },
   text: `select state, count(*)::float8 as companies,
          ${[...counts, ...signs].map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`).join(", ")},
+         array[${signs.map((name) => `count(*) filter (where ${name} > 0)`).join(", ")}]::float8[] as with,
          (extract(epoch from max(tributary.now() - counted_at) filter (where late_at < now.at - interval '1 minute')) * 1000)::float8 as "outdatedMs"
     from tributary.company_states, (select tributary.now() as at) now where ${isOf} group by state`
 })
@@ -51,6 +60,8 @@ export interface Summary {
   readonly uncounted: number
   readonly byState: Readonly<Record<State, number>>
   readonly amounts: Readonly<Record<Amount, number>>
+  /** The number of companies with each sign of trouble. */
+  readonly companiesWith: Readonly<Record<Sign, number>>
   /** Time since the oldest count that is out of date; null when none is. */
   readonly outdatedMs: number | null
 }
@@ -68,13 +79,30 @@ export const readSummary = (names: ReadonlyArray<string>): Sql.Query<Summary> =>
       uncounted: names.length - sum(({ companies }) => companies),
       byState: byState as Summary["byState"],
       amounts: amounts as Summary["amounts"],
+      companiesWith: Object.fromEntries(
+        signs.map((name, index) => [name, sum((row) => row.with[index] ?? 0)])
+      ) as Summary["companiesWith"],
       outdatedMs: outdated.length === 0 ? null : Math.max(...outdated)
     }
   })
 
+const undelivered = "dead_letters + gaps + subscriptions_down"
+const keyOf: Readonly<Record<Order, string>> = {
+  worst: "severity",
+  lateness: "lateness",
+  signs: signs.join(" + "),
+  name: "0"
+}
+
+/** `case PARAMETER when NAME then EXPRESSION …` */
+const caseOf = (parameter: string, branches: Readonly<Record<string, string>>): string =>
+  `case ${parameter}::text ${Object.entries(branches)
+    .map(([name, expression]) => `when '${name}' then ${expression}`)
+    .join(" ")} end`
+
 export const listStatement = Statement.make({
-  name: "list companies by severity",
-  params: ["text[]", "text?", "text?", "float8?", "text?", "int4", "bool"],
+  name: "list companies in an order",
+  params: ["text[]", "text?", "text?", "float8?", "text?", "int4", "text?", "text"],
   columns: {
     company: "text",
     state: Statement.as<State>("text"),
@@ -88,31 +116,50 @@ export const listStatement = Statement.make({
   text: `select company, state, severity, ${counts.join(", ")}, lateness, ${signs.map((name) => `${name}::float8 as ${name}`).join(", ")},
          worst_resource as "worstResource", error, remedy, counted_at as "countedAt",
          (extract(epoch from tributary.now() - counted_at) * 1000)::float8 as "countedMs"
-    from tributary.company_states
+    from (select *, (${caseOf("$8", keyOf)})::float8 as key from tributary.company_states) s
    where ($2::text is null or state = $2) and ($3::text is null or strpos(lower(company), lower($3)) > 0)
-     and ($4::float8 is null or severity < $4 or (severity = $4 and company > $5))
-     and (not $7::bool or dead_letters + gaps + subscriptions_down > 0)
+     and ($4::float8 is null or key < $4 or (key = $4 and company > $5))
+     and ($7::text is null or ${caseOf("$7", { ...Object.fromEntries(signs.map((name) => [name, name])), undelivered })} > 0)
      and ${isOf}
-   order by severity desc, company limit $6::int`
+   order by key desc, company limit $6::int`
 })
 export type CompanyState = Statement.RowOf<typeof listStatement>
 
 /** The place in the list after which it continues. */
-export type Place = Pick<CompanyState, "severity" | "company">
+export interface Place {
+  /** Companies with a higher key come first. */
+  readonly key: number
+  readonly company: string
+}
 
-/** The companies of these names that match, the worst first, after a place. */
+/** The place of a listed company in an order. */
+export const placeOf = (of: CompanyState, order: Order): Place => ({
+  company: of.company,
+  key:
+    order === "worst"
+      ? of.severity
+      : order === "lateness"
+        ? of.lateness
+        : order === "signs"
+          ? signs.reduce((sum, sign) => sum + of[sign], 0)
+          : 0
+})
+
+/** The companies of these names that match, in this order, after a place. */
 export const list = (
   names: ReadonlyArray<string>,
-  { state, text, isUndelivered }: Filter,
+  { state, text, sign }: Filter,
   after: Place | null,
-  companiesMax: number
+  companiesMax: number,
+  order: Order = "worst"
 ): Sql.Query<ReadonlyArray<CompanyState>> =>
   Statement.run(listStatement, [
     names,
     state,
     text,
-    after?.severity ?? null,
+    after?.key ?? null,
     after?.company ?? null,
     companiesMax,
-    isUndelivered
+    sign,
+    order
   ])

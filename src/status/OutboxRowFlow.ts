@@ -10,7 +10,7 @@ import * as Statement from "../postgres/Statement.ts"
 
 /** Characters of a record that are read. */
 export const recordMax = 20_000
-/** How many of the newest rows are searched for those of a filter. */
+/** How many of the newest rows are searched for those that are done. */
 export const searchLimit = 2_000
 
 export type RowState = "pending" | "in_flight" | "done" | "rejected"
@@ -71,27 +71,73 @@ export type OutboxRowFlow = Statement.RowOf<typeof rowStatement>
 export const read = (id: bigint): Sql.Query<OutboxRowFlow | null> =>
   Effect.map(Statement.run(rowStatement, [id]), ([row]) => row ?? null)
 
+const listed = {
+  id: "int8",
+  ...Statement.columns("text", "company", "resource"),
+  operation: Statement.as<Operation>("text"),
+  ...Statement.columns("text?", "externalid", "recordId"),
+  push: "int8?",
+  state: Statement.as<RowState>("text"),
+  ...Statement.columns("text?", "outcome", "code", "field", "reason"),
+  createdAt: "timestamptz",
+  resolvedAt: "timestamptz?",
+  resolvedMs: "float8?"
+} as const
+const isOf = `($1::text is null or company = $1) and ($2::text is null or resource = $2) and ($3::text is null or state = $3)
+         and ($4::int8 is null or id < $4)`
+
+const listParams = ["text?", "text?", "text?", "int8?", "int4"] as const
+
+/** The newest rows of a company ($1), resource ($2) and state ($3) below an id ($4), among those that `from` selects. */
+const listSql = (from: string): string =>
+  `select o.id, o.company, o.resource, o.operation, o.externalid, o.record_id as "recordId", o.push_id as push, o.state,
+         o.outcome, o.code, o.field, o.reason, o.created_at as "createdAt", o.resolved_at as "resolvedAt",
+         (extract(epoch from o.resolved_at - o.created_at) * 1000)::float8 as "resolvedMs"
+    from (${from}) f join tributary.outbox o using (id) order by o.id desc`
+/** By the index of rows in a state: the addition keeps the search from reading all rows by their numbers. */
+const byIndex = (states: string): string =>
+  listSql(`select id from tributary.outbox where ${states} and ${isOf} order by id + 0 desc limit $5::int`)
+
 export const newestStatement = Statement.make({
   name: "read the newest rows of the outbox",
-  params: ["text?", "text?", "int4"],
-  columns: {
-    id: "int8",
-    ...Statement.columns("text", "company", "resource"),
-    operation: Statement.as<Operation>("text"),
-    ...Statement.columns("text?", "externalid", "recordId"),
-    push: "int8?",
-    state: Statement.as<RowState>("text"),
-    ...Statement.columns("text?", "outcome", "code"),
-    createdAt: "timestamptz",
-    resolvedMs: "float8?"
-  },
-  text: `select id, company, resource, operation, externalid, record_id as "recordId", push_id as push, state, outcome, code,
-         created_at as "createdAt", (extract(epoch from resolved_at - created_at) * 1000)::float8 as "resolvedMs"
-    from (select * from tributary.outbox order by id desc limit ${searchLimit}) o
-   where ($1::text is null or company = $1) and ($2::text is null or state = $2) order by id desc limit $3::int`
+  params: listParams,
+  columns: listed,
+  text: listSql(
+    `select id from (select * from tributary.outbox where id < coalesce($4::int8, ${2n ** 63n - 1n}) order by id desc limit ${searchLimit}) n
+      where ${isOf} order by id desc limit $5::int`
+  )
+})
+export const openStatement = Statement.make({
+  name: "read the open rows of the outbox",
+  params: listParams,
+  columns: listed,
+  text: byIndex("state in ('pending', 'in_flight')")
+})
+export const rejectedStatement = Statement.make({
+  name: "read the rejected rows of the outbox",
+  params: listParams,
+  columns: listed,
+  text: byIndex("state = 'rejected'")
 })
 export type ListedRow = Statement.RowOf<typeof newestStatement>
 
-/** The newest rows of a company, and of a state, among the last {@link searchLimit}. */
-export const newest = (company: string | null, state: RowState | null, rowsMax: number) =>
-  Statement.run(newestStatement, [company, state, rowsMax])
+/** The rows to list; null is any. */
+export interface RowFilter {
+  readonly company: string | null
+  readonly resource: string | null
+  readonly state: RowState | null
+}
+
+/**
+ * The newest rows below an id. Open and rejected rows are found however old they are; the others among the newest
+ * {@link searchLimit} below the id.
+ */
+export const newest = ({ company, resource, state }: RowFilter, before: bigint | null, rowsMax: number) =>
+  Statement.run(
+    state === "rejected"
+      ? rejectedStatement
+      : state === "pending" || state === "in_flight"
+        ? openStatement
+        : newestStatement,
+    [company, resource, state, before, rowsMax]
+  )

@@ -1,8 +1,12 @@
-/** The live processes of `tributary serve`, and the companies that each owns. */
+/**
+ * The processes of `tributary serve`: the live ones with the companies that each owns, and those of the last days with
+ * their states.
+ */
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { bucketOf } from "../processes/Ownership.ts"
+import type { Lane } from "./Runs.ts"
 
 export const processesStatement = Statement.make({
   name: "read the live processes",
@@ -61,3 +65,97 @@ export const read = (companies: ReadonlyArray<string>): Sql.Query<ProcessesStatu
       )
     }
   })
+
+/** Processes that are listed, of those that lived within {@link listedDays}. */
+export const listedMax = 30
+export const listedDays = 7
+/** The bucket whose owner does the work that one process does for all. */
+const singletonBucket = 0
+
+export const listStatement = Statement.make({
+  name: "list the processes of the last days",
+  params: ["text?"],
+  columns: {
+    processId: "text",
+    /** A lost process sends no heartbeat although it did not stop in order. */
+    state: Statement.as<"running" | "lost" | "stopped">("text"),
+    host: "text?",
+    pid: "int4?",
+    startedAt: "timestamptz",
+    heartbeatAt: "timestamptz",
+    stoppedAt: "timestamptz?",
+    /** The companies whose deliveries it receives. */
+    receives: "int4",
+    /** Of 256. */
+    buckets: "int4",
+    /** Whether it does the work that one process does for all. */
+    isSingleton: "bool",
+    /** The change endpoints to which it sends. */
+    endpoints: "text[]"
+  },
+  text: `select p.process_id as "processId", case when a.process_id is not null then 'running' when p.stopped_at is null then 'lost'
+                else 'stopped' end as state, p.host, p.pid, p.started_at as "startedAt", p.heartbeat_at as "heartbeatAt",
+                p.stopped_at as "stoppedAt", cardinality(p.companies) as receives, coalesce(o.buckets, 0)::int as buckets,
+                coalesce(o.is_singleton, false) as "isSingleton",
+                array(select e.name from tributary.change_endpoints e
+                       where e.process_id = p.process_id and e.leased_until > now.at order by 1) as endpoints
+           from tributary.processes p cross join (select tributary.now() as at) now
+           left join tributary.processes_alive a on a.process_id = p.process_id
+           left join (select process_id, count(*) as buckets, bool_or(bucket = ${singletonBucket}) as is_singleton
+                        from tributary.bucket_owners group by 1) o on o.process_id = p.process_id and a.process_id is not null
+          where ($1::text is null or p.process_id = $1)
+            and ($1::text is not null or greatest(p.stopped_at, p.heartbeat_at) > now.at - interval '${listedDays} days')
+          order by a.process_id is null, greatest(p.stopped_at, p.heartbeat_at) desc, p.process_id limit ${listedMax}`
+})
+export type ListedProcess = Statement.RowOf<typeof listStatement>
+
+/** The live processes first, then those that were alive last. */
+export const list = Statement.run(listStatement, [null])
+
+/** One process, also after it ended; null when it is not known. */
+export const one = (processId: string): Sql.Query<ListedProcess | null> =>
+  Effect.map(Statement.run(listStatement, [processId]), ([row]) => row ?? null)
+
+/** Runs in progress that are read. */
+export const runningMax = 200
+
+export const runningStatement = Statement.make({
+  name: "read the runs in progress",
+  columns: {
+    id: "int8",
+    companyId: "int8",
+    company: "text?",
+    resource: "text",
+    lane: Statement.as<Lane>("text"),
+    startedAt: "timestamptz",
+    ...Statement.columns("float8", "pages", "records"),
+    /** The process whose task it is; null for a run of a command, of events and of a push. */
+    processId: "text?"
+  },
+  text: `select r.id, r.company_id as "companyId", c.company, r.resource, r.lane, r.started_at as "startedAt", r.pages::float8 as pages,
+                r.records::float8 as records, t.process_id as "processId"
+           from (select * from tributary.runs where status = 'running' order by id desc limit ${runningMax}) r
+           left join lateral (select min(company) as company from tributary.companies where company_id = r.company_id) c on true
+           left join tributary.tasks t on t.company = c.company and t.resource = r.resource
+                 and t.kind = case r.lane when 'live' then 'sync' when 'backfill' then 'backfill' end
+          order by r.id desc`
+})
+export type RunningRun = Statement.RowOf<typeof runningStatement>
+
+/** The newest runs in progress, at most {@link runningMax}. */
+export const running = Statement.run(runningStatement)
+
+export const startsStatement = Statement.make({
+  name: "read the starts of processes by hour",
+  params: ["timestamptz"],
+  columns: { hoursAgo: "int4", starts: "float8" },
+  text: `select (extract(epoch from date_trunc('hour', $1::timestamptz, 'UTC') - at) / 3600)::int as "hoursAgo",
+                sum(process_starts)::float8 as starts
+           from tributary.activity
+          where resolution = 'hour' and company is null and process_starts > 0
+            and at > date_trunc('hour', $1::timestamptz, 'UTC') - interval '1 day' and at <= $1::timestamptz
+          group by 1 order by 1`
+})
+
+/** Starts in each of the last 24 hours of the clock, the current one included; hours without any are absent. */
+export const starts = (now: Date) => Statement.run(startsStatement, [now])

@@ -21,6 +21,18 @@ const decodePhases = Schema.decodeUnknownOption(RunPhases)
 export const readPhases = (id: bigint) =>
   Effect.map(Statement.run(phasesStatement, [id]), ([row]) => Option.getOrNull(decodePhases(row?.phases)))
 
+export const neighboursStatement = Statement.make({
+  name: "look for the runs before and after a run",
+  params: ["int8", "text", "int8"],
+  columns: Statement.columns("int8?", "before", "after"),
+  text: `select (select max(id) from tributary.runs where company_id = $1 and resource = $2 and id < $3) as before,
+         (select min(id) from tributary.runs where company_id = $1 and resource = $2 and id > $3) as after`
+})
+
+/** The runs of the same resource before and after a run; null where there is none. */
+export const readNeighbours = ({ companyId, resource, id }: ResourceOfCompany & { readonly id: bigint }) =>
+  Effect.map(Statement.run(neighboursStatement, [companyId, resource, id]), ([row]) => row!)
+
 // ------------------------------------------------------------------------------------------------------------- changes
 
 /** Batches of the feed that a search reads at most. */
@@ -115,11 +127,11 @@ export const hoursStatement = Statement.make({
   params: ["int8", "text", "float8"],
   columns: {
     at: "timestamptz",
-    ...Statement.columns("float8", "runs", "inserted", "updated", "deleted"),
+    ...Statement.columns("float8", "runs", "inserted", "updated", "deleted", "gaps"),
     ...Statement.columns("float8?", "ageMs", "lateness")
   },
   text: `select at, runs::float8 as runs, inserted::float8 as inserted, updated::float8 as updated, deleted::float8 as deleted,
-         age_ms_max::float8 as "ageMs", lateness_max as lateness
+         gaps::float8 as gaps, age_ms_max::float8 as "ageMs", lateness_max as lateness
     from tributary.activity
    where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - make_interval(secs => $3), 'UTC')
      and coalesce(company, '') = (select coalesce(min(c.company), '') from tributary.companies c where c.company_id = $1) and coalesce(resource, '') = $2 order by at`

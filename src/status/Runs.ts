@@ -14,11 +14,13 @@ export interface RunFilter {
   readonly resource: string | null
   readonly status: RunStatus | null
   readonly lane: Lane | null
+  /** Only runs that ended in the hour that begins at this time. */
+  readonly hour: Date | null
   /** Only runs with a smaller id. */
   readonly before: bigint | null
 }
 
-export const anyRun: RunFilter = { companyId: null, resource: null, status: null, lane: null, before: null }
+export const anyRun: RunFilter = { companyId: null, resource: null, status: null, lane: null, hour: null, before: null }
 
 const columns = `
   r.id, r.company_id as "companyId", (select min(c.company) from tributary.companies c where c.company_id = r.company_id) as company,
@@ -66,6 +68,8 @@ export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<
       "resource = ?": filter.resource,
       "status = ?": filter.status,
       "lane = ?": filter.lane,
+      "finished_at >= ?::timestamptz": filter.hour?.toISOString() ?? null,
+      "finished_at < ?::timestamptz + interval '1 hour'": filter.hour?.toISOString() ?? null,
       "id < ?::bigint": filter.before?.toString() ?? null
     },
     limit

@@ -1,6 +1,7 @@
 /** The parts of pages: plain HTML that works without a script, can be read aloud and fits a phone. */
 import { visible } from "./Escape.ts"
 import { html, type Html } from "./Html.ts"
+import { moving, timeElement } from "./Times.ts"
 
 /** The rating of a state, shown by a word and a sign, never by colour alone. */
 export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
@@ -8,15 +9,12 @@ export type Tone = "good" | "warn" | "bad" | "busy" | "quiet"
 /** A state as a badge. */
 export const badge = (tone: Tone, text: string): Html => html`<span class="badge ${tone}">${text}</span>`
 
-/** An instant as "3 min ago" or "in 3 min", with the instant as a title. */
+/** An instant as "3 min ago" or "in 3 min"; the page keeps it moving. Its exact time is shown as of any `time` element. */
 export const ago = (instant: Date | string | null, now: Date, never = "never"): Html => {
   if (instant === null) return html`<span class="none">${never}</span>`
-  const at = new Date(instant)
-  const ms = now.getTime() - at.getTime()
+  const ms = now.getTime() - new Date(instant).getTime()
   const text = duration(Math.abs(ms))
-  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}"
-    >${ms < 0 ? `in ${text}` : `${text} ago`}</time
-  >`
+  return timeElement(instant, moving(ms < 0 ? `in ${text}` : `${text} ago`))
 }
 
 /** A length of time in one unit: `45 s`, `12 min`, `3 h`, `5 d`. */

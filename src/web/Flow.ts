@@ -1,6 +1,7 @@
 /** The steps of one thing in their order, from the first to the last that happened. */
 import { badge, type Tone } from "./Components.ts"
 import { html, type Html } from "./Html.ts"
+import { exactInstant } from "./Times.ts"
 
 export interface Step {
   readonly title: string
@@ -12,10 +13,6 @@ export interface Step {
   readonly body: Html
 }
 
-/** An instant to the millisecond, in UTC. */
-export const exactly = (at: Date): Html =>
-  html`<time datetime="${at.toISOString()}">${at.toISOString().replace("T", " ").replace("Z", " UTC")}</time>`
-
 /** A numbered list with a heading, a state and an instant for each step. */
 export const flow = (label: string, steps: ReadonlyArray<Step>): Html =>
   html`<ol class="flow" aria-label="${label}">
@@ -24,7 +21,7 @@ export const flow = (label: string, steps: ReadonlyArray<Step>): Html =>
         html`<li class="${tone}">
           <div class="head">
             <h2>${title} ${badge(tone, word)}</h2>
-            ${at === null ? "" : html`<span class="detail">${exactly(at)}</span>`}
+            ${at === null ? "" : html`<span class="detail">${exactInstant(at)}</span>`}
           </div>
           ${body}
         </li>`

@@ -5,6 +5,7 @@
  */
 import type { Assets } from "./Assets.ts"
 import { html, type Html } from "./Html.ts"
+import { moving, zoneName } from "./Times.ts"
 
 /** What all pages of a server have in common. */
 export interface Site {
@@ -24,10 +25,12 @@ export interface Frame {
   readonly isLive: boolean
   /** The result of an action; shown once. */
   readonly notice: string | null
-  /** Beside the menu; null: nothing. */
+  /** Beside the name of the site; null: nothing. */
   readonly tools: Html | null
   readonly hasMenu: boolean
-  readonly foot: string
+  readonly foot: Html | string
+  /** The time of the page by the clock of its data, from which the browser keeps ages moving; null: they stay. */
+  readonly now: Date | null
   readonly assets: Assets
 }
 
@@ -63,32 +66,30 @@ export const layout = ({ site, assets, ...frame }: Frame): Html =>
       </head>
       <body hx-ext="morph">
         <a class="skip" href="#main">Skip to the content</a>
-        <header class="top">
-          <a class="brand" href="${site.root}">${site.name}</a>
-          ${frame.hasMenu ? navigation(site, frame.section) : ""} ${frame.tools ?? ""}
+        <header>
+          <div class="top"><a class="brand" href="${site.root}">${site.name}</a> ${frame.tools ?? ""}</div>
+          ${frame.hasMenu ? navigation(site, frame.section) : ""}
         </header>
         <div id="notice" role="status"></div>
         ${frame.notice === null ? "" : html`<div class="said" role="status"><p>${frame.notice}</p></div>`}
-        ${frame.isLive ? live(frame.body) : html`<main id="main" tabindex="-1">${frame.body}</main>`}
+        <main
+          id="main"
+          tabindex="-1"
+          data-zone="${zoneName}"
+          ${frame.now === null ? "" : html`data-now="${moving(frame.now.toISOString())}"`}
+          ${frame.isLive ? live : ""}
+        >
+          ${frame.body}
+        </main>
         <footer><p>${frame.foot}</p></footer>
       </body>
     </html> `
 
-const live = (body: Html): Html =>
-  html`<main
-    id="main"
-    tabindex="-1"
-    hx-get=""
-    hx-trigger="again"
-    hx-target="this"
-    hx-select="#main"
-    hx-swap="morph:outerHTML"
-  >
-    ${body}
-  </main>`
+/** The script replaces the main part by its next state. */
+const live = html`hx-get="" hx-trigger="again" hx-target="this" hx-select="#main" hx-swap="morph:outerHTML"`
 
 const navigation = ({ menu }: Site, current: string | null): Html =>
-  html`<nav aria-label="Pages">
+  html`<nav class="menu" aria-label="Pages">
     <ul>
       ${menu.map(
         ([section, path, text]) =>

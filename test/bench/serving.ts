@@ -10,12 +10,13 @@ import { serviceV2 } from "../../connectors/service-v2/catalogue/index.ts"
 import { openBrowser, until, visit } from "../support/browser.ts"
 import { type Figure, median } from "./Figures.ts"
 import { cpuOf, rssMbOf } from "./Processes.ts"
-import type { Stand, Warehouse } from "./Stand.ts"
+import type { Stand } from "./Stand.ts"
+import { now, paints, percentile, remember, viewTimes } from "./Views.ts"
 
 const resourcesShown = 100
 const runs = 10_000
-const rounds = 40
-const paints = 10
+const views = 40
+const paintVisits = 10
 const commandStarts = 7
 const idleMs = 60_000
 /** Time from the last run, or from opening the page, until the process is idle. */
@@ -23,7 +24,6 @@ const settleMs = 20_000
 
 const launcher = fileURLToPath(new URL("../../src/cli/launch.js", import.meta.url))
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
-const now = () => Number(process.hrtime.bigint()) / 1e6
 
 /** Resources beyond the catalogue's, which only run on request. */
 const real = [...serviceV2.resources.keys()]
@@ -42,27 +42,6 @@ ${others.map((path) => `    ${path}: "off"`).join("\n")}
 webhooks: { listen: "127.0.0.1:0" }
 dashboard: { listen: "127.0.0.1:0" }
 `
-
-/** Fills the ledger as a few weeks would. */
-const remember = (warehouse: Warehouse) =>
-  warehouse.query(
-    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_to, pages,
-            requests, bytes, records, inserted, updated, unchanged, error, remedy)
-     select 1, ($1::text[])[1 + number % array_length($1::text[], 1)], 'incremental', 'live',
-            case when number % 50 = 0 then 'failed' else 'done' end, 1,
-            tributary.now() - interval '1 day' - number * interval '5 minutes',
-            tributary.now() - interval '1 day' - number * interval '5 minutes' + interval '2 seconds',
-            '2026-01-01T00:00:00Z', 1, 1, 20000, 40, 1, 2, 37,
-            case when number % 50 = 0 then 'the service failed (500)' end,
-            case when number % 50 = 0 then 'the next run goes on' end
-       from generate_series(1, ${runs}) number order by number desc`,
-    [resources]
-  )
-
-const percentile = (values: ReadonlyArray<number>, share: number): number => {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]!
-}
 
 /** Seconds from the start of a command to its end. */
 const commandSeconds = async (args: ReadonlyArray<string>): Promise<number> => {
@@ -95,7 +74,7 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   const source = await stand.source(["--data", "demo"], { pageSize: null })
   const warehouse = await stand.warehouse()
   await stand.sync(source, warehouse, { requestsPerMinute: null, pageSize: null }, [real[0]!])
-  await remember(warehouse)
+  await remember((text, values) => warehouse.query(text, values), resources, runs)
   const began = now()
   const serve = await stand.serving(source, warehouse, configuration, { NORTH: source.token })
   const { dashboard } = JSON.parse(serve.line) as { readonly dashboard?: string }
@@ -143,20 +122,11 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
 
   // ------------------------------------------------------------------------------------------------------------- views
   /** Views of a page over HTTP, which must contain these resources. */
-  const views = async (name: string, path: string, contained: ReadonlyArray<string>) => {
-    const took: Array<number> = []
-    let bytes = 0
+  const viewFigure = async (name: string, path: string, contained: ReadonlyArray<string>) => {
     const cpuBefore = cpuOf(serve.pid)
-    for (let round = 0; round <= rounds; round += 1) {
-      const from = now()
-      const response = await fetch(new URL(path, dashboard))
-      const text = await response.text()
-      if (response.status !== 200) throw new Error(`the page answered ${response.status}: ${text.slice(0, 400)}`)
-      for (const resource of contained) {
-        if (!text.includes(resource)) throw new Error(`the page does not show ${resource}`)
-      }
-      bytes = text.length
-      took.push(now() - from)
+    const { took, text } = await viewTimes(new URL(path, dashboard).href, views + 1)
+    for (const resource of contained) {
+      if (!text.includes(resource)) throw new Error(`the page does not show ${resource}`)
     }
     const viewCpuMs = cpuBefore === null ? null : (1000 * ((cpuOf(serve.pid) ?? 0) - cpuBefore)) / took.length
     const [first = 0, ...later] = took
@@ -166,36 +136,21 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
       baseline: null,
       unit: "ms",
       bound: { kind: "at most", limit: 300 },
-      note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
+      note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
     })
   }
-  await views("page", "/", [real[0]!, others.at(-1)!])
-  await views("table of resources", "/resources?order=resource", [real[0]!])
+  await viewFigure("page", "/", [real[0]!, others.at(-1)!])
+  await viewFigure("table of resources", "/resources?order=resource", [real[0]!])
   const browser = await openBrowser()
   try {
-    const painted: Array<number> = []
-    for (let round = 0; round < paints; round += 1) {
-      // Each visit has an empty cache.
-      const look = await visit(browser, dashboard)
-      await look.go("/")
-      const at = await until(
-        "the first paint",
-        () =>
-          look.page.evaluate<number | null>(
-            `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null`
-          ),
-        (ms) => ms !== null
-      )
-      painted.push(at!)
-      await look.close()
-    }
+    const painted = await paints(browser, dashboard, "/", paintVisits)
     figures.push({
       what: "page: first contentful paint in Chromium, p95",
-      value: percentile(painted, 0.95),
+      value: percentile(painted.ms, 0.95),
       baseline: null,
       unit: "ms",
       bound: { kind: "at most", limit: 300 },
-      note: `from the beginning of the navigation, nothing cached; p50 ${percentile(painted, 0.5).toFixed(0)} ms`
+      note: `from the beginning of the navigation, nothing cached; p50 ${percentile(painted.ms, 0.5).toFixed(0)} ms`
     })
 
     const look = await visit(browser, dashboard)

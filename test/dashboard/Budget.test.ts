@@ -2,7 +2,8 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/Chart.ts"
+import { budgetChart, type ChartOptions, describe as inWords, refusalsOf } from "../../src/dashboard/BudgetChart.ts"
+import { writeTimes } from "../../src/web/Times.ts"
 import { routes } from "../../src/dashboard/pages/Budget.ts"
 import type { Sample } from "../../src/tasks/SampleBudget.ts"
 import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
@@ -29,9 +30,8 @@ describe("the budget chart", () => {
       const svg = yield* drawn(points)
       assert.lengthOf(pathOf(svg, "used")!.match(/M/g)!, 2)
       assert.lengthOf(pathOf(svg, "allowed")!.match(/M/g)!, 2)
-      // y: 100 on an axis that ends at 105, is 182 high and has its base at 216. x: 12:01 of an hour that is 606 wide
-      // and begins at 80.
-      assert.match(pathOf(svg, "allowed")!, /^M90\.1,42\.7L/)
+      // y: 100 on an axis that ends at 100, is 110 high and has its base at 134. x: 12:01 of an hour that is 1,000 wide.
+      assert.match(pathOf(svg, "allowed")!, /^M16\.7,24L/)
     })
   )
 
@@ -48,11 +48,11 @@ describe("the budget chart", () => {
         [2, 1]
       )
       const svg = yield* drawn(points)
-      assert.lengthOf(svg.match(/class="refused"/g)!, 2)
-      assert.lengthOf(svg.match(/class="paused"/g)!, 1)
+      assert.lengthOf(svg.match(/<text class="refused"/g)!, 2)
+      assert.lengthOf(svg.match(/<rect\s+class="paused"/g)!, 1)
       assert.strictEqual(
-        inWords(points, options),
-        "Between 12:00 and 13:00 UTC at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
+        writeTimes(inWords(points, options), "UTC"),
+        "Between 12:00 and 13:00 at most 60 of 75 allowed requests a minute were used, at 12:01. The source requested a pause once. It refused requests (429) 3 times."
       )
     })
   )
@@ -96,13 +96,18 @@ layer(warehouse, { excludeTestServices: true })("the budget page", (it) => {
       ]
       const { text, read } = yield* ask(routes, companies, "/budget")
       assert.isFalse(holdsHostile(text))
+      assert.match(
+        read,
+        /paused 3 budgets of 4 companies: 1 paused by the source, 1 slowed after a 429, 1 in full use\./
+      )
+      assert.include(read, "Minutes in which a source paused requests in the last 24 hours: none.")
       assert.include(read, "These companies share one budget")
       assert.match(read, /Used now 42 of 300 requests a minute, 400 configured/)
       assert.match(read, /paused for (19|20) s/)
       assert.match(read, /Refused \(429\) 3 times, last 2 min ago/)
       assert.match(read, /Waiting a person \(urgent\) Last request/)
-      assert.lengthOf(text.match(/<svg/g)!, 1)
-      assert.lengthOf(text.match(/class="refused" d/g)!, 1)
+      assert.lengthOf(text.match(/<svg\s+class="plot"/g)!, 1)
+      assert.lengthOf(text.match(/<text class="refused"/g)!, 1)
       // A table by minute for readers who do not see the chart. It omits minutes before the last hour.
       const rows = text.match(/<th scope="row"/g)!.length
       assert.isTrue(rows === 60 || rows === 61, String(rows))

@@ -1,6 +1,8 @@
 /** The pages of an installation with many companies: totals, search and parts instead of every resource. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as CompanyStates from "../../src/status/CompanyStates.ts"
 import * as CountCompanies from "../../src/tasks/CountCompanies.ts"
 import { companyName, fillFleet, fingerprintOf } from "../support/fleet.ts"
 import { ask, shownCompany, showing } from "../support/pages.ts"
@@ -55,6 +57,67 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
     }).pipe(Effect.scoped)
   )
 
+  it.effect(
+    "state what needs a person with the numbers of plain SQL, each a link to the companies that it counts",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const url = yield* showing(companies)
+        const page = (path: string) => Effect.map(ask(`${url}${path}`), ({ text }) => text.replaceAll(/\s+/g, " "))
+        const first = yield* page("/")
+        const countOf = (query: string) => Effect.map(sql.unsafe<{ n: number }>(query), ([row]) => row!.n)
+        const signs = {
+          quarantined: "select count(*)::int as n from tributary.quarantine where resolved_at is null",
+          dead_letters: "select count(*)::int as n from tributary.inbox where state = 'dead_letter'",
+          gaps: "select count(*)::int as n from tributary.delivery_gaps where closed_at is null",
+          rejected: "select count(*)::int as n from tributary.outbox where state = 'rejected'",
+          subscriptions_down: "select count(*)::int as n from tributary.subscriptions where state <> 'active'"
+        } as const
+        for (const sign of CompanyStates.signs) {
+          const amount = yield* countOf(signs[sign])
+          const shown = new RegExp(`<a class="amount" href="/\\?sign=${sign}" ?>.*?>(\\d+)</span>`).exec(first)
+          assert.strictEqual(Number(shown?.[1]), amount, sign)
+          const [listed] = yield* sql<{ names: ReadonlyArray<string> }>`
+          select array_agg(company order by severity desc, company) as names from tributary.company_states
+           where ${sql(sign)} > 0`
+          assert.deepStrictEqual(namesIn(yield* page(`/?sign=${sign}`)), listed!.names, sign)
+        }
+        const parts = [...first.matchAll(/<a href="\/\?state=([a-z-]+)" aria-label="(\d+) [a-z ]+"/g)]
+        const states = yield* sql<{ state: string; n: number }>`
+        select state, count(*)::int as n from tributary.company_states group by 1`
+        assert.deepStrictEqual(
+          Object.fromEntries(parts.map(([, state, n]) => [state!, Number(n)])),
+          Object.fromEntries(states.map(({ state, n }) => [state, n]))
+        )
+        assert.include(first, 'id="last-day"')
+        assert.notInclude(yield* page("/?state=late"), 'id="last-day"')
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("list every company once in each order, part by part", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      for (const order of CompanyStates.orders) {
+        const seen: Array<string> = []
+        let next: string | undefined = `/?order=${order}`
+        while (next !== undefined) {
+          const { text }: { text: string } = yield* ask(`${url}${next}`)
+          const flat = text.replaceAll(/\s+/g, " ")
+          seen.push(...namesIn(flat))
+          next = /href="([^"]+)" rel="next"/.exec(flat)?.[1]?.replaceAll("&amp;", "&")
+        }
+        assert.lengthOf(seen, many, order)
+        assert.strictEqual(new Set(seen).size, many, order)
+        if (order === "name")
+          assert.deepStrictEqual(
+            seen,
+            companies.map(({ name }) => name)
+          )
+        if (order === "lateness") assert.strictEqual(seen[0], "c00050")
+      }
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("list only the companies whose events or budgets need a look, and each of them alone", () =>
     Effect.gen(function* () {
       const url = yield* showing(companies)
@@ -73,7 +136,8 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
       assert.include(yield* page("/budget?company=c00006"), "paused for")
       const outbox = yield* page("/outbox")
       assert.include(outbox, "the 50 with the most refused and waiting ones")
-      assert.strictEqual(outbox.match(/push-retry/g)?.length, 1)
+      // Three refused rows, and their resource.
+      assert.strictEqual(outbox.match(/push-retry/g)?.length, 4)
       assert.notInclude(yield* page("/runs"), '<option value="c00001">', "a choice of many is a field")
     }).pipe(Effect.scoped)
   )

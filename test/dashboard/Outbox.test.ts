@@ -114,6 +114,39 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
     })
   )
 
+  it.effect("finds a refused row however old it is, and says why", () =>
+    Effect.gen(function* () {
+      const company = "third"
+      const companies = [unconnected(company), unconnected("fourth")]
+      yield* insert(company, "things", 1, { state: "rejected", code: "unknown_value", reason: "no such term" })
+      yield* insert(company, "things", 1, {})
+      yield* insert("fourth", "others", 2_100, { state: "done", outcome: "updated" })
+      const refused = yield* ask(routes, companies, `/outbox/rows?state=rejected&company=${company}`)
+      assert.match(
+        refused.read,
+        /update things 1 refused unknown_value no such term : no such term .* SQL .* Try again/
+      )
+      assert.include(yield* Effect.map(ask(routes, companies, "/outbox"), ({ read }) => read), "no such term")
+      const pending = yield* ask(routes, companies, `/outbox/rows?state=pending&company=${company}&resource=things`)
+      assert.match(pending.read, /update things 1 pending/)
+      assert.include(pending.text, `href="/outbox/rows?company=${company}&amp;resource=things"`)
+      assert.include(
+        (yield* ask(routes, companies, `/outbox/rows?state=done&company=${company}`)).read,
+        "The newest 2,000 rows are searched."
+      )
+      assert.deepInclude(yield* Effect.flip(ask(routes, companies, "/outbox/rows?before=x")), { status: 400 })
+
+      let next: string | undefined = "/outbox/rows?state=done"
+      const seen = new Set<string>()
+      for (let part = 0; next !== undefined && part < 3; part += 1) {
+        const { text }: { text: string } = yield* ask(routes, companies, next)
+        for (const [, row] of text.matchAll(/href="\/outbox\/rows\/(\d+)"/g)) seen.add(row!)
+        next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+      }
+      assert.strictEqual(seen.size, 150)
+    })
+  )
+
   it.effect("pages through rejected rows, and shows foreign text escaped", () =>
     Effect.gen(function* () {
       yield* insert(hostile, hostile, 120, { state: "rejected", code: hostile, reason: hostile })

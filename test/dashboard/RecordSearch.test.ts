@@ -193,7 +193,13 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the search f
             `select "${name}"::text as id from erp.${resource} where _company_id = 1 and id = ${id}`
           )
           const named = row?.id ?? null
-          if (named !== null) expected.push(`north ${reference.resource} ${named}`)
+          // A record that is not in the warehouse has no page.
+          const table = tables.find((one) => one.resource.path === reference.resource)
+          const found =
+            named === null || table === undefined
+              ? []
+              : yield* sql.unsafe(`select from erp.${table.name} where _company_id = 1 and id = ${named}`)
+          if (found.length > 0) expected.push(`north ${reference.resource} ${named}`)
         }
         // The documents behind the documents: the payments of the invoices of an order.
         if (resource === "orders") expected.push("north payments 500")
@@ -206,7 +212,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the search f
       assert.match(order.read, /ordertotal [^.]*12345678901234\.50/)
       const invoice = yield* show({ company: "north", resource: "invoices", id: "400" })
       assert.match(invoice.read, /INV-7 invoices 400 in company north/)
-      assert.match(invoice.read, /vouchers 900 not in the warehouse/)
+      assert.match(invoice.read, /vouchers 900 not synced/)
       assert.match(invoice.read, /payments 500 deleted/)
     })
   )

@@ -79,7 +79,9 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       assert.isAtLeast(tookMs, phases.landing.ms)
       const { text, read } = yield* ask(routes, [company], `/runs/${run.id}`)
       assert.deepStrictEqual(
-        cellsOf(text, "The phases as figures").map(([phase, time, , times, longest]) => [phase, time, times, longest]),
+        cellsOf(text, "The phases as figures")
+          .slice(0, 4)
+          .map(([phase, time, , times, longest]) => [phase, time, times, longest]),
         [
           ["Waiting for the rate budget", phases.budget],
           ["Requests in flight", phases.request],
@@ -104,8 +106,8 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       assert.sameDeepMembers(
         cellsOf(text, "The changes of this run").map(([record, op, fields, version]) => [record, op, fields, version]),
         [
-          ["1", "update", "name", "2"],
-          ["3", "insert", "", "1"]
+          ["1 · Ada L.", "update", "name", "2"],
+          ["3 · Grace", "insert", "", "1"]
         ]
       )
       assert.strictEqual(Number(run.inserted) + Number(run.updated), versions.length)
@@ -147,11 +149,11 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       const { id, name, sql, company, put, sync } = yield* makeStand()
       yield* put("salesmen", [{ id: 1, name: "Ada L." }])
       yield* sync(true)
-      yield* sql`insert into tributary.activity (resolution, at, company, resource, runs, inserted, updated, deleted, age_ms_max, lateness_max)
-        values ('hour', date_trunc('hour', tributary.now() - interval '3 hours', 'UTC'), ${name}, 'salesmen', 4, 1000, 20, 3, 5400000, 1.5),
-               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'salesmen', 2, 0, 0, 0, 600000, 0.25),
-               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'orders', 99, 0, 0, 0, null, null),
-               ('hour', date_trunc('hour', tributary.now() - interval '90 hours', 'UTC'), ${name}, 'salesmen', 77, 0, 0, 0, null, null)`
+      yield* sql`insert into tributary.activity (resolution, at, company, resource, runs, inserted, updated, deleted, gaps, age_ms_max, lateness_max)
+        values ('hour', date_trunc('hour', tributary.now() - interval '3 hours', 'UTC'), ${name}, 'salesmen', 4, 1000, 20, 3, 1, 5400000, 1.5),
+               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'salesmen', 2, 0, 0, 0, 0, 600000, 0.25),
+               ('hour', date_trunc('hour', tributary.now() - interval '2 hours', 'UTC'), ${name}, 'orders', 99, 0, 0, 0, 0, null, null),
+               ('hour', date_trunc('hour', tributary.now() - interval '90 hours', 'UTC'), ${name}, 'salesmen', 77, 0, 0, 0, 0, null, null)`
       yield* sql`insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
         values (${id}, 'salesmen', ${hostile}, tributary.now(), tributary.now(), 1234, '{text,integer}', 1)`
       yield* sql`analyze erp.salesmen`
@@ -160,24 +162,25 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       assert.deepStrictEqual(
         cellsOf(text, "The last two days by hour").map((cells) => cells.slice(1)),
         [
-          ["10 min", "25 %", "2", "0", "0", "0"],
-          ["90 min", "150 %", "4", "1,000", "20", "3"].map((cell) => (cell === "90 min" ? duration(5_400_000) : cell))
+          ["10 min", "25 %", "2", "0", "0", "0", "0"],
+          ["90 min", "150 %", "4", "1,000", "20", "3", "1"].map((cell) =>
+            cell === "90 min" ? duration(5_400_000) : cell
+          )
         ]
       )
-      assert.include(read, "Late in 1 of 2 hours that the last two days have figures of.")
-      assert.strictEqual(text.split('class="bar bad"').length - 1, 1)
+      assert.include(read, "late in 1 of 2 hours with figures, in two days.")
       const runs = yield* sql<{ id: bigint; requests: bigint; status: string }>`
         select id, requests, status from tributary.runs where company_id = ${id} and resource = 'salesmen' order by id`
-      for (const { id: run, requests, status } of runs) {
-        assert.include(text, `aria-label="Run ${run}, ${status}: ${requests} request${requests === 1n ? "" : "s"}"`)
-        assert.include(text, `<a href="/runs/${run}"`)
-      }
+      assert.deepStrictEqual(
+        cellsOf(text, "The last runs of salesmen").map(([run, status, , , , requests]) => [run, status, requests]),
+        runs.map(({ id: run, status, requests }) => [String(run), status, String(requests)]).toReversed()
+      )
       const changes = yield* sql<{ id: bigint; version: bigint; run: bigint }>`
         select id, _version as version, _run_id as run from erp_history.salesmen where _company_id = ${id}
          order by _version desc, id desc`
       assert.sameDeepMembers(
         cellsOf(text, "The latest changes").map(([record, , , version, run]) => [record, version, run]),
-        changes.map(({ id: record, version, run }) => [String(record), String(version), String(run)])
+        changes.map(({ id: record, version, run }) => [`${record} · Ada L.`, String(version), String(run)])
       )
       const columns = yield* sql<{ name: string; unused: boolean }>`
         select a.attname as name, coalesce(s.null_frac = 1, false) as unused

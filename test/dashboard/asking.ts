@@ -14,6 +14,7 @@ import type { PageRequest, Route, ShownCompany } from "../../src/dashboard/Page.
 import { datasetsDefault } from "../../src/warehouse/Table.ts"
 import { engineDefault } from "../../src/sync/EngineSettings.ts"
 import type { Database } from "../../src/postgres/Database.ts"
+import { writeTimes } from "../../src/web/Times.ts"
 import { server } from "../reference-server/support.ts"
 import { layerWarehouse } from "../support/postgres.ts"
 
@@ -141,7 +142,7 @@ export const ask = Effect.fnUntraced(function* (
       return { text: "", read: "", title: "", isLive: false, to: answer.to, said: answer.notice } satisfies Shown
     }
     const { body } = answer
-    const text = (yield* Effect.promise(async () => body)).toString()
+    const text = writeTimes((yield* Effect.promise(async () => body)).toString(), "UTC")
     return {
       text,
       read: text.replace(/<[^>]+>/g, " ").replace(/\s+/g, " "),

@@ -58,7 +58,21 @@ const fleetStatements = (companies: number, resources: number): ReadonlyArray<st
      select lpad(n::text, 64, '0'), 540, tributary.now(), 0, case when n % 500 = 6 then tributary.now() + interval '1 hour' end from ${all} as x`,
     `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
      select lpad(n::text, 64, '0'), tributary.now() - r * interval '15 seconds', 20, 540, 540, 0, false from ${every} where r <= 3`,
-    `insert into tributary.processes (process_id, companies) select 'p1', array_agg(name order by n) from ${all} as x`,
+    `insert into tributary.processes (process_id, companies, host, pid, started_at, heartbeat_at)
+     select 'p' || p, array_agg(name order by n), 'host-' || p, p, tributary.now() - p * interval '1 hour',
+            tributary.now() - case when p > 3 then interval '1 hour' else interval '1 second' end
+       from ${all} as x, generate_series(1, 8) p group by p`,
+    `insert into tributary.bucket_owners (bucket, process_id) select b, 'p' || 1 + b % 3 from generate_series(0, 255) b`,
+    `insert into tributary.activity (resolution, at, company, resource, runs, failed_runs, inserted, updated, requests, lateness_max,
+       budget_share_max, paused_ms, gaps, process_starts)
+     select 'hour', date_trunc('hour', tributary.now(), 'UTC') - h * interval '1 hour', null, null, 10000, h, 100 * h, 1000, 12000, 3,
+            0.8, 60000, 20, (h < 8)::int from generate_series(0, 47) h`,
+    `insert into tributary.change_endpoints (name, url, origin, last_position)
+     select 'app-' || e, 'https://app.example.com/', 'command', 0 from generate_series(1, 5) e`,
+    `insert into tributary.invariants (name, severity, statement, comment, resources, query)
+     select 'rule-' || i, 'critical', 'a rule', '', '{r01}', 'select 1' from generate_series(1, 5) i`,
+    `insert into tributary.invariant_states (invariant, company_id, state, evaluated_at, violations, open_violations)
+     select 'rule-' || i, n, case when n % 500 = 7 then 'violated' else 'holds' end, tributary.now(), (n % 500 = 7)::int, (n % 500 = 7)::int from ${all} as x, generate_series(1, 5) i`,
     "analyze"
   ]
 }

@@ -10,7 +10,9 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import * as Redacted from "effect/Redacted"
 import pg from "pg"
+import { fingerprintOf } from "../../src/budget/TokenFingerprint.ts"
 import { until } from "./browser.ts"
 import { certificate } from "./certificate.ts"
 import { signatureOf } from "./deliveries.ts"
@@ -33,8 +35,19 @@ export interface ServeProcess {
   readonly kill: () => Promise<void>
 }
 
+/** The companies of an operator, and what their tokens may do. */
+export interface OperatorSetup {
+  /** The configuration, with the port that receives deliveries. */
+  readonly configuration: (port: number) => string
+  readonly southScopes: ReadonlyArray<string>
+}
+
 export interface Operator {
   readonly reference: ReferenceProcess
+  /** The keys of the rate budgets of the companies. */
+  readonly budgets: ReadonlyArray<{ readonly company: string; readonly fingerprint: string }>
+  /** Calls the API of the source with the token of `north`. Throws on an answer that is not a success. */
+  readonly source: <A = unknown>(method: string, path: string, body?: unknown) => Promise<A>
   readonly databaseUrl: string
   readonly folder: string
   readonly query: <Row extends object>(text: string, values?: ReadonlyArray<unknown>) => Promise<Array<Row>>
@@ -108,21 +121,39 @@ dashboard: { listen: "127.0.0.1:0" }
 
 const json = (value: unknown) => JSON.stringify(value)
 
+/** Two companies with the main resources. */
+const mainResources: OperatorSetup = {
+  configuration,
+  southScopes: [
+    "customers:read",
+    "items:read",
+    "orders:read",
+    "vendors:read",
+    "reference:read",
+    "setup:read",
+    "setup:write"
+  ]
+}
+
 /** Creates everything except `serve`. `postgresUrl` is that of the server's superuser. */
-export const openOperator = async (postgresUrl: string): Promise<Operator> => {
+export const openOperator = async (postgresUrl: string, setup = mainResources): Promise<Operator> => {
   const ends: Array<() => Promise<unknown>> = []
   const close = async () => {
     for (const end of ends.toReversed()) await end()
   }
   try {
-    return { ...(await open(postgresUrl, ends)), close }
+    return { ...(await open(postgresUrl, setup, ends)), close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): Promise<Omit<Operator, "close">> => {
+const open = async (
+  postgresUrl: string,
+  setup: OperatorSetup,
+  ends: Array<() => Promise<unknown>>
+): Promise<Omit<Operator, "close">> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-operator-"))
   ends.push(async () => rmSync(folder, { recursive: true, force: true }))
   const administrator = new pg.Client({ connectionString: postgresUrl })
@@ -147,19 +178,12 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
   ends.push(() => reference.stop())
   await reference.control("PUT", "/limits", { requestsPerMinute: 1_000_000, allowPrivateReceivers: true })
   const north = await reference.token(1)
-  const south = await reference.token(2, [
-    "customers:read",
-    "items:read",
-    "orders:read",
-    "vendors:read",
-    "reference:read",
-    "setup:read",
-    "setup:write"
-  ])
+  const south = await reference.token(2, setup.southScopes)
+  const west = await reference.token(3)
   const port = await freePort()
   const { cert, key } = certificate(["localhost"])
   mkdirSync(join(folder, "config"))
-  writeFileSync(join(folder, "config", "tributary.yaml"), configuration(port))
+  writeFileSync(join(folder, "config", "tributary.yaml"), setup.configuration(port))
   writeFileSync(join(folder, "cert.pem"), cert)
   writeFileSync(join(folder, "key.pem"), key)
   await reference.control("POST", "/trust", { caPem: cert })
@@ -169,6 +193,7 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
     SERVICE_API_URL: reference.baseUrl,
     NORTH: north,
     SOUTH: south,
+    WEST: west,
     SOUTH_SECRET: southSecret
   }
   const command = (args: ReadonlyArray<string>, more: Readonly<Record<string, string>> = {}) =>
@@ -225,26 +250,32 @@ const open = async (postgresUrl: string, ends: Array<() => Promise<unknown>>): P
   }
 
   let calls = 0
-  const customer: Operator["customer"] = async (called) => {
-    const response = await fetch(`${reference.baseUrl}/customers`, {
-      method: "POST",
+  const source: Operator["source"] = async (method, path, body) => {
+    const response = await fetch(`${reference.baseUrl}${path}`, {
+      method,
       headers: {
         Authorization: `Bearer ${north}`,
         "Content-Type": "application/json",
         "Idempotency-Key": `operator-${(calls += 1)}`
       },
-      body: json({ name: called, customercode: `OP${calls}` })
+      ...(body === undefined ? {} : { body: json(body) })
     })
     const text = await response.text()
-    if (!response.ok) throw new Error(`POST /customers: ${response.status} ${text}`)
-    return (JSON.parse(text) as { readonly id: number }).id
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+    return JSON.parse(text) as never
   }
+  const customer: Operator["customer"] = async (name) =>
+    (await source<{ readonly id: number }>("POST", "/customers", { name, customercode: `OP${calls + 1}` })).id
   const slowly: Operator["slowly"] = async (resource, ms) => {
     await reference.control("POST", "/faults", {
       rules: [broken, { kind: "delay", path: `/${resource}`, ms, times: 2 }]
     })
   }
-  return { reference, databaseUrl, folder, query, run, serve, slowly, customer }
+  const budgets = Object.entries({ north, south, west }).map(([company, token]) => ({
+    company,
+    fingerprint: fingerprintOf(reference.baseUrl, Redacted.make(token), "token")
+  }))
+  return { reference, budgets, source, databaseUrl, folder, query, run, serve, slowly, customer }
 }
 
 // -------------------------------------------------------------------------------------------- the past and the present
@@ -312,10 +343,11 @@ export const present = async (
   await query(
     `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
      select fingerprint, to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - tick * interval '15 seconds',
-            case when tick between 100 and 160 then 2200 + (tick * 37) % 700 else 300 + (tick * 53) % 500 end,
+            case when tick between 100 and 160 then 2200 + noise % 700 else 300 + noise % 250 end,
             case when tick between 90 and 100 then 2250 else 3000 end, 3000, case when tick > 100 then 0 else 1 end,
             tick between 96 and 100
-       from tributary.budgets, generate_series(0, 239) tick where tick not between 180 and 200
+       from tributary.budgets, generate_series(0, 239) tick, abs(hashtext(fingerprint || tick)) noise
+      where tick not between 180 and 200
      on conflict do nothing`
   )
   await query(
@@ -332,7 +364,8 @@ export const present = async (
                 (select count(*) from tributary.outbox where state = 'rejected')::int as refused,
                 (select count(*) from tributary.tasks where finished_at is null and schedule <> 'off' and next_run_at <= tributary.now())::int as running`
       ),
-    ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.refused === 2 && row.running === 0
+    ([row]) => row?.waiting === 0 && row.dead === 1 && row.gaps > 0 && row.refused >= 2 && row.running === 0,
+    60
   )
 }
 

@@ -2,8 +2,13 @@
 import * as Effect from "effect/Effect"
 import { describePause } from "../../budget/Pause.ts"
 import { type BudgetState, readBudgets, worstBudgets } from "../../budget/BudgetState.ts"
+import * as Activity from "../../status/Activity.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
-import { budgetChart, clock, refusalsOf } from "../Chart.ts"
+import { budgetChart, refusalsOf } from "../BudgetChart.ts"
+import { clock } from "../../web/Times.ts"
+import { seriesMax } from "../../tasks/WriteActivity.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { trend } from "../../web/Trend.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { ago, badge, count, duration, none, table, facts } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
@@ -31,31 +36,34 @@ const waiting = (budget: BudgetState): string => {
   return who.length === 0 ? "nothing" : who.join(", ")
 }
 
+/** Whether fewer requests are allowed than configured, after a 429. */
+const isSlowed = ({ allowed, configured, isProbing }: BudgetState): boolean =>
+  isProbing || (allowed !== null && configured !== null && allowed < configured)
+
 /** The state as a badge. */
 const state = (budget: BudgetState, now: Date): Html => {
-  const { pausedUntil, allowed, configured } = budget
+  const { pausedUntil } = budget
   if (pausedUntil !== null) return badge("warn", `paused for ${duration(pausedUntil.getTime() - now.getTime())}`)
   if (budget.isProbing) return badge("warn", "probing with one request")
-  if (allowed !== null && configured !== null && allowed < configured) return badge("warn", "slowed after a 429")
+  if (isSlowed(budget)) return badge("warn", "slowed after a 429")
   if (budget.urgentWaits || budget.liveWaits) return badge("busy", "in full use")
   return badge("good", "free")
 }
 
 const stateFacts = (budget: BudgetState, now: Date): Html => {
   const { allowed, configured, pausedUntil, lastRefusalAt } = budget
-  const isSlowed = allowed !== null && configured !== null && allowed < configured
   return facts([
     ["State", state(budget, now)],
     [
       "Used now",
       html`${count(budget.used)}${allowed === null ? "" : ` of ${count(allowed)}`} requests a
-      minute${isSlowed ? `, ${count(configured)} configured` : ""}`
+      minute${configured !== null && allowed !== configured ? `, ${count(configured)} configured` : ""}`
     ],
     [
       "Pause",
       pausedUntil === null
         ? "no"
-        : html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)} UTC:
+        : html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)}:
             ${budget.pausedBy === null ? "an answer requested a pause" : visible(describePause(budget.pausedBy))}. To
             end it: <code>tributary budget release</code>`
     ],
@@ -84,39 +92,22 @@ const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<Read
     ])
 }
 
-const legend = html`<ul class="legend">
-  <li class="used">used</li>
-  <li class="allowed">allowed</li>
-  <li class="configured">configured</li>
-  <li class="paused">the source requested a pause</li>
-  <li class="refused">refused (429)</li>
-</ul>`
-
 const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now: Date): Html => {
   const id = `budget-${index}`
   const options = { id, from: new Date(now.getTime() - hourMs), to: now, gapMs }
-  return html`<figure class="chart">
-      ${
-        points.length === 0
-          ? html`<p>There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.</p>`
-          : html`${budgetChart(points, options)}
-              <figcaption>
-                Requests of the minute before each time, over the last hour, in UTC. A gap has no samples. ${legend}
-              </figcaption>`
-      }
-    </figure>
-    ${
-      points.length === 0
-        ? ""
-        : html`<details id="${id}-table">
-            <summary>The same as a table</summary>
-            ${table(
-              "Minute by minute, newest first",
-              "Minute (UTC), #Used at most, #Allowed at least, Paused, #Refused (429)",
-              minutes(points)
-            )}
-          </details>`
-    }`
+  return points.length === 0
+    ? html`<p class="hint">
+        There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
+      </p>`
+    : html`${budgetChart(points, options)}
+        <details id="${id}-table">
+          <summary>The same as a table</summary>
+          ${table(
+            "Minute by minute, newest first",
+            "Minute, #Used at most, #Allowed at least, Paused, #Refused (429)",
+            minutes(points)
+          )}
+        </details>`
 }
 
 const section = (
@@ -159,6 +150,63 @@ const sharedOf = (companies: ReadonlyArray<ShownCompany>): ReadonlyArray<Shared>
     limit: own.flatMap(({ requestsPerMinute }) => requestsPerMinute ?? [])[0] ?? null
   }))
 
+/** What the budgets that slow requests down have in common. */
+interface Totals {
+  readonly budgets: number
+  readonly companies: number
+  /** Of those that are shown. */
+  readonly states: ReadonlyArray<BudgetState>
+  /** A company of the worst one; null where all are free. */
+  readonly worst: string | null
+}
+
+const isFull = ({ urgentWaits, liveWaits }: BudgetState): boolean => urgentWaits || liveWaits
+
+/** The minutes of each hour in which a source paused requests. */
+const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
+  const current = Math.floor(now.getTime() / hourMs)
+  return trend(
+    hours.map(({ at, paused_ms: ms }) => ({
+      hoursAgo: current - Math.floor(at.getTime() / hourMs),
+      kind: "paused",
+      amount: Math.ceil(ms / 60_000)
+    })),
+    {
+      id: "trend",
+      title: "Minutes in which a source paused requests",
+      kinds: [["paused", "minutes", "warn"]],
+      countedMax: null
+    }
+  )
+}
+
+const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
+  const paused = states.filter(({ pausedUntil }) => pausedUntil !== null).length
+  const slowed = states.filter(isSlowed).length
+  const full = states.filter(isFull).length
+  return stateHead({
+    title: "Request budget",
+    about:
+      "The requests per minute that each token may send to its source, for all processes of this warehouse together.",
+    tone: paused + slowed > 0 ? "warn" : full > 0 ? "busy" : budgets === 0 ? "quiet" : "good",
+    word: paused > 0 ? "paused" : slowed > 0 ? "slowed" : full > 0 ? "in full use" : budgets === 0 ? "none" : "free",
+    sentence: html`${plural(budgets, "budget")} of ${plural(companies, "company", "companies")}: ${count(paused)} paused
+    by the source, ${count(slowed)} slowed after a 429, ${count(full)} in full use.
+    ${
+      worst === null || paused + slowed === 0
+        ? ""
+        : html`The worst: <a href="${address("/budget", { company: worst })}">${visible(worst)}</a>. Next: wait, as it
+            ends by itself; only if the source agrees, end it with <code>npx tributary budget release</code>.`
+    }`,
+    actions: null,
+    trend: pauses(hours, now)
+  })
+}
+
+/** The last day of these companies, as far as it is stored for each. */
+const readDay = (companies: ReadonlyArray<ShownCompany>) =>
+  Activity.readHours(companies.length > seriesMax.hour ? null : companies.map(({ name }) => name), 24 * hourMs)
+
 const listedMax = 50
 /** Budgets among which those of this process are looked for. */
 const worstMax = 500
@@ -179,11 +227,17 @@ const manyBudgets = Effect.fnUntraced(function* (request: PageRequest, all: Read
   return page({
     title: "Budget",
     section: "budget",
-    body: html`<h1>Request budget</h1>
-      <p>
-        ${plural(all.length, "budget")} of ${plural(request.companies.length, "company", "companies")}.
-        ${text === null ? "Those that are paused or slowed, or that requests wait for:" : ""}
-      </p>
+    body: html`${head(
+        {
+          budgets: all.length,
+          companies: request.companies.length,
+          states: text === null ? [...budgets.values()] : [],
+          worst: text === null ? (byFingerprint.get(found[0] ?? "")?.companies[0] ?? null) : null
+        },
+        yield* readDay(request.companies),
+        now
+      )}
+      ${text === null ? html`<p>Those that are paused or slowed, or that requests wait for:</p>` : ""}
       <div class="controls">${companySearch("/budget", text)}</div>
       ${
         shown.length === 0
@@ -233,16 +287,19 @@ export const routes: ReadonlyArray<Route> = [
           )
         )
       )
+      const shown = companies.filter(({ fingerprint }) => shared.some((one) => one.fingerprint === fingerprint))
+      const worstState = budgets.find(({ pausedUntil }) => pausedUntil !== null) ?? budgets.find(isSlowed)
+      const worst = shown.find(({ fingerprint }) => fingerprint === worstState?.fingerprint)?.name ?? null
       return page({
         title: "Budget",
         section: "budget",
-        body: html`<h1>Request budget</h1>
-          <p>
-            The requests per minute that each token may send to its source, for all processes of this warehouse
-            together.
-          </p>
-          ${all.length > detailedMax ? html`<p><a href="/budget">All budgets</a></p>` : ""}
-          ${sections.length === 0 ? html`<p>No such company is configured.</p>` : sections}`
+        body: html`${head(
+          { budgets: shared.length, companies: shown.length, states: budgets, worst },
+          yield* readDay(shown),
+          now
+        )}
+        ${all.length > detailedMax ? html`<p><a href="/budget">All budgets</a></p>` : ""}
+        ${sections.length === 0 ? html`<p>No such company is configured.</p>` : sections}`
       })
     })
   }

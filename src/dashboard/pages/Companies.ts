@@ -1,67 +1,69 @@
-/** The overview of many companies: totals by state, a search, and the companies by severity, part by part. */
+/** The overview of many companies: shares by state, what needs a person, and the companies in parts with filter and search. */
 import * as Effect from "effect/Effect"
 import * as Activity from "../../status/Activity.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
-import { companyStates, type State } from "../../tasks/CountCompanies.ts"
+import { companyStates } from "../../tasks/CountCompanies.ts"
 import { html, page, PageError, type Html, type PageRequest } from "../Page.ts"
-import { ago, badge, count, duration, filterLinks, none, pager, table, type Tone } from "../../web/Components.ts"
+import { ago, badge, count, duration, filterLinks, none, pager, table } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { stateHead } from "../../web/StateHead.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
 import { lastDay } from "../ActivityCharts.ts"
-import { healthShares } from "../HealthPicture.ts"
+import { companyNeeds, companyShares, stateWords } from "../CompanyShares.ts"
+import { choiceLinks } from "../ListControls.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 
 const shownMax = 50
 const whyMax = 100
 
-const words: Readonly<Record<State, readonly [tone: Tone, word: string]>> = {
-  failing: ["bad", "failing"],
-  late: ["warn", "late"],
-  attention: ["warn", "attention"],
-  "never-synced": ["quiet", "never synced"],
-  blocked: ["quiet", "blocked"],
-  paused: ["quiet", "paused"],
-  fresh: ["good", "fresh"]
+/** The words of each sign, and the page that lists what it counts. */
+const signWords: Readonly<
+  Record<
+    CompanyStates.Sign,
+    readonly [one: string, several: string, path: string, query: Readonly<Record<string, string>>]
+  >
+> = {
+  quarantined: ["record in quarantine", "records in quarantine", "/quarantine", {}],
+  dead_letters: ["dead event", "dead events", "/webhooks/events", { state: "dead_letter" }],
+  gaps: ["gap in the events", "gaps in the events", "/webhooks", {}],
+  rejected: ["refused push", "refused pushes", "/outbox/rows", { state: "rejected" }],
+  subscriptions_down: ["subscription not active", "subscriptions not active", "/webhooks", {}]
 }
 
-/** The signs of trouble beside the state of the resources. */
-export const signsOf = (of: Readonly<Record<CompanyStates.Amount, number>>): ReadonlyArray<string> =>
-  [
-    [of.quarantined, plural(of.quarantined, "record in quarantine", "records in quarantine")] as const,
-    [of.dead_letters, plural(of.dead_letters, "dead event", "dead events")] as const,
-    [of.gaps, plural(of.gaps, "gap in the events", "gaps in the events")] as const,
-    [of.rejected, plural(of.rejected, "refused push", "refused pushes")] as const,
-    [
-      of.subscriptions_down,
-      plural(of.subscriptions_down, "subscription not active", "subscriptions not active")
-    ] as const
-  ].flatMap(([number, text]) => (number > 0 ? [text] : []))
+/** The signs of trouble beside the state of the resources, each with a link to what it counts. */
+const signsOf = (of: CompanyStates.CompanyState): Html => {
+  const links = CompanyStates.signs
+    .filter((sign) => of[sign] > 0)
+    .map((sign, index) => {
+      const [one, several, path, query] = signWords[sign]
+      return html`${index === 0 ? "" : ", "}<a href="${address(path, { ...query, company: of.company })}"
+          >${plural(of[sign], one, several)}</a
+        >`
+    })
+  return links.length === 0 ? none("nothing") : html`${links}`
+}
 
-const summary = (of: CompanyStates.Summary): Html => {
+const head = (of: CompanyStates.Summary): Html => {
   const { byState, amounts, companies, uncounted, outdatedMs } = of
   const isWell = byState.failing + byState.late + byState.attention === 0
-  const signs = signsOf(amounts)
-  return html`<p class="summary">
-      ${
-        isWell
-          ? badge("good", uncounted === companies ? "Not counted" : "All is well")
-          : badge(byState.failing > 0 ? "bad" : "warn", "Not all is well")
-      }
-      ${plural(amounts.resources, "resource")} of ${plural(companies, "company", "companies")}:
-      ${count(amounts.failing)} failing, ${count(amounts.late)} late, ${count(amounts.fresh)} fresh,
-      ${count(amounts.paused)} paused, ${count(amounts.never_synced)} never synced, ${count(amounts.blocked)}
-      blocked.${signs.length === 0 ? "" : ` Also: ${signs.join(", ")}.`}
-    </p>
-    ${
+  const isUncounted = uncounted === companies
+  return stateHead({
+    title: "Overview",
+    about: html`${plural(companies, "company", "companies")} with ${plural(amounts.resources, "resource")}, counted by
+    state.${
       uncounted === 0
         ? ""
-        : html`<p class="hint">
-            ${plural(uncounted, "company was", "companies were")} not counted yet; tributary serve counts each once its
-            source has answered.
-          </p>`
-    }
-    ${outdatedMs === null ? "" : html`<p class="hint">Counts are up to ${duration(outdatedMs)} old.</p>`}`
+        : ` ${plural(uncounted, "company was", "companies were")} not counted yet; tributary serve counts each once its source has answered.`
+    }${outdatedMs === null ? "" : ` Counts are up to ${duration(outdatedMs)} old.`}`,
+    tone: isUncounted ? "quiet" : isWell ? "good" : byState.failing > 0 ? "bad" : "warn",
+    word: isUncounted ? "Not counted" : isWell ? "All is well" : "Not all is well",
+    sentence: html`${plural(amounts.resources, "resource")} of ${plural(companies, "company", "companies")}:
+    ${count(amounts.failing)} failing, ${count(amounts.late)} late, ${count(amounts.fresh)} fresh,
+    ${count(amounts.paused)} paused, ${count(amounts.never_synced)} never synced, ${count(amounts.blocked)} blocked.`,
+    actions: null,
+    trend: companyShares(byState)
+  })
 }
 
 /** The companies as a table, with what is wrong. */
@@ -75,8 +77,7 @@ const companyTable = (
     caption,
     "Company, State, #Failing, #Late, #Fresh, Why, Also, Counted",
     companies.map((one) => {
-      const [tone, word] = words[one.state]
-      const signs = signsOf(one)
+      const [tone, word] = stateWords[one.state]
       return [
         html`<a href="${addressOf(one.company)}">${visible(one.company)}</a>`,
         badge(tone, word),
@@ -88,46 +89,64 @@ const companyTable = (
           : html`<a href="${resourceAddress(one.company, one.worstResource)}">${visible(one.worstResource)}</a>${
                 one.error === null ? "" : html`<span class="detail">${truncated(one.error, whyMax)}</span>`
               }`,
-        signs.length === 0 ? none("nothing") : signs.join(", "),
+        signsOf(one),
         ago(one.countedAt, now)
       ]
     })
   )
 
-/** The list's position in the query, `<severity> <company>`. */
+/** The list's position in the query, `<key> <company>`. */
 export const placeOf = (request: PageRequest): Effect.Effect<CompanyStates.Place | null, PageError> => {
   const text = ofQuery(request, "after")
   if (text === null) return Effect.succeed(null)
-  const [, severity, company] = /^(\d{1,8}(?:\.\d{1,17})?) (.+)$/.exec(text) ?? []
-  return severity === undefined || company === undefined
+  const [, key, company] = /^(\d{1,15}(?:\.\d{1,17})?) (.+)$/.exec(text) ?? []
+  return key === undefined || company === undefined
     ? Effect.fail(new PageError({ status: 400, message: "That is not a place in the list of companies." }))
-    : Effect.succeed({ severity: Number(severity), company })
+    : Effect.succeed({ key: Number(key), company })
 }
 
 const placeText = (place: CompanyStates.Place | null): string | null =>
-  place === null ? null : `${place.severity} ${place.company}`
+  place === null ? null : `${place.key} ${place.company}`
 
-/** A part of the list of companies with its links, at a path with these other parameters. */
+const captions: Readonly<Record<CompanyStates.Order, string>> = {
+  worst: "Companies, the worst first",
+  lateness: "Companies, the latest against their target first",
+  signs: "Companies, those with the most trouble beside their resources first",
+  name: "Companies by name"
+}
+
+/** What a list of companies shows, and where. */
+export interface CompanyListView {
+  readonly path: string
+  readonly filter: CompanyStates.Filter
+  readonly order: CompanyStates.Order
+  /** The parameters of the list's address, without its place. */
+  readonly query: Readonly<Record<string, string | null>>
+  readonly addressOf: (company: string) => string
+}
+
+/** A part of the list of companies with its links, and its first row. */
 export const companyList = Effect.fnUntraced(function* (
   request: PageRequest,
-  path: string,
-  filter: CompanyStates.Filter,
-  query: Readonly<Record<string, string | null>>,
-  addressOf: (company: string) => string = companyAddress
+  { path, filter, order, query, addressOf }: CompanyListView
 ) {
   const after = yield* placeOf(request)
   const names = request.companies.map(({ name }) => name)
-  const rows = yield* CompanyStates.list(names, filter, after, shownMax + 1)
+  const rows = yield* CompanyStates.list(names, filter, after, shownMax + 1, order)
   const shown = rows.slice(0, shownMax)
-  const next = rows.length > shownMax ? (shown.at(-1) ?? null) : null
-  return html`${
-    shown.length === 0
-      ? html`<p>${after === null ? "No company matches." : "There is nothing further."}</p>`
-      : companyTable("Companies, the worst first", shown, request.now, addressOf)
+  const last = rows.length > shownMax ? shown.at(-1) : undefined
+  const next = last === undefined ? null : CompanyStates.placeOf(last, order)
+  return {
+    first: rows[0],
+    part: html`${
+      shown.length === 0
+        ? html`<p>${after === null ? "No company matches." : "There is nothing further."}</p>`
+        : companyTable(captions[order], shown, request.now, addressOf)
+    }
+    ${pager("Further companies", ["First", "Further"], { after, next }, (place) =>
+      address(path, { ...query, after: placeText(place) })
+    )}`
   }
-  ${pager("Further companies", ["The worst", "Further"], { after, next }, (place) =>
-    address(path, { ...query, after: placeText(place) })
-  )}`
 })
 
 /** A field for a part of a company's name. */
@@ -147,30 +166,77 @@ export const companySearch = (
 /** A part of a name that the query searches for. */
 export const textOf = (request: PageRequest): string | null => ofQuery(request, "text")?.slice(0, 100) ?? null
 
+const signChoices = CompanyStates.signs
+const orderWords: Readonly<Record<CompanyStates.Order, string>> = {
+  worst: "The worst",
+  lateness: "The latest",
+  signs: "The most trouble",
+  name: "Name"
+}
+
+/** The choices above the list: states and signs with their numbers, a search, and the order. */
+const controls = (
+  of: CompanyStates.Summary,
+  query: Readonly<Record<"state" | "sign" | "text" | "order", string | null>>
+): Html => {
+  const { state, sign, text, order } = query
+  const link = (change: Partial<typeof query>, words: Html | string, isCurrent: boolean) => ({
+    to: address("/", { text, order, ...change }),
+    text: words,
+    isCurrent
+  })
+  const numbered = (word: string, number: number) => html`${word} <span class="number">${count(number)}</span>`
+  return html`<div class="controls">
+    ${filterLinks("Companies", [
+      link({}, numbered("All", of.companies), state === null && sign === null),
+      ...companyStates
+        .filter((one) => of.byState[one] > 0 || one === state)
+        .map((one) => link({ state: one }, numbered(stateWords[one][1], of.byState[one]), one === state)),
+      ...signChoices
+        .filter((one) => of.companiesWith[one] > 0 || one === sign)
+        .map((one) => link({ sign: one }, numbered(`with ${signWords[one][1]}`, of.companiesWith[one]), one === sign))
+    ])}
+    ${companySearch("/", text, { state, sign, order })}
+    ${choiceLinks("Order of the companies", "/", query, "order", [
+      [null, orderWords.worst],
+      ...CompanyStates.orders.filter((one) => one !== "worst").map((one) => [one, orderWords[one]] as const)
+    ])}
+  </div>`
+}
+
 /** The first page of an installation with many companies. */
 export const companiesPage = Effect.fnUntraced(function* (request: PageRequest) {
   const state = yield* choiceOf(request, "state", companyStates)
+  const sign = yield* choiceOf(request, "sign", signChoices)
+  const order = yield* choiceOf(request, "order", CompanyStates.orders)
   const text = textOf(request)
+  const query = { state, sign, text, order: order === "worst" ? null : order }
   const names = request.companies.map(({ name }) => name)
   const of = yield* CompanyStates.readSummary(names)
-  const isPlain = state === null && text === null && ofQuery(request, "after") === null
-  // Of more companies there is only the activity of all together.
-  const hours = isPlain ? yield* Activity.readHours(names.length > seriesMax.hour ? null : names, 24 * 3_600_000) : []
-  const links = [null, ...companyStates]
-    .map((one) => ({ one, number: one === null ? of.companies : of.byState[one], isCurrent: one === state }))
-    .filter(({ one, number, isCurrent }) => one === null || number > 0 || isCurrent)
-    .map(({ one, number, isCurrent }) => ({
-      to: address("/", { state: one, text }),
-      text: html`${one === null ? "All" : words[one][1]} <span class="number">${count(number)}</span>`,
-      isCurrent
-    }))
+  const isPlain =
+    state === null && sign === null && text === null && order === null && ofQuery(request, "after") === null
+  const hasTotalsOnly = names.length > seriesMax.hour
+  const hours = isPlain ? yield* Activity.readHours(hasTotalsOnly ? null : names, 24 * 3_600_000) : []
+  const { first, part } = yield* companyList(request, {
+    path: "/",
+    filter: { state, text, sign },
+    order: order ?? "worst",
+    query,
+    addressOf: companyAddress
+  })
   return page({
     title: "Overview",
     section: "overview",
-    body: html`<h1>Overview</h1>
-      ${summary(of)} ${isPlain ? healthShares(of.byState) : ""}
-      <div class="controls">${filterLinks("State", links)} ${companySearch("/", text, { state })}</div>
-      ${yield* companyList(request, "/", { state, text, isUndelivered: false }, { state, text })}
-      ${isPlain ? lastDay(hours, request.now) : ""}`
+    body: html`${head(of)}
+      ${
+        isPlain
+          ? html`${companyNeeds(of, first)} ${lastDay(hours, request.now)}
+            ${hasTotalsOnly ? html`<p class="hint">The activity is that of all companies together: of more than ${count(seriesMax.hour)} companies it is not stored for each.</p>` : ""}`
+          : ""
+      }
+      <section aria-labelledby="companies">
+        <h2 id="companies">Companies</h2>
+        ${controls(of, query)} ${part}
+      </section>`
   })
 })

@@ -1,4 +1,4 @@
-/** `/endpoints`: where changes are sent, how far each endpoint is, and the delivery log. */
+/** `/endpoints`, the page of the change feed: where changes are sent, how far each endpoint is, and the delivery log. */
 import * as Effect from "effect/Effect"
 import * as EndpointStore from "../../delivery/EndpointStore.ts"
 import * as Trends from "../../status/Trends.ts"
@@ -43,9 +43,9 @@ const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html =
   const failing = endpoints.filter((one) => one.state === "active" && one.failingSince !== null)
   const [worst] = dead.length > 0 ? dead : failing
   return stateHead({
-    title: "Endpoints",
+    title: "Change feed",
     about:
-      "The change feed of the warehouse, and the addresses that get its changes as signed webhooks. A change that was not accepted waits and is sent again.",
+      "Every version that lands, in commit order, and the change endpoints that get it as signed webhooks. A change that was not accepted waits and is sent again.",
     tone: dead.length > 0 ? "bad" : failing.length > 0 ? "warn" : endpoints.length === 0 ? "quiet" : "good",
     word:
       dead.length > 0
@@ -53,9 +53,9 @@ const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html =
         : failing.length > 0
           ? "failing"
           : endpoints.length === 0
-            ? "no endpoint"
+            ? "no change endpoint"
             : "delivering",
-    sentence: html`${plural(endpoints.length, "endpoint")}: ${count(dead.length)} dead or with dead letters,
+    sentence: html`${plural(endpoints.length, "change endpoint")}: ${count(dead.length)} dead or with dead letters,
     ${count(failing.length)} failing.
     ${
       worst === undefined
@@ -74,7 +74,7 @@ const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html =
 
 const endpointTable = (endpoints: ReadonlyArray<Endpoint>, now: Date): Html =>
   table(
-    "Endpoints",
+    "Change endpoints",
     "Endpoint, State, #Behind, #Waiting, #Dead letters, #Delivered, Last success, Address",
     endpoints.map((one) => [
       html`<a href="${address("/endpoints", { endpoint: one.name })}">${visible(one.name)}</a>`,
@@ -124,7 +124,7 @@ export const routes: ReadonlyArray<Route> = [
       const entries = yield* EndpointStore.readLog(only, logShown)
       const changes = yield* Trends.read(Trends.changesStatement, now)
       return page({
-        title: "Endpoints",
+        title: "Change feed",
         section: "endpoints",
         body: html`${head(endpoints, changes)}
         ${

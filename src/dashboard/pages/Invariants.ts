@@ -3,11 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Invariants from "../../status/Invariants.ts"
 import * as Trends from "../../status/Trends.ts"
 import * as TaskQueue from "../../tasks/TaskQueue.ts"
-import { ago, badge, count, filterLinks, none, pager, partOf, section, table } from "../../web/Components.ts"
+import { ago, badge, count, none, pager, partOf, section, table } from "../../web/Components.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
 import { recordAddress } from "../Addresses.ts"
+import { choiceLinks, companyChoice } from "../ListControls.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 
@@ -136,8 +137,7 @@ const details = Effect.fnUntraced(function* (request: PageRequest, rule: Invaria
   const read = yield* Invariants.violations({ invariant, companyId, state }, before, shownMost + 1)
   const { shown, next } = partOf(read, shownMost)
   const names = yield* TaskQueue.companyNames(shown.map((one) => one.companyId))
-  const to = (other: Readonly<Record<string, string | null>>) =>
-    address(path, { invariant, company, state: state === "current" ? null : state, ...other })
+  const query = { invariant, company, state: state === "current" ? null : state }
   return section(
     "violations",
     visible(invariant),
@@ -146,22 +146,26 @@ const details = Effect.fnUntraced(function* (request: PageRequest, rule: Invaria
         Reads ${rule.resources.map((resource) => visible(resource)).join(", ")}. A violation opens when all of them were
         read again and it is still there; it ends by itself when the records agree.
       </p>
-      ${filterLinks(
-        "State",
-        Invariants.violationStates.map((one) => ({
-          to: to({ state: one === "current" ? null : one }),
-          text: one,
-          isCurrent: one === state
-        }))
-      )}
-      ${company === null ? "" : html`<p>Only company <strong>${visible(company)}</strong>: <a href="${to({ company: null })}">show all</a></p>`}
+      <div class="controls lists">
+        ${choiceLinks(
+          "State",
+          path,
+          query,
+          "state",
+          Invariants.violationStates.map((one) => [
+            one === "current" ? null : one,
+            one.replace(/^./, (first) => first.toUpperCase())
+          ])
+        )}
+        ${companyChoice(request, path, query)}
+      </div>
       ${
         shown.length === 0
           ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
           : violationsTable(shown, names, now)
       }
       ${pager("Violations", ["Newest", "Older"], { after: before, next }, (place) =>
-        to({ before: place === null ? null : String(place) })
+        address(path, { ...query, before: place === null ? null : String(place) })
       )}`
   )
 })

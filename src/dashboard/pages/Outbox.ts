@@ -4,13 +4,15 @@ import { outcomes } from "../../outbox/Push.ts"
 import * as PushPause from "../../outbox/PushPause.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Outbox from "../../status/Outbox.ts"
+import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as Trends from "../../status/Trends.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, section, select, table, facts } from "../../web/Components.ts"
+import { ago, badge, count, duration, section, table, facts } from "../../web/Components.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
+import { companyChoice } from "../ListControls.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { pushAddress, resourceAddress } from "../Addresses.ts"
 import * as OutboxRow from "./OutboxRow.ts"
@@ -20,6 +22,7 @@ import * as RejectedRows from "./RejectedRows.ts"
 const pushesShown = 50
 const requestsShown = 50
 const insertedShown = 50
+const refusedShown = 10
 /** Characters of foreign text, in a table. */
 const textMax = 240
 
@@ -141,19 +144,19 @@ const head = ({ waiting, refused, unknown, worst, pause }: OutboxTotals, shown: 
               >${visible(worst.resource)}</a
             >, company ${visible(worst.company)}.`
     }`,
-    actions: html`<a class="button" href="/outbox/rows">All rows</a>
-      ${refused === 0 ? "" : html`<a class="button" href="${address("/outbox/rows", { state: "rejected" })}">Refused rows</a>`}`,
-    trend: trend(shown.amounts, {
-      id: "trend",
-      title: "Rows inserted",
-      kinds: [
-        ["done", "done", "good"],
-        ["in_flight", "in flight", "busy"],
-        ["pending", "pending", "quiet"],
-        ["rejected", "refused", "bad"]
-      ],
-      countedMax: shown.countedMax
-    })
+    actions: null,
+    trend: html`${trend(shown.amounts, {
+        id: "trend",
+        title: "Rows inserted",
+        kinds: [
+          ["done", "done", "good"],
+          ["in_flight", "in flight", "busy"],
+          ["pending", "pending", "quiet"],
+          ["rejected", "refused", "bad"]
+        ],
+        countedMax: shown.countedMax
+      })}
+      <div class="controls lists"><span class="label">Rows:</span> ${OutboxRows.stateChoice({ state: "" })}</div>`
   })
 
 const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
@@ -164,29 +167,31 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   const requests = yield* Outbox.openRequests(requestsShown)
   const pause = yield* PushPause.read
   const { waiting, refused } = yield* Outbox.total
+  const refusedRows =
+    refused === 0 ? [] : yield* OutboxRowFlow.newest({ company, resource: null, state: "rejected" }, null, refusedShown)
   const shown = yield* Trends.read(Trends.outboxStatement, now)
   return page({
     title: "Outbox",
     section: "outbox",
     body: html`${head({ waiting, refused, unknown: requests.length, worst: rows[0], pause }, shown)}
+    ${
+      refusedRows.length === 0
+        ? ""
+        : section(
+            "refused",
+            "Refused rows",
+            html`<p class="hint">
+                The source, or the validation before it, refused them. Each waits for a person and blocks nothing else.
+              </p>
+              ${OutboxRows.rowTable(`The newest ${refusedRows.length} of ${count(refused)}`, refusedRows, companies.length > 1, now)}
+              ${refused > refusedRows.length ? html`<p><a href="${address(OutboxRows.rowsPath, { state: "rejected" })}">All refused rows</a></p>` : ""}`
+          )
+    }
     ${section("calls", "Requests without a known outcome", requestTable(requests, now))}
     ${section(
       "inserted",
       "Inserted by SQL",
-      html`${
-        companies.length <= detailedMax
-          ? ""
-          : html`<form method="get" action="/outbox" class="controls" role="search">
-              ${select(
-                "company",
-                "Company",
-                "any",
-                companies.map(({ name }) => name),
-                company
-              )}
-              <p><button type="submit">Show</button></p>
-            </form>`
-      }
+      html`${companies.length <= detailedMax ? "" : companyChoice(request, "/outbox", { company })}
       ${insertedTable(rows, now)}`
     )}
     ${section("pushes", "Pushes", pushTable(all, now))}`

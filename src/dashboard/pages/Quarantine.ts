@@ -7,8 +7,9 @@ import { routesOf } from "../Action.ts"
 import { companyNamed, numberOf, ofPath, ofQuery, positionOf, sourceTimeout } from "../Params.ts"
 import { memberOf, pretty } from "../PrettyJson.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, filterLinks, none, pager, partOf, section, table, facts } from "../../web/Components.ts"
+import { ago, badge, count, none, pager, partOf, section, table, facts } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
+import { choiceLinks, companyChoice } from "../ListControls.ts"
 import { address, truncated, plural, visible, visibleLines } from "../../web/Escape.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
@@ -19,6 +20,8 @@ import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
 
 const shownMost = 50
+/** Resources that are offered as a choice. */
+const resourcesShown = 12
 const reasonMax = 200
 /** Characters of a record that are shown at first. */
 const bytesShown = 20_000
@@ -114,23 +117,45 @@ const head = (
   })
 }
 
+/** Open entries by company and resource, where there are several. */
 const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, nameOf: NameOf): Html =>
-  open.length === 0
+  open.length < 2
     ? html``
-    : table(
-        `Open entries by company and resource${open.length > shownMost ? `, the ${shownMost} with the most` : ""}`,
-        "Resource, Company, #Open",
-        open.slice(0, shownMost).map((one) => {
-          const company = nameOf(one.companyId)
-          return [
-            html`<a href="${listAddress({ company, resource: one.resource, state: "open" })}"
-              >${visible(one.resource)}</a
-            >`,
-            html`<a href="${listAddress({ company, resource: null, state: "open" })}">${visible(company)}</a>`,
-            count(one.open)
-          ]
-        })
+    : section(
+        "groups",
+        "Open entries by company and resource",
+        table(
+          open.length > shownMost ? `The ${shownMost} with the most` : "The most first",
+          "Resource, Company, #Open",
+          open.slice(0, shownMost).map((one) => {
+            const company = nameOf(one.companyId)
+            return [
+              html`<a href="${listAddress({ company, resource: one.resource, state: "open" })}"
+                >${visible(one.resource)}</a
+              >`,
+              html`<a href="${listAddress({ company, resource: null, state: "open" })}">${visible(company)}</a>`,
+              count(one.open)
+            ]
+          })
+        )
       )
+
+/** The resources with the most open entries, and the chosen one. */
+const resourceChoice = (
+  open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>,
+  query: Readonly<Record<"company" | "resource" | "state", string | null>>
+): Html => {
+  const { resource } = query
+  const names = [
+    ...new Set([...open.slice(0, resourcesShown).map((one) => one.resource), ...(resource === null ? [] : [resource])])
+  ]
+  return names.length === 0
+    ? html``
+    : choiceLinks("Resource", path, query, "resource", [
+        [null, "All resources"],
+        ...names.map((name) => [name, visible(name)] as const)
+      ])
+}
 
 const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
   const { now } = request
@@ -146,47 +171,41 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
   const { shown, next } = partOf(yield* Quarantine.list({ ...filter, companyId }, before, shownMost + 1), shownMost)
   const nameOf = yield* namesOf([...open, ...shown].map((one) => one.companyId))
   const seen = yield* Trends.read(Trends.quarantineStatement, now)
-  const isFiltered = filter.company !== null || filter.resource !== null
+  const query = { ...filter, state: filter.state === "open" ? null : filter.state }
   return page({
     title: "Quarantine",
     section: "quarantine",
-    body: html`${head(open, nameOf, seen)} ${openTable(open, nameOf)}
-    ${filterLinks(
-      "State",
-      states.map(([one, text]) => ({
-        to: listAddress({ ...filter, state: one }),
-        text,
-        isCurrent: one === filter.state
-      }))
-    )}
-    ${
-      isFiltered
-        ? html`<p>
-            Only ${filter.resource === null ? "" : html`resource <strong>${visible(filter.resource)}</strong>`}
-            ${filter.company === null ? "" : html`company <strong>${visible(filter.company)}</strong>`}:
-            <a href="${listAddress({ company: null, resource: null, state: filter.state })}">show everything</a>
-          </p>`
-        : ""
-    }
-    ${
-      shown.length === 0
-        ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
-        : table(
-            "Records in quarantine, newest first",
-            "Entry, Record, Company, Why, #Seen, Last seen, State, Action",
-            shown.map((one) => [
-              html`<a href="${entryAddress(one.id)}">${one.id}</a>`,
-              html`${visible(one.resource)} ${one.recordId === null ? none("no number") : visible(one.recordId)}`,
-              visible(nameOf(one.companyId)),
-              html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${truncated(one.reason, reasonMax)}`,
-              count(one.times),
-              ago(one.lastSeenAt, now),
-              state(one, now),
-              one.resolvedAt === null ? retryLink(one.id) : ""
-            ])
-          )
-    }
-    ${pager("Further records", ["First", "Next"], { after: before, next }, (id) => listAddress(filter, id))}`
+    body: html`${head(open, nameOf, seen)}
+      <div class="controls lists">
+        ${choiceLinks(
+          "State",
+          path,
+          query,
+          "state",
+          states.map(([one, text]) => [one === "open" ? null : one, text] as const)
+        )}
+        ${resourceChoice(open, query)} ${companyChoice(request, path, query)}
+      </div>
+      ${
+        shown.length === 0
+          ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
+          : table(
+              "Records in quarantine, newest first",
+              "Entry, Record, Company, Why, #Seen, Last seen, State, Action",
+              shown.map((one) => [
+                html`<a href="${entryAddress(one.id)}">${one.id}</a>`,
+                html`${visible(one.resource)} ${one.recordId === null ? none("no number") : visible(one.recordId)}`,
+                visible(nameOf(one.companyId)),
+                html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${truncated(one.reason, reasonMax)}`,
+                count(one.times),
+                ago(one.lastSeenAt, now),
+                state(one, now),
+                one.resolvedAt === null ? retryLink(one.id) : ""
+              ])
+            )
+      }
+      ${pager("Further records", ["First", "Next"], { after: before, next }, (id) => listAddress(filter, id))}
+      ${openTable(open, nameOf)}`
   })
 })
 

@@ -9,7 +9,7 @@ import type { Explanation, Version } from "../../verify/Explanation.ts"
 import type { Table } from "../../warehouse/Table.ts"
 import { ago, badge, count, facts, none, section, table, type Tone } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
-import { resourceAddress } from "../Addresses.ts"
+import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { html, type Html, type PageRequest } from "../Page.ts"
 import { currentValues, namedRecords } from "./RecordFields.ts"
 import { runLink, timeline, versionsShown } from "./RecordHistory.ts"
@@ -119,9 +119,34 @@ const heading = ({ company, history, id, tables }: RecordPlace, line: RecordLine
 const stateFact = (one: Explanation, line: RecordLine | undefined): Html => {
   const [tone, text] = states[one.state]
   const newest = one.versions.at(-1)
-  return html`${badge(tone, text)}${line?.isCancelled === true ? html` ${badge("warn", "cancelled")}` : ""}${
+  return html`${line?.isCancelled === true && one.state === "exists" ? badge("warn", "cancelled") : badge(tone, text)}${
     newest === undefined ? "" : html`<span class="detail">${plural(Number(newest.version), "version")}</span>`
   }`
+}
+
+const fieldsMax = 4
+
+/** When, by what and in which fields the record changed last. */
+const lastChange = ({ versions }: Explanation, now: Date): ReadonlyArray<readonly [string, Html]> => {
+  const newest = versions.at(-1)
+  if (newest === undefined) return []
+  const changed = versions.findLast((version) => version.op !== "update" || version.changes.length > 0) ?? newest
+  const names = changed.changes.map(({ field }) => field)
+  const further = names.length - fieldsMax
+  const what =
+    changed.op === "update" && names.length > 0
+      ? `${names.slice(0, fieldsMax).map(visible).join(", ")}${further > 0 ? ` and ${count(further)} more` : ""}`
+      : changed.op === "delete"
+        ? "deleted"
+        : "created"
+  return [
+    [
+      "Last change",
+      html`${ago(changed.validFrom, now)}: ${what}<span class="detail"
+          >by ${changed.origin}${changed.run === null ? "" : html`, ${runLink(changed.run)}`}</span
+        >`
+    ]
+  ]
 }
 
 /** The part below the newest versions: only older ones. */
@@ -171,24 +196,35 @@ export const recordPage = Effect.fn("page.record")(function* ({ datasets, now }:
   const hasRecord = one.versions.length > 0
   return html`${heading(place, line)}
     <nav class="filters" aria-label="Parts of this page">
-      ${hasRecord ? html`<a href="#values">Values</a> <a href="#related">Related records</a>` : ""}
-      <a href="#history">History</a> <a href="#quarantine">Quarantine</a>
+      <a href="#history">History</a>
+      ${hasRecord ? html`<a href="#related">Related records</a> <a href="#values">Values</a>` : ""}
+      <a href="#quarantine">Quarantine</a>
     </nav>
     ${facts([
       ["State", stateFact(one, line)],
+      ...lastChange(one, now),
       ["Last full scan", lastScan(one, now)],
-      ["Refetch requests", one.rereads.length === 0 ? "no" : refetches(one.rereads, now)],
-      ["Resource", html`<a href="${resourceAddress(company, history.path)}">${visible(history.path)}</a>`]
+      ...(one.rereads.length === 0 ? [] : [["Refetch requests", refetches(one.rereads, now)] as const]),
+      [
+        "Resource",
+        html`<a href="${resourceAddress(company, history.path)}">${visible(history.path)}</a>
+          <span class="detail">company <a href="${companyAddress(company)}">${visible(company)}</a></span>`
+      ]
     ])}
-    ${
-      hasRecord
-        ? html`<div class="beside pairs">
-            ${section("values", one.state === "deleted" ? "Last values" : "Current values", currentValues(record, of))}
-            ${section("related", "Related records", related(company, named, lines, referring))}
-          </div>`
-        : ""
-    }
-    ${section("history", "History, newest first", yield* readHistory(place, one, of, now))}
+    <div class="record">
+      ${section("history", "History, newest first", yield* readHistory(place, one, of, now))}
+      ${
+        hasRecord
+          ? html`<div class="pairs">
+              ${section("related", "Related records", related(company, named, lines, referring))}
+              ${section("values", one.state === "deleted" ? "Last values" : "Current values", currentValues(record, of))}
+            </div>`
+          : ""
+      }
+    </div>
     ${section("quarantine", "Quarantine", quarantine(one, company, now))}
-    ${section("checkpoints", "Checkpoints of the resource", checkpoints(one, now))}`
+    <details id="checkpoints">
+      <summary>Checkpoints of the resource</summary>
+      ${checkpoints(one, now)}
+    </details>`
 })

@@ -4,8 +4,8 @@ import type { Origins } from "../../status/RecordOrigins.ts"
 import type { Explanation, FieldChange, RunSummary, Version } from "../../verify/Explanation.ts"
 import type { Table } from "../../warehouse/Table.ts"
 import { ago, badge, table, type Tone } from "../../web/Components.ts"
-import { address, plural, visible } from "../../web/Escape.ts"
-import { runAddress } from "../Addresses.ts"
+import { plural, visible } from "../../web/Escape.ts"
+import { eventAddress, outboxRowAddress, pushAddress, runAddress } from "../Addresses.ts"
 import { instant } from "../Format.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
@@ -28,8 +28,9 @@ const eventsOf = ({ version }: Version, { company, origins, now }: Context): Rea
     .map(
       (event) =>
         html`<span class="line"
-          ><a href="${address("/webhooks", { company })}">${visible(event.eventType)}</a>
-          <code>${visible(event.eventId)}</code>, received ${ago(event.receivedAt, now)}</span
+          ><a href="${eventAddress(company, event.eventId)}"
+            >${visible(event.eventType)} <code>${visible(event.eventId)}</code></a
+          >, received ${ago(event.receivedAt, now)}</span
         >`
     )
 
@@ -39,9 +40,9 @@ const pushedOf = ({ version }: Version, { origins }: Context): ReadonlyArray<Htm
     .map(
       ({ row, push, line, operation, outcome }) =>
         html`<span class="line"
-          >${operation}${outcome === null ? "" : `, ${outcome}`}: outbox row
-          ${row}${line === null ? "" : `, line ${line}`}${
-            push === null ? ", inserted by SQL" : html` of <a href="/outbox/pushes/${push}">push ${push}</a>`
+          >${operation}${outcome === null ? "" : `, ${outcome}`}:
+          <a href="${outboxRowAddress(row)}">outbox row ${String(row)}</a>${line === null ? "" : `, line ${line}`}${
+            push === null ? ", inserted by SQL" : html` of <a href="${pushAddress(push)}">push ${String(push)}</a>`
           }</span
         >`
     )
@@ -136,7 +137,7 @@ const unchanged = (versions: Entry, context: Context): Html => {
 
 const changed = (version: Version, before: Version | undefined, context: Context): Html => {
   const [tone, text] = words(version, before)
-  return html`<li class="card">
+  return html`<li class="card ${tone}">
     <h3>
       ${instant(version.validFrom, context.now)} ${badge(tone, text)}
       <span class="order">version ${version.version}</span>

@@ -4,7 +4,6 @@ import { countMax } from "../../status/RecordRelations.ts"
 import type { RecordLine } from "../../status/RecordTables.ts"
 import { count, none, table } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
-import { recordAddress } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 import { type NamedBy, recordLink } from "./RecordFields.ts"
 
@@ -12,10 +11,7 @@ const namedRow = (company: string, { field, resource, id, code }: NamedBy, line:
   html`<code>${visible(field.name)}</code
     >${field.note === "" ? "" : html`<span class="detail">${visible(field.note)}</span>`}`,
   line === undefined
-    ? html`<a href="${recordAddress(company, resource, id)}"
-          >${visible(resource)} ${id}${code === null ? "" : html` · ${visible(code)}`}</a
-        >
-        ${none("not in the warehouse")}`
+    ? html`${visible(resource)} ${id}${code === null ? "" : html` · ${visible(code)}`} ${none("not synced")}`
     : recordLink(company, line.key === null && code !== null ? { ...line, key: code } : line)
 ]
 

@@ -2,18 +2,21 @@
 import * as Effect from "effect/Effect"
 import * as FieldFinding from "../../warehouse/FieldFinding.ts"
 import { html, page, PageError, type Html, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, none, section, facts, problem } from "../../web/Components.ts"
-import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
-import { address, visible } from "../../web/Escape.ts"
+import { ago, badge, count, duration, facts, none, problem, section } from "../../web/Components.ts"
+import { actionLink, cursor, freshness, healthBadges, lastRun, nextRun, rows } from "../Format.ts"
+import { address, plural, visible } from "../../web/Escape.ts"
+import { companyAddress } from "../Addresses.ts"
 import * as Resources from "../../status/Resources.ts"
 import * as Runs from "../../status/Runs.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
 import { findHistory } from "../../verify/Explain.ts"
-import { fieldsPart, hoursPart, runChartsPart } from "./ResourceParts.ts"
-import { changeTable } from "./RunParts.ts"
+import { chartsPart, fieldsPart, reasonPart } from "./ResourceParts.ts"
+import { changeTable, readChangedLines } from "./RunParts.ts"
 import { quarantinePart, runTable } from "./Runs.ts"
 
 const runsShown = 50
+/** Runs that are listed at once. */
+const runsListed = 5
 
 /** The named resource, or why there is none. */
 export const resourceNamed = Effect.fnUntraced(function* (
@@ -96,40 +99,78 @@ const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Htm
   ])
 }
 
-const explainForm = ({ company, resource }: Resources.ResourceState): Html =>
-  html`<form method="get" action="/records" class="stack">
-    <input type="hidden" name="company" value="${company}" /><input type="hidden" name="resource" value="${resource}" />
-    <p>
-      <label for="record">Number of a record</label>
-      <input id="record" name="id" inputmode="numeric" required maxlength="40" />
-      <button type="submit">Show its history</button>
-    </p>
-  </form>`
-
-/** Freshness and changes over time, the latest changes, and the fields. */
+/** The latest changes, and the fields. */
 const detailsOf = Effect.fnUntraced(function* (
-  { datasets, now }: PageRequest,
-  { company, resource, health }: Resources.ResourceState,
+  request: PageRequest,
+  { company, resource }: Resources.ResourceState,
   companyId: bigint
 ) {
+  const { datasets, now } = request
   const of = { companyId, resource }
-  const hours = yield* RunDetails.readHours(of)
   const changes = yield* RunDetails.newestChanges(of)
+  const lines = yield* readChangedLines(request, { company, companyId, resource }, changes)
   const history = yield* findHistory(datasets, resource)
   const columns = history === null ? [] : yield* RunDetails.readColumns(datasets.current, history.view)
   const unknown = yield* RunDetails.readUnknownFields(of)
-  return html`${hoursPart(hours, health.targetMs, now)}
-  ${
+  const changed =
     changes.length === 0
-      ? ""
+      ? html``
       : section(
           "changes",
           "Latest changes",
-          changeTable(`The latest changes of ${visible(resource)}`, changes, { company, resource, now })
+          changeTable(`The latest changes of ${visible(resource)}`, changes, { company, resource, lines, now })
         )
-  }
-  ${fieldsPart(columns, unknown, now)}`
+  return { changed, fields: fieldsPart(columns, unknown, now) }
 })
+
+/** What a person can do, of the resource as it is. */
+const actions = ({ company, resource, health }: Resources.ResourceState, about: string): Html => {
+  const query = { company, resource }
+  return html`<p class="buttons">
+    ${actionLink("sync", query, "Sync now", about)} ${actionLink("full", query, "Read everything", `again: ${about}`)}
+    ${actionLink("backfill", query, "Backfill", about)}
+    ${health.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)}
+  </p>`
+}
+
+const stateFacts = (state: Resources.ResourceState, now: Date): Html =>
+  facts([
+    ["Rows", rows(state)],
+    ["Deleted at the source", state.rows === null ? none("not counted") : count(state.rows.deleted)],
+    [
+      "Quarantine",
+      state.quarantined === 0
+        ? "nothing"
+        : html`<a href="${address("/quarantine", { company: state.company, resource: state.resource })}"
+            >${count(state.quarantined)}</a
+          >`
+    ],
+    ["Last run", lastRun(state, now)],
+    ["Schedule", state.task?.schedule ?? "only on request"],
+    ["Next run", nextRun(state, now)],
+    ...taskPart(state, now),
+    ...backfillPart(state, now)
+  ])
+
+/** The newest runs, and the others of the charts. */
+const runsPart = (runs: ReadonlyArray<Runs.Run>, { company, resource }: Resources.ResourceState, now: Date): Html => {
+  const name = visible(resource)
+  const further = runs.slice(runsListed)
+  return section(
+    "runs",
+    "Runs",
+    html`${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs.slice(0, runsListed), now, true)}
+      ${
+        further.length === 0
+          ? ""
+          : html`<details id="further-runs">
+              <summary>The ${plural(further.length, "run")} before them</summary>
+              ${runTable(`Earlier runs of ${name}`, further, now, true)}
+            </details>`
+      }
+      <p><a href="${address("/runs", { company, resource })}">All runs of ${name}</a></p>`
+  )
+}
 
 export const routes: ReadonlyArray<Route> = [
   {
@@ -138,72 +179,39 @@ export const routes: ReadonlyArray<Route> = [
     handle: Effect.fn("page.resource")(function* (request) {
       const { path, now } = request
       const state = yield* resourceNamed(request, path["company"] ?? null, path["resource"] ?? null)
-      const { company, companyId, resource, task, health, quarantined } = state
-      const query = { company, resource }
+      const { company, companyId, resource, health, quarantined } = state
       const name = visible(resource)
-      const trouble = problemOf(state, now)
       const note = state.lastRun?.note ?? null
-      const about = `${name} of ${visible(company)}`
       const findings = (yield* FieldFinding.read).filter(
         (one) => one.companyId === companyId && one.resource === resource
       )
       const runs = companyId === null ? [] : yield* Runs.list({ ...Runs.anyRun, companyId, resource }, runsShown)
+      const hours = companyId === null ? [] : yield* RunDetails.readHours({ companyId, resource })
       const entries =
         companyId === null || quarantined === 0
           ? html``
           : yield* quarantinePart({ companyId, company, resource }, null, now)
-      const details = companyId === null ? html`` : yield* detailsOf(request, state, companyId)
+      const { changed, fields } =
+        companyId === null ? { changed: "", fields: "" } : yield* detailsOf(request, state, companyId)
       return page({
         title: `${name} of ${visible(company)}`,
         section: "resources",
         body: html`<h1>${name}</h1>
-          <p class="summary">${healthBadges(health)} company ${visible(company)}</p>
-          <p class="buttons">
-            ${actionLink("sync", query, "Sync now", about)}
-            ${actionLink("full", query, "Read everything", `again: ${about}`)}
-            ${actionLink("backfill", query, "Backfill", about)}
-            ${
-              health.isPaused
-                ? actionLink("resume", query, "Resume", about)
-                : actionLink("pause", query, "Pause", about)
-            }
+          <p class="summary">
+            ${healthBadges(health)} company <a href="${companyAddress(company)}">${visible(company)}</a>, data of
+            ${freshness(state, now)}
           </p>
-          ${companyId === null ? html`<p class="hint">The number of this company at the source is not known yet, so that its runs and rows cannot be shown.</p>` : ""}
-          ${trouble === null ? "" : problem(trouble.error, trouble.remedy)}
+          ${reasonPart(state, runs, now)}
           ${findings.map((finding) => {
             const { found, remedy } = FieldFinding.partsOf(resource, finding)
             return problem(found, remedy)
           })}
           ${note === null ? "" : html`<p class="note">${visible(note)}</p>`}
-          ${section(
-            "now",
-            "Status",
-            facts([
-              ["Freshness", freshness(state, now)],
-              ["Rows", rows(state)],
-              ["Deleted at the source", state.rows === null ? none("not counted") : count(state.rows.deleted)],
-              [
-                "Quarantine",
-                quarantined === 0
-                  ? "nothing"
-                  : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`
-              ],
-              ["Last run", lastRun(state, now)],
-              ["Schedule", task?.schedule ?? "only on request"],
-              ["Next run", nextRun(state, now)],
-              ...taskPart(state, now),
-              ...backfillPart(state, now)
-            ])
-          )}
-          ${details} ${section("checkpoint", "Checkpoint", checkpointPart(state, now))}
-          ${section("one", "One record", explainForm(state))} ${entries}
-          ${section(
-            "runs",
-            "Runs",
-            html`${runChartsPart(runs, now)}
-            ${runs.length === 0 ? html`<p>None yet.</p>` : runTable(`The last runs of ${name}`, runs, now, true)}
-            ${runs.length < runsShown ? "" : html`<p><a href="${address("/runs", query)}">All of them</a></p>`}`
-          )}`
+          ${actions(state, `${name} of ${visible(company)}`)}
+          ${companyId === null ? html`<p class="hint">The number of this company at the source is not known yet, so that its runs and rows cannot be shown.</p>` : ""}
+          ${section("now", "Now", stateFacts(state, now))}
+          ${companyId === null ? "" : chartsPart(state, hours, runs, now)} ${runsPart(runs, state, now)} ${changed}
+          ${entries} ${fields} ${section("checkpoint", "Checkpoint", checkpointPart(state, now))}`
       })
     })
   }

@@ -1,49 +1,72 @@
-/** The parts of a resource's page: freshness, changes and runs over time, and its fields. */
+/** The parts of a resource's page: its state with the reason, freshness, changes and runs over time, and its fields. */
 import * as RunDetails from "../../status/RunDetails.ts"
+import type { ResourceState } from "../../status/Resources.ts"
 import type { Run } from "../../status/Runs.ts"
-import { ago, badge, count, duration, none, section, table } from "../../web/Components.ts"
-import { plural, visible } from "../../web/Escape.ts"
+import { barChart, figuresBelow, hourTicks, hoursUntil, percent, placesMin, type Slot } from "../../web/Chart.ts"
+import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
+import { address, plural, visible } from "../../web/Escape.ts"
+import { clock, minute } from "../../web/Times.ts"
 import { runAddress } from "../Addresses.ts"
+import { problemOf } from "../Format.ts"
 import { html, type Html } from "../Page.ts"
-import { type Bar, barChart, wholeNumber } from "../RunCharts.ts"
 
-const hourMs = 3_600_000
+// -------------------------------------------------------------------------------------------------------------- the state
 
-// --------------------------------------------------------------------------------------------------------------- hours
+/** The runs that failed or were interrupted since the last complete one, newest first. */
+const failuresOf = (runs: ReadonlyArray<Run>): ReadonlyArray<Run> => {
+  const ended = runs.filter(({ lane, status }) => lane === "live" && status !== "running")
+  const good = ended.findIndex(({ status }) => status === "done" || status === "quarantined")
+  return good === -1 ? ended : ended.slice(0, good)
+}
+
+/** The reason why it fails or is late, with the run and the next step; nothing where all is well. */
+export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: Date): Html => {
+  const found = problemOf(state, now)
+  const { isFailing, isLate } = state.health
+  if (found === null) return html``
+  const failures = failuresOf(runs)
+  const failed = failures.find(({ status }) => status === "failed")
+  const [first] = failures.toReversed()
+  return html`<div class="problem">
+    <p>
+      ${failed === undefined || !isFailing ? "" : html`<a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}: `}${
+        visible(found.error)
+      }${
+        isLate && !isFailing && state.quarantined > 0
+          ? html` <a href="${address("/quarantine", { company: state.company, resource: state.resource })}"
+                >Its quarantine: ${count(state.quarantined)}</a
+              >.`
+          : ""
+      }${
+        isFailing && first !== undefined && failures.length > 1
+          ? html` ${count(failures.length)} runs in a row did not succeed, the first
+              <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
+          : ""
+      }
+    </p>
+    <p><strong>What to do:</strong> ${visible(found.remedy ?? "look at the run")}</p>
+  </div>`
+}
+
+// --------------------------------------------------------------------------------------------------------------- charts
 
 type Hour = RunDetails.ResourceHour
-
-const changesOf = ({ inserted, updated, deleted }: Pick<Run, "inserted" | "updated" | "deleted">): number =>
-  inserted + updated + deleted
-
-/** `Nov 27, 14:00 UTC`. */
-const hourWords = (at: Date): string =>
-  `${at.toLocaleDateString("en-US", { month: "short", day: "numeric", timeZone: "UTC" })}, ${at.toISOString().slice(11, 16)} UTC`
-
-/** A bar for each hour of the chart; an hour without data has none. */
-const barsOf = (hours: ReadonlyArray<Hour>, now: Date, barOf: (hour: Hour) => Omit<Bar, "to">): ReadonlyArray<Bar> => {
-  const last = Math.floor(now.getTime() / hourMs) * hourMs
-  const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
-  return Array.from({ length: RunDetails.hoursShown + 1 }, (_, index): Bar => {
-    const hour = byTime.get(last - (RunDetails.hoursShown - index) * hourMs)
-    return hour === undefined ? { text: "", to: null, value: null, tone: "plain" } : { ...barOf(hour), to: null }
-  })
-}
 
 const hoursTable = (hours: ReadonlyArray<Hour>): Html =>
   table(
     "The last two days by hour, newest first",
-    "Hour, #Highest age, #Share of the target, #Runs, #New rows, #Changed rows, #Deleted rows",
+    "Hour, #Highest age, #Share of the target, #Runs, #New rows, #Changed rows, #Deleted rows, #Open gaps",
     hours
       .toReversed()
-      .map(({ at, ageMs, lateness, runs, inserted, updated, deleted }) => [
-        hourWords(at),
+      .map(({ at, ageMs, lateness, runs, inserted, updated, deleted, gaps }) => [
+        minute(at),
         ageMs === null ? none("not known") : duration(ageMs),
-        lateness === null ? none("no target") : `${Math.round(lateness * 100)} %`,
+        lateness === null ? none("no target") : percent(lateness),
         count(runs),
         count(inserted),
         count(updated),
-        count(deleted)
+        count(deleted),
+        count(gaps)
       ])
   )
 
@@ -51,94 +74,155 @@ const latenessWords = (hours: ReadonlyArray<Hour>): string => {
   const known = hours.filter(({ lateness }) => lateness !== null)
   const late = known.filter(({ lateness }) => lateness! > 1)
   return known.length === 0
-    ? "No lateness is stored for the last two days."
-    : `Late in ${count(late.length)} of ${plural(known.length, "hour")} that the last two days have figures of.`
+    ? "no lateness is stored for the last two days."
+    : `late in ${count(late.length)} of ${plural(known.length, "hour")} with figures, in two days.`
 }
 
-/** The highest age and the changes of each hour. */
-export const hoursPart = (hours: ReadonlyArray<Hour>, targetMs: number | null, now: Date): Html => {
-  if (hours.length === 0) return html``
-  const ends = ["48 hours ago", "now"] as const
-  const ages = barsOf(hours, now, ({ at, ageMs, lateness }) => ({
-    text: `${hourWords(at)}: ${ageMs === null ? "the age is not known" : `at most ${duration(ageMs)} old`}`,
-    value: ageMs,
-    tone: lateness !== null && lateness > 1 ? "bad" : "plain"
-  }))
-  const changed = barsOf(hours, now, (hour) => ({
-    text: `${hourWords(hour.at)}: ${plural(changesOf(hour), "change")} in ${plural(hour.runs, "run")}`,
-    value: changesOf(hour),
-    tone: "plain"
-  }))
-  return section(
-    "hours",
-    "Freshness and changes",
-    html`<p>${latenessWords(hours)}</p>
-      <div class="beside">
-        <figure>
-          ${barChart(ages, {
-            id: "ages",
-            title: "Highest age by hour",
-            format: duration,
-            ends,
-            target: targetMs === null ? null : { value: targetMs, text: `target ${duration(targetMs)}` }
-          })}
-        </figure>
-        <figure>
-          ${barChart(changed, { id: "changed", title: "Changes by hour", format: wholeNumber, ends, target: null })}
-        </figure>
-      </div>
-      <details id="hours-as-figures">
-        <summary>The hours as figures</summary>
-        ${hoursTable(hours)}
-      </details>`
-  )
+const isLateHour = ({ lateness }: Hour): boolean => lateness !== null && lateness > 1
+
+/** The highest age, and the changes of each hour. */
+const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState, now: Date): Html => {
+  const places = hoursUntil(now, RunDetails.hoursShown)
+  const byTime = new Map(hours.map((hour) => [hour.at.getTime(), hour]))
+  const slots = (valuesOf: (hour: Hour) => ReadonlyArray<number> | null, more?: (hour: Hour) => Partial<Slot>) =>
+    places.map((at): Slot => {
+      const hour = byTime.get(at.getTime())
+      return hour === undefined
+        ? { words: minute(at), values: null }
+        : {
+            words: minute(at),
+            values: valuesOf(hour),
+            note: hour.gaps > 0 ? `${plural(hour.gaps, "delivery gap")} open` : null,
+            ...more?.(hour)
+          }
+    })
+  const sum = (of: (hour: Hour) => number) => hours.reduce((total, hour) => total + of(hour), 0)
+  const changed = [
+    sum(({ inserted }) => inserted),
+    sum(({ updated }) => updated),
+    sum(({ deleted }) => deleted)
+  ] as const
+  const shared = { ticks: hourTicks(places, 12), noteWord: "delivery gap open", heading: null }
+  const hasLate = hours.some(isLateHour)
+  return html`${barChart({
+    ...shared,
+    id: "ages",
+    title: "Freshness",
+    unit: "highest age by hour",
+    summary: latenessWords(hours),
+    quantity: "duration",
+    series: [
+      ["good", "old at most"],
+      ["warn", "old at most: late"]
+    ],
+    slots: slots(
+      (hour) => (hour.ageMs === null ? null : isLateHour(hour) ? [0, hour.ageMs] : [hour.ageMs, 0]),
+      (hour) => (isLateHour(hour) ? { sign: "!" } : {})
+    ),
+    least: 1_000,
+    target: health.targetMs === null ? null : { value: health.targetMs, word: `target ${duration(health.targetMs)}` },
+    keys: hasLate ? [["sign late", "late"]] : [],
+    empty: "no age is recorded for the last two days. tributary serve records it once a minute while it runs."
+  })}
+  ${barChart({
+    ...shared,
+    id: "changed",
+    title: "Rows",
+    unit: "rows an hour",
+    summary: `${count(changed[0])} new, ${count(changed[1])} changed, ${count(changed[2])} deleted in two days${rows === null ? "" : `; ${rows.isExact ? "" : "about "}${count(rows.rows)} rows now`}.`,
+    quantity: "count",
+    series: [
+      ["good", "new"],
+      ["busy", "changed"],
+      ["bad", "deleted"]
+    ],
+    slots: slots(({ inserted, updated, deleted }) => [inserted, updated, deleted]),
+    least: 4,
+    empty: "no row changed in the last two days."
+  })}`
 }
 
-// ---------------------------------------------------------------------------------------------------------------- runs
-
-const tones: Readonly<Record<Run["status"], Bar["tone"]>> = {
-  running: "plain",
-  done: "plain",
+const tones: Readonly<Record<Run["status"], Tone>> = {
+  running: "busy",
+  done: "good",
   quarantined: "warn",
-  abandoned: "warn",
+  abandoned: "quiet",
   failed: "bad"
 }
+const isFailed = ({ status }: Run): boolean => status === "failed" || status === "abandoned"
 
-/** Duration and requests of runs, given newest first; each bar links to its run. */
-export const runChartsPart = (runs: ReadonlyArray<Run>, now: Date): Html => {
+/** Duration and requests of runs, oldest first; each bar links to its run. */
+const runCharts = (runs: ReadonlyArray<Run>, now: Date): Html => {
   const shown = runs.toReversed()
   const [first] = shown
-  if (first === undefined || shown.length < 2) return html``
-  const bars = (valueOf: (run: Run) => number | null, words: (value: number) => string): ReadonlyArray<Bar> =>
-    shown.map((run): Bar => {
+  const last = shown.at(-1)
+  if (first === undefined || last === undefined) return html``
+  const statuses = (["done", "quarantined", "running", "abandoned", "failed"] as const).filter((status) =>
+    shown.some((run) => run.status === status)
+  )
+  const slots = (valueOf: (run: Run) => number | null) =>
+    shown.map((run): Slot => {
       const value = valueOf(run)
       return {
-        text: `Run ${run.id}, ${run.status}: ${value === null ? "not known" : words(value)}`,
+        words: `Run ${run.id}, ${minute(run.beganAt)}`,
         to: runAddress(run.id),
-        value,
-        tone: tones[run.status]
+        values: value === null ? null : statuses.map((status) => (status === run.status ? value : 0)),
+        ...(isFailed(run) ? { sign: "✕" } : {})
       }
     })
-  const ends = [`run ${first.id}`, `run ${shown.at(-1)!.id}`] as const
-  const durations = bars(
-    ({ beganAt, endedAt, status }) =>
-      endedAt === null && status !== "running" ? null : Math.max(0, (endedAt ?? now).getTime() - beganAt.getTime()),
-    duration
-  )
-  const requests = bars(
-    (run) => run.requests,
-    (value) => plural(value, "request")
-  )
-  return html`<div class="beside">
-      <figure>
-        ${barChart(durations, { id: "durations", title: "Duration of each run", format: duration, ends, target: null })}
-      </figure>
-      <figure>
-        ${barChart(requests, { id: "requests", title: "Requests of each run", format: wholeNumber, ends, target: null })}
-      </figure>
-    </div>
-    <p class="hint">Each bar links to its run. The table has the same figures, and the status of each run.</p>`
+  const shared = {
+    ticks: [
+      { share: 1 - shown.length / Math.max(shown.length, placesMin), label: clock(first.beganAt) },
+      { share: 1, label: clock(last.beganAt) }
+    ],
+    keys: shown.some(isFailed) ? [["sign failed", "failed or abandoned"] as const] : [],
+    heading: null,
+    empty: "no run has a figure."
+  }
+  const longest = Math.max(...shown.map((run) => tookOf(run, now) ?? 0))
+  const sum = shown.reduce((all, run) => all + run.requests, 0)
+  const runsShown = plural(shown.length, "run")
+  return html`${barChart({
+    ...shared,
+    series: statuses.map((status) => [tones[status], status]),
+    id: "durations",
+    title: "Duration",
+    unit: "of each run; a bar links to it",
+    summary: `at most ${duration(longest)} in the last ${runsShown}.`,
+    quantity: "duration",
+    slots: slots((run) => tookOf(run, now)),
+    least: 100
+  })}
+  ${barChart({
+    ...shared,
+    series: statuses.map((status) => [tones[status], `sent, ${status}`]),
+    id: "requests",
+    title: "Requests",
+    unit: "of each run; a bar links to it",
+    summary: `${plural(sum, "request")} in the last ${runsShown}.`,
+    quantity: "count",
+    slots: slots(({ requests }) => requests),
+    least: 4
+  })}`
 }
+
+/** The duration of a run, or so far; null where its process was lost. */
+const tookOf = ({ beganAt, endedAt, status }: Run, now: Date): number | null =>
+  endedAt === null && status !== "running" ? null : Math.max(0, (endedAt ?? now).getTime() - beganAt.getTime())
+
+/** Freshness, changes and runs over time; the tables have the same figures. */
+export const chartsPart = (
+  state: ResourceState,
+  hours: ReadonlyArray<Hour>,
+  runs: ReadonlyArray<Run>,
+  now: Date
+): Html =>
+  section(
+    "over-time",
+    "Over time",
+    html`<div class="charts">${hourCharts(hours, state, now)} ${runCharts(runs, now)}</div>
+      ${hours.length === 0 ? "" : figuresBelow("hours", "freshness and changes by hour", hoursTable(hours))}`
+  )
 
 // -------------------------------------------------------------------------------------------------------------- fields
 
@@ -175,8 +259,8 @@ export const fieldsPart = (columns: ReadonlyArray<Column>, unknown: ReadonlyArra
     "fields",
     "Fields",
     html`<p>
-        ${plural(columns.length, "column")}, ${count(unused.length)} of them unused: no row of any company has a value,
-        by the statistics of Postgres.
+        ${plural(columns.length, "column")}, ${count(unused.length)} of them unused: without a value in any row of any
+        company, by the statistics of Postgres.
         ${fresh.length === 0 ? "No new field is known." : `${plural(fresh.length, "new field")}: npx tributary schema apply makes columns of them.`}
       </p>
       ${unknown.length === 0 ? "" : unknownTable(unknown, now)}

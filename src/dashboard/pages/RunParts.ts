@@ -1,12 +1,16 @@
 /** The parts of a run's page: its phases, the answers of the source, and samples of its changes. */
+import * as Effect from "effect/Effect"
+import { readLines } from "../../status/RecordRelations.ts"
+import { findTables, type RecordLine } from "../../status/RecordTables.ts"
 import type { Change } from "../../status/RunDetails.ts"
 import type { Run } from "../../status/Runs.ts"
-import { phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
+import { type PhaseName, phaseNames, type RunPhases } from "../../sync/RunPhases.ts"
+import { elapsedTicks, figuresBelow, laneChart, percent, type Stretch } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { visible } from "../../web/Escape.ts"
+import { tableOf } from "../../warehouse/Table.ts"
 import { recordAddress, runAddress } from "../Addresses.ts"
-import { html, type Html } from "../Page.ts"
-import { phaseChart, phaseWords } from "../RunCharts.ts"
+import { html, type Html, type PageRequest } from "../Page.ts"
 
 const failureWords: Readonly<Record<string, string>> = {
   Unreachable: "the connection failed",
@@ -27,19 +31,84 @@ const answerWords = (answer: string): string => {
 
 const share = (ms: number, ofMs: number): string => (ofMs === 0 ? "0 %" : `${Math.round((ms / ofMs) * 100)} %`)
 
-const phaseTable = ({ phases, took_ms: tookMs }: RunPhases): Html =>
-  table(
-    "The phases as figures",
-    "Phase, #Time, #Share of the run, #Times, #Longest",
-    phaseNames.map((name) => {
-      const { ms, times, longest_ms: longestMs } = phases[name]
-      return [phaseWords[name], duration(ms), share(ms, tookMs), count(times), duration(longestMs)]
-    })
+const phases: Readonly<Record<PhaseName, readonly [tone: Tone, words: string]>> = {
+  budget: ["warn", "Waiting for the rate budget"],
+  request: ["busy", "Requests in flight"],
+  retry: ["bad", "Waiting before a retry"],
+  landing: ["good", "Landing"]
+}
+
+const lengthOf = ({ took_ms: tookMs }: RunPhases): number => Math.max(tookMs, 1)
+
+/** The times in which a phase was active; neighbours with the same share are one. */
+const stretchesOf = (name: PhaseName, of: RunPhases): ReadonlyArray<Stretch> => {
+  const slotMs = of.slot_ms
+  const lengthMs = lengthOf(of)
+  const found: Array<{ fromMs: number; toMs: number; shown: string; strength: number }> = []
+  for (const [index, ms] of of.phases[name].slots.entries()) {
+    if (ms <= 0) continue
+    const [fromMs, toMs] = [index * slotMs, Math.min(lengthMs, (index + 1) * slotMs)]
+    const shown = percent(Math.max(0.01, ms / slotMs))
+    const last = found.at(-1)
+    if (last !== undefined && last.toMs === fromMs && last.shown === shown) last.toMs = toMs
+    else found.push({ fromMs, toMs, shown, strength: ms / slotMs })
+  }
+  return found.map(({ fromMs, toMs, shown, strength }) => ({
+    from: Math.min(1, fromMs / lengthMs),
+    to: Math.min(1, toMs / lengthMs),
+    kind: phases[name][0],
+    strength,
+    text: `${duration(fromMs)} to ${duration(toMs)} after the start: ${phases[name][1].toLowerCase()}, ${shown} of the time`
+  }))
+}
+
+/** The time from the start of the work until its row in the ledger: the wait for the resource, and the plan. */
+const waitOf = ({ beganAt, endedAt }: Run, { took_ms: tookMs }: RunPhases): number =>
+  endedAt === null ? 0 : Math.max(0, tookMs - (endedAt.getTime() - beganAt.getTime()))
+
+/** The phases of a run, one lane each, on the time since its start. */
+const phaseChart = (run: Run, of: RunPhases): Html => {
+  const waitMs = waitOf(run, of)
+  const wait = "Waiting for the resource"
+  const laneOf = (name: string, ms: number, stretches: ReadonlyArray<Stretch>) => ({
+    name: html`${name} <span class="figure">${duration(ms)}</span>`,
+    summary: `${name}: ${duration(ms)}`,
+    stretches
+  })
+  return laneChart(
+    {
+      id: "phase",
+      title: `Phases of ${duration(of.took_ms)}`,
+      unit: "Time since the start of the work. Height: share of the time slot. Pages are requested while earlier pages land, so that phases overlap.",
+      summary: `${duration(waitMs)} waiting for the resource, ${duration(of.took_ms - waitMs)} running: ${phaseNames.map((name) => `${phases[name][1].toLowerCase()} ${duration(of.phases[name].ms)}`).join(", ")}.`,
+      ticks: elapsedTicks(lengthOf(of)),
+      figures: figuresBelow("phase", "the phases", phaseTable(waitMs, of))
+    },
+    [
+      laneOf(
+        wait,
+        waitMs,
+        waitMs === 0
+          ? []
+          : [{ from: 0, to: waitMs / lengthOf(of), kind: "quiet", strength: 1, text: `${wait}: ${duration(waitMs)}` }]
+      ),
+      ...phaseNames.map((name) => laneOf(phases[name][1], of.phases[name].ms, stretchesOf(name, of)))
+    ]
   )
+}
+
+const phaseTable = (waitMs: number, { phases: of, took_ms: tookMs }: RunPhases): Html =>
+  table("The phases as figures", "Phase, #Time, #Share of the time, #Times, #Longest", [
+    ...phaseNames.map((name) => {
+      const { ms, times, longest_ms: longestMs } = of[name]
+      return [phases[name][1], duration(ms), share(ms, tookMs), count(times), duration(longestMs)]
+    }),
+    ["Waiting for the resource", duration(waitMs), share(waitMs, tookMs), none(""), none("")]
+  ])
 
 const answerTable = ({ answers }: RunPhases): Html =>
   answers.length === 0
-    ? html`<p>The source was not asked.</p>`
+    ? html`<p>The run sent no request.</p>`
     : table(
         "Answers by kind, with the retries that they caused",
         "Answer, #Requests, #Retries, #Wait before them",
@@ -59,20 +128,10 @@ const withoutPhases = ({ status, quietRuns, kind, lane }: Run): string =>
       : `No phases are stored for this run: its process was killed, or an earlier release ran it (${lane} lane, ${kind}).`
 
 /** The phases on a time axis, as figures, and the answers of the source. */
-export const phasesPart = (run: Run, phases: RunPhases | null): Html =>
-  phases === null
+export const phasesPart = (run: Run, of: RunPhases | null): Html =>
+  of === null
     ? section("phases", "Phases", html`<p class="hint">${withoutPhases(run)}</p>`)
-    : html`${section(
-        "phases",
-        "Phases",
-        html`<p class="hint">
-            The run took ${duration(phases.took_ms)} with the wait for its resource, which has no column. The height of
-            a column is the share of its time. Reading is ahead of landing, so that the phases overlap.
-          </p>
-          <figure>${phaseChart(phases)}</figure>
-          ${phaseTable(phases)}`
-      )}
-      ${section("answers", "Answers of the source", answerTable(phases))}`
+    : html`${phaseChart(run, of)} ${section("answers", "Answers of the source", answerTable(of))}`
 
 // ------------------------------------------------------------------------------------------------------------- changes
 
@@ -90,25 +149,60 @@ const fieldsOf = (changed: ReadonlyArray<string> | null): Html => {
 }
 
 type Changes = ReadonlyArray<Change>
+type Lines = ReadonlyMap<string, RecordLine>
+
+/** What identifies the records of changes for people. */
+export const readChangedLines = Effect.fnUntraced(function* (
+  { companies, datasets }: PageRequest,
+  {
+    company,
+    companyId,
+    resource
+  }: { readonly company: string | null; readonly companyId: bigint; readonly resource: string },
+  changes: Changes
+) {
+  const of = companies.find(({ name }) => name === company)
+  const stated = of?.connector.catalogue.resources.get(resource)
+  if (of === undefined || stated === undefined || changes.length === 0) return new Map<string, RecordLine>()
+  const tables = yield* findTables([(yield* of.tables).get(resource) ?? tableOf(stated, datasets)])
+  const ids = new Set(changes.flatMap(({ id }) => (id === null ? [] : [String(id)])))
+  return yield* readLines(
+    tables,
+    companyId,
+    [...ids].map((id) => ({ resource, id }))
+  )
+})
+
+const changedRecord = (company: string | null, resource: string, id: bigint | null, lines: Lines): Html => {
+  if (id === null) return none("all records")
+  const line = lines.get(`${resource} ${id}`)
+  const name = `${id}${(line?.key ?? null) === null ? "" : ` · ${visible(line!.key!)}`}`
+  return html`${company === null ? name : html`<a href="${recordAddress(company, resource, String(id))}">${name}</a>`}${
+    line === undefined || line.detail === "" ? "" : html`<span class="detail">${visible(line.detail)}</span>`
+  }`
+}
+
+const hasFields = (changes: Changes): boolean => changes.some(({ changed }) => (changed?.length ?? 0) > 0)
 
 /** Changes as a table; those of one run do not name it. */
 export const changeTable = (
   caption: string,
   changes: Changes,
-  { company, resource, now }: { readonly company: string | null; readonly resource: string; readonly now: Date },
+  {
+    company,
+    resource,
+    lines,
+    now
+  }: { readonly company: string | null; readonly resource: string; readonly lines: Lines; readonly now: Date },
   isOfRun = false
 ): Html =>
   table(
     caption,
-    `Record, Change, Fields, #Version, ${isOfRun ? "" : "Run, "}Landed`,
+    `Record, Change, ${hasFields(changes) ? "Fields, " : ""}#Version, ${isOfRun ? "" : "Run, "}Landed`,
     changes.map(({ id, op, changed, version, runId, landedAt }) => [
-      id === null
-        ? none("all records")
-        : company === null
-          ? String(id)
-          : html`<a href="${recordAddress(company, resource, String(id))}">${String(id)}</a>`,
+      changedRecord(company, resource, id, lines),
       badge(tones[op] ?? "quiet", op),
-      fieldsOf(changed),
+      ...(hasFields(changes) ? [fieldsOf(changed)] : []),
       version === null ? none("") : count(version),
       ...(isOfRun ? [] : [runId === null ? none("") : html`<a href="${runAddress(runId)}">${String(runId)}</a>`]),
       ago(landedAt, now)
@@ -116,10 +210,10 @@ export const changeTable = (
   )
 
 /** Samples of the changes of a run. */
-export const changesPart = (run: Run, changes: Changes, history: string | null, now: Date): Html => {
+export const changesPart = (run: Run, changes: Changes, lines: Lines, history: string | null, now: Date): Html => {
   const changed = run.inserted + run.updated + run.deleted
   if (changed === 0) return html``
-  const names = { company: run.company, resource: run.resource, now }
+  const names = { company: run.company, resource: run.resource, lines, now }
   const sample =
     changed > changes.length
       ? `The first ${count(changes.length)} of ${count(changed)} changes`

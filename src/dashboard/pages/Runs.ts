@@ -16,15 +16,19 @@ import {
   facts,
   problem
 } from "../../web/Components.ts"
-import { cursor, runBadge } from "../Format.ts"
-import { address, truncated, visible } from "../../web/Escape.ts"
-import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
+import { actionLink, cursor, runBadge } from "../Format.ts"
+import { exactly, minute } from "../../web/Times.ts"
+import { stateHead } from "../../web/StateHead.ts"
+import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { companyAddress, recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import * as Quarantine from "../../status/Quarantine.ts"
 import * as RunDetails from "../../status/RunDetails.ts"
+import * as RunHours from "../../status/RunHours.ts"
 import * as Runs from "../../status/Runs.ts"
 import { findHistory } from "../../verify/Explain.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
-import { changesPart, phasesPart } from "./RunParts.ts"
+import { changesPart, phasesPart, readChangedLines } from "./RunParts.ts"
+import { runsOfDay } from "./RunCharts.ts"
 import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 
 const shownMax = 50
@@ -50,27 +54,24 @@ const changes = ({ inserted, updated, deleted, quietRuns }: Runs.Run): Html => {
 
 const companyOf = (run: Runs.Run): string => (run.company === null ? `company ${run.companyId}` : visible(run.company))
 
-const ofResource = "Company, Resource, "
-const headings = `#Run, Status, ${ofResource}Lane, Kind, Began, #Took, #Requests, #Records, Changes`
-
 /** Runs as a table; those of one resource do not name it. */
 export const runTable = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Date, isOfOne = false): Html =>
   table(
     caption,
-    isOfOne ? headings.replace(ofResource, "") : headings,
+    `#Run, Status, ${isOfOne ? "" : "Resource, "}Kind, Began, #Took, #Requests, #Records, Changes`,
     runs.map((run) => [
       html`<a href="${runAddress(run.id)}">${String(run.id)}</a>`,
       html`${runBadge(run.status)}${run.error === null ? "" : html`<span class="detail">${truncated(run.error, errorMax)}</span>`}`,
       ...(isOfOne
         ? []
         : [
-            companyOf(run),
-            run.company === null
-              ? visible(run.resource)
-              : html`<a href="${resourceAddress(run.company, run.resource)}">${visible(run.resource)}</a>`
+            html`${
+                run.company === null
+                  ? visible(run.resource)
+                  : html`<a href="${resourceAddress(run.company, run.resource)}">${visible(run.resource)}</a>`
+              }<span class="detail">${companyOf(run)}</span>`
           ]),
-      run.lane,
-      html`${run.kind}${run.resumed ? html`<span class="detail">resumed</span>` : ""}`,
+      html`${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`}${run.resumed ? ", resumed" : ""}`,
       ago(run.beganAt, now),
       took(run, now),
       html`${count(run.requests)}${run.retries > 0 ? html`<span class="detail">retries: ${count(run.retries)}</span>` : ""}`,
@@ -85,6 +86,17 @@ interface Filter extends Runs.RunFilter {
   readonly company: string | null
 }
 
+/** The hour of the address; null for any. */
+const hourOf = (request: PageRequest): Effect.Effect<Date | null, PageError> => {
+  const text = ofQuery(request, "hour")
+  const at = text === null || !/^\d{4}-\d\d-\d\dT\d\d:00Z$/.test(text) ? null : new Date(text)
+  return text === null
+    ? Effect.succeed(null)
+    : at === null || Number.isNaN(at.getTime())
+      ? Effect.fail(new PageError({ status: 400, message: "That is no hour, such as 2026-11-28T09:00Z." }))
+      : Effect.succeed(at)
+}
+
 const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
   const company = ofQuery(request, "company")
   const companyId = company === null ? null : yield* TaskQueue.companyIdOf(company)
@@ -97,21 +109,60 @@ const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
     resource: ofQuery(request, "resource"),
     status: yield* choiceOf(request, "status", Runs.statuses),
     lane: yield* choiceOf(request, "lane", Runs.lanes),
+    hour: yield* hourOf(request),
     before: yield* positionOf(request, "before", "a run")
   } satisfies Filter
 })
 
-const here = ({ company, resource, status, lane, before }: Filter): string =>
-  address("/runs", { company, resource, status, lane, before: before?.toString() ?? null })
+const here = ({ company, resource, status, lane, hour, before }: Filter): string => {
+  const from = hour === null ? null : hour.toISOString().replace(":00.000Z", "Z")
+  return address("/runs", { company, resource, status, lane, hour: from, before: before?.toString() ?? null })
+}
+
+const hourMs = 3_600_000
+
+/** The state of the runs of the last day. */
+const head = (read: RunHours.RunHours, running: number, { company, resource }: Filter, now: Date): Html => {
+  const sum = (hours: ReadonlyArray<RunHours.RunHour>, of: (hour: RunHours.RunHour) => number) =>
+    hours.reduce((total, hour) => total + of(hour), 0)
+  const all = sum(read.all, ({ runs }) => runs)
+  const failed = sum(read.all, RunHours.failuresOf)
+  const quarantined = sum(read.all, (hour) => hour.quarantined)
+  const recent = sum(
+    read.all.filter(({ at }) => at.getTime() > now.getTime() - 2 * hourMs),
+    RunHours.failuresOf
+  )
+  const [worst] = read.resources
+  return stateHead({
+    title: "Runs",
+    about: "One execution for one resource and lane. A run that found nothing shares a row with those before it.",
+    tone: recent > 0 ? "bad" : quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
+    word: recent > 0 ? "runs fail" : all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed",
+    sentence: html`In the last day: ${plural(all, "run")}, ${count(failed)} failed or abandoned, ${count(quarantined)}
+    with records in quarantine. ${company === null && resource === null ? `${count(running)} running now.` : ""}
+    ${
+      failed === 0 || worst === undefined || sum(worst.hours, RunHours.failuresOf) === 0
+        ? ""
+        : html`The most failures:
+            <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of company
+            ${visible(worst.company)}.`
+    }`,
+    actions: null,
+    trend: null
+  })
+}
 
 const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
   const filter = yield* filterOf(request)
   const { shown, next } = partOf(yield* Runs.list(filter, shownMax + 1), shownMax)
   const { now, companies } = request
+  const day = yield* RunHours.read(filter)
+  const running = yield* RunHours.countRunning
   return page({
     title: "Runs",
     section: "runs",
-    body: html`<h1>Runs</h1>
+    body: html`${head(day, running, filter, now)}
+      ${filter.before === null && filter.hour === null ? runsOfDay(day, filter, now, companies.length > 1 && filter.company === null) : ""}
       <form method="get" action="/runs" class="controls">
         ${select(
           "company",
@@ -128,6 +179,7 @@ const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
         ${select("lane", "Lane", "any", Runs.lanes, filter.lane)}
         <p><button type="submit">Show</button> <a href="/runs">Show all</a></p>
       </form>
+      ${filter.hour === null ? "" : html`<p>Runs that ended in the hour from ${minute(filter.hour)}. <a href="${here({ ...filter, hour: null, before: null })}">Any hour</a></p>`}
       ${shown.length === 0 ? html`<p>There is no such run.</p>` : runTable("Runs, newest first", shown, now)}
       ${pager("Further runs", ["Newest", "Older"], { after: filter.before, next }, (before) => here({ ...filter, before }))}`
   })
@@ -174,7 +226,75 @@ export const quarantinePart = Effect.fnUntraced(function* (
   )
 })
 
-const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageRequest) {
+/** Where the run is among those of its resource. */
+const neighbours = ({ company, resource }: Runs.Run, before: bigint | null, after: bigint | null): Html =>
+  html`<nav class="pages" aria-label="Runs of the same resource">
+    ${before === null ? "" : html`<a href="${runAddress(before)}" rel="prev">← Run ${String(before)}</a>`}
+    ${after === null ? "" : html`<a href="${runAddress(after)}" rel="next">Run ${String(after)} →</a>`}
+    <a href="${address("/runs", { company, resource })}">All runs of ${visible(resource)}</a>
+    ${company === null ? "" : actionLink("sync", { company, resource }, "Sync now", `${visible(resource)} of ${visible(company)}`)}
+  </nav>`
+
+const perPage = ({ pages, records }: Runs.Run): string =>
+  pages === 0 ? count(pages) : `${count(pages)}, ${count(Math.round(records / pages))} records each`
+
+/** The counts that are not zero. */
+const countsOf = (run: Runs.Run): ReadonlyArray<readonly [string, string]> =>
+  (
+    [
+      ["Requests", `${count(run.requests)}${run.retries === 0 ? "" : `, ${count(run.retries)} again`}`],
+      ["Pages", perPage(run)],
+      ["Received", run.bytes === 0 ? "0" : bytes(run.bytes)],
+      ["Records", count(run.records)],
+      ["New rows", count(run.inserted)],
+      ["Changed rows", count(run.updated)],
+      ["Unchanged", count(run.unchanged)],
+      ["Deleted rows", count(run.deleted)],
+      ["Quarantined", count(run.quarantined)],
+      ["Late records", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
+      ["Older versions ignored", count(run.staleVersions)]
+    ] as const
+  ).filter(([, text]) => text !== "0")
+
+const times = (run: Runs.Run, now: Date): Html =>
+  facts([
+    ["Began", html`${ago(run.beganAt, now)}<span class="detail">${exactly(run.beganAt)}</span>`],
+    [
+      "Ended",
+      run.endedAt === null
+        ? none(run.status === "running" ? "still running" : "not known")
+        : html`${ago(run.endedAt, now)}<span class="detail">${exactly(run.endedAt)}</span>`
+    ],
+    ["Took", took(run, now)],
+    ...(run.quietSince === null || run.quietRuns < 2
+      ? []
+      : [
+          [
+            "Found nothing",
+            html`${count(run.quietRuns)} runs in a row since ${ago(run.quietSince, now)}; this row stands for all of
+              them<span class="detail">${exactly(run.quietSince)}</span>`
+          ] as const
+        ]),
+    ...(run.cursorFrom === null && run.cursorTo === null
+      ? []
+      : [["Cursor", html`${cursor(run.cursorFrom)} → ${cursor(run.cursorTo)}`] as const]),
+    ...countsOf(run)
+  ])
+
+/** The kind of a run in words. */
+const kindOf = ({ kind, lane, resumed }: Runs.Run): string => {
+  const words: Readonly<Record<string, string>> = {
+    full: "full scan",
+    incremental: "incremental scan",
+    children: "children of changed parents",
+    fetch: "records by number, after events",
+    push: "written by a push"
+  }
+  return `${words[kind] ?? kind}, ${lane} lane${resumed ? ", resumed where an earlier run was interrupted" : ""}`
+}
+
+const single = Effect.fn("page.run")(function* (request: PageRequest) {
+  const { path, now, datasets } = request
   const id = /^\d{1,18}$/.test(path["id"] ?? "") ? BigInt(path["id"]!) : null
   const run = id === null ? null : yield* Runs.one(id)
   if (run === null) {
@@ -186,24 +306,12 @@ const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageReq
   const name = visible(run.resource)
   const entries = yield* quarantinePart(run, run.id, now)
   const phases = yield* RunDetails.readPhases(run.id)
+  const { before, after } = yield* RunDetails.readNeighbours(run)
   const hasChanges = run.inserted + run.updated + run.deleted > 0
   const history = hasChanges ? yield* findHistory(datasets, run.resource) : null
   const changed = hasChanges ? yield* RunDetails.changesOfRun(run, now) : []
+  const lines = yield* readChangedLines(request, run, changed)
   const view = history === null ? null : `${identifier(datasets.history)}.${identifier(history.view)}`
-  const figures = [
-    ["Requests", count(run.requests)],
-    ["Retries", count(run.retries)],
-    ["Pages", count(run.pages)],
-    ["Received", bytes(run.bytes)],
-    ["Records", count(run.records)],
-    ["New rows", count(run.inserted)],
-    ["Changed rows", count(run.updated)],
-    ["Unchanged", count(run.unchanged)],
-    ["Deleted rows", count(run.deleted)],
-    ["Quarantined", count(run.quarantined)],
-    ["Late records", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
-    ["Older versions ignored", count(run.staleVersions)]
-  ] as const
   return page({
     title: `Run ${run.id}: ${name}`,
     section: "runs",
@@ -212,34 +320,13 @@ const single = Effect.fn("page.run")(function* ({ path, now, datasets }: PageReq
         ${run.company === null ? name : html`<a href="${resourceAddress(run.company, run.resource)}">${name}</a>`}
       </h1>
       <p class="summary">
-        ${runBadge(run.status)} ${companyOf(run)}, ${run.lane} lane,
-        ${run.kind}${run.resumed ? ", resumed where an earlier run was interrupted" : ""}
+        ${runBadge(run.status)} company
+        ${run.company === null ? String(run.companyId) : html`<a href="${companyAddress(run.company)}">${visible(run.company)}</a>`},
+        ${kindOf(run)}
       </p>
       ${run.error === null ? "" : problem(run.errorKind === null ? run.error : `${run.error} (${run.errorKind})`, run.remedy)}
-      ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
-      ${facts([
-        ["Began", html`${ago(run.beganAt, now)}<span class="detail">${run.beganAt.toISOString()}</span>`],
-        [
-          "Ended",
-          run.endedAt === null
-            ? none(run.status === "running" ? "still running" : "not known")
-            : html`${ago(run.endedAt, now)}<span class="detail">${run.endedAt.toISOString()}</span>`
-        ],
-        ["Took", took(run, now)],
-        ...(run.quietSince === null || run.quietRuns < 2
-          ? []
-          : [
-              [
-                "Found nothing",
-                html`${count(run.quietRuns)} runs in a row since ${ago(run.quietSince, now)}; this row stands for all of
-                  them<span class="detail">${run.quietSince.toISOString()}</span>`
-              ] as const
-            ]),
-        ["Cursor from", cursor(run.cursorFrom)],
-        ["Cursor to", cursor(run.cursorTo)]
-      ])}
-      ${phasesPart(run, phases)} ${section("figures", "Counts", facts(figures))} ${changesPart(run, changed, view, now)}
-      ${entries}`
+      ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`} ${neighbours(run, before, after)}
+      ${times(run, now)} ${phasesPart(run, phases)} ${changesPart(run, changed, lines, view, now)} ${entries}`
   })
 })
 

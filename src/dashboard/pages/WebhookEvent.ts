@@ -5,7 +5,8 @@ import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import { type LandedVersion, readLandedVersions } from "../../verify/LandedVersions.ts"
 import { ago, badge, bytes, count, duration, facts, none, type Tone } from "../../web/Components.ts"
 import { address, plural, visible, visibleLines } from "../../web/Escape.ts"
-import { exactly, flow, type Step } from "../../web/Flow.ts"
+import { flow, type Step } from "../../web/Flow.ts"
+import { exactInstant } from "../../web/Times.ts"
 import { recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import { actionLink, runBadge } from "../Format.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
@@ -77,7 +78,7 @@ const receivedStep = (
   word: "signature verified",
   at: event.receivedAt,
   body: html`${facts([
-      ["Signed at the source", exactly(event.sentAt)],
+      ["Signed at the source", exactInstant(event.sentAt)],
       ["From signature to receipt", duration(Math.max(0, event.receivedAt.getTime() - event.sentAt.getTime()))],
       ["Signed for company", visible(event.company)]
     ])}
@@ -137,7 +138,7 @@ const processedStep = (event: EventFlow.Event, now: Date): Step => {
     body: html`<p>${sentence}</p>
       ${facts([
         ["Failed attempts", count(event.attempts)],
-        ...(event.state === "pending" ? [["Next attempt", exactly(event.nextAttemptAt)] as const] : []),
+        ...(event.state === "pending" ? [["Next attempt", exactInstant(event.nextAttemptAt)] as const] : []),
         ...(event.lastError === null ? [] : [["Last error", visible(event.lastError)] as const]),
         ...(event.resolution === null ? [] : [["Resolution", visible(event.resolution)] as const]),
         [

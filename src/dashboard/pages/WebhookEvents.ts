@@ -1,14 +1,23 @@
-/** Events of the inbox on the page of the webhooks, and their replay. */
+/** `/webhooks/events`: the events received by time, state, company and resource with the records that they name; and their replay. */
 import * as Effect from "effect/Effect"
 import * as InboxStore from "../../inbox/InboxStore.ts"
-import { type EventSummary, searchLimit } from "../../status/WebhookDetails.ts"
+import * as WebhookDetails from "../../status/WebhookDetails.ts"
 import { routesOf } from "../Action.ts"
-import { companyNamed } from "../Params.ts"
-import { html, type Html, PageError, type Route } from "../Page.ts"
-import { ago, none, badge, count, duration, table, type Tone } from "../../web/Components.ts"
+import { choiceOf, companyNamed, ofQuery, positionOf } from "../Params.ts"
+import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
+import { ago, none, badge, count, duration, pager, partOf, table, type Tone } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
-import { plural, truncated, visible } from "../../web/Escape.ts"
+import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { choiceLinks, companyChoice } from "../ListControls.ts"
+import { timeChoice, timeOf, timeWords, type ChosenTime } from "../TimeChoice.ts"
 import { eventAddress, recordAddress, resourceAddress, runAddress } from "../Addresses.ts"
+
+type EventSummary = WebhookDetails.EventSummary
+
+export const eventsPath = "/webhooks/events"
+const eventsShown = 50
+/** Resources that are offered as a choice. */
+const resourcesShown = 12
 
 /** Characters of a reason in a table. */
 const reasonMax = 240
@@ -27,10 +36,10 @@ const recordOf = ({ company, resource, recordId }: EventSummary): Html =>
       ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
       : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
 
-/** The type and the id of an event, with a link to its page. */
+/** The type of an event with a link to its page; its id for screen readers, and as a title. */
 const eventOf = ({ company, eventId, eventType }: EventSummary): Html =>
-  html`<a href="${eventAddress(company, eventId)}"
-    >${visible(eventType)} <span class="detail">${visible(eventId)}</span></a
+  html`<a href="${eventAddress(company, eventId)}" title="${visible(eventId)}"
+    >${visible(eventType)}<span class="visually-hidden"> ${visible(eventId)}</span></a
   >`
 
 const replayLink = ({ company, eventId }: EventSummary): Html =>
@@ -58,24 +67,112 @@ export const deadTable = (company: string, events: ReadonlyArray<EventSummary>, 
     ])
   )
 
-/** The newest events; `isFiltered` says that only some of them were searched for. */
-export const eventTable = (events: ReadonlyArray<EventSummary>, isFiltered: boolean, now: Date): Html =>
-  events.length === 0
-    ? html`<p>${isFiltered ? `None of the last ${count(searchLimit)} events matches.` : "No event is stored."}</p>`
-    : table(
-        `The last ${events.length} events received, newest first`,
-        "Received, Event, Company, Record, State, #Failed attempts, #Resolved after, Fired",
-        events.map((event) => [
-          ago(event.receivedAt, now),
-          eventOf(event),
-          visible(event.company),
-          recordOf(event),
-          html`${stateOf(event, now)} ${event.state === "dead_letter" ? replayLink(event) : ""}`,
-          count(event.attempts),
-          event.resolvedMs === null ? "" : duration(Math.max(0, event.resolvedMs)),
-          ago(event.occurredAt, now, "unknown")
-        ])
-      )
+const actionOf = (event: EventSummary): Html | string => (event.state === "dead_letter" ? replayLink(event) : "")
+
+/** Events with the records that they name. */
+export const eventTable = (
+  caption: string,
+  events: ReadonlyArray<EventSummary>,
+  hasCompanies: boolean,
+  now: Date
+): Html =>
+  table(
+    caption,
+    `Received, Record, Event, ${hasCompanies ? "Company, " : ""}State, #Took, Action`,
+    events.map((event) => [
+      ago(event.receivedAt, now),
+      recordOf(event),
+      eventOf(event),
+      ...(hasCompanies ? [visible(event.company)] : []),
+      stateOf(event, now),
+      event.resolvedMs === null ? "" : duration(Math.max(0, event.resolvedMs)),
+      actionOf(event)
+    ])
+  )
+
+const stateWords: Readonly<Record<EventSummary["state"], string>> = {
+  pending: "Pending",
+  done: "Done",
+  dead_letter: "Dead letters",
+  skipped: "Skipped"
+}
+
+/** What the list of events shows. */
+type EventQuery = Readonly<Record<"time" | "state" | "company" | "resource", string | null>>
+
+const stateChoice = (query: EventQuery): Html =>
+  choiceLinks("State of the events", eventsPath, query, "state", [
+    [null, "All states"],
+    ...WebhookDetails.eventStates.map((one) => [one, stateWords[one]] as const)
+  ])
+
+/** Links to the lists of events by time; none of them is the current one. */
+export const eventLinks = (company: string | null): Html => timeChoice(eventsPath, { company, time: "" })
+
+const resourceChoice = (
+  query: EventQuery,
+  found: ReadonlyArray<WebhookDetails.ResourceEvents>,
+  resource: string | null
+): Html => {
+  const shown = found.filter((one, index) => index < resourcesShown || one.resource === resource)
+  const named = shown.flatMap((one) => (one.resource === null ? [] : [[one.resource, one.records] as const]))
+  const missing = resource === null || named.some(([name]) => name === resource) ? [] : [[resource, 0] as const]
+  return choiceLinks("Resource", eventsPath, query, "resource", [
+    [null, "All resources"],
+    ...[...named, ...missing].map(
+      ([name, records]) => [name, html`${visible(name)} <span class="number">${count(records)}</span>`] as const
+    )
+  ])
+}
+
+/** How many events and records of a time were found, in a sentence. */
+const foundSentence = (
+  { rows, isCut }: { readonly rows: ReadonlyArray<WebhookDetails.ResourceEvents>; readonly isCut: boolean },
+  resource: string | null,
+  { time }: ChosenTime
+): Html => {
+  const own = rows.filter((one) => resource === null || one.resource === resource)
+  const events = own.reduce((sum, one) => sum + one.events, 0)
+  const records = own.reduce((sum, one) => sum + one.records, 0)
+  return html`<p class="summary">
+    ${plural(events, "event")} about
+    ${plural(records, "record")}${resource === null ? "" : html` of ${visible(resource)}`}${
+      time === null ? "" : `, ${timeWords[time].toLowerCase().replace("utc", "UTC")}`
+    }.
+    ${isCut ? html`<span class="detail">This time has more: only its newest ${count(WebhookDetails.searchLimit)} events are searched. Choose a shorter time.</span>` : ""}
+  </p>`
+}
+
+const eventsPage = Effect.fn("page.webhookEvents")(function* (request: PageRequest) {
+  const { now } = request
+  const chosen = yield* timeOf(request)
+  const state = yield* choiceOf(request, "state", WebhookDetails.eventStates)
+  const [company, resource] = [ofQuery(request, "company"), ofQuery(request, "resource")]
+  const before = yield* positionOf(request, "before", "an event")
+  const search = { since: chosen.since, until: chosen.until, company, state }
+  const found = yield* WebhookDetails.resources(search)
+  const { shown, next } = partOf(yield* WebhookDetails.events(search, resource, before, eventsShown + 1), eventsShown)
+  const query: EventQuery = { time: chosen.time, state, company, resource }
+  return page({
+    title: "Events",
+    section: "webhooks",
+    body: html`<p><a href="/webhooks">Webhooks</a></p>
+      <h1>Events received</h1>
+      ${foundSentence(found, resource, chosen)}
+      <div class="controls lists">
+        ${timeChoice(eventsPath, query)} ${stateChoice(query)} ${resourceChoice(query, found.rows, resource)}
+        ${companyChoice(request, eventsPath, query)}
+      </div>
+      ${
+        shown.length === 0
+          ? html`<p>No ${before === null ? "" : "further "}event matches.</p>`
+          : eventTable("Events, newest first", shown, request.companies.length > 1 && company === null, now)
+      }
+      ${pager("Further events", ["Newest", "Older"], { after: before, next }, (place) =>
+        address(eventsPath, { ...query, before: place === null ? null : String(place) })
+      )}`
+  })
+})
 
 // -------------------------------------------------------------------------------------------------------------- replay
 
@@ -87,7 +184,7 @@ interface ReplayTarget {
   readonly event: string | null
 }
 
-export const routes: ReadonlyArray<Route> = routesOf<ReplayTarget>({
+const replayRoutes = routesOf<ReplayTarget>({
   name: "replay",
   section: "webhooks",
   target: Effect.fnUntraced(function* (request, field) {
@@ -122,3 +219,5 @@ export const routes: ReadonlyArray<Route> = routesOf<ReplayTarget>({
             : "That event is no longer a dead letter, so nothing was changed."
     )
 })
+
+export const routes: ReadonlyArray<Route> = [{ method: "GET", path: eventsPath, handle: eventsPage }, ...replayRoutes]

@@ -6,9 +6,11 @@ import * as WebhookDetails from "../../status/WebhookDetails.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
 import * as Trends from "../../status/Trends.ts"
 import * as Webhooks from "../../status/Webhooks.ts"
-import { choiceOf, companyNamed, ofQuery } from "../Params.ts"
+import { companyNamed, ofQuery } from "../Params.ts"
+import { companyChoice } from "../ListControls.ts"
+import { timeOf } from "../TimeChoice.ts"
 import { html, type Html, page, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
-import { ago, badge, count, duration, filterLinks, section, facts } from "../../web/Components.ts"
+import { ago, badge, count, duration, section, facts } from "../../web/Components.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
@@ -20,7 +22,7 @@ import * as WebhookEvents from "./WebhookEvents.ts"
 import { gapTables } from "./WebhookGaps.ts"
 import { subscriptionCards } from "./WebhookSubscriptions.ts"
 
-const eventsShown = 50
+const eventsShown = 10
 const deadShown = 20
 
 const receiversOf = ({ receivers: alive, receiverSeenMs }: Webhooks.CompanyStatus, now: Date): Html =>
@@ -81,17 +83,18 @@ const companySection = (
 const manyCompanies = Effect.fnUntraced(function* (request: PageRequest, only: string | null) {
   if (only !== null) return html`<p><a href="/webhooks">All companies</a></p>`
   const text = textOf(request)
+  const { part } = yield* companyList(request, {
+    path: "/webhooks",
+    filter: { state: null, text, sign: text === null ? "undelivered" : null },
+    order: "worst",
+    query: { text },
+    addressOf: (company) => address("/webhooks", { company })
+  })
   return html`<div class="controls">${companySearch("/webhooks", text)}</div>
     <p>
       ${text === null ? "Companies whose events may be missing; search for any other." : "Companies with this name."}
     </p>
-    ${yield* companyList(
-      request,
-      "/webhooks",
-      { state: null, text, isUndelivered: text === null },
-      { text },
-      (company) => address("/webhooks", { company })
-    )}`
+    ${part}`
 })
 
 /** What may be missing: dead letters, open gaps, and subscriptions that do not deliver. */
@@ -127,7 +130,7 @@ const totalTroubles = Effect.fnUntraced(function* (request: PageRequest) {
   return { dead, gaps, down, worst: null } satisfies Troubles
 })
 
-const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html => {
+const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend, only: string | null): Html => {
   const isWell = dead + gaps + down === 0
   return stateHead({
     title: "Webhooks",
@@ -138,21 +141,20 @@ const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html 
     active.
     ${worst === null ? "" : html`The most of them: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
     actions: null,
-    trend: trend(shown.amounts, {
-      id: "trend",
-      title: "Events received",
-      kinds: [
-        ["done", "done", "good"],
-        ["skipped", "skipped", "quiet"],
-        ["pending", "pending", "busy"],
-        ["dead_letter", "dead letter", "bad"]
-      ],
-      countedMax: shown.countedMax
-    })
+    trend: html`${trend(shown.amounts, {
+        id: "trend",
+        title: "Events received",
+        kinds: [
+          ["done", "done", "good"],
+          ["skipped", "skipped", "quiet"],
+          ["pending", "pending", "busy"],
+          ["dead_letter", "dead letter", "bad"]
+        ],
+        countedMax: shown.countedMax
+      })}
+      <div class="controls lists"><span class="label">Events received:</span> ${WebhookEvents.eventLinks(only)}</div>`
   })
 }
-
-const stateWords = { pending: "Pending", done: "Done", dead_letter: "Dead letters", skipped: "Skipped" } as const
 
 const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   const { companies, now } = request
@@ -170,41 +172,23 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
       return companySection(company, index, status, subscriptions, deadLetters, now)
     })
   )
-  const state = yield* choiceOf(request, "state", WebhookDetails.eventStates)
-  const events = yield* Statement.run(WebhookDetails.newestEvents, [only, eventsShown, state])
+  const { since, until } = yield* timeOf(request)
+  const events = yield* WebhookDetails.events({ since, until, company: only, state: null }, null, null, eventsShown)
   const received = yield* Trends.read(Trends.eventsStatement, now)
   const troubles = isMany && chosen === null ? yield* totalTroubles(request) : troublesOf(statuses)
   return page({
     title: "Webhooks",
     section: "webhooks",
-    body: html`${head(troubles, received)}
-    ${
-      isMany
-        ? yield* manyCompanies(request, only)
-        : companies.length < 2
-          ? ""
-          : filterLinks("Company", [
-              { to: "/webhooks", text: "All companies", isCurrent: only === null },
-              ...companies.map(({ name }) => ({
-                to: address("/webhooks", { company: name }),
-                text: visible(name),
-                isCurrent: only === name
-              }))
-            ])
-    }
+    body: html`${head(troubles, received, only)}
+    ${isMany ? yield* manyCompanies(request, only) : companyChoice(request, "/webhooks", { company: only })}
     ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}
     ${section(
       "events",
       "Events received",
-      html`${filterLinks("State of the events", [
-        { to: address("/webhooks", { company: only }), text: "All events", isCurrent: state === null },
-        ...WebhookDetails.eventStates.map((one) => ({
-          to: address("/webhooks", { company: only, state: one }),
-          text: stateWords[one],
-          isCurrent: one === state
-        }))
-      ])}
-      ${WebhookEvents.eventTable(events, only !== null || state !== null, now)}`
+      events.length === 0
+        ? html`<p>No event is stored.</p>`
+        : html`${WebhookEvents.eventTable(`The last ${events.length} events, newest first`, events, companies.length > 1 && only === null, now)}
+            <p><a href="${address(WebhookEvents.eventsPath, { company: only })}">All events</a></p>`
     )}`
   })
 })

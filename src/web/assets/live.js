@@ -1,7 +1,10 @@
 /**
- * Refreshes the main part of a page: every two seconds while the page is visible, every six seconds after ten answers
- * without a change and without input. Changes are morphed into place. Focus, selection, scroll position, open details
- * and forms with input stay. While the server does not answer, the page reports that and continues automatically.
+ * Refreshes the main part of a page while the page is visible: after two seconds, or after the longer time that the last
+ * answer requests, so that an open page costs little. After ten answers without a change and without input, the interval
+ * is at least six seconds. Changes are morphed into place. Focus, selection, scroll position, open details and forms with
+ * input stay. While the server does not answer, the page reports that and continues automatically.
+ *
+ * Keeps ages moving between the answers, and reports the reader's time zone, in which the server writes times.
  */
 ;(() => {
   "use strict"
@@ -10,7 +13,8 @@
   /** The longer interval begins after this many answers without a change. */
   const restsAfter = 10
   let unchanged = 0
-  let askedAt = 0
+  let requestedMs = 0
+  let minimumMs = 0
   let etag = null
   let isAsking = false
   let answeredAt = new Date()
@@ -18,24 +22,111 @@
   const main = () => document.querySelector("main[hx-trigger]")
   /** What the pages belong to. */
   const name = () => document.querySelector(".brand")?.textContent ?? "The server"
-  const notice = (text) => {
-    const place = document.getElementById("notice")
+  const write = (place, text) => {
     if (place !== null && place.textContent !== text) place.textContent = text
   }
+  const timeOf = (at) => at.toLocaleTimeString("sv-SE")
+  const notice = (text) => write(document.getElementById("notice"), text)
+
+  // ------------------------------------------------------------------------------------------------------------- ages
+
+  /** As `duration` of Components.ts; a test compares the two. */
+  const duration = (ms) => {
+    if (ms < 1000) return `${Math.round(ms)} ms`
+    if (ms < 90000) return `${Math.round(ms / 1000)} s`
+    if (ms < 90 * 60000) return `${Math.round(ms / 60000)} min`
+    if (ms < 36 * 3600000) return `${Math.round(ms / 3600000)} h`
+    return `${Math.round(ms / 86400000)} d`
+  }
+  const isAge = /^(?:in )?\d+ (?:ms|s|min|h|d)(?: ago)?$/
+  let aheadMs = null
+  /** How far the clock of the data is ahead of this one; the page states its time. */
+  const compareClocks = () => {
+    const now = document.getElementById("main")?.dataset.now
+    aheadMs = now === undefined ? null : Date.parse(now) - Date.now()
+  }
+  const moveAges = () => {
+    if (aheadMs === null || document.visibilityState !== "visible") return
+    const now = Date.now() + aheadMs
+    for (const place of document.querySelectorAll("main time")) {
+      if (!isAge.test(place.textContent)) continue
+      const ms = now - Date.parse(place.dateTime)
+      write(place, ms < 0 ? `in ${duration(-ms)}` : `${duration(ms)} ago`)
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- zone
+
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+  const showZone = () => {
+    const shown = document.getElementById("main")?.dataset.zone
+    const place = document.getElementById("zone")
+    if (shown !== undefined) write(place, shown)
+    return place === null || shown === zone
+  }
+
+  // ------------------------------------------------------------------------------------------------- times by keyboard
+
+  // A table of many times is one stop of the Tab key: its first time, or the last one that had the focus. Arrow keys move
+  // between its times.
+  const limitStops = () => {
+    for (const table of document.querySelectorAll(".table")) {
+      const times = [...table.querySelectorAll("time")]
+      const stop = times.find((time) => time === document.activeElement) ?? times.find(isStop) ?? times[0]
+      for (const time of times) time.tabIndex = time === stop ? 0 : -1
+    }
+  }
+  const stops = new WeakSet()
+  const isStop = (time) => stops.has(time)
+  const timesOf = (row, index) => [...(row?.cells[index]?.querySelectorAll("time") ?? [])]
+  /** The time above or below in the same column. */
+  const beyond = (time, direction) => {
+    const cell = time.closest("th, td")
+    for (let row = cell.parentElement[direction]; row !== null; row = row[direction]) {
+      const [found] = timesOf(row, cell.cellIndex)
+      if (found !== undefined) return found
+    }
+  }
+  const nextTime = (time, key) => {
+    if (key === "ArrowUp") return beyond(time, "previousElementSibling")
+    if (key === "ArrowDown") return beyond(time, "nextElementSibling")
+    const times = [...time.closest(".table").querySelectorAll("time")]
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[key]
+    return step === undefined ? undefined : times[times.indexOf(time) + step]
+  }
+  document.addEventListener("keydown", (event) => {
+    const time = document.activeElement
+    if (!(time instanceof HTMLTimeElement)) return
+    if (event.key === "Escape") time.blur()
+    if (time.closest(".table") === null || event.altKey || event.ctrlKey || event.metaKey) return
+    const next = nextTime(time, event.key)
+    if (next === undefined) return
+    event.preventDefault()
+    stops.delete(time)
+    stops.add(next)
+    next.focus()
+    limitStops()
+  })
+
+  // ---------------------------------------------------------------------------------------------------------- refresh
 
   // A form may have input, and open details are the reader's choice: neither is replaced.
   Object.assign(Idiomorph.defaults, { ignoreActiveValue: true })
   Object.assign(Idiomorph.defaults.callbacks, {
     beforeNodeMorphed: (node) => !(node instanceof HTMLFormElement),
-    beforeAttributeUpdated: (name, node) => !(name === "open" && node instanceof HTMLDetailsElement)
+    beforeAttributeUpdated: (name, node) =>
+      !(name === "open" && node instanceof HTMLDetailsElement) &&
+      !(name === "tabindex" && node instanceof HTMLTimeElement)
   })
 
   const ask = () => {
     const place = main()
     if (place === null || isAsking || document.visibilityState !== "visible") return
     const now = performance.now()
-    if (unchanged >= restsAfter && now - askedAt < restingMs - everyMs / 2) return
-    askedAt = now
+    const pauseMs = Math.max(everyMs, minimumMs, unchanged >= restsAfter ? restingMs : 0)
+    // A timer may run a little early.
+    if (now - requestedMs < pauseMs - 100) return
+    requestedMs = now
     isAsking = true
     htmx.trigger(place, "again")
   }
@@ -46,20 +137,26 @@
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (detail.xhr.status >= 500) detail.shouldSwap = false
   })
+  document.addEventListener("htmx:afterSwap", () => {
+    compareClocks()
+    showZone()
+    limitStops()
+  })
   document.addEventListener("htmx:afterRequest", ({ detail: { xhr } }) => {
     isAsking = false
     unchanged = xhr.status === 304 ? unchanged + 1 : 0
+    minimumMs = Number(xhr.getResponseHeader("Tributary-Refresh-Ms") ?? 0)
     if (xhr.status === 0) {
       etag = null
       notice(
-        `${name()} does not answer. This page shows the state of ${answeredAt.toLocaleTimeString()} and refreshes automatically.`
+        `${name()} does not answer. This page shows the state of ${timeOf(answeredAt)} and refreshes automatically.`
       )
       return
     }
     if (xhr.status >= 500) {
       etag = null
       notice(
-        `This page cannot be refreshed now. It shows the state of ${answeredAt.toLocaleTimeString()} and refreshes automatically.`
+        `This page cannot be refreshed now. It shows the state of ${timeOf(answeredAt)} and refreshes automatically.`
       )
       return
     }
@@ -71,8 +168,26 @@
   })
   const wake = () => {
     unchanged = 0
+    minimumMs = 0
   }
   for (const sign of ["pointerdown", "keydown", "visibilitychange"]) document.addEventListener(sign, wake)
   document.addEventListener("visibilitychange", ask)
   setInterval(ask, everyMs)
+
+  // -------------------------------------------------------------------------------------------------------- beginning
+
+  compareClocks()
+  limitStops()
+  setInterval(moveAges, 1000)
+  // The current entry of the menu is visible where the menu scrolls.
+  const menu = document.querySelector(".menu ul")
+  const current = menu?.querySelector("[aria-current]")
+  if (current) menu.scrollLeft = current.offsetLeft - (menu.clientWidth - current.offsetWidth) / 2
+  // The first page of a browser is in UTC. Its next state, and every later page, is in the reader's zone.
+  if (!showZone()) {
+    document.cookie = `tributary_zone=${zone}; path=/; max-age=31536000; samesite=strict${location.protocol === "https:" ? "; secure" : ""}`
+    requestedMs = -everyMs
+    // htmx is ready then.
+    document.addEventListener("DOMContentLoaded", ask)
+  }
 })()

@@ -98,7 +98,12 @@ layer(layerWarehouse, { timeout: "30 seconds" })("the states of companies", (it)
     Effect.gen(function* () {
       yield* countAll
       const first = yield* CompanyStates.list(names, CompanyStates.anyCompany, null, 2)
-      const rest = yield* CompanyStates.list(names, CompanyStates.anyCompany, first.at(-1)!, 2)
+      const rest = yield* CompanyStates.list(
+        names,
+        CompanyStates.anyCompany,
+        CompanyStates.placeOf(first.at(-1)!, "worst"),
+        2
+      )
       assert.deepStrictEqual(
         [...first, ...rest].map(({ company, state }) => [company, state]),
         [

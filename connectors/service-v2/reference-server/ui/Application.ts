@@ -12,6 +12,7 @@ import { forbidStoring, restrictBrowsers, serveAsset } from "../../../../src/web
 import { visible } from "../../../../src/web/Escape.ts"
 import { html } from "../../../../src/web/Html.ts"
 import { layout } from "../../../../src/web/Layout.ts"
+import { writeTimes } from "../../../../src/web/Times.ts"
 import type { Answer, Request as ServerRequest } from "../http/Message.ts"
 import { microsPerSecond } from "../time.ts"
 import { nameGrammar, pathOf, splitWorld } from "../worlds/Worlds.ts"
@@ -89,10 +90,11 @@ const show = async (exchange: Exchange, assets: Assets.Assets, shown: Page): Pro
     tools: worldLink(exchange.env.world),
     hasMenu: true,
     foot: "Service API v2, reference server · times are those of its clock, in UTC",
+    now: null,
     assets
   })
   exchange.header("Tributary-Assets", assets.version)
-  return exchange.html(withinWorld(String(await text), exchange.env.world), shown.status ?? 200)
+  return exchange.html(withinWorld(writeTimes(String(await text), "UTC"), exchange.env.world), shown.status ?? 200)
 }
 
 const redirectTo = (exchange: Exchange, { to, notice }: Redirect): Response => {

@@ -1,0 +1,114 @@
+/** The last day of runs: bars by status, and a lane for each resource. */
+import type { RunHour, RunHours, RunsOf } from "../../status/RunHours.ts"
+import { failuresOf } from "../../status/RunHours.ts"
+import { barChart, figuresBelow, hourTicks, hoursUntil, laneChart, type Stretch } from "../../web/Chart.ts"
+import { count, table, type Tone } from "../../web/Components.ts"
+import { plural, visible } from "../../web/Escape.ts"
+import { clock } from "../../web/Times.ts"
+import { resourceAddress, runsOfHour } from "../Addresses.ts"
+import { html, type Html } from "../Page.ts"
+
+const hoursShown = 24
+const labelEvery = 6
+
+/** From the bottom of a bar to its top. */
+const kinds: ReadonlyArray<readonly [tone: Tone, word: string, of: (hour: RunHour) => number]> = [
+  ["good", "done", ({ runs, quarantined, failed, abandoned }) => runs - quarantined - failed - abandoned],
+  ["warn", "quarantined", ({ quarantined }) => quarantined],
+  ["quiet", "abandoned", ({ abandoned }) => abandoned],
+  ["bad", "failed", ({ failed }) => failed]
+]
+
+const wordsOf = (hour: RunHour): string =>
+  kinds.flatMap(([, word, of]) => (of(hour) > 0 ? [`${count(of(hour))} ${word}`] : [])).join(", ")
+
+/** The kind of the worst run of an hour. */
+const worstOf = (hour: RunHour): Tone => kinds.findLast(([, , of]) => of(hour) > 0)?.[0] ?? "quiet"
+
+const stretchOf = (hour: RunHour, index: number, places: number, most: number): Stretch => ({
+  link: runsOfHour(hour.at, { company: hour.company, resource: hour.resource }),
+  from: index / places,
+  to: (index + 0.9) / places,
+  kind: worstOf(hour),
+  strength: hour.runs / most,
+  text: `${clock(hour.at)}: ${wordsOf(hour)}`
+})
+
+const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: boolean): Html => {
+  if (resources.length < 2) return html``
+  const placeOf = new Map(hours.map((at, index) => [at.getTime(), index]))
+  const totals = resources.map(({ company, resource, hours: own }) => {
+    const sum = (of: (hour: RunHour) => number) => own.reduce((all, hour) => all + of(hour), 0)
+    const name = `${visible(resource)}${hasCompany ? `, ${visible(company)}` : ""}`
+    const summary = `${plural(
+      sum(({ runs }) => runs),
+      "run"
+    )}, ${count(sum(failuresOf))} failed or abandoned`
+    return { name, summary, sum, own, to: resourceAddress(company, resource) }
+  })
+  return laneChart(
+    {
+      id: "lanes",
+      title: "Runs by resource",
+      unit: "By hour, the worst resource first. The colour is that of the worst run of an hour, and links to its runs.",
+      summary: `${plural(totals.filter(({ sum }) => sum(failuresOf) > 0).length, "resource")} of ${count(totals.length)} with a failed run.`,
+      keys: kinds.map(([tone, word]) => [tone, word] as const),
+      ticks: hourTicks(hours, labelEvery),
+      figures: figuresBelow(
+        "lanes",
+        "runs by resource",
+        table(
+          "Runs of the last day by resource, worst first",
+          `Resource, ${kinds.map(([, word]) => `#${word}`).join(", ")}`,
+          totals.map(({ name, sum, to }) => [
+            html`<a href="${to}">${name}</a>`,
+            ...kinds.map(([, , of]) => count(sum(of)))
+          ])
+        )
+      )
+    },
+    totals.map(({ name, summary, own, to }) => {
+      const most = Math.max(1, ...own.map(({ runs }) => runs))
+      return {
+        name: html`<a href="${to}">${name}</a>`,
+        summary: `${name}: ${summary}`,
+        stretches: own.flatMap((hour) => {
+          const index = placeOf.get(hour.at.getTime())
+          return index === undefined || hour.runs === 0 ? [] : [stretchOf(hour, index, hours.length, most)]
+        })
+      }
+    })
+  )
+}
+
+/** Both charts of the last day. */
+export const runsOfDay = (read: RunHours, of: RunsOf, now: Date, hasCompany: boolean): Html => {
+  const hours = hoursUntil(now, hoursShown)
+  const byTime = new Map(read.all.map((hour) => [hour.at.getTime(), hour]))
+  const total = (valueOf: (hour: RunHour) => number) => read.all.reduce((sum, hour) => sum + valueOf(hour), 0)
+  return html`<div class="charts">
+    ${barChart({
+      id: "trend",
+      title: "Runs in the last day",
+      unit: "runs that ended, by hour",
+      summary: `${kinds.map(([, word, valueOf]) => `${count(total(valueOf))} ${word}`).join(", ")}.`,
+      quantity: "count",
+      series: kinds.map(([tone, word]) => [tone, word]),
+      slots: hours.map((at) => {
+        const hour = byTime.get(at.getTime())
+        return {
+          words: clock(at),
+          to: hour === undefined ? null : runsOfHour(at, { company: of.company, resource: of.resource }),
+          values: hour === undefined ? null : kinds.map(([, , valueOf]) => valueOf(hour)),
+          ...(hour !== undefined && failuresOf(hour) > 0 ? { sign: "✕" } : {})
+        }
+      }),
+      ticks: hourTicks(hours, labelEvery),
+      least: 4,
+      keys: read.all.some((hour) => failuresOf(hour) > 0) ? [["sign failed", "a run failed or was abandoned"]] : [],
+      heading: "Hour",
+      empty: "No run is recorded for the last day. tributary serve records runs once a minute while it runs."
+    })}
+    ${lanes(read, hours, hasCompany)}
+  </div>`
+}

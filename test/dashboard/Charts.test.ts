@@ -1,0 +1,392 @@
+/**
+ * The figures of every chart, against SQL on the base tables that shares no statement with the pages.
+ *
+ * The warehouse has a fixed time and a day of runs, events, rows and samples. A case reads the texts of the bars of one
+ * chart, and compares them with the texts that its query makes. A chart with a table of its own shows the same figures there.
+ */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { routes } from "../../src/dashboard/Routes.ts"
+import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
+import { ask, unconnected, warehouse } from "./asking.ts"
+
+const now = "2026-11-28T09:37:12Z"
+const fingerprint = "a".repeat(64)
+const companies = [
+  unconnected("north", { fingerprint, requestsPerMinute: 400 }),
+  unconnected("south", { fingerprint: "b".repeat(64) })
+]
+
+const run = <Row extends object>(text: string) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text))
+
+/** Runs of two days, samples, events and rows, all at or before the fixed time. */
+const seed = Effect.forEach(
+  [
+    `create or replace function tributary.now() returns timestamptz language sql volatile parallel safe as $f$ select timestamptz '${now}' $f$`,
+    // The formats of the pages, written again.
+    `create function public.ms(length interval) returns numeric language sql immutable as $f$ select extract(epoch from length) * 1000 $f$`,
+    `create function public.length(ms numeric) returns text language sql immutable as $f$ select case when ms < 1000 then round(ms) || ' ms'
+       when ms < 90000 then round(ms / 1000) || ' s' when ms < 5400000 then round(ms / 60000) || ' min'
+       when ms < 129600000 then round(ms / 3600000) || ' h' else round(ms / 86400000) || ' d' end $f$`,
+    `create function public.clock(at timestamptz) returns text language sql immutable as $f$ select to_char(at at time zone 'UTC', 'HH24:MI') $f$`,
+    `create function public.minute(at timestamptz) returns text language sql immutable as $f$ select to_char(at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') $f$`,
+    `create function public.number(amount numeric) returns text language sql immutable as $f$ select to_char(amount, 'FM999,999,990') $f$`,
+    `create function public.hour(at timestamptz) returns timestamptz language sql immutable as $f$ select date_trunc('hour', at, 'UTC') $f$`,
+    `create view public.day as select generate_series(public.hour(timestamptz '${now}') - interval '24 hours', public.hour(timestamptz '${now}'), '1 hour') as at`,
+    `insert into tributary.companies (company, company_id) values ('north', 1), ('south', 2)`,
+    `insert into tributary.checkpoints (company_id, resource, updated_at)
+     select c, 'widgets' || r, tributary.now() from generate_series(1, 2) c, generate_series(0, 2) r`,
+    `insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, status)
+     select c, 'widgets' || r, 'sync', 'every 10 min', 2400000 + 600000 * r, 'done' from unnest('{north,south}'::text[]) c, generate_series(0, 2) r`,
+    `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, requests, retries, records, inserted,
+            updated, deleted, error)
+     select case when n % 5 = 0 then 2 else 1 end, 'widgets' || n % 3, 'incremental', case when n % 17 = 0 then 'backfill' else 'live' end,
+            case when n % 11 = 0 then 'failed' when n % 13 = 0 then 'quarantined' when n % 19 = 0 then 'abandoned' else 'done' end, 1,
+            at, at + interval '1 ms' * (300 + n * 617 % 9000), 1 + n % 4, n % 2, 40, n % 7 * 200, n % 3, n % 9 / 8,
+            case when n % 11 = 0 then 'the service failed (500)' end
+       from (select n, tributary.now() - n * interval '7 minutes' as at from generate_series(1, 380) n) x order by at`,
+    `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
+     select '${fingerprint}', to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - n * interval '15 s', n * 7 % 380, 400, 400,
+            case when n < 40 then 5 when n < 90 then 3 else 1 end, n between 30 and 35 or n between 700 and 703
+       from generate_series(0, 6000) n where n not between 60 and 79`,
+    `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at) values ('${fingerprint}', 400, tributary.now())`,
+    `insert into tributary.delivery_gaps (company, resource, cause, detail, detected_at, closed_at)
+     values ('north', 'widgets0', 'missing', 'x', tributary.now() - interval '7 hours', tributary.now() - interval '4 hours'),
+            ('south', 'widgets1', 'missing', 'x', tributary.now() - interval '90 minutes', null)`,
+    `insert into tributary.processes (process_id, companies, started_at)
+     values ('one', '{north}', tributary.now() - interval '20 hours'), ('two', '{north}', tributary.now() - interval '20 hours'),
+            ('three', '{north}', tributary.now() - interval '2 hours')`,
+    `insert into tributary.inbox (company, event_id, event_type, sent_at, received_at, body, state)
+     select 'north', 'evt_' || n, 'things.updated', tributary.now(), tributary.now() - n * interval '13 minutes', '',
+            (array['done', 'done', 'skipped', 'pending', 'dead_letter'])[1 + n % 5] from generate_series(1, 150) n order by n desc`,
+    `insert into tributary.outbox (company, resource, operation, state, created_at, resolved_at)
+     select 'north', 'things', 'create', (array['done', 'in_flight', 'pending', 'rejected'])[1 + n % 4], tributary.now() - n * interval '17 minutes',
+            case when n % 4 in (0, 3) then tributary.now() end from generate_series(1, 120) n order by n desc`,
+    `insert into tributary.quarantine (company_id, resource, record_id, reason, bytes, run_id, source, first_seen_at, last_seen_at, resolved_at)
+     select 1, 'widgets0', n, 'odd', '{}', 1, 'GET /x', tributary.now() - n * interval '40 minutes', tributary.now(),
+            case when n % 3 = 0 then tributary.now() end from generate_series(1, 60) n order by n desc`,
+    `insert into tributary.invariants (name, severity, statement, comment, resources, query) values ('priced', 'critical', 'x', 'x', '{things}', '')`,
+    `insert into tributary.invariant_states (invariant, company_id, state, violations, open_violations, evaluated_at) values ('priced', 1, 'violated', 1, 1, tributary.now())`,
+    `insert into tributary.violations (invariant, company_id, resource, record_id, detail, first_seen_at, opened_at, ended_at)
+     select 'priced', 1, 'things', n, 'x', tributary.now() - n * interval '35 minutes', case when n % 3 < 2 then tributary.now() end,
+            case when n % 3 = 0 then tributary.now() end from generate_series(1, 60) n order by n desc`,
+    `insert into tributary.change_batches (company_id, resource, history, ids, changes, began, landed_at)
+     select 1, 'things', 'erp_history.things', '{1}', 90 * n, tributary.now(), tributary.now() - n * interval '55 minutes' from generate_series(1, 40) n order by n desc`,
+    `update tributary.runs set phases = '{"took_ms": 10000, "slot_ms": 1000, "answers": [{"answer": "ServerFault 503", "requests": 1, "retries": 1, "retry_ms": 700}],
+       "phases": {"budget": {"ms": 1300, "times": 2, "longest_ms": 900, "slots": [400, 900]}, "request": {"ms": 4650, "times": 4, "longest_ms": 2000, "slots": [0, 100, 1000, 950, 800, 700, 600, 500]},
+                  "retry": {"ms": 700, "times": 1, "longest_ms": 700, "slots": [0, 0, 0, 700]}, "landing": {"ms": 1500, "times": 3, "longest_ms": 600, "slots": [0, 0, 0, 0, 0, 0, 0, 600, 0, 900]}}}'
+      where id = 300`,
+    `update tributary.runs set started_at = finished_at - interval '7 seconds' where id = 300`
+  ],
+  (text) => run(text)
+)
+
+// The runs of the two companies by hour; the last day has 25 hours, the current one included.
+const sumOf = (what: string, where = "true") =>
+  `select hour(finished_at) as at, ${what} as n from tributary.runs where ${where} group by 1`
+/** The text of a bar for each hour of the last day. */
+const hourly = (what: string, words: string, where?: string) =>
+  `select clock(d.at) || ': ' || ${words} as text from day d join (${sumOf(what, where)}) x using (at) where x.n > 0`
+
+const failed = "status in ('failed', 'abandoned')"
+const plural = (one: string) => `number(n) || case when n = 1 then ' ${one}' else ' ${one}s' end`
+
+/** The highest age of each resource in each hour, at any end of a run or of the hour. */
+const ages = (hours: number) => `with hour as (
+    select c as company, 'widgets' || r as resource, h as at
+      from generate_series(hour(timestamptz '${now}') - interval '${hours} hours', hour(timestamptz '${now}'), '1 hour') h, generate_series(1, 2) c, generate_series(0, 2) r
+     where h >= (select hour(min(finished_at)) from tributary.runs)),
+  fresh as (select company_id as company, resource, started_at, finished_at from tributary.runs where lane = 'live' and status = 'done'),
+  moment as (select company, resource, at, least(at + interval '1 hour', timestamptz '${now}') as m from hour
+             union all select company, resource, hour(finished_at), finished_at from fresh),
+  aged as (select company, resource, at, ms(max(m - (select max(f.started_at) from fresh f where f.company = moment.company and f.resource = moment.resource and f.finished_at < m))) as age
+             from moment group by 1, 2, 3),
+  late as (select a.*, a.age / t.freshness_target_ms as share from aged a join tributary.tasks t
+             on t.company = (array['north', 'south'])[a.company] and t.resource = a.resource where a.age is not null)`
+
+/** The text of a bar for each hour before now and kind. */
+const trend = (
+  table: string,
+  at: string,
+  kinds: ReadonlyArray<readonly [word: string, where: string]>,
+  amount = "count(*)"
+) =>
+  kinds
+    .map(
+      ([
+        word,
+        where
+      ]) => `select case when h = 0 then 'the last hour' else h || ' to ' || h + 1 || ' h ago' end || ': ' || number(n) || ' ${word}' as text
+        from (select h, ${amount} as n from generate_series(0, 23) h join ${table} x
+                on x.${at} > timestamptz '${now}' - (h + 1) * interval '1 hour' and x.${at} <= timestamptz '${now}' - h * interval '1 hour'
+               where ${where} group by h) y`
+    )
+    .join(" union all ")
+
+const ofRun = (word: string) => `'Run ' || id || ', ' || minute(started_at) || ': ' || ${word} || status as text
+  from (select * from tributary.runs where company_id = 1 and resource = 'widgets0' order by id desc limit 50) x`
+
+interface Case {
+  readonly chart: string
+  readonly page: string
+  readonly id: string
+  /** The texts of the bars in any order. */
+  readonly sql: string
+  /** The first word of the table with the same figures. */
+  readonly hasTable?: boolean
+}
+
+const resource = "/companies/north/widgets0"
+const overview = (id: string, chart: string, sql: string): Case => ({ chart: `overview: ${chart}`, page: "/", id, sql })
+const cases: ReadonlyArray<Case> = [
+  overview(
+    "timeline",
+    "what happened",
+    [
+      `select clock(d.at) || ': ' || case when exists (select from tributary.runs r where hour(r.finished_at) = d.at and ${failed}) then 'a run failed'
+          when (select max(share) from late l where l.at = d.at) > 1 then 'late' else 'well' end as text from day d`,
+      hourly("count(*)", plural("run")),
+      hourly("count(*)", `${plural("run")} || ' failed or abandoned'`, failed),
+      `select clock(d.at) || ': ' || ${plural("delivery gap")} from (
+         select d.at, count(*) as n from day d join tributary.delivery_gaps g on g.detected_at < least(d.at + interval '1 hour', timestamptz '${now}')
+            and (g.closed_at is null or g.closed_at >= d.at) group by 1) d`,
+      `select clock(d.at) || ': paused for ' || length(15000 * n) from day d
+         join (select hour(at) as at, count(*) as n from tributary.budget_usage where is_paused group by 1) x using (at)`,
+      `select clock(d.at) || ': ' || ${plural("process start")} from day d
+         join (select hour(started_at) as at, count(*) as n from tributary.processes group by 1) x using (at)`
+    ]
+      .map((text, index) => (index === 0 ? `${ages(24)} ${text}` : text))
+      .join(" union all ")
+  ),
+  overview(
+    "landed",
+    "records landed",
+    ["inserted", "updated", "deleted"]
+      .map((kind) => hourly(`sum(${kind})`, `number(n) || ' ${kind}'`))
+      .join(" union all ")
+  ),
+  overview(
+    "lateness",
+    "freshness",
+    `${ages(24)} select clock(at) || ': ' || number(floor(share::float8 * 100 + 0.5)::numeric) || ' % of the target' || case when share > 1 then ': late' else '' end as text
+       from (select d.at, max(share) as share from day d join late using (at) group by 1) x`
+  ),
+  overview(
+    "budget-share",
+    "rate budget",
+    `select clock(d.at) || ': ' || number(round(100 * n)) || ' % of the rate budget' as text from day d
+       join (select hour(at) as at, max(used / allowed::numeric) as n from tributary.budget_usage group by 1) x using (at)`
+  ),
+  {
+    chart: "webhooks: events received",
+    page: "/webhooks",
+    id: "trend",
+    hasTable: true,
+    sql: trend("tributary.inbox", "received_at", [
+      ["done", "state = 'done'"],
+      ["skipped", "state = 'skipped'"],
+      ["pending", "state = 'pending'"],
+      ["dead letter", "state = 'dead_letter'"]
+    ])
+  },
+  {
+    chart: "outbox: rows inserted",
+    page: "/outbox",
+    id: "trend",
+    hasTable: true,
+    sql: trend("tributary.outbox", "created_at", [
+      ["done", "state = 'done'"],
+      ["in flight", "state = 'in_flight'"],
+      ["pending", "state = 'pending'"],
+      ["refused", "state = 'rejected'"]
+    ])
+  },
+  {
+    chart: "quarantine: entries first seen",
+    page: "/quarantine",
+    id: "trend",
+    hasTable: true,
+    sql: trend("tributary.quarantine", "first_seen_at", [
+      ["open", "resolved_at is null"],
+      ["resolved", "resolved_at is not null"]
+    ])
+  },
+  {
+    chart: "invariants: violations first seen",
+    page: "/invariants",
+    id: "trend",
+    hasTable: true,
+    sql: trend("tributary.violations", "first_seen_at", [
+      ["ended", "ended_at is not null"],
+      ["unconfirmed", "ended_at is null and opened_at is null"],
+      ["open", "ended_at is null and opened_at is not null"]
+    ])
+  },
+  {
+    chart: "change endpoints: changes landed",
+    page: "/endpoints",
+    id: "trend",
+    hasTable: true,
+    sql: trend("tributary.change_batches", "landed_at", [["changes", "true"]], "sum(changes)")
+  },
+  {
+    chart: "runs: runs by hour",
+    page: "/runs",
+    id: "trend",
+    hasTable: true,
+    sql: ["done", "quarantined", "abandoned", "failed"]
+      .map((status) => hourly("count(*)", `number(n) || ' ${status}'`, `status = '${status}'`))
+      .join(" union all ")
+  },
+  {
+    chart: "runs of a company and resource: runs by hour",
+    page: "/runs?company=north&resource=widgets1",
+    id: "trend",
+    hasTable: true,
+    sql: ["done", "quarantined", "abandoned", "failed"]
+      .map((status) =>
+        hourly(
+          "count(*)",
+          `number(n) || ' ${status}'`,
+          `status = '${status}' and company_id = 1 and resource = 'widgets1'`
+        )
+      )
+      .join(" union all ")
+  },
+  {
+    chart: "runs: runs by resource",
+    page: "/runs",
+    id: "lanes",
+    sql: `select clock(at) || ': ' || string_agg(number(n) || ' ' || status, ', ' order by array_position('{done,quarantined,abandoned,failed}'::text[], status)) as text
+       from (select hour(finished_at) as at, company_id, resource, status, count(*) as n from tributary.runs group by 1, 2, 3, 4) x join day using (at)
+      group by at, company_id, resource`
+  },
+  {
+    chart: "resource: freshness",
+    page: resource,
+    id: "ages",
+    sql: `${ages(48)} select minute(at) || ': ' || length(age) || ' old at most' || case when share > 1 then ': late' else '' end as text
+            from late where company = 1 and resource = 'widgets0'`
+  },
+  {
+    chart: "resource: rows",
+    page: resource,
+    id: "changed",
+    sql: [
+      ["new", "inserted"],
+      ["changed", "updated"],
+      ["deleted", "deleted"]
+    ]
+      .map(
+        ([word, column]) => `select minute(at) || ': ' || number(n) || ' ${word}' as text from (
+          ${sumOf(`sum(${column})`, "company_id = 1 and resource = 'widgets0'")}) x where n > 0 and at >= hour(timestamptz '${now}') - interval '48 hours'`
+      )
+      .join(" union all ")
+  },
+  {
+    chart: "resource: duration of runs",
+    page: resource,
+    id: "durations",
+    sql: `select ${ofRun("length(ms(finished_at - started_at)) || ' '")}`
+  },
+  {
+    chart: "resource: requests of runs",
+    page: resource,
+    id: "requests",
+    sql: `select ${ofRun("number(requests) || ' sent, '")}`
+  },
+  {
+    chart: "run: phases",
+    page: "/runs/300",
+    id: "phase",
+    sql: `select length(1000 * (i - 1)) || ' to ' || length(1000 * i) || ' after the start: ' || words || ', ' || ms::int / 10 || ' % of the time' as text
+       from tributary.runs r, (values ('budget', 'waiting for the rate budget'), ('request', 'requests in flight'), ('retry', 'waiting before a retry'),
+              ('landing', 'landing')) p(name, words), json_array_elements_text(phases -> 'phases' -> name -> 'slots') with ordinality s(ms, i)
+      where r.id = 300 and ms <> '0'
+      union all select 'Waiting for the resource: ' || length((phases ->> 'took_ms')::numeric - ms(finished_at - started_at)) from tributary.runs where id = 300`
+  },
+  {
+    chart: "budget: pauses and refusals",
+    page: "/budget?company=north",
+    id: "budget-0",
+    sql: `with sample as (
+        select *, rate_limited_count - lag(rate_limited_count) over (order by at) as refused, is_paused and not lag(is_paused) over (order by at) as begins
+          from tributary.budget_usage where at >= timestamptz '${now}' - interval '1 hour')
+      select refused || ' refused (429) at ' || clock(at) as text from sample where refused > 0
+      union all select 'The source requested a pause, ' || clock(at) || ' to ' || clock((select max(b.at) from sample b where b.is_paused)) from sample where begins`
+  }
+]
+
+/** The drawn chart, from its title to its end. */
+const chartOf = (text: string, id: string): string => {
+  const [, part = ""] = text.split(`<strong id="${id}-title">`)
+  return part.split("</figure>")[0]!
+}
+/** The texts of its bars, without the shades of places without data and of notes. */
+const barsOf = (chart: string): ReadonlyArray<string> =>
+  [...chart.matchAll(/<title>([^<]*)<\/title>/g)]
+    .map(([, text]) => text!)
+    .filter((text) => !/: no data$|delivery gaps? open$/.test(text))
+
+/** The figures of the table as texts of bars. */
+const tableOf = (chart: string): ReadonlyArray<string> => {
+  const cells = (row: string) =>
+    [...row.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell]) =>
+      cell!.replaceAll(/<[^>]*>|\s+/g, " ").trim()
+    )
+  const [head = [], ...rows] = chart.split("<tr").slice(1).map(cells)
+  return rows.flatMap(([words, ...figures]) =>
+    figures.flatMap((figure, index) => (figure === "0" ? [] : [`${words}: ${figure} ${head[index + 1]}`]))
+  )
+}
+
+layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figures of the charts", (it) => {
+  it.effect("are those of independent SQL, in bars and tables", () =>
+    Effect.gen(function* () {
+      yield* seed
+      yield* WriteActivity.writeActivity(() => [{ company: "north", fingerprint }])
+      const wrong: Array<string> = []
+      for (const { chart, page, id, sql, hasTable = false } of cases) {
+        const { text } = yield* ask(routes, companies, page)
+        const drawn = chartOf(text, id)
+        const expected = (yield* run<{ text: string }>(sql)).map((row) => row.text).toSorted()
+        const bars = barsOf(drawn).toSorted()
+        console.log(`${chart}: ${bars.length} bars`)
+        if (expected.length < 3) wrong.push(`${chart}: only ${expected.length} figures`)
+        const missing = expected.filter((one) => !bars.includes(one))
+        const further = bars.filter((one) => !expected.includes(one))
+        if (bars.length !== expected.length || missing.length + further.length > 0)
+          wrong.push(
+            `${chart}: ${bars.length} of ${expected.length}; missing ${missing.slice(0, 4).join("; ")}; further ${further.slice(0, 4).join("; ")}`
+          )
+        if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
+          wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
+        assert.match(drawn, /<desc id="[^"]+">[^<]{10,}<\/desc>/, `${chart} has a description`)
+      }
+      assert.deepStrictEqual(wrong, [])
+    })
+  )
+
+  it.effect("is the use of the rate budget by minute", () =>
+    Effect.gen(function* () {
+      const { text } = yield* ask(routes, companies, "/budget?company=north")
+      const [, part = ""] = text.split('id="budget-0-table"')
+      const shown = tableOf(part.split("</table>")[0]!)
+      const expected = yield* run<{ text: string }>(
+        `with sample as (select *, greatest(0, rate_limited_count - lag(rate_limited_count) over (order by at)) as refused
+            from tributary.budget_usage where at >= timestamptz '${now}' - interval '1 hour'),
+          minute as (select clock(at) as m, max(used) as used, min(allowed) as allowed, bool_or(is_paused) as paused, coalesce(sum(refused), 0) as refused from sample group by 1)
+          select m || ': ' || used || ' Used at most' as text from minute where used > 0
+          union all select m || ': ' || allowed || ' Allowed at least' from minute
+          union all select m || ': ' || case when paused then 'yes' else 'no' end || ' Paused' from minute
+          union all select m || ': ' || refused || ' Refused (429)' from minute where refused > 0`
+      )
+      assert.isAbove(expected.length, 100)
+      assert.sameMembers(
+        [...shown],
+        expected.map((row) => row.text)
+      )
+    })
+  )
+})

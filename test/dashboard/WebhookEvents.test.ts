@@ -1,0 +1,127 @@
+/** The list of events by time, state, company and resource, on Postgres; what it finds is compared with plain SQL. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import { routes } from "../../src/dashboard/pages/Webhooks.ts"
+import * as WebhookDetails from "../../src/status/WebhookDetails.ts"
+import { address } from "../../src/web/Escape.ts"
+import { ask, holdsHostile, hostile, unconnected, warehouse } from "./asking.ts"
+
+const companies = [unconnected("north"), unconnected("south")]
+
+/** The records of the table of a page, in its order. */
+const recordsIn = (text: string): ReadonlyArray<string> =>
+  [
+    ...text.replaceAll(/\s+/g, " ").matchAll(/href="\/records\?company=\w+&amp;resource=\w+&amp;id=\d+" ?>(\w+ \d+)</g)
+  ].map(([, name]) => name!)
+
+layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list of events", (it) => {
+  it.effect("finds the events of a time as plain SQL does, whatever numbers are missing", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const range = (since: Date, until: Date) =>
+        Effect.gen(function* () {
+          const search = { since, until, company: null, state: null }
+          const found = yield* WebhookDetails.events(search, null, null, 10_000)
+          const expected = yield* sql<{ id: bigint }>`
+            select id from tributary.inbox where received_at >= ${since} and received_at < ${until} order by id desc`
+          assert.deepStrictEqual(
+            found.map(({ id }) => id),
+            expected.map(({ id }) => id)
+          )
+          const { rows } = yield* WebhookDetails.resources(search)
+          const counted = yield* sql<{ resource: string | null; events: number; records: number }>`
+            select resource, count(*)::int as events, count(distinct (company, record_id))::int as records from tributary.inbox
+             where received_at >= ${since} and received_at < ${until} group by 1 order by 2 desc, 1`
+          assert.deepStrictEqual(
+            rows.map(({ resource, events, records }) => ({ resource, events, records })),
+            counted.map((row) => ({ ...row }))
+          )
+          return found.length
+        })
+      const [clock] = yield* sql<{ now: Date }>`select tributary.now() as now`
+      const now = clock!.now.getTime()
+      assert.strictEqual(yield* range(new Date(0), new Date(now + 1)), 0)
+      // Processes store at the same time: a few seconds of disorder. Two thirds of the numbers are missing.
+      yield* sql`
+        insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, received_at, body, state, resolved_at)
+        select case when n % 3 = 0 then 'south' else 'north' end, 'evt_' || n, 'x.updated',
+               case when n % 7 = 0 then null when n % 2 = 0 then 'payments' else 'orders' end, (n % 40)::text, tributary.now(),
+               tributary.now() - (4000 - n) * interval '3 minutes' + (n % 5) * interval '1 second', '', 'done', tributary.now()
+          from generate_series(1, 4000) n`
+      yield* sql`delete from tributary.inbox where id % 3 > 0`
+      const hours = (n: number) => new Date(now - n * 3_600_000)
+      assert.isAbove(yield* range(new Date(0), new Date(now + 86_400_000)), 1_000)
+      assert.isAbove(yield* range(hours(24), hours(0)), 100)
+      assert.isAbove(yield* range(hours(50), hours(49)), 3)
+      assert.strictEqual(yield* range(hours(500), hours(400)), 0)
+      assert.strictEqual(yield* range(hours(-1), hours(-2)), 0)
+      yield* sql`truncate tributary.inbox`
+    })
+  )
+
+  it.effect("answers which records yesterday's events brought, with a link to each", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const put = (id: string, resource: string, record: string, at: string, company = "north", state = "done") =>
+        sql.unsafe(
+          `insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, received_at, body, state, resolved_at)
+           values ($1, $2, $3, $4, $5, tributary.now(), ${at}, '', $6, case when $6 = 'done' then tributary.now() end)`,
+          [company, id, `${resource}.created`, resource, record, state]
+        )
+      const today = "date_trunc('day', tributary.now(), 'UTC')"
+      yield* put("a", "payments", "1", `${today} - interval '25 hours'`)
+      yield* put("b", "payments", "2", `${today} - interval '23 hours'`)
+      yield* put("c", "orders", "3", `${today} - interval '12 hours'`)
+      yield* put("d", "payments", "4", `${today} - interval '1 hour'`, "south")
+      yield* put("e", "payments", "5", `${today}`)
+      yield* put("f", "orders", "6", "tributary.now()", "north", "dead_letter")
+
+      const first = yield* ask(routes, companies, "/webhooks")
+      assert.include(first.text, 'href="/webhooks/events?time=yesterday"')
+      const yesterday = yield* ask(routes, companies, "/webhooks/events?time=yesterday")
+      assert.match(
+        yesterday.read,
+        /3 events about 3 records , yesterday \(UTC\)|3 events about 3 records, yesterday \(UTC\)/
+      )
+      assert.include(yesterday.text, 'href="/webhooks/events?time=yesterday&amp;resource=payments"')
+      assert.match(yesterday.read, /payments 2 /)
+      const payments = yield* ask(routes, companies, "/webhooks/events?time=yesterday&resource=payments")
+      assert.deepStrictEqual(recordsIn(payments.text), ["payments 4", "payments 2"])
+      const north = yield* ask(routes, companies, "/webhooks/events?time=yesterday&resource=payments&company=north")
+      assert.deepStrictEqual(recordsIn(north.text), ["payments 2"])
+
+      const dead = yield* ask(routes, companies, "/webhooks/events?state=dead_letter")
+      assert.deepStrictEqual(recordsIn(dead.text), ["orders 6"])
+      assert.include(dead.text, 'href="/confirm/replay?company=north&amp;event=f"')
+      const none = yield* ask(routes, companies, "/webhooks/events?time=hour&state=skipped&resource=odd")
+      assert.match(none.read, /No event matches/)
+      const odd = address("/webhooks/events", { resource: hostile, company: hostile })
+      assert.isFalse(holdsHostile((yield* ask(routes, companies, odd)).text))
+      for (const query of ["time=never", "state=odd", "before=x"]) {
+        assert.deepInclude(yield* Effect.flip(ask(routes, companies, `/webhooks/events?${query}`)), { status: 400 })
+      }
+      yield* sql`truncate tributary.inbox`
+    })
+  )
+
+  it.effect("continues part by part", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state)
+        select 'north', 'evt_' || n, 'x.updated', 'payments', n::text, tributary.now(), '', 'pending' from generate_series(1, 120) n`
+      const seen: Array<string> = []
+      let next: string | undefined = "/webhooks/events?time=day&company=north"
+      while (next !== undefined) {
+        const { text }: { text: string } = yield* ask(routes, companies, next)
+        seen.push(...recordsIn(text))
+        next = /href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+      }
+      assert.deepStrictEqual(
+        seen,
+        Array.from({ length: 120 }, (_, n) => `payments ${120 - n}`)
+      )
+    })
+  )
+})

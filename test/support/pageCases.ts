@@ -1,0 +1,249 @@
+/** The pages of the dashboard for tests that open every one, with texts that each must contain. */
+import { barred, deadEvent, failing, late, oddCustomer, pushedExternalId, type Operator } from "./operator.ts"
+
+const one = async ({ query }: Operator, text: string): Promise<string> => {
+  const [row] = await query<{ id: string }>(text)
+  if (row === undefined) throw new Error(`no row for ${text}`)
+  return row.id
+}
+
+/** A page as a test opens it. */
+export interface PageCase {
+  readonly name: string
+  readonly path: (operator: Operator) => Promise<string>
+  /** Texts that the page must contain. */
+  readonly says: ReadonlyArray<string | RegExp>
+  readonly status?: number
+}
+
+const at = (path: string) => () => Promise.resolve(path)
+const subscription = "select subscription_id as id from tributary.subscriptions where company = 'north'"
+const lastRun =
+  "select max(id)::text as id from tributary.runs where company_id = 1 and resource = 'customers' and lane = 'live'"
+
+/** Gives a customer five more versions: changes of an amount and of a long text, a deletion, and its return. */
+const changedCustomer = async (operator: Operator): Promise<string> => {
+  const id = await one(operator, "select min(record_id) as id from tributary.inbox where company = 'north' and event_type = 'customers.created' and resource = 'customers' and record_id in (select id::text from erp_history.customers where record ->> 'name' like 'Harbour%')")
+  const versions = await one(operator, `select count(*)::text as id from erp_history.customers where _company_id = 1 and id = ${id}`)
+  if (Number(versions) > 5) return id
+  const changes: ReadonlyArray<readonly [op: string, set: string]> = [
+    ["update", "creditlimit = 1250.5000, name = 'Harbour & Daughters'"],
+    ["update", "creditlimit = 1250.5000"],
+    ["update", "creditlimit = 123456789012.3400, name = repeat('Pays late. Call before the next shipment. ', 12)"],
+    ["delete", "_deleted_at = tributary.now()"],
+    ["insert", "_deleted_at = null, name = '<b>Back</b> again', cancel = true"]
+  ]
+  for (const [op, set] of changes) {
+    await operator.query(
+      "insert into erp_history.customers__superseded select c.*, tributary.now() from erp.customers c where id = $1",
+      [id]
+    )
+    await operator.query(
+      `update erp.customers set ${set}, _version = _version + 1, _op = $2, _origin = 'scan', _observed_at = tributary.now() where id = $1`,
+      [id, op]
+    )
+  }
+  return id
+}
+
+/** Every page of the dashboard, of the operator of `history.ts`. `Pages.browser.test.ts` checks that none is missing. */
+export const pageCases: ReadonlyArray<PageCase> = [
+  {
+    name: "overview",
+    path: at("/"),
+    says: [
+      "north",
+      "south",
+      failing,
+      /Not all is well/,
+      /began .* ago/,
+      /\d+\s+failing/,
+      /\d+\s+paused/,
+      /\d+\s+in quarantine/,
+      /What needs a person/,
+      /Next:\s+report the request id/,
+      /Health by company/
+    ]
+  },
+  {
+    name: "resources",
+    path: at("/resources"),
+    says: ["north", "south", failing, /the service failed \(500\)/, /of 2 h/, /Sync now/, /1 to 50 of/]
+  },
+  { name: "resources-late", path: at("/resources?state=late"), says: [late, /Late\s+\d/] },
+  { name: "resources-company", path: at("/resources?company=north&order=resource"), says: ["customers", /Pause all/] },
+  {
+    name: "resource",
+    path: at("/companies/north/customers"),
+    says: [
+      "customers",
+      "north",
+      /every 15 min/,
+      /cursor/i,
+      /sync now/i,
+      /backfill/i,
+      /pause/i,
+      /columns, \d+ of them unused/
+    ]
+  },
+  {
+    name: "resource-failing",
+    path: at(`/companies/south/${failing}`),
+    says: [failing, /the service failed \(500\)/, /report the request id/]
+  },
+  { name: "resource-paused", path: at("/companies/north/payments"), says: [/paused/i, /an operator/, /resume/i] },
+  { name: "runs", path: at("/runs"), says: ["customers", failing, /failed/i] },
+  {
+    name: "run",
+    path: async (operator) => `/runs/${await one(operator, lastRun)}`,
+    says: ["customers", /requests/i, /retries/i, /rows|records/i]
+  },
+  {
+    name: "run-full",
+    path: async (operator) =>
+      `/runs/${await one(operator, "select min(id)::text as id from tributary.runs where company_id = 1 and resource = 'customers' and phases is not null")}`,
+    says: ["Requests in flight", "The phases as figures", /200/, "Landing"]
+  },
+  {
+    name: "run-failed",
+    path: async (operator) =>
+      `/runs/${await one(operator, `select max(id)::text as id from tributary.runs where resource = '${failing}'`)}`,
+    says: [failing, /the service failed \(500\)/, /report the request id/]
+  },
+  { name: "budget", path: at("/budget"), says: ["north", "south", /3,?000/] },
+  {
+    name: "webhooks",
+    path: at("/webhooks"),
+    says: [/localhost:\d+\/hooks\/north/, "customers.created", deadEvent, /orders\.updated|missing/]
+  },
+  {
+    name: "deliveries",
+    path: async (operator) =>
+      `/webhooks/north/${await one(operator, "select subscription_id as id from tributary.subscriptions where company = 'north'")}/deliveries`,
+    says: ["customers.created", "204"]
+  },
+  {
+    name: "event",
+    path: async (operator) =>
+      `/webhooks/event?company=north&event=${await one(operator, "select event_id as id from tributary.inbox where company = 'north' and state = 'done' order by id desc limit 1")}`,
+    says: ["signature verified", "tributary.inbox", /version \d|nothing new/, /History of the record/]
+  },
+  {
+    name: "event-dead",
+    path: at(`/webhooks/event?company=south&event=${deadEvent}`),
+    says: ["dead letter", /Last error/, "Replay"]
+  },
+  {
+    name: "events",
+    path: at("/webhooks/events"),
+    says: ["Events received", "customers.created", /dead letter/, /Yesterday/, "Replay"]
+  },
+  {
+    name: "outbox-rows-refused",
+    path: at("/outbox/rows?state=rejected"),
+    says: [/unknown_value/, /refused/, "Try again"]
+  },
+  { name: "outbox-rows", path: at("/outbox/rows"), says: [pushedExternalId, /refused/, "created"] },
+  {
+    name: "outbox-row",
+    path: async (operator) =>
+      `/outbox/rows/${await one(operator, "select min(id)::text as id from tributary.outbox where state = 'done' and push_id in (select id from tributary.pushes where source like '%new.csv')")}`,
+    says: ["by a push", "new.csv", /HTTP 20\d/, /version \d/]
+  },
+  {
+    name: "outbox-row-refused",
+    path: async (operator) =>
+      `/outbox/rows/${await one(operator, "select min(id)::text as id from tributary.outbox where state = 'rejected' and push_id is null")}`,
+    says: [/unknown_value/, /invoiceterm/, "What to do:", "Try again"]
+  },
+  { name: "outbox", path: at("/outbox"), says: ["new.csv", "customers", /1 refused/] },
+  {
+    name: "outbox-refused",
+    path: async (operator) =>
+      `/outbox/refused?push=${await one(operator, "select max(id)::text as id from tributary.pushes")}`,
+    says: [/unknown_value/, /invoiceterm/, pushedExternalId, /npx tributary push retry \d+ --refused/]
+  },
+  { name: "company", path: at("/companies/south"), says: ["south", failing, barred] },
+  {
+    name: "outbox-push",
+    path: async (operator) =>
+      `/outbox/pushes/${await one(operator, "select max(id)::text as id from tributary.pushes")}`,
+    says: ["new.csv", "customers"]
+  },
+  { name: "change-feed", path: at("/endpoints"), says: ["Change feed", "There is none."] },
+  {
+    name: "processes",
+    path: at("/processes"),
+    says: ["Processes", "1 process running", /pid \d+/, "owns 3 companies", "work for all", "Runs in progress"]
+  },
+  {
+    name: "process",
+    path: async (operator) => `/processes/${await one(operator, "select process_id as id from tributary.processes where stopped_at is null order by heartbeat_at desc limit 1")}`,
+    says: ["running", /Owns\s+3 companies/, "north", "alerts, activity"]
+  },
+  { name: "quarantine", path: at("/quarantine"), says: ["customers", String(oddCustomer.id), /NUL/] },
+  {
+    name: "quarantine-entry",
+    path: async (operator) =>
+      `/quarantine/${await one(operator, "select id from tributary.quarantine where resolved_at is null")}`,
+    says: [String(oddCustomer.id), /NUL/, /retry/i, /Odd \\u0000 <script>/]
+  },
+  { name: "invariants", path: at("/invariants"), says: [/invariant/i] },
+  { name: "records", path: at("/records"), says: [/company/i, /external id/i] },
+  { name: "records-found", path: at("/records?q=10"), says: [/\d+ records/, "customers 10", "exists"] },
+  {
+    name: "record",
+    path: async (operator) =>
+      `/records?company=north&resource=customers&id=${await one(operator, "select id from erp.customers where name like 'Lighthouse%'")}`,
+    says: ["Lighthouse <b>Ltd</b>", /By\s+(webhook|scan)/]
+  },
+  {
+    name: "record-changed",
+    path: async (operator) => `/records?company=north&resource=customers&id=${await changedCustomer(operator)}`,
+    says: ["created again", "deleted", "the same values", "123456789012.3400", "<b>Back</b> again", "cancelled"]
+  },
+  {
+    name: "record-order",
+    path: async (operator) =>
+      `/records?company=north&resource=orders&id=${await one(operator, "select orderid::text as id from erp.orderlines where _company_id = 1 and orderid in (select i.orderid from erp.invoices i join erp.payments p on p.invoiceid = i.id) group by 1 order by count(*) desc limit 1")}`,
+    says: ["It refers to", "Records that refer to it", "orderlines", "invoices", "payments", /created/]
+  },
+  {
+    name: "confirm-sync",
+    path: at("/confirm/sync?company=north&resource=customers"),
+    says: ["customers", "north", /cancel/i]
+  },
+  {
+    name: "confirm-backfill",
+    path: at("/confirm/backfill?company=north&resource=customers"),
+    says: ["customers", /cancel/i]
+  },
+  { name: "confirm-full", path: at("/confirm/full?company=north&resource=customers"), says: ["customers", /cancel/i] },
+  {
+    name: "confirm-pause",
+    path: at("/confirm/pause?company=north&resource=customers"),
+    says: ["customers", /cancel/i]
+  },
+  {
+    name: "confirm-resume",
+    path: at("/confirm/resume?company=north&resource=payments"),
+    says: ["payments", /cancel/i]
+  },
+  { name: "confirm-pause-company", path: at("/confirm/pause-company?company=north"), says: ["north", /cancel/i] },
+  { name: "confirm-resume-company", path: at("/confirm/resume-company?company=north"), says: ["north", /cancel/i] },
+  { name: "confirm-replay", path: at(`/confirm/replay?company=south&event=${deadEvent}`), says: ["south", /cancel/i] },
+  ...["pause", "resume", "test"].map((action): PageCase => ({
+    name: `confirm-subscription-${action}`,
+    path: async (operator) =>
+      `/confirm/subscription-${action}?company=north&subscription=${await one(operator, subscription)}`,
+    says: ["north", /cancel/i]
+  })),
+  { name: "confirm-push-retry", path: at("/confirm/push-retry?company=north&resource=customers"), says: [/cancel/i] },
+  {
+    name: "confirm-retry",
+    path: async (operator) =>
+      `/confirm/retry?id=${await one(operator, "select id from tributary.quarantine where resolved_at is null")}`,
+    says: [/cancel/i]
+  },
+  { name: "nothing", path: at("/companies/north/nothing"), says: [/no |not /i], status: 404 }
+]
