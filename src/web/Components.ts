@@ -55,9 +55,9 @@ const columnHead = (heading: string, kind: string, sorting: Sorting | undefined)
 
 /**
  * A table in a box that scrolls, also by keyboard, where the table is wider than the screen; on a phone each row is a card.
- * `headings` is separated by commas; `#` marks a column of numbers. The first cell of a row names it. The roles are
- * explicit, because browsers drop them where a style displays a table as something else. A heading in `sortings` is a
- * link that sorts the table.
+ * `headings` is separated by commas; `#` marks a column of numbers, and `-` before that a column that a phone leaves out.
+ * The first cell of a row names it. The roles are explicit, because browsers drop them where a style displays a table as
+ * something else. A heading in `sortings` is a link that sorts the table.
  */
 export const table = (
   caption: string,
@@ -65,9 +65,10 @@ export const table = (
   rows: ReadonlyArray<ReadonlyArray<Html | string>>,
   sortings: Readonly<Record<string, Sorting>> = {}
 ): Html => {
-  const columns = headings
-    .split(", ")
-    .map((text) => (text.startsWith("#") ? { heading: text.slice(1), kind: "number" } : { heading: text, kind: "" }))
+  const columns = headings.split(", ").map((text) => ({
+    heading: text.replace(/^-?#?/, ""),
+    kind: [/^-/.test(text) ? "wide" : "", /^-?#/.test(text) ? "number" : ""].join(" ").trim()
+  }))
   return html`
     <div class="table" role="region" aria-label="${caption}" tabindex="0">
       <table role="table">

@@ -15,7 +15,7 @@ import { now, paints, percentile, remember, viewTimes } from "./Views.ts"
 
 const resourcesShown = 100
 const runs = 10_000
-const views = 40
+const rounds = 40
 const paintVisits = 10
 const commandStarts = 7
 const idleMs = 60_000
@@ -122,9 +122,9 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
 
   // ------------------------------------------------------------------------------------------------------------- views
   /** Views of a page over HTTP, which must contain these resources. */
-  const viewFigure = async (name: string, path: string, contained: ReadonlyArray<string>) => {
+  const views = async (name: string, path: string, contained: ReadonlyArray<string>) => {
     const cpuBefore = cpuOf(serve.pid)
-    const { took, text } = await viewTimes(new URL(path, dashboard).href, views + 1)
+    const { took, text } = await viewTimes(new URL(path, dashboard).href, rounds + 1)
     for (const resource of contained) {
       if (!text.includes(resource)) throw new Error(`the page does not show ${resource}`)
     }
@@ -139,8 +139,31 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
       note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
     })
   }
-  await viewFigure("page", "/", [real[0]!, others.at(-1)!])
-  await viewFigure("table of resources", "/resources?order=resource", [real[0]!])
+  await views("page", "/", [real[0]!, others.at(-1)!])
+  await views("table of resources", "/resources?order=resource", [real[0]!])
+  // A refresh of an open page that did not change, as the script of the page requests it.
+  const etag = (await fetch(dashboard)).headers.get("etag") ?? ""
+  const [refreshCpu, refreshPostgres] = [cpuOf(serve.pid), stand.postgresCpu()]
+  let [unchanged, intervalMs] = [0, 0]
+  for (let round = 0; round < rounds; round += 1) {
+    const response = await fetch(dashboard, { headers: { "hx-request": "true", "if-none-match": etag } })
+    await response.text()
+    if (response.status === 304) unchanged += 1
+    intervalMs += Number(response.headers.get("tributary-refresh-ms")) / rounds
+  }
+  const refreshSeconds =
+    refreshCpu === null || refreshPostgres === null
+      ? null
+      : ((cpuOf(serve.pid) ?? 0) - refreshCpu + (stand.postgresCpu() ?? 0) - refreshPostgres) / rounds
+  figures.push({
+    what: "page open: CPU of a core, of serve and Postgres",
+    value: refreshSeconds === null ? null : (1000 * refreshSeconds) / intervalMs,
+    baseline: null,
+    unit: "share",
+    bound: { kind: "at most", limit: 0.005 },
+    note: `${((refreshSeconds ?? 0) * 1000).toFixed(0)} ms a refresh, one in ${(intervalMs / 1000).toFixed(1)} s; ${unchanged} of ${rounds} without a change`
+  })
+
   const browser = await openBrowser()
   try {
     const painted = await paints(browser, dashboard, "/", paintVisits)

@@ -19,19 +19,26 @@ const failuresOf = (runs: ReadonlyArray<Run>): ReadonlyArray<Run> => {
   return good === -1 ? ended : ended.slice(0, good)
 }
 
+const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html =>
+  html`<p class="note">
+    <a href="${address("/quarantine", { company, resource })}">${plural(quarantined, "record")}</a> could not be landed
+    and ${quarantined === 1 ? "is" : "are"} in quarantine. <strong>What to do:</strong> correct the value at the source;
+    the next scan lands the record.
+  </p>`
+
 /** The reason why it fails or is late, with the run and the next step; nothing where all is well. */
 export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: Date): Html => {
   const found = problemOf(state, now)
   const { isFailing, isLate } = state.health
-  if (found === null) return html``
+  if (found === null) return state.quarantined === 0 ? html`` : quarantineNote(state)
   const failures = failuresOf(runs)
   const failed = failures.find(({ status }) => status === "failed")
   const [first] = failures.toReversed()
   return html`<div class="problem">
     <p>
-      ${failed === undefined || !isFailing ? "" : html`<a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}: `}${
-        visible(found.error)
-      }${
+      ${failed === undefined || !isFailing ? "" : html`<a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}: `}${visible(
+        found.error
+      )}${
         isLate && !isFailing && state.quarantined > 0
           ? html` <a href="${address("/quarantine", { company: state.company, resource: state.resource })}"
                 >Its quarantine: ${count(state.quarantined)}</a
