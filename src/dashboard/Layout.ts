@@ -15,25 +15,23 @@ export interface Frame extends Pick<Layout.Frame, "title" | "body" | "isLive" | 
 const menu: ReadonlyArray<readonly [section: Section, path: string, text: string]> = [
   ["overview", "/", "Overview"],
   ["runs", "/runs", "Runs"],
-  ["budget", "/budget", "Budget"],
+  ["records", "/records", "Records"],
   ["webhooks", "/webhooks", "Webhooks"],
   ["outbox", "/outbox", "Outbox"],
   ["endpoints", "/endpoints", "Change feed"],
   ["quarantine", "/quarantine", "Quarantine"],
   ["invariants", "/invariants", "Invariants"],
-  ["records", "/records", "Records"],
+  ["budget", "/budget", "Budget"],
   ["processes", "/processes", "Processes"]
 ]
 
-/** Ends the session of this browser; a choice behind a second button ends those of all browsers. */
+/** Ends the session of this browser, or those of all browsers. */
 const logOut = (token: string): Html =>
   html`<form method="post" action="/logout" class="session">
-    <input type="hidden" name="form_token" value="${token}" /><button type="submit">Log out</button
-    ><button type="button" popovertarget="sessions" aria-label="Other ways to log out">
-      <span class="more"></span>
-    </button>
+    <input type="hidden" name="form_token" value="${token}" />
+    <button type="button" popovertarget="sessions"><span>Log out</span></button>
     <div id="sessions" popover>
-      <p>Every browser that is logged in ends its session.</p>
+      <button type="submit">Log out here</button>
       <button type="submit" name="everywhere" value="yes">Log out everywhere</button>
     </div>
   </form>`

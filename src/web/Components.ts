@@ -31,13 +31,15 @@ export const count = (value: number | bigint): string => value.toLocaleString("e
 
 /**
  * A table in a box that scrolls, also by keyboard, where the table is wider than the screen; on a phone each row is a card.
- * `headings` is separated by commas; `#` marks a column of numbers. The first cell of a row names it. The roles are
+ * `headings` is separated by commas; `#` marks a column of numbers, and `-` before that a column that a phone leaves out.
+ * The first cell of a row names it. The roles are
  * explicit, because browsers drop them where a style displays a table as something else.
  */
 export const table = (caption: string, headings: string, rows: ReadonlyArray<ReadonlyArray<Html | string>>): Html => {
-  const columns = headings
-    .split(", ")
-    .map((text) => (text.startsWith("#") ? { heading: text.slice(1), kind: "number" } : { heading: text, kind: "" }))
+  const columns = headings.split(", ").map((text) => ({
+    heading: text.replace(/^-?#?/, ""),
+    kind: [/^-/.test(text) ? "wide" : "", /^-?#/.test(text) ? "number" : ""].join(" ").trim()
+  }))
   return html`
     <div class="table" role="region" aria-label="${caption}" tabindex="0">
       <table role="table">

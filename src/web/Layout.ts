@@ -67,7 +67,10 @@ export const layout = ({ site, assets, ...frame }: Frame): Html =>
       <body hx-ext="morph">
         <a class="skip" href="#main">Skip to the content</a>
         <header>
-          <div class="top"><a class="brand" href="${site.root}">${site.name}</a> ${frame.tools ?? ""}</div>
+          <div class="top">
+            <a class="brand" href="${site.root}">${site.name}</a> ${frame.tools ?? ""}
+            ${frame.hasMenu ? menuButton : ""}
+          </div>
           ${frame.hasMenu ? navigation(site, frame.section) : ""}
         </header>
         <div id="notice" role="status"></div>
@@ -88,8 +91,11 @@ export const layout = ({ site, assets, ...frame }: Frame): Html =>
 /** The script replaces the main part by its next state. */
 const live = html`hx-get="" hx-trigger="again" hx-target="this" hx-select="#main" hx-swap="morph:outerHTML"`
 
+/** Opens the menu on a phone; elsewhere the menu is always open, as tabs. */
+const menuButton = html`<button type="button" class="menu-button" popovertarget="menu">Menu</button>`
+
 const navigation = ({ menu }: Site, current: string | null): Html =>
-  html`<nav class="menu" aria-label="Pages">
+  html`<nav class="menu" id="menu" popover aria-label="Pages">
     <ul>
       ${menu.map(
         ([section, path, text]) =>

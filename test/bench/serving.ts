@@ -136,6 +136,29 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
     bound: { kind: "at most", limit: 300 },
     note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
   })
+  // A refresh of an open page that did not change, as the script of the page requests it.
+  const etag = (await fetch(dashboard)).headers.get("etag") ?? ""
+  const [refreshCpu, refreshPostgres] = [cpuOf(serve.pid), stand.postgresCpu()]
+  let [unchanged, intervalMs] = [0, 0]
+  for (let round = 0; round < views; round += 1) {
+    const response = await fetch(dashboard, { headers: { "hx-request": "true", "if-none-match": etag } })
+    await response.text()
+    if (response.status === 304) unchanged += 1
+    intervalMs += Number(response.headers.get("tributary-refresh-ms")) / views
+  }
+  const refreshSeconds =
+    refreshCpu === null || refreshPostgres === null
+      ? null
+      : ((cpuOf(serve.pid) ?? 0) - refreshCpu + (stand.postgresCpu() ?? 0) - refreshPostgres) / views
+  figures.push({
+    what: "page open: CPU of a core, of serve and Postgres",
+    value: refreshSeconds === null ? null : (1000 * refreshSeconds) / intervalMs,
+    baseline: null,
+    unit: "share",
+    bound: { kind: "at most", limit: 0.005 },
+    note: `${((refreshSeconds ?? 0) * 1000).toFixed(0)} ms a refresh, one in ${(intervalMs / 1000).toFixed(1)} s; ${unchanged} of ${views} without a change`
+  })
+
   const browser = await openBrowser()
   try {
     const painted = await paints(browser, dashboard, "/", paintVisits)

@@ -174,6 +174,7 @@ describe("the dashboard with a password", () => {
     assert.notInclude(await page.content(), "battery")
 
     await page.getByRole("button", { name: "Log out", exact: true }).click()
+    await page.getByRole("button", { name: "Log out here" }).click()
     await page.waitForURL(/\/login/)
     await page.goto("/budget")
     assert.match(page.url(), /\/login/)

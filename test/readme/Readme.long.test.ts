@@ -70,7 +70,7 @@ crm-7003,HARBOR01,Harbor Fish,800,Net 3O
 const pages = [
   "README.md",
   ...readdirSync(join(root, "connectors/service-v2/docs"))
-    // test/integration/models/Questions.test.ts runs the questions, and compares the answers.
+    // test/integration/models/Questions.long.test.ts runs the questions, and compares the answers.
     .filter((name) => name !== "questions.md")
     .map((name) => `connectors/service-v2/docs/${name}`),
   "connectors/service-v2/models/README.md",

@@ -15,6 +15,7 @@
   let unchanged = 0
   let requestedMs = 0
   let minimumMs = 0
+  let inputMs = 0
   let etag = null
   let isAsking = false
   let answeredAt = new Date()
@@ -38,7 +39,7 @@
     if (ms < 36 * 3600000) return `${Math.round(ms / 3600000)} h`
     return `${Math.round(ms / 86400000)} d`
   }
-  const isAge = /^(?:in )?\d+ (?:ms|s|min|h|d)(?: ago)?$/
+  const isAge = /^(?:in \d+ (?:ms|s|min|h|d)|\d+ (?:ms|s|min|h|d) ago)$/
   let aheadMs = null
   /** How far the clock of the data is ahead of this one; the page states its time. */
   const compareClocks = () => {
@@ -123,7 +124,9 @@
     const place = main()
     if (place === null || isAsking || document.visibilityState !== "visible") return
     const now = performance.now()
-    const pauseMs = Math.max(everyMs, minimumMs, unchanged >= restsAfter ? restingMs : 0)
+    const isResting = unchanged >= restsAfter
+    // After input, one request is sent soon.
+    const pauseMs = inputMs > requestedMs ? everyMs : Math.max(everyMs, minimumMs, isResting ? restingMs : 0)
     // A timer may run a little early.
     if (now - requestedMs < pauseMs - 100) return
     requestedMs = now
@@ -168,7 +171,7 @@
   })
   const wake = () => {
     unchanged = 0
-    minimumMs = 0
+    inputMs = performance.now()
   }
   for (const sign of ["pointerdown", "keydown", "visibilitychange"]) document.addEventListener(sign, wake)
   document.addEventListener("visibilitychange", ask)
@@ -182,7 +185,11 @@
   // The current entry of the menu is visible where the menu scrolls.
   const menu = document.querySelector(".menu ul")
   const current = menu?.querySelector("[aria-current]")
-  if (current) menu.scrollLeft = current.offsetLeft - (menu.clientWidth - current.offsetWidth) / 2
+  const showCurrent = () => {
+    if (current) menu.scrollLeft = current.offsetLeft - (menu.clientWidth - current.offsetWidth) / 2
+  }
+  showCurrent()
+  addEventListener("resize", showCurrent)
   // The first page of a browser is in UTC. Its next state, and every later page, is in the reader's zone.
   if (!showZone()) {
     document.cookie = `tributary_zone=${zone}; path=/; max-age=31536000; samesite=strict${location.protocol === "https:" ? "; secure" : ""}`
