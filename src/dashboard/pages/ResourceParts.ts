@@ -48,7 +48,7 @@ const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html
 
 /** The reason why it fails or is late, with the run and the next step; nothing where all is well. */
 export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: Date): Html => {
-  const found = problemOf(state)
+  const found = problemOf(state, now)
   const { isFailing, isLate } = state.health
   if (found === null && !isLate) return state.quarantined === 0 ? html`` : quarantineNote(state)
   const failures = failuresOf(runs)
