@@ -35,11 +35,11 @@ export const companyShares = (byState: Readonly<Record<State, number>>): Html =>
   const across = scaleLinear([0, total], [0, width - shown.length * partMin])
   let left = 0
   return html`<figure class="chart">
-    <figcaption id="shares-title">
+    <figcaption id="shares-title" class="parts">
       ${plural(total, "company", "companies")}:
       ${shown.map((state, index) => {
         const [tone, word] = stateWords[state]
-        return html`${index === 0 ? "" : " "}<a class="key ${tone}" href="${address("/", { state })}"
+        return html`${index === 0 ? "" : " "}<a class="${tone}" href="${address("/", { state })}"
             >${count(byState[state])} ${word}</a
           >`
       })}

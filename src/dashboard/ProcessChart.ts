@@ -1,19 +1,17 @@
-/**
- * The lifetimes of processes over the last day, one lane each.
- *
- * Promise: the server draws it, so that it needs no script. The list of processes beside it states the same times.
- */
+/** The lifetimes of processes over the last day, one lane each. The list of processes beside it states the same times. */
+import { scaleUtc } from "d3-scale"
 import type { ListedProcess } from "../status/Processes.ts"
-import { hoursUntil, laneChart } from "../web/Chart.ts"
+import { laneChart } from "../web/Chart.ts"
 import { duration, type Tone } from "../web/Components.ts"
-import { visible } from "../web/Escape.ts"
+import { plural, visible } from "../web/Escape.ts"
 import { clock } from "../web/Times.ts"
+import { processAddress } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
 const dayMs = 24 * 3_600_000
 /** Lanes that are drawn; further processes are in the list. */
 const lanesMax = 12
-const states = ["running", "lost", "stopped"] as const
+const hoursBetween = 6
 
 export const processTones: Readonly<Record<ListedProcess["state"], Tone>> = {
   running: "good",
@@ -31,33 +29,44 @@ export const endOf = ({ state, stoppedAt, heartbeatAt }: ListedProcess, now: Dat
 
 /** The lifetimes of those that lived within the last day; nothing where none did. */
 export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date): Html => {
-  const from = now.getTime() - dayMs
-  const lived = processes.filter((one) => endOf(one, now).getTime() >= from)
+  const from = new Date(now.getTime() - dayMs)
+  const lived = processes.filter((one) => endOf(one, now) >= from)
   if (lived.length === 0) return html``
-  const shown = lived.slice(0, lanesMax)
-  const share = (at: Date) => Math.max(0, (at.getTime() - from) / dayMs)
-  const countOf = (state: ListedProcess["state"]) => lived.filter((one) => one.state === state).length
+  const across = scaleUtc([from, now], [0, 1]).clamp(true)
+  const hours = across.ticks(24).filter((at) => at.getUTCMinutes() === 0 && at.getUTCHours() % hoursBetween === 0)
   return laneChart(
     {
       id: "lives",
       title: "Processes of the last day",
-      unit: `The last 24 hours${lived.length > shown.length ? `; ${shown.length} of ${lived.length} processes` : ""}.`,
-      summary: `${states.map((state) => `${countOf(state)} ${state}`).join(", ")}.`,
-      keys: states.map((state) => [processTones[state], state] as const),
-      ticks: hoursUntil(now, 23).flatMap((at) =>
-        at.getUTCHours() % 6 === 0 ? [{ share: share(at), label: clock(at) }] : []
-      )
+      unit: lived.length > lanesMax ? `${lanesMax} of ${lived.length} processes` : "",
+      summary: `${plural(lived.filter(({ state }) => state === "running").length, "process", "processes")} running, ${lived.filter(({ state }) => state === "lost").length} lost, ${lived.filter(({ state }) => state === "stopped").length} stopped in order.`,
+      keys: [
+        ["good", "running"],
+        ["bad", "lost"],
+        ["quiet", "stopped"]
+      ],
+      ticks: [
+        ...hours.map((at) => ({ share: across(at), label: clock(at) })).filter(({ share }) => share < 0.92),
+        { share: 1, label: "now" }
+      ]
     },
-    shown.map((one) => {
-      const text = `${nameOf(one)}: ${one.state}, from ${clock(one.startedAt)} for ${duration(Math.max(0, endOf(one, now).getTime() - one.startedAt.getTime()))}`
-      const stretch = {
-        from: share(one.startedAt),
-        to: share(endOf(one, now)),
-        kind: processTones[one.state],
-        strength: 1,
-        text
+    lived.slice(0, lanesMax).map((one) => {
+      const end = endOf(one, now)
+      const text = `${nameOf(one)}: ${one.state}, from ${clock(one.startedAt)} for ${duration(Math.max(0, end.getTime() - one.startedAt.getTime()))}`
+      return {
+        name: nameOf(one),
+        summary: text,
+        stretches: [
+          {
+            from: across(one.startedAt),
+            to: across(end),
+            kind: processTones[one.state],
+            strength: 0.8,
+            text,
+            link: processAddress(one.processId)
+          }
+        ]
       }
-      return { name: nameOf(one), summary: text, stretches: [stretch] }
     })
   )
 }

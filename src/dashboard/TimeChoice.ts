@@ -46,8 +46,8 @@ export const timeOf = (request: PageRequest): Effect.Effect<ChosenTime, PageErro
   })
 
 /** Links to the times. */
-export const timeChoice = (path: string, query: Readonly<Record<string, string | null>>): Html =>
-  choiceLinks("Time", path, query, "time", [
+export const timeChoice = (path: string, query: Readonly<Record<string, string | null>>, label = "Time"): Html =>
+  choiceLinks(label, path, query, "time", [
     [null, "All times"],
     ...times.map((time) => [time, timeWords[time]] as const)
   ])

@@ -24,7 +24,7 @@ export const summaryStatement = Statement.make({
          count(*) filter (where s.state = 'failed')::float8 as failed,
          coalesce(sum(s.open_violations), 0)::float8 as open,
          coalesce(sum(s.violations - s.open_violations), 0)::float8 as unconfirmed,
-         (array_agg(s.error order by s.state, s.company_id) filter (where s.error is not null))[1] as error,
+         coalesce(min(s.error) filter (where s.state = 'failed'), min(s.error)) as error,
          max(s.evaluated_at) as "evaluatedAt"
     from tributary.invariants i left join tributary.invariant_states s
       on s.invariant = i.name and ($1::bigint[] is null or s.company_id = any ($1))

@@ -25,7 +25,6 @@ const columns = {
 const selected = `id, company, event_id as "eventId", event_type as "eventType", resource, record_id as "recordId", state, attempts,
     occurred_at as "occurredAt", received_at as "receivedAt", case when state = 'pending' then next_attempt_at end as "dueAt",
     (extract(epoch from resolved_at - received_at) * 1000)::float8 as "resolvedMs", run_id as "runId", coalesce(resolution, last_error) as reason`
-const selectEvents = `select ${selected}`
 
 /** The states of an event. */
 export const eventStates = ["pending", "done", "dead_letter", "skipped"] as const
@@ -141,11 +140,3 @@ export const resources = ({ since, until, company, state }: EventSearch) =>
       isCut: rows[0]?.isCut ?? false
     })
   )
-
-/** The newest $2 dead letters of a company. */
-export const deadLetters = Statement.make({
-  name: "read the newest dead letters",
-  params: ["text", "int4"],
-  columns,
-  text: `${selectEvents} from tributary.inbox where company = $1 and state = 'dead_letter' order by id desc limit $2::int`
-})

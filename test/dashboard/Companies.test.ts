@@ -135,7 +135,7 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
       )
       assert.include(yield* page("/budget?company=c00006"), "paused for")
       const outbox = yield* page("/outbox")
-      assert.include(outbox, "the 50 with the most refused and waiting ones")
+      assert.include(outbox, "the 20 with the most refused and waiting ones")
       // Three refused rows, and their resource.
       assert.strictEqual(outbox.match(/push-retry/g)?.length, 4)
       assert.notInclude(yield* page("/runs"), '<option value="c00001">', "a choice of many is a field")

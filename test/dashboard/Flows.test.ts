@@ -95,7 +95,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
       const dead = yield* shown("evt_dead")
       assert.include(dead.text, `href="/confirm/replay?company=north&amp;event=evt_dead"`)
       assert.match(dead.read, /after 6 failed attempts/)
-      assert.match(dead.read, /Last error HTTP 500/)
+      assert.match(dead.read, /Last error: HTTP 500 What to do:/)
       assert.notInclude(dead.read, "req-2")
 
       yield* sql`
@@ -162,7 +162,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
 
         const one = yield* shown(refused!.id)
         assert.match(one.read, /Validated refused .*does not fit the write shape/)
-        assert.match(one.read, /no such term Code unknown_value Field term/)
+        assert.match(one.read, /unknown_value no such term What to do: .* Code unknown_value Field term/)
         assert.match(one.read, new RegExp(`update tributary.outbox set record = .* where id = ${refused!.id} `))
         assert.include(one.text, `href="/confirm/push-retry?company=north&amp;resource=things"`)
         const open = yield* shown(waiting!.id)

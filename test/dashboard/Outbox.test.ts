@@ -122,10 +122,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the outb
       yield* insert(company, "things", 1, {})
       yield* insert("fourth", "others", 2_100, { state: "done", outcome: "updated" })
       const refused = yield* ask(routes, companies, `/outbox/rows?state=rejected&company=${company}`)
-      assert.match(
-        refused.read,
-        /update things 1 refused unknown_value no such term : no such term .* SQL .* Try again/
-      )
+      assert.match(refused.read, /update things 1 refused unknown_value no such term : no such term .* SQL .* Retry/)
       assert.include(yield* Effect.map(ask(routes, companies, "/outbox"), ({ read }) => read), "no such term")
       const pending = yield* ask(routes, companies, `/outbox/rows?state=pending&company=${company}&resource=things`)
       assert.match(pending.read, /update things 1 pending/)

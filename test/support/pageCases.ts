@@ -151,7 +151,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "outbox-rows-refused",
     path: at("/outbox/rows?state=rejected"),
-    says: [/unknown_value/, /refused/, "Try again"]
+    says: [/unknown_value/, /refused/, "Retry"]
   },
   { name: "outbox-rows", path: at("/outbox/rows"), says: [pushedExternalId, /refused/, "created"] },
   {
@@ -164,7 +164,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
     name: "outbox-row-refused",
     path: async (operator) =>
       `/outbox/rows/${await one(operator, "select min(id)::text as id from tributary.outbox where state = 'rejected' and push_id is null")}`,
-    says: [/unknown_value/, /invoiceterm/, "What to do:", "Try again"]
+    says: [/unknown_value/, /invoiceterm/, "What to do:", "Retry"]
   },
   { name: "outbox", path: at("/outbox"), says: ["new.csv", "customers", /1 refused/] },
   {

@@ -174,7 +174,7 @@ const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
     {
       id: "trend",
       title: "Minutes in which a source paused requests",
-      kinds: [["paused", "minutes", "warn"]],
+      kinds: [["paused", "in all", "warn"]],
       countedMax: null
     }
   )
@@ -185,7 +185,7 @@ const head = ({ budgets, companies, states, worst }: Totals, hours: ReadonlyArra
   const slowed = states.filter(isSlowed).length
   const full = states.filter(isFull).length
   return stateHead({
-    title: "Request budget",
+    title: "Rate budget",
     about:
       "The requests per minute that each token may send to its source, for all processes of this warehouse together.",
     tone: paused + slowed > 0 ? "warn" : full > 0 ? "busy" : budgets === 0 ? "quiet" : "good",

@@ -50,8 +50,8 @@ const head = (of: CompanyStates.Summary): Html => {
   const isUncounted = uncounted === companies
   return stateHead({
     title: "Overview",
-    about: html`${plural(companies, "company", "companies")} with ${plural(amounts.resources, "resource")}, counted by
-    state.${
+    about: html`The state of a company is the worst of its
+    resources.${
       uncounted === 0
         ? ""
         : ` ${plural(uncounted, "company was", "companies were")} not counted yet; tributary serve counts each once its source has answered.`
@@ -75,7 +75,7 @@ const companyTable = (
 ): Html =>
   table(
     caption,
-    "Company, State, #Failing, #Late, #Fresh, Why, Also, Counted",
+    "Company, State, -#Failing, -#Late, -#Fresh, Why, Also, -Counted",
     companies.map((one) => {
       const [tone, word] = stateWords[one.state]
       return [
@@ -87,7 +87,7 @@ const companyTable = (
         one.worstResource === null
           ? none("nothing is late")
           : html`<a href="${resourceAddress(one.company, one.worstResource)}">${visible(one.worstResource)}</a>${
-                one.error === null ? "" : html`<span class="detail">${truncated(one.error, whyMax)}</span>`
+                one.error === null ? "" : html`: ${truncated(one.error, whyMax)}`
               }`,
         signsOf(one),
         ago(one.countedAt, now)
@@ -186,18 +186,24 @@ const controls = (
     isCurrent
   })
   const numbered = (word: string, number: number) => html`${word} <span class="number">${count(number)}</span>`
-  return html`<div class="controls">
-    ${filterLinks("Companies", [
+  const trouble = signChoices.filter((one) => of.companiesWith[one] > 0 || one === sign)
+  return html`<div class="controls lists">
+    ${filterLinks("State", [
       link({}, numbered("All", of.companies), state === null && sign === null),
       ...companyStates
         .filter((one) => of.byState[one] > 0 || one === state)
-        .map((one) => link({ state: one }, numbered(stateWords[one][1], of.byState[one]), one === state)),
-      ...signChoices
-        .filter((one) => of.companiesWith[one] > 0 || one === sign)
-        .map((one) => link({ sign: one }, numbered(`with ${signWords[one][1]}`, of.companiesWith[one]), one === sign))
+        .map((one) => link({ state: one }, numbered(stateWords[one][1], of.byState[one]), one === state))
     ])}
+    ${
+      trouble.length === 0
+        ? ""
+        : filterLinks(
+            "With",
+            trouble.map((one) => link({ sign: one }, numbered(signWords[one][1], of.companiesWith[one]), one === sign))
+          )
+    }
     ${companySearch("/", text, { state, sign, order })}
-    ${choiceLinks("Order of the companies", "/", query, "order", [
+    ${choiceLinks("Order", "/", query, "order", [
       [null, orderWords.worst],
       ...CompanyStates.orders.filter((one) => one !== "worst").map((one) => [one, orderWords[one]] as const)
     ])}

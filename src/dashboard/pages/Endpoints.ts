@@ -75,7 +75,7 @@ const head = (endpoints: ReadonlyArray<Endpoint>, changes: Trends.Trend): Html =
 const endpointTable = (endpoints: ReadonlyArray<Endpoint>, now: Date): Html =>
   table(
     "Change endpoints",
-    "Endpoint, State, #Behind, #Waiting, #Dead letters, #Delivered, Last success, Address",
+    "Endpoint, State, #Behind, #Waiting, #Dead letters, -#Delivered, -Last success, -Address",
     endpoints.map((one) => [
       html`<a href="${address("/endpoints", { endpoint: one.name })}">${visible(one.name)}</a>`,
       stateOf(one, now),
@@ -98,7 +98,7 @@ const results: Readonly<Record<LogEntry["result"], Tone>> = {
 const logTable = (entries: ReadonlyArray<LogEntry>, now: Date): Html =>
   table(
     "Attempts, newest first",
-    "Message, Endpoint, Result, #Changes, #Took, When, Error",
+    "Message, -Endpoint, Result, -#Changes, -#Took, When, Error",
     entries.map(({ messageId, endpoint, result, status, changes, durationMs, at, error }) => [
       html`<code>${visible(messageId)}</code>`,
       visible(endpoint),

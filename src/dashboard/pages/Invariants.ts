@@ -15,9 +15,6 @@ import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 const path = "/invariants"
 const shownMost = 50
 
-const severityBadge = ({ severity }: Invariants.InvariantSummary): Html =>
-  badge(severity === "critical" ? "bad" : "warn", severity)
-
 const stateOf = ({ open, failed, evaluated, waiting, unconfirmed, error }: Invariants.InvariantSummary): Html => html`
   ${
     open > 0
@@ -37,27 +34,31 @@ const stateOf = ({ open, failed, evaluated, waiting, unconfirmed, error }: Invar
 const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Trend): Html => {
   const violated = rules.filter(({ open }) => open > 0)
   const failed = rules.filter((one) => one.failed > 0)
-  const evaluated = rules.filter((one) => one.evaluated > 0)
+  const holding = rules.filter((one) => one.open === 0 && one.failed === 0 && one.evaluated > one.waiting)
+  const missing =
+    rules.length - violated.length - rules.filter((one) => one.open === 0 && one.failed > 0).length - holding.length
   const [worst] = violated.length > 0 ? violated : failed
   return stateHead({
     title: "Invariants",
     about:
       "Rules about the records as SQL, evaluated after the tables that they read changed. Each row of a rule’s query is a record that violates it.",
-    tone: violated.length > 0 ? "bad" : failed.length > 0 ? "warn" : evaluated.length > 0 ? "good" : "quiet",
+    tone:
+      violated.length > 0 ? "bad" : failed.length > 0 ? "warn" : missing > 0 || rules.length === 0 ? "quiet" : "good",
     word:
       violated.length > 0
         ? "violated"
         : failed.length > 0
           ? "not all evaluated"
-          : evaluated.length > 0
-            ? "all hold"
-            : "not evaluated",
+          : missing > 0 || rules.length === 0
+            ? "not all evaluated yet"
+            : "all hold",
     sentence: html`${plural(rules.length, "invariant")}: ${count(violated.length)} violated by
     ${plural(
       violated.reduce((sum, { open }) => sum + open, 0),
       "open violation"
     )},
-    ${count(failed.length)} failed to be evaluated.
+    ${count(failed.length)} failed to be evaluated, ${plural(holding.length, "holds", "hold")}, ${count(missing)} not
+    evaluated.${missing === 0 ? "" : " Each is evaluated when all resources that it reads were read to their end."}
     ${
       worst === undefined
         ? ""
@@ -81,16 +82,16 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
 const rulesTable = (rules: ReadonlyArray<Invariants.InvariantSummary>, now: Date): Html =>
   table(
     "Invariants, those that are violated first",
-    "Invariant, State, Severity, #Open, #Unconfirmed, #Companies, Evaluated, Rule",
+    "Invariant, State, -Severity, #Open, -#Unconfirmed, -#Companies, Evaluated",
     rules.map((one) => [
-      html`<a href="${address(path, { invariant: one.name })}">${visible(one.name)}</a>`,
+      html`<a href="${address(path, { invariant: one.name })}">${visible(one.name)}</a
+        ><span class="detail">${visible(one.statement)}</span>`,
       stateOf(one),
-      severityBadge(one),
+      one.severity,
       count(one.open),
       count(one.unconfirmed),
       count(one.evaluated),
-      ago(one.evaluatedAt, now),
-      visible(one.statement)
+      ago(one.evaluatedAt, now)
     ])
   )
 

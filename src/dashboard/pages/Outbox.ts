@@ -8,7 +8,7 @@ import * as OutboxRowFlow from "../../status/OutboxRowFlow.ts"
 import * as Trends from "../../status/Trends.ts"
 import { numberOf, ofPath, ofQuery } from "../Params.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
-import { ago, badge, count, duration, section, table, facts } from "../../web/Components.ts"
+import { ago, badge, count, duration, none, section, table, facts } from "../../web/Components.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { trend } from "../../web/Trend.ts"
 import { actionLink } from "../Format.ts"
@@ -21,14 +21,12 @@ import * as RejectedRows from "./RejectedRows.ts"
 
 const pushesShown = 50
 const requestsShown = 50
-const insertedShown = 50
+const insertedShown = 20
 const refusedShown = 10
 /** Characters of foreign text, in a table. */
 const textMax = 240
 
 const back = "/outbox"
-
-const empty = (value: number): string => (value === 0 ? "" : count(value))
 
 const retryLink = ({ company, resource, refused }: Outbox.InsertedSummary): Html =>
   refused === 0
@@ -36,7 +34,7 @@ const retryLink = ({ company, resource, refused }: Outbox.InsertedSummary): Html
     : actionLink(
         "push-retry",
         { company, resource },
-        "Try again",
+        "Retry",
         `the refused rows of ${visible(resource)}, company ${visible(company)}`
       )
 
@@ -56,16 +54,16 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
       </p>`
     : table(
         `Rows that were inserted by SQL, by company and resource${rows.length > insertedShown ? `, the ${insertedShown} with the most refused and waiting ones` : ""}`,
-        "Resource, Company, #Waiting, #Being sent, Oldest, Done within a day, Refused, Action",
+        "Resource, Company, #Waiting, -#Being sent, -Oldest, Done within a day, Refused, Action",
         rows
           .slice(0, insertedShown)
           .map((one) => [
             html`<a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
             visible(one.company),
-            empty(one.waiting),
-            empty(one.sending),
-            ago(one.oldestAt, now, ""),
-            outcomesOf(one),
+            count(one.waiting),
+            count(one.sending),
+            ago(one.oldestAt, now, "none"),
+            outcomesOf(one) === "" ? none("none") : outcomesOf(one),
             RejectedRows.rejectedLink(
               one.refused,
               { company: one.company, resource: one.resource },
@@ -75,9 +73,9 @@ const insertedTable = (rows: ReadonlyArray<Outbox.InsertedSummary>, now: Date): 
           ])
       )
 
-const pushState = ({ finishedAt, waiting, sending }: Outbox.PushSummary, now: Date): Html =>
+const pushState = ({ finishedAt, waiting, sending, refused }: Outbox.PushSummary, now: Date): Html =>
   finishedAt !== null
-    ? html`${badge("good", "finished")} ${ago(finishedAt, now)}`
+    ? html`${refused > 0 ? badge("warn", "finished, not all") : badge("good", "finished")} ${ago(finishedAt, now)}`
     : html`${badge("busy", "unfinished")} ${count(waiting)} waiting, ${count(sending)} being sent`
 
 const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
@@ -85,7 +83,7 @@ const pushTable = (all: ReadonlyArray<Outbox.PushSummary>, now: Date): Html =>
     ? html`<p>Nothing was pushed yet. See <code>npx tributary push --help</code>.</p>`
     : table(
         `Pushes, newest first${all.length === pushesShown ? `, at most ${pushesShown}` : ""}`,
-        "Push, What, Company, From, Begun, #Records, State, Refused",
+        "Push, What, Company, -From, Began, #Records, State, Refused",
         all.map((one) => [
           html`<a href="${pushAddress(one.push)}">${one.push}</a>`,
           html`${one.operation} <a href="${resourceAddress(one.company, one.resource)}">${visible(one.resource)}</a>`,
@@ -156,7 +154,7 @@ const head = ({ waiting, refused, unknown, worst, pause }: OutboxTotals, shown: 
         ],
         countedMax: shown.countedMax
       })}
-      <div class="controls lists"><span class="label">Rows:</span> ${OutboxRows.stateChoice({ state: "" })}</div>`
+      <div class="controls lists">${OutboxRows.stateChoice({ state: "" }, "Rows")}</div>`
   })
 
 const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
@@ -191,7 +189,7 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
     ${section(
       "inserted",
       "Inserted by SQL",
-      html`${companies.length <= detailedMax ? "" : companyChoice(request, "/outbox", { company })}
+      html`${companies.length <= detailedMax ? "" : html`<div class="controls lists">${companyChoice(request, "/outbox", { company })}</div>`}
       ${insertedTable(rows, now)}`
     )}
     ${section("pushes", "Pushes", pushTable(all, now))}`
@@ -232,7 +230,7 @@ const onePush = Effect.fn("page.push")(function* (request: PageRequest) {
       ${facts([
         ["State", badge(isOpen ? "busy" : "good", push.state)],
         ["From", html`<code>${visible(push.source)}</code>`],
-        ["Begun", ago(new Date(now.getTime() - push.ageMs), now)],
+        ["Began", ago(new Date(now.getTime() - push.ageMs), now)],
         ["Finished", ago(push.finishedAt === null ? null : new Date(push.finishedAt), now, "not yet")],
         [
           "Records given",

@@ -107,6 +107,10 @@ const requestTones: Readonly<Record<NonNullable<Row["requestState"]>, Tone>> = {
   abandoned: "warn"
 }
 
+/** A count as a fact; nothing where it is zero. */
+const counted = (term: string, value: number): ReadonlyArray<readonly [string, string]> =>
+  value === 0 ? [] : [[term, count(value)]]
+
 const requestStep = (row: Row): Step => {
   if (row.requestId === null) {
     return {
@@ -123,7 +127,7 @@ const requestStep = (row: Row): Step => {
   return {
     title: "Sent",
     tone: row.requestState === null ? "quiet" : requestTones[row.requestState],
-    word: row.requestState ?? "removed",
+    word: row.requestState === "rejected" ? "refused" : (row.requestState ?? "removed"),
     at: row.requestCreatedAt,
     body: html`${facts([
       [
@@ -133,9 +137,9 @@ const requestStep = (row: Row): Step => {
         }`
       ],
       ["Place in the request", row.requestIndex === null ? none("none") : count(row.requestIndex + 1)],
-      ["Rounds without an outcome", row.requestFailures === null ? none("unknown") : count(row.requestFailures)],
-      ["Attempts of this row that failed", count(row.attempts)],
-      ["Sends after a conflict", count(row.conflictRetries)]
+      ...counted("Rounds without an outcome", row.requestFailures ?? 0),
+      ...counted("Attempts of this row that failed", row.attempts),
+      ...counted("Sends after a conflict", row.conflictRetries)
     ])}
     ${
       row.requestState === "open"
@@ -181,7 +185,7 @@ const nextStepOf = (row: Row, pause: string | null): Html => {
             ${actionLink(
               "push-retry",
               { company: row.company, resource: row.resource },
-              "Try again",
+              "Retry",
               `the refused rows of ${visible(row.resource)}, company ${visible(row.company)}`
             )}
           </p>`
@@ -202,14 +206,14 @@ const nextStepOf = (row: Row, pause: string | null): Html => {
     : html`<p>To send the waiting rows of the push: <code>npx tributary push retry ${row.push}</code></p>`
 }
 
-const outcomeStep = (row: Row, pause: string | null): Step => {
+const outcomeStep = (row: Row): Step => {
   const [tone, word] = rowTones[row.state]
   return {
     title: "Outcome",
     tone,
     word: row.outcome ?? word,
     at: row.resolvedAt,
-    body: html`${row.reason === null ? "" : html`<p>${visible(row.reason)}</p>`}
+    body: html`${row.reason === null || row.state === "rejected" ? "" : html`<p>${visible(row.reason)}</p>`}
     ${
       row.code === null && row.field === null
         ? ""
@@ -218,8 +222,7 @@ const outcomeStep = (row: Row, pause: string | null): Step => {
             ...(row.field === null ? [] : [["Field", html`<code>${visible(row.field)}</code>`] as const])
           ])
     }
-    ${row.differences === null || row.differences.length === 0 ? "" : differencesTable(row.differences)}
-    ${nextStepOf(row, pause)}`
+    ${row.differences === null || row.differences.length === 0 ? "" : differencesTable(row.differences)}`
   }
 }
 
@@ -286,15 +289,25 @@ const rowPage = Effect.fn("page.outboxRow")(function* (request: PageRequest) {
                 >${visible(resource)} ${visible(recordId)}</a
               >`
         }
-        of company ${visible(company)}${row.reason === null ? "." : html`: ${visible(row.reason)}`}
+        of company ${visible(company)}.
       </p>
+      ${
+        state === "rejected"
+          ? html`<div class="problem">
+              <p>
+                ${row.code === null ? "" : html`<code>${visible(row.code)}</code> `}${row.reason === null ? "It was refused; no reason is stored." : visible(row.reason)}
+              </p>
+              ${nextStepOf(row, pause)}
+            </div>`
+          : nextStepOf(row, pause)
+      }
       ${flow("From the insert to the answer of the source", [
         insertedStep(row),
         validatedStep(row),
         lookedUpStep(row),
         requestStep(row),
         answerStep(row),
-        outcomeStep(row, pause),
+        outcomeStep(row),
         landedStep(row, versions, request.now)
       ])}`
   })

@@ -45,7 +45,7 @@ const actionOf = ({ state, push, company, resource }: Row): Html | string =>
   state !== "rejected"
     ? ""
     : push === null
-      ? actionLink("push-retry", { company, resource }, "Try again", `the refused rows of ${visible(resource)}`)
+      ? actionLink("push-retry", { company, resource }, "Retry", `the refused rows of ${visible(resource)}`)
       : html`<a class="button" href="${address("/outbox/refused", { push: String(push) })}"
           >Correct<span class="visually-hidden"> the refused rows of push ${push}</span></a
         >`
@@ -54,7 +54,7 @@ const actionOf = ({ state, push, company, resource }: Row): Html | string =>
 export const rowTable = (caption: string, rows: ReadonlyArray<Row>, hasCompanies: boolean, now: Date): Html =>
   table(
     caption,
-    `Row, Record, ${hasCompanies ? "Company, " : ""}State, Inserted, By, #Took, Action`,
+    `Row, Record, ${hasCompanies ? "Company, " : ""}State, Inserted, -By, -#Took, Action`,
     rows.map((one) => [
       html`<a href="${outboxRowAddress(one.id)}">${one.id}</a>`,
       recordOf(one),
@@ -68,8 +68,8 @@ export const rowTable = (caption: string, rows: ReadonlyArray<Row>, hasCompanies
   )
 
 /** Links to the rows in each state. */
-export const stateChoice = (query: Readonly<Record<string, string | null>>): Html =>
-  choiceLinks("State of the rows", rowsPath, query, "state", [
+export const stateChoice = (query: Readonly<Record<string, string | null>>, label = "State"): Html =>
+  choiceLinks(label, rowsPath, query, "state", [
     [null, "All rows"],
     ...states.map((one) => [one, rowTones[one][1].replace(/^./, (first) => first.toUpperCase())] as const)
   ])

@@ -71,16 +71,19 @@ const head = ({ processes, withoutOwner, starts }: Totals, now: Date): Html => {
           ? html`No process owns ${names(withoutOwner)}; a new process owns companies a few seconds after its start. If
             this lasts, see its log.`
           : lost.length > 0
-            ? html`Its companies have other owners. Next: read the log of ${nameOf(lost[0]!)}, and start it again with
-              ${startCommand} unless it was removed on purpose.`
+            ? html`Lost: ${nameOf(lost[0]!)}${lost.length > 1 ? ` and ${count(lost.length - 1)} more` : ""}; the
+              companies have other owners. Next: read its log, and start it again with ${startCommand} unless it was
+              removed on purpose.`
             : ""
     }`,
     actions: null,
-    trend: html`${trend(
-      starts.map(({ hoursAgo, starts: amount }) => ({ hoursAgo, kind: "start", amount })),
-      { id: "starts", title: "Starts of processes", kinds: [["start", "starts", "busy"]], countedMax: null }
-    )}
-    ${processChart(processes, now)}`
+    trend: html`<div class="charts">
+      ${processChart(processes, now)}
+      ${trend(
+        starts.map(({ hoursAgo, starts: amount }) => ({ hoursAgo, kind: "start", amount })),
+        { id: "starts", title: "Starts of processes", kinds: [["start", "in all", "busy"]], countedMax: null }
+      )}
+    </div>`
   })
 }
 
@@ -111,7 +114,7 @@ const processTable = (processes: ReadonlyArray<Processes.ListedProcess>, owned: 
   html`<div id="processes-table">
     ${table(
       `Processes of the last ${Processes.listedDays} days, the running ones first${processes.length === Processes.listedMax ? `, at most ${Processes.listedMax}` : ""}`,
-      "Process, State, Started, #Ran for, Heartbeat, Roles, Id",
+      "Process, State, Started, -#Ran for, -Heartbeat, Roles, -Id",
       processes.map((one) => [
         html`<a href="${processAddress(one.processId)}">${nameOf(one)}</a>`,
         stateOf(one),
@@ -133,7 +136,7 @@ const runTable = (
     ? html`<p>No run is in progress.</p>`
     : table(
         `Runs in progress, newest first${runs.length > runsMax ? `, ${runsMax} of ${runs.length === Processes.runningMax ? "at least " : ""}${count(runs.length)}` : ""}`,
-        "#Run, Resource, Company, Lane, By, #Runs for, #Pages, #Records",
+        "#Run, Resource, Company, -Lane, By, #Runs for, -#Pages, #Records",
         runs.slice(0, runsMax).map((run) => {
           const by = processes.find(({ processId }) => processId === run.processId)
           return [

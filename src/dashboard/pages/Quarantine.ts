@@ -20,6 +20,7 @@ import type { RowOf } from "../../postgres/Statement.ts"
 import { retry } from "../Retry.ts"
 
 const shownMost = 50
+const groupsShown = 10
 /** Resources that are offered as a choice. */
 const resourcesShown = 12
 const reasonMax = 200
@@ -79,7 +80,7 @@ const companyIdOf = Effect.fnUntraced(function* (request: PageRequest, company: 
 })
 
 const state = ({ resolvedAt }: Quarantine.ListedEntry, now: Date): Html =>
-  resolvedAt === null ? badge("bad", "open") : html`${badge("good", "resolved")} ${ago(resolvedAt, now)}`
+  resolvedAt === null ? badge("warn", "open") : html`${badge("good", "resolved")} ${ago(resolvedAt, now)}`
 
 const retryLink = (id: bigint): Html => actionLink("retry", { id: String(id) }, "Retry", `entry ${id}`)
 
@@ -125,9 +126,9 @@ const openTable = (open: ReadonlyArray<RowOf<typeof Quarantine.openStatement>>, 
         "groups",
         "Open entries by company and resource",
         table(
-          open.length > shownMost ? `The ${shownMost} with the most` : "The most first",
+          open.length > groupsShown ? `The ${groupsShown} with the most` : "The most first",
           "Resource, Company, #Open",
-          open.slice(0, shownMost).map((one) => {
+          open.slice(0, groupsShown).map((one) => {
             const company = nameOf(one.companyId)
             return [
               html`<a href="${listAddress({ company, resource: one.resource, state: "open" })}"
@@ -171,6 +172,7 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
   const { shown, next } = partOf(yield* Quarantine.list({ ...filter, companyId }, before, shownMost + 1), shownMost)
   const nameOf = yield* namesOf([...open, ...shown].map((one) => one.companyId))
   const seen = yield* Trends.read(Trends.quarantineStatement, now)
+  const hasCompanies = request.companies.length > 1 && filter.company === null
   const query = { ...filter, state: filter.state === "open" ? null : filter.state }
   return page({
     title: "Quarantine",
@@ -191,12 +193,13 @@ const list = Effect.fn("page.quarantine")(function* (request: PageRequest) {
           ? html`<p>There is ${before === null ? "nothing here" : "nothing further"}.</p>`
           : table(
               "Records in quarantine, newest first",
-              "Entry, Record, Company, Why, #Seen, Last seen, State, Action",
+              `Record, Why, ${hasCompanies ? "Company, " : ""}-#Seen, Last seen, -State, Action`,
               shown.map((one) => [
-                html`<a href="${entryAddress(one.id)}">${one.id}</a>`,
-                html`${visible(one.resource)} ${one.recordId === null ? none("no number") : visible(one.recordId)}`,
-                visible(nameOf(one.companyId)),
+                html`<a href="${entryAddress(one.id)}"
+                  >${visible(one.resource)} ${one.recordId === null ? "without a number" : visible(one.recordId)}</a
+                >`,
                 html`${one.field === null ? "" : html`<code>${visible(one.field)}</code> `}${truncated(one.reason, reasonMax)}`,
+                ...(hasCompanies ? [visible(nameOf(one.companyId))] : []),
                 count(one.times),
                 ago(one.lastSeenAt, now),
                 state(one, now),
@@ -256,7 +259,16 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
       <p class="${entry.resolvedAt === null ? "problem" : "solved"}">
         ${field === null ? "" : html`<code>${visible(field)}</code>: `}${visible(entry.reason)}
       </p>
-      ${entry.resolvedAt === null ? html`<p class="buttons">${retryLink(id)}</p>` : ""}
+      ${
+        entry.resolvedAt === null
+          ? html`<p>
+                <strong>What to do:</strong> correct
+                ${field === null ? "the record" : html`<code>${visible(field)}</code>`} at the source, then read the
+                record again.
+              </p>
+              <p class="buttons">${retryLink(id)}</p>`
+          : ""
+      }
       ${facts([
         ["State", state(entry, now)],
         ["Company", visible(company)],

@@ -124,7 +124,7 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
               </li>
               <li>
                 After they are corrected, or the cause is fixed at the source, send them again:
-                ${actionLink("push-retry", query, "Try again", "all refused rows of this resource")}
+                ${actionLink("push-retry", query, "Retry", "all refused rows of this resource")}
               </li>
             </ul>`
       }`
@@ -143,7 +143,7 @@ const retryAction = routesOf<{ readonly company: string; readonly resource: stri
     return { company: company.name, resource }
   }),
   fields: (target) => ({ ...target }),
-  title: "Try again",
+  title: "Retry",
   heading: ({ company, resource }) =>
     `Send the refused rows of ${visible(resource)}, company ${visible(company)}, again?`,
   consequences: () => [
@@ -151,7 +151,7 @@ const retryAction = routesOf<{ readonly company: string; readonly resource: stri
     "This helps if the row was corrected, or the cause was fixed at the source. A row that is still wrong is refused again.",
     "A record that the source has by now is found there, and not created twice."
   ],
-  button: "Send again",
+  button: "Retry",
   back: () => back,
   act: (target) =>
     retryRejected(target).pipe(

@@ -13,6 +13,7 @@ import { companyNamed, ofPath, withPagePriority, sourceTimeout } from "../Params
 import { html, type Html, page, PageError, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { badge, count, duration, table } from "../../web/Components.ts"
 import { truncated, visible } from "../../web/Escape.ts"
+import { eventAddress } from "../Addresses.ts"
 
 /** Events of the delivery log. */
 const logShown = 50
@@ -23,14 +24,16 @@ const back = "/webhooks"
 
 // -------------------------------------------------------------------------------------------------- the delivery log
 
-const logTable = (attempts: ReadonlyArray<Attempt>): Html =>
+const logTable = (company: string, attempts: ReadonlyArray<Attempt>): Html =>
   attempts.length === 0
     ? html`<p>There is no delivery in the source’s log.</p>`
     : table(
         `The last ${attempts.length} events in the source’s log, newest first; times by its clock`,
         "Event, Outcome, #Attempts, #Status, #Took, At, Answer",
         attempts.map((one) => [
-          html`${visible(one.eventType)} <span class="detail">${visible(one.eventId)}</span>`,
+          html`<a href="${eventAddress(company, one.eventId)}"
+            >${visible(one.eventType)} <span class="detail">${visible(one.eventId)}</span></a
+          >`,
           one.delivered
             ? badge("good", "delivered")
             : one.abandoned
@@ -88,7 +91,7 @@ const deliveryLog = Effect.fn("page.deliveries")(function* (request: PageRequest
         The log as the source has it now; each view of this page costs requests. Each event is shown with its last
         attempt.
       </p>
-      ${"answer" in result ? logTable(result.answer.attempts) : html`<p class="problem" role="alert">${result.problem}</p>`}`
+      ${"answer" in result ? logTable(company.name, result.answer.attempts) : html`<p class="problem" role="alert">${result.problem}</p>`}`
   })
 })
 

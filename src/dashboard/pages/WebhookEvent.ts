@@ -33,8 +33,9 @@ const stateOf = (
       return [
         "bad",
         "dead letter",
-        html`Not tried again automatically, after ${plural(attempts, "failed attempt")}. Replay it when the cause is
-        fixed.`
+        attempts === 0
+          ? html`A permanent error: it was not retried.`
+          : html`Not tried again automatically, after ${plural(attempts, "failed attempt")}.`
       ]
     case "pending":
       return [
@@ -137,9 +138,9 @@ const processedStep = (event: EventFlow.Event, now: Date): Step => {
     at: event.resolvedAt,
     body: html`<p>${sentence}</p>
       ${facts([
-        ["Failed attempts", count(event.attempts)],
+        ...(event.attempts === 0 ? [] : [["Failed attempts", count(event.attempts)] as const]),
         ...(event.state === "pending" ? [["Next attempt", exactInstant(event.nextAttemptAt)] as const] : []),
-        ...(event.lastError === null ? [] : [["Last error", visible(event.lastError)] as const]),
+
         ...(event.resolution === null ? [] : [["Resolution", visible(event.resolution)] as const]),
         [
           "Read by",
@@ -148,16 +149,25 @@ const processedStep = (event: EventFlow.Event, now: Date): Step => {
             : html`<a href="${runAddress(event.runId)}">run ${event.runId}</a>
                 ${event.runStatus === null ? "which is no longer stored" : runBadge(event.runStatus)}`
         ]
-      ])}
-      ${
-        event.state === "dead_letter"
-          ? html`<p class="buttons">
-              ${actionLink("replay", { company: event.company, event: event.eventId }, "Replay", `event ${visible(event.eventId)}`)}
-            </p>`
-          : ""
-      }`
+      ])} `
   }
 }
+
+/** The error of an event that was not processed, with what a person does. */
+const troubleOf = ({ state, lastError, company, eventId }: EventFlow.Event): Html =>
+  lastError === null || (state !== "dead_letter" && state !== "pending")
+    ? html``
+    : html`<div class="${state === "dead_letter" ? "problem" : "note"}">
+        <p>Last error: ${visible(lastError)}</p>
+        ${
+          state === "dead_letter"
+            ? html`<p><strong>What to do:</strong> remove the cause, then replay the event.</p>
+                <p class="buttons">
+                  ${actionLink("replay", { company, event: eventId }, "Replay", `event ${visible(eventId)}`)}
+                </p>`
+            : html`<p>It is tried again automatically.</p>`
+        }
+      </div>`
 
 /** Why the warehouse has no version for it. */
 const whyNotLanded = ({ state, resource, recordId, lastError, resolution }: EventFlow.Event): string => {
@@ -211,7 +221,7 @@ const gapNotes = (gaps: ReadonlyArray<EventFlow.EventGap>, company: string, now:
             html`<div class="card">
               <h3>
                 Gap ${gap.id}
-                ${badge(gap.closedAt === null ? "bad" : "good", gap.closedAt === null ? "open" : "closed")}
+                ${badge(gap.closedAt === null ? "warn" : "good", gap.closedAt === null ? "open" : "closed")}
               </h3>
               <p>
                 ${
@@ -277,11 +287,14 @@ const eventPage = Effect.fn("page.event")(function* (request: PageRequest) {
     section: "webhooks",
     isLive: state === "pending",
     body: html`<p><a href="${address("/webhooks", { company })}">Webhooks</a></p>
-      <h1>Event ${visible(eventId)}</h1>
+      <h1>
+        ${visible(event.eventType)}${resource === null || recordId === null ? "" : html`: ${visible(resource)} ${visible(recordId)}`}
+      </h1>
       <p class="summary">
-        ${badge(tone, word)} <code>${visible(event.eventType)}</code> of ${recordOf(event)}, company
-        ${visible(company)}. ${sentence}
+        ${badge(tone, word)} ${recordOf(event)}, company ${visible(company)}. ${sentence}
+        <span class="detail">Event <code>${visible(eventId)}</code></span>
       </p>
+      ${troubleOf(event)}
       ${flow("From the delivery to the warehouse", [
         firedStep(event),
         receivedStep(event, subscriptions),

@@ -34,7 +34,9 @@ const recordOf = ({ company, resource, recordId }: EventSummary): Html =>
     ? none("none")
     : recordId === null
       ? html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
-      : html`<a href="${recordAddress(company, resource, recordId)}">${visible(resource)} ${visible(recordId)}</a>`
+      : html`<a class="whole" href="${recordAddress(company, resource, recordId)}"
+          >${visible(resource)} ${visible(recordId)}</a
+        >`
 
 /** The type of an event with a link to its page; its id for screen readers, and as a title. */
 const eventOf = ({ company, eventId, eventType }: EventSummary): Html =>
@@ -53,13 +55,15 @@ const stateOf = (event: EventSummary, now: Date): Html => html`
   ${event.reason === null ? "" : html`<span class="detail">${truncated(event.reason, reasonMax)}</span>`}
 `
 
-export const deadTable = (company: string, events: ReadonlyArray<EventSummary>, all: number, now: Date): Html =>
+/** The newest dead letters, of this number. */
+export const deadTable = (events: ReadonlyArray<EventSummary>, all: number, hasCompanies: boolean, now: Date): Html =>
   table(
-    `Events of company ${visible(company)} that are dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
-    "Event, Record, Received, Why, Action",
+    `Dead letters${all > events.length ? `, the newest ${events.length} of ${count(all)}` : ""}`,
+    `Record, -Event, ${hasCompanies ? "Company, " : ""}Received, Why, Action`,
     events.map((event) => [
-      eventOf(event),
       recordOf(event),
+      eventOf(event),
+      ...(hasCompanies ? [visible(event.company)] : []),
       ago(event.receivedAt, now),
       html`${event.reason === null ? "" : truncated(event.reason, reasonMax)}
       ${event.attempts === 0 ? "" : html`<span class="detail">after ${plural(event.attempts, "failed attempt")}</span>`}`,
@@ -78,11 +82,11 @@ export const eventTable = (
 ): Html =>
   table(
     caption,
-    `Received, Record, Event, ${hasCompanies ? "Company, " : ""}State, #Took, Action`,
+    `Record, Event, Received, ${hasCompanies ? "Company, " : ""}State, -#Took, Action`,
     events.map((event) => [
-      ago(event.receivedAt, now),
       recordOf(event),
       eventOf(event),
+      ago(event.receivedAt, now),
       ...(hasCompanies ? [visible(event.company)] : []),
       stateOf(event, now),
       event.resolvedMs === null ? "" : duration(Math.max(0, event.resolvedMs)),
@@ -101,13 +105,13 @@ const stateWords: Readonly<Record<EventSummary["state"], string>> = {
 type EventQuery = Readonly<Record<"time" | "state" | "company" | "resource", string | null>>
 
 const stateChoice = (query: EventQuery): Html =>
-  choiceLinks("State of the events", eventsPath, query, "state", [
+  choiceLinks("State", eventsPath, query, "state", [
     [null, "All states"],
     ...WebhookDetails.eventStates.map((one) => [one, stateWords[one]] as const)
   ])
 
 /** Links to the lists of events by time; none of them is the current one. */
-export const eventLinks = (company: string | null): Html => timeChoice(eventsPath, { company, time: "" })
+export const eventLinks = (company: string | null): Html => timeChoice(eventsPath, { company, time: "" }, "Events")
 
 const resourceChoice = (
   query: EventQuery,

@@ -1,35 +1,36 @@
-/** Delivery gaps on the page of the webhooks. */
+/** Delivery gaps on the page of the webhooks, by cause. */
 import type * as Webhooks from "../../status/Webhooks.ts"
 import { html, type Html } from "../Page.ts"
-import { ago, badge, table } from "../../web/Components.ts"
+import { ago, badge, count, table } from "../../web/Components.ts"
 import { plural, truncated, visible } from "../../web/Escape.ts"
 import { resourceAddress } from "../Addresses.ts"
+
+type Gap = Webhooks.GapStatus
 
 /** Characters of a reason in a table. */
 const reasonMax = 240
 
 /** What happened, and until when a gap of this cause lasts. */
-const causes: Readonly<
-  Record<Webhooks.GapStatus["cause"], { readonly happened: string; readonly lastsUntil?: string }>
-> = {
-  abandoned: { happened: "The source abandoned an event after its last attempt failed." },
-  acknowledged_not_stored: { happened: "The source reports an event as delivered which is not in the inbox." },
-  disabled: { happened: "The source disabled the subscription, and dropped the events that fired meanwhile." },
-  paused: {
-    happened: "The subscription was paused, and the source dropped the events that fired meanwhile.",
-    lastsUntil: "the subscription is resumed"
-  },
-  missing: {
-    happened: "No subscription included the events of this resource.",
-    lastsUntil: "a subscription includes them (npx tributary webhooks ensure)"
-  },
-  unobserved: {
-    happened: "The subscription could not be read for so long that events may have been dropped unseen.",
-    lastsUntil: "the subscription can be read again"
-  },
-  dropped: { happened: "The source’s log shows that events waiting for delivery were dropped." },
-  overflow: { happened: "The source delivered more events between two checks than a check reads from its log." }
-}
+const causes: Readonly<Record<Webhooks.GapStatus["cause"], { readonly happened: string; readonly lastsUntil?: Html }>> =
+  {
+    abandoned: { happened: "The source abandoned an event after its last attempt failed." },
+    acknowledged_not_stored: { happened: "The source reports an event as delivered which is not in the inbox." },
+    disabled: { happened: "The source disabled the subscription, and dropped the events that fired meanwhile." },
+    paused: {
+      happened: "The subscription was paused, and the source dropped the events that fired meanwhile.",
+      lastsUntil: html`the subscription is resumed`
+    },
+    missing: {
+      happened: "No subscription included the events of this resource.",
+      lastsUntil: html`a subscription includes them (<code>npx tributary webhooks ensure</code>)`
+    },
+    unobserved: {
+      happened: "The subscription could not be read for so long that events may have been dropped unseen.",
+      lastsUntil: html`the subscription can be read again`
+    },
+    dropped: { happened: "The source’s log shows that events waiting for delivery were dropped." },
+    overflow: { happened: "The source delivered more events between two checks than a check reads from its log." }
+  }
 
 const deliversAgain = "the subscription delivers again, which is retried automatically"
 
@@ -43,49 +44,70 @@ export const nextStep = ({
 }: {
   readonly cause: Webhooks.GapStatus["cause"]
   readonly endedAt: Date | string | null
-}): string =>
+}): Html =>
   endedAt === null
-    ? `It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then the resource is read again.`
-    : "The resource is read again, and the gap closes when that is done."
+    ? html`It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then the resource is read again.`
+    : html`The resource is read again, and the gap closes when that is done.`
 
-/** Open gaps and what happens next, then those that were closed. */
-export const gapTables = (
-  { gaps: open, closed, company }: Webhooks.CompanyStatus,
-  key: string,
-  now: Date
-): Html => html`
-  ${
-    open.length === 0
-      ? html`<p>No gap is open: the resources of every dropped event were read again.</p>`
-      : table(
-          `Open gaps of company ${visible(company)}`,
-          "Resource, What happened, From, Until, What happens next",
-          open.map((gap) => [
-            html`<a href="${resourceAddress(company, gap.resource)}">${visible(gap.resource)}</a>`,
-            html`${badge("warn", gap.cause.replaceAll("_", " "))} ${causes[gap.cause].happened}
-              <span class="detail">${truncated(gap.detail, reasonMax)}</span>`,
-            ago(gap.beganAt, now, "unknown"),
-            ago(gap.endedAt, now, "still open"),
-            html`${nextStep(gap)}
-            ${gap.reason === null ? "" : html`<span class="detail">Last try: ${truncated(gap.reason, reasonMax)}</span>`}`
+/** Open gaps of the same cause, state and last error. */
+const groupOf = ({ cause, endedAt, reason, detail }: Gap): string =>
+  JSON.stringify([cause, endedAt === null, reason, cause === "missing" ? "" : detail])
+
+const resourcesMax = 8
+
+/** The open gaps of these companies by cause, with what happens next; nothing where none is open. */
+export const openGaps = (statuses: ReadonlyArray<Webhooks.CompanyStatus>, now: Date): Html => {
+  const all = statuses.flatMap(({ company, gaps }) => gaps.map((gap) => ({ ...gap, company })))
+  if (all.length === 0) return html``
+  const groups = [...Map.groupBy(all, groupOf).values()]
+  return table(
+    `Open delivery gaps: ${count(all.length)}, by cause`,
+    "Cause, Resources, Since, What happens next",
+    groups.map((gaps) => {
+      const [first] = gaps as [Gap & { readonly company: string }]
+      const resources = [...new Set(gaps.map(({ resource }) => resource))]
+      const companies = [...new Set(gaps.map(({ company }) => company))]
+      const began = gaps.flatMap(({ beganAt }) => beganAt ?? []).toSorted()
+      return [
+        html`${badge("warn", first.cause.replaceAll("_", " "))}
+          <span class="detail">${causes[first.cause].happened}</span>`,
+        html`${resources
+            .slice(0, resourcesMax)
+            .map(
+              (resource, index) =>
+                html`${index === 0 ? "" : ", "}<a
+                    href="${resourceAddress(gaps.find((gap) => gap.resource === resource)!.company, resource)}"
+                    >${visible(resource)}</a
+                  >`
+            )}${resources.length > resourcesMax ? ` and ${count(resources.length - resourcesMax)} more` : ""}<span
+            class="detail"
+            >${companies.length > resourcesMax ? plural(companies.length, "company", "companies") : companies.map(visible).join(", ")}</span
+          >`,
+        html`${began[0] === undefined ? "the first check" : ago(began[0], now)}${
+          first.endedAt === null ? "" : html`<span class="detail">ended ${ago(first.endedAt, now)}</span>`
+        }`,
+        html`${nextStep(first)}
+        ${first.cause === "missing" || first.detail === "" ? "" : html`<span class="detail">${truncated(first.detail, reasonMax)}</span>`}
+        ${first.reason === null ? "" : html`<span class="detail">Last try: ${truncated(first.reason, reasonMax)}</span>`}`
+      ]
+    })
+  )
+}
+
+/** The gaps of a company that were closed within a day. */
+export const closedGaps = ({ closed, company }: Webhooks.CompanyStatus, key: string, now: Date): Html =>
+  closed.length === 0
+    ? html``
+    : html`<details id="${key}-closed">
+        <summary>${plural(closed.length, "gap")} closed within a day</summary>
+        ${table(
+          `Gaps of company ${visible(company)} closed within a day`,
+          "Resource, What happened, Closed, By",
+          closed.map((gap) => [
+            visible(gap.resource),
+            causes[gap.cause].happened,
+            ago(new Date(now.getTime() - gap.closedMs), now),
+            truncated(gap.closedBy, reasonMax)
           ])
-        )
-  }
-  ${
-    closed.length === 0
-      ? ""
-      : html`<details id="${key}-closed">
-          <summary>${plural(closed.length, "gap")} closed within a day</summary>
-          ${table(
-            `Gaps of company ${visible(company)} closed within a day`,
-            "Resource, What happened, Closed, By",
-            closed.map((gap) => [
-              visible(gap.resource),
-              causes[gap.cause].happened,
-              ago(new Date(now.getTime() - gap.closedMs), now),
-              truncated(gap.closedBy, reasonMax)
-            ])
-          )}
-        </details>`
-  }
-`
+        )}
+      </details>`

@@ -39,7 +39,7 @@ export const subscriptionCards = (
       <h4>Subscription ${visible(one.id)} ${badge(subscriptionTones[one.state], one.state)}</h4>
       ${facts([
         ["Delivers to", html`<code>${visible(one.url)}</code>`],
-        ["Last delivery (the source’s clock)", ago(one.lastDeliveryAt, now)],
+        ["Last delivery at the time of the check", ago(one.lastDeliveryAt, now)],
         ["Failed deliveries in a row", one.failCount === null ? "unknown" : count(one.failCount)],
         ["Checked", ago(one.checkedAt, now)],
         ...(one.disabledAt === null ? [] : [["Disabled by the source", ago(one.disabledAt, now)] as const])
@@ -66,7 +66,7 @@ export const subscriptionCards = (
           : ""
       }
       <details id="${key}-events-${index}">
-        <summary>${plural(one.events.length, "event")} delivered</summary>
+        <summary>${plural(one.events.length, "event type")}</summary>
         <p>${one.events.map(visible).join(", ")}</p>
       </details>
       <p class="buttons">

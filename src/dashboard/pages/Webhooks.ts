@@ -1,7 +1,6 @@
 /** `/webhooks`: receivers, subscriptions, events, dead letters and delivery gaps, from the warehouse. */
 import * as Effect from "effect/Effect"
 import * as SubscriptionStore from "../../subscriptions/SubscriptionStore.ts"
-import * as Statement from "../../postgres/Statement.ts"
 import * as WebhookDetails from "../../status/WebhookDetails.ts"
 import * as CompanyStates from "../../status/CompanyStates.ts"
 import * as Trends from "../../status/Trends.ts"
@@ -19,11 +18,13 @@ import { companyList, companySearch, textOf } from "./Companies.ts"
 import * as SubscriptionActions from "./SubscriptionActions.ts"
 import * as WebhookEvent from "./WebhookEvent.ts"
 import * as WebhookEvents from "./WebhookEvents.ts"
-import { gapTables } from "./WebhookGaps.ts"
+import { closedGaps, openGaps } from "./WebhookGaps.ts"
 import { subscriptionCards } from "./WebhookSubscriptions.ts"
 
 const eventsShown = 10
-const deadShown = 20
+const deadShown = 10
+/** Companies whose dead letters can be replayed from the page together. */
+const replayLinksMax = 5
 
 const receiversOf = ({ receivers: alive, receiverSeenMs }: Webhooks.CompanyStatus, now: Date): Html =>
   alive > 0
@@ -37,7 +38,6 @@ const companySection = (
   index: number,
   status: Webhooks.CompanyStatus,
   subscriptions: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
-  deadLetters: ReadonlyArray<WebhookDetails.EventSummary>,
   now: Date
 ): Html => {
   const { name } = company
@@ -51,32 +51,51 @@ const companySection = (
     key,
     heading,
     html`${facts([
-        ["Receivers", receiversOf(status, now)],
-        [
-          "Waiting",
-          `${plural(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
-        ],
-        ["Done within a day", count(inbox.done)],
-        ["Ignored within a day", count(inbox.ignored)],
-        [
-          "Dead letters",
-          inbox.dead === 0
-            ? "none"
-            : html`${badge("bad", `${count(inbox.dead)} dead`)}
-              ${actionLink("replay", { company: name }, "Replay all", `dead letters of company ${visible(name)}`)}`
-        ]
-      ])}
-      <h3>Subscriptions</h3>
-      ${subscriptionCards(name, subscriptions, key, now)}
-      ${
-        deadLetters.length === 0
-          ? ""
-          : html`<h3>Dead letters</h3>
-              ${WebhookEvents.deadTable(name, deadLetters, inbox.dead, now)}`
-      }
-      <h3>Gaps</h3>
-      ${gapTables(status, key, now)}`
+      ["Receivers", receiversOf(status, now)],
+      [
+        "Waiting",
+        `${plural(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
+      ],
+      ["Done within a day", count(inbox.done)],
+      ...(inbox.ignored === 0 ? [] : [["Skipped within a day", count(inbox.ignored)] as const])
+    ])}
+    ${subscriptionCards(name, subscriptions, key, now)} ${closedGaps(status, key, now)}`
   )
+}
+
+/** What may be missing, of all shown companies: dead letters, then open gaps by cause. */
+const troublesPart = (
+  statuses: ReadonlyArray<Webhooks.CompanyStatus>,
+  dead: ReadonlyArray<WebhookDetails.EventSummary>,
+  hasCompanies: boolean,
+  now: Date
+): Html => {
+  const withDead = statuses.filter(({ inbox }) => inbox.dead > 0)
+  const total = withDead.reduce((sum, { inbox }) => sum + inbox.dead, 0)
+  return total === 0 && statuses.every(({ gaps }) => gaps.length === 0)
+    ? html``
+    : section(
+        "missing",
+        "What may be missing",
+        html`${
+          total === 0
+            ? ""
+            : html`${WebhookEvents.deadTable(dead, total, hasCompanies, now)}
+                <p class="buttons">
+                  ${withDead
+                    .slice(0, replayLinksMax)
+                    .map(({ company }) =>
+                      actionLink(
+                        "replay",
+                        { company },
+                        withDead.length === 1 ? "Replay all" : `Replay all of ${visible(company)}`,
+                        `dead letters of company ${visible(company)}`
+                      )
+                    )}
+                </p>`
+        }
+        ${openGaps(statuses, now)}`
+      )
 }
 
 /** A search for a company, and unless one is chosen, the companies whose events may be missing. */
@@ -152,7 +171,7 @@ const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend, only: 
         ],
         countedMax: shown.countedMax
       })}
-      <div class="controls lists"><span class="label">Events received:</span> ${WebhookEvents.eventLinks(only)}</div>`
+      <div class="controls lists">${WebhookEvents.eventLinks(only)}</div>`
   })
 }
 
@@ -163,17 +182,18 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   const chosen = only === null ? null : yield* companyNamed(request, only)
   const shown = chosen !== null ? [chosen] : isMany ? [] : companies
   const statuses = shown.length === 0 ? [] : yield* Webhooks.readOf(shown.map(({ name }) => name))
-  const sections = yield* Effect.forEach(shown, (company, index) =>
-    Effect.gen(function* () {
-      const status = statuses.find((one) => one.company === company.name) ?? Webhooks.emptyStatus(company.name)
-      const subscriptions = yield* SubscriptionStore.read(company.name, company.events)
-      const deadLetters =
-        status.inbox.dead === 0 ? [] : yield* Statement.run(WebhookDetails.deadLetters, [company.name, deadShown])
-      return companySection(company, index, status, subscriptions, deadLetters, now)
-    })
+  const subscriptions = yield* Effect.forEach(shown, ({ name, events }) => SubscriptionStore.read(name, events))
+  const statusOf = (name: string) => statuses.find((one) => one.company === name) ?? Webhooks.emptyStatus(name)
+  const sections = shown.map((company, index) =>
+    companySection(company, index, statusOf(company.name), subscriptions[index] ?? [], now)
   )
   const { since, until } = yield* timeOf(request)
   const events = yield* WebhookDetails.events({ since, until, company: only, state: null }, null, null, eventsShown)
+  const hasDead = statuses.some(({ inbox }) => inbox.dead > 0)
+  const dead = hasDead
+    ? yield* WebhookDetails.events({ since, until, company: only, state: "dead_letter" }, null, null, deadShown)
+    : []
+  const hasCompanies = companies.length > 1 && only === null
   const received = yield* Trends.read(Trends.eventsStatement, now)
   const troubles = isMany && chosen === null ? yield* totalTroubles(request) : troublesOf(statuses)
   return page({
@@ -181,15 +201,16 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
     section: "webhooks",
     body: html`${head(troubles, received, only)}
     ${isMany ? yield* manyCompanies(request, only) : companyChoice(request, "/webhooks", { company: only })}
-    ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}
+    ${troublesPart(statuses, dead, hasCompanies, now)}
     ${section(
       "events",
       "Events received",
       events.length === 0
         ? html`<p>No event is stored.</p>`
-        : html`${WebhookEvents.eventTable(`The last ${events.length} events, newest first`, events, companies.length > 1 && only === null, now)}
+        : html`${WebhookEvents.eventTable(`The last ${events.length} events, newest first`, events, hasCompanies, now)}
             <p><a href="${address(WebhookEvents.eventsPath, { company: only })}">All events</a></p>`
-    )}`
+    )}
+    ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}`
   })
 })
 
