@@ -23,7 +23,7 @@ const needsOf = (text: string) =>
     words: plain(item),
     to: /Next:\s*<a href="([^"]*)"/.exec(item)![1]!.replaceAll("&amp;", "&")
   }))
-const verdictOf = (text: string): string => plain(/<p class="verdict[\s\S]*?<\/p>/.exec(text)![0])
+const overallState = (text: string): string => plain(/<p class="overall[\s\S]*?<\/p>/.exec(text)![0])
 
 /** One problem of each kind beside those of the resources. */
 const problems: ReadonlyArray<string> = [
@@ -69,7 +69,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* runs("done", 1_500, 200)
       yield* write
       const well = yield* ask(url)
-      assert.match(verdictOf(well.text), /Not all is well/, "late since 140 minutes")
+      assert.match(overallState(well.text), /Not all is well/, "late since 140 minutes")
       assert.match(plain(well.text), /late things of north : It is due|late things of north : Its schedule/)
 
       yield* runs("done", 5, 5)
@@ -78,7 +78,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* write
       const since = yield* ask(url)
       assert.match(
-        verdictOf(since.text),
+        overallState(since.text),
         /^All is well 1 resource of 1 company\. The last late resource, failed run or open gap was [45] min ago ?\.$/
       )
       assert.match(plain(since.text), /What needs a person Nothing\./)
@@ -87,7 +87,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* run("truncate tributary.runs, tributary.activity, tributary.activity_watermarks")
       yield* runs("done", 600, 0)
       yield* write
-      const never = verdictOf((yield* ask(url)).text)
+      const never = overallState((yield* ask(url)).text)
       assert.match(never, /No run failed and no resource was late for at least the last (10|11) h\.$/)
       yield* run(
         "truncate tributary.runs, tributary.activity, tributary.activity_watermarks, tributary.companies, tributary.tasks, tributary.checkpoints"
@@ -137,7 +137,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       for (const { to } of needs) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, to)
       // The oldest problem is the dead letter.
       assert.match(
-        verdictOf(text),
+        overallState(text),
         /^Not all is well 60 resources of 2 companies\. The first of the open problems began 9 d ago ?\.$/
       )
 

@@ -69,7 +69,7 @@ const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>
 })
 
 /** The badge of the state: the worst tone of the problems. */
-const verdictOf = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: string] => {
+const overallState = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: string] => {
   const tones = needs.map(toneOf)
   if (tones.includes("bad")) return ["bad", "Not all is well"]
   return tones.includes("warn") ? ["warn", "Not all is well"] : ["good", "All is well"]
@@ -77,7 +77,7 @@ const verdictOf = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: stri
 
 /** Since when all is well, or since when not, as far as the data says it. */
 const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading, now: Date): Html | string => {
-  if (verdictOf(needs)[0] !== "good") {
+  if (overallState(needs)[0] !== "good") {
     const began = beganAt(needs)
     return began === null ? "" : html`The first of the open problems began ${ago(began, now)}.`
   }
@@ -89,55 +89,70 @@ const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading,
 }
 
 /** The state in one sentence. */
-const verdict = (reading: Reading, needs: ReadonlyArray<Need>, companies: number, now: Date): Html => {
+const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: number, now: Date): Html => {
   const { states } = reading
   if (states.length === 0) {
-    return html`<p class="verdict quiet">
+    return html`<p class="overall quiet">
       ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered.
     </p>`
   }
-  const [tone, word] = verdictOf(needs)
-  return html`<p class="verdict ${tone}">
+  const [tone, word] = overallState(needs)
+  return html`<p class="overall ${tone}">
     ${badge(tone, word)} ${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}.
     ${sinceWords(needs, reading, now)}
   </p>`
 }
 
-/** The numbers of each kind, always at the same places; a zero is muted. */
-const numbers = ({ states, attention, violated }: Reading, company: string | null): Html => {
-  const of = (isOf: (state: Resources.ResourceState) => boolean) => states.filter(isOf).length
+interface NumberTile {
+  readonly label: string
+  readonly number: number
+  /** Zero is muted. */
+  readonly tone: Tone | "zero"
+  readonly to: string
+}
+
+const tile = (number: number, one: string, several: string, tone: Tone, to: string): NumberTile => ({
+  label: number === 1 ? one : several,
+  number,
+  tone: number === 0 ? "zero" : tone,
+  to
+})
+
+const numberTiles = ({ states, attention, violated }: Reading, company: string | null): ReadonlyArray<NumberTile> => {
+  const of = (label: string, state: string, tone: Tone, isOf: (state: Resources.ResourceState) => boolean) =>
+    tile(states.filter(isOf).length, label, label, tone, resourcesAddress({ company, state }))
   const sum = (name: "dead" | "gaps" | "refused") => attention.reduce((total, one) => total + one[name], 0)
   const receivers = attention.length === 0 ? 0 : Math.min(...attention.map((one) => one.receivers))
   const isReceiving = attention.every((one) => one.receivers > 0 || !one.hasSubscription)
-  const inState = (state: string) => resourcesAddress({ company, state })
+  const quarantined = states.reduce((total, one) => total + one.quarantined, 0)
+  const violations = violated.reduce((total, { open }) => total + Number(open), 0)
   const webhooks = address("/webhooks", { company })
-  const shown: ReadonlyArray<readonly [label: string, number: number, tone: Tone, to: string]> = [
-    ["failing", of(({ health }) => health.isFailing), "bad", inState("failing")],
-    ["late", of(({ health }) => health.isLate), "warn", inState("late")],
-    ["blocked", of(({ health }) => health.isBlocked), "warn", inState("blocked")],
-    [
-      "in quarantine",
-      states.reduce((total, one) => total + one.quarantined, 0),
-      "warn",
-      address("/quarantine", { company })
-    ],
-    ["dead letters", sum("dead"), "bad", webhooks],
-    ["delivery gaps", sum("gaps"), "warn", webhooks],
-    ["refused pushes", sum("refused"), "bad", address("/outbox/rows", { company, state: "rejected" })],
-    ["violations", violated.reduce((total, { open }) => total + Number(open), 0), "bad", "/invariants"],
-    ["never synced", of(({ health }) => health.state === "never-synced"), "quiet", inState("never-synced")],
-    ["paused", of(({ health }) => health.isPaused), "quiet", inState("paused")],
-    [isReceiving ? "receivers" : "receivers needed", receivers, isReceiving ? "good" : "bad", webhooks]
+  const refused = address("/outbox/rows", { company, state: "rejected" })
+  return [
+    of("failing", "failing", "bad", ({ health }) => health.isFailing),
+    of("late", "late", "warn", ({ health }) => health.isLate),
+    of("blocked", "blocked", "warn", ({ health }) => health.isBlocked),
+    tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
+    tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
+    tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
+    tile(sum("refused"), "refused push", "refused pushes", "bad", refused),
+    tile(violations, "violation", "violations", "bad", "/invariants"),
+    of("never synced", "never-synced", "quiet", ({ health }) => health.state === "never-synced"),
+    of("paused", "paused", "quiet", ({ health }) => health.isPaused),
+    { ...tile(receivers, "receiver", "receivers", "good", webhooks), ...(isReceiving ? {} : { tone: "bad" }) }
   ]
-  return html`<ul class="numbers">
-    ${shown.map(
-      ([label, number, tone, to]) =>
-        html`<li class="${number > 0 || label === "receivers needed" ? tone : "zero"}">
+}
+
+/** The numbers of each kind, always at the same places. */
+const numbers = (tiles: ReadonlyArray<NumberTile>): Html =>
+  html`<ul class="numbers">
+    ${tiles.map(
+      ({ label, number, tone, to }) =>
+        html`<li class="${tone}">
           <a href="${to}"><strong>${count(number)}</strong> ${label}</a>
         </li>`
     )}
   </ul>`
-}
 
 /** The actions on all resources of a company. */
 export const companyActions = (company: string, states: ReadonlyArray<Resources.ResourceState>): Html => {
@@ -170,9 +185,9 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
         <h1>${title}</h1>
         ${company === null ? "" : companyActions(company.name, states)}
       </div>
-      ${verdict(reading, needs, companies.length, now)}
+      ${stateSentence(reading, needs, companies.length, now)}
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
-      ${states.length === 0 ? "" : html`${numbers(reading, company?.name ?? null)} ${needsPart(needs, now)}`}
+      ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
       ${healthTiles(companies, states)} ${lastDay(hours, now)}`
   })
 })

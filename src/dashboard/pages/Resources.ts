@@ -20,7 +20,7 @@ import { companyActions, unknownNumber } from "./Overview.ts"
 
 const path = "/resources"
 const shownMax = 50
-const whyMax = 80
+const whyMax = 140
 
 type ResourceState = Resources.ResourceState
 
@@ -65,7 +65,7 @@ interface Column {
 
 const timeOf = (at: Date | null | undefined): number | null => at?.getTime() ?? null
 
-/** The order of the table by the name of its column. The number in quarantine is beside the state. */
+/** The order of the table by the name of its column. The number in quarantine is below the name. */
 const columns = {
   state: { heading: "State", words: "the worst first", of: () => null, isDescending: false },
   resource: { heading: "Resource", words: "by name", of: ({ resource }) => resource, isDescending: false },
@@ -189,12 +189,15 @@ const rowOf = (
   const about = `${visible(resource)} of ${visible(company)}`
   const why = problemOf(state, now)?.error ?? null
   return [
-    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a
-      >${why === null ? "" : html`<span class="detail">${truncated(withoutRequest(why), whyMax)}</span>`}`,
+    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>${
+        quarantined === 0
+          ? ""
+          : html` <a class="quarantined" href="${address("/quarantine", query)}"
+              >${count(quarantined)} in quarantine</a
+            >`
+      }${why === null ? "" : html`<span class="detail">${truncated(withoutRequest(why), whyMax)}</span>`}`,
     ...(hasCompany ? [html`<a href="${companyAddress(company)}">${visible(company)}</a>`] : []),
-    html`${healthBadges(health)}${
-      quarantined === 0 ? "" : html` <a href="${address("/quarantine", query)}">${count(quarantined)} in quarantine</a>`
-    }`,
+    healthBadges(health),
     age(state),
     freshnessSpark(hours, now),
     landedSpark(hours, now),
@@ -221,7 +224,7 @@ const resourceTable = (
   return html`<div class="compact">
     ${table(
       `Resources, ${columns[columnOf(view.order)].words}${isReversed(view.order) ? ", in reverse" : ""}; charts of the last 24 hours`,
-      `Resource, ${hasCompany ? "Company, " : ""}State, Age, Age by hour, Landed, #Rows, Last run, Next run, Actions`,
+      `Resource, ${hasCompany ? "Company, " : ""}State, Age, Age by hour, #Landed, #Rows, Last run, Next run, Actions`,
       shown.map((state) => rowOf(state, hoursOf.get(`${state.company} ${state.resource}`) ?? [], hasCompany, now)),
       sortingsOf(view)
     )}
