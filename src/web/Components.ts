@@ -67,7 +67,7 @@ export const table = (
 ): Html => {
   const columns = headings.split(", ").map((text) => ({
     heading: text.replace(/^-?#?/, ""),
-    kind: [/^-/.test(text) ? "wide" : "", /^-?#/.test(text) ? "number" : ""].join(" ").trim()
+    kind: [text.startsWith("-") ? "wide" : "", /^-?#/.test(text) ? "number" : ""].join(" ").trim()
   }))
   return html`
     <div class="table" role="region" aria-label="${caption}" tabindex="0">

@@ -196,6 +196,7 @@ describe("an open page", () => {
       (count) => count >= 3,
       5
     )
+    await page.unrouteAll({ behavior: "wait" })
     await look.close()
   })
 })

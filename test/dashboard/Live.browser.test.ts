@@ -114,12 +114,12 @@ describe("a live page", () => {
     const { id } = await until("the run starts", newest, (run) => run.id !== before.id)
     await look.go(`/runs/${id}`)
     await mark(look)
-    const main = look.page.getByRole("main")
-    assert.match(await main.innerText(), /running/i)
+    const state = look.page.locator("main .badge").first()
+    assert.match(await state.innerText(), /running/i)
     await until(
       "the run ends",
-      () => main.innerText(),
-      (text) => /\bdone\b/i.test(text) && !/running/i.test(text),
+      () => state.innerText(),
+      (text) => /\bdone\b/i.test(text),
       refreshSecondsMax
     )
     assert.isTrue(await isMarked(look))

@@ -74,7 +74,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the list
       yield* put("b", "payments", "2", `${today} - interval '23 hours'`)
       yield* put("c", "orders", "3", `${today} - interval '12 hours'`)
       yield* put("d", "payments", "4", `${today} - interval '1 hour'`, "south")
-      yield* put("e", "payments", "5", `${today}`)
+      yield* put("e", "payments", "5", today)
       yield* put("f", "orders", "6", "tributary.now()", "north", "dead_letter")
 
       const first = yield* ask(routes, companies, "/webhooks")

@@ -108,7 +108,7 @@ export const runStatements: ReadonlyArray<string> = [
   `insert into tributary.runs (id, company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_from, cursor_to, pages, requests,
           retries, bytes, records, inserted, updated, unchanged, quiet_runs, quiet_since, error_kind, error, remedy, phases) overriding system value
    select 100000 + 20 * row_number() over (order by ended_at), company_id, resource, 'incremental', 'live', status, 1, began_at, ended_at,
-          to_char(began_at - minutes * interval '1 minute', '${'YYYY-MM-DD"T"HH24:MI:SS"Z"'}'), to_char(began_at, '${'YYYY-MM-DD"T"HH24:MI:SS"Z"'}'),
+          to_char(began_at - minutes * interval '1 minute', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(began_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
           pages, pages + retries, retries, 300 + records * 640, records, inserted, updated, records - inserted - updated, quiet_runs, quiet_since,
           error_kind, error, remedy, phases
      from (select company_id, resource, minutes, 'done' as status, max(at) as began_at, max(at) + interval '400 milliseconds' as ended_at, count(*) as pages, 0 as retries,
