@@ -1,28 +1,25 @@
 /**
- * The health of all resources as one picture: a tile for each resource, or shares where there are many companies.
+ * The health of all resources as one picture: a tile for each resource.
  *
  * A tile is a link. Where there are few, each contains its name. Where there are more, only the resources that are not
  * well are named beside them; the others have their name as a title, and the table of resources lists them by keyboard.
  */
-import { scaleLinear } from "d3-scale"
 import { healthStates, worse, type HealthState, type ResourceState, type ShownCompany } from "../status/Resources.ts"
-import { companyStates, type State } from "../tasks/CountCompanies.ts"
 import { count, type Tone } from "../web/Components.ts"
 import { plural, visible } from "../web/Escape.ts"
 import { companyAddress, resourceAddress, resourcesAddress } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
-const tones: Readonly<Record<HealthState | State, Tone>> = {
+const tones: Readonly<Record<HealthState, Tone>> = {
   failing: "bad",
   late: "warn",
-  attention: "warn",
   "never-synced": "quiet",
   quarantine: "warn",
   blocked: "warn",
   paused: "quiet",
   fresh: "good"
 }
-const wordOf = (state: HealthState | State): string => state.replaceAll("-", " ")
+const wordOf = (state: HealthState): string => state.replaceAll("-", " ")
 
 /** The number in each state, the worst first. */
 const countsOf = (states: ReadonlyArray<ResourceState>): string =>
@@ -152,44 +149,4 @@ export const healthTiles = (companies: ReadonlyArray<ShownCompany>, all: Readonl
       ${legend.map(([tone, words]) => html`<li><i class="${tone}"></i> ${words}</li>`)}
     </ul>
   </section>`
-}
-
-const width = 1_000
-const height = 28
-
-/** The shares of companies by state. */
-export const healthShares = (byState: Readonly<Record<State, number>>): Html => {
-  const total = companyStates.reduce((sum, state) => sum + byState[state], 0)
-  if (total === 0) return html``
-  const across = scaleLinear([0, total], [0, width])
-  let before = 0
-  const words = companyStates
-    .filter((state) => byState[state] > 0)
-    .map((state) => `${count(byState[state])} ${wordOf(state)}`)
-    .join(", ")
-  return html`<figure class="chart">
-    <figcaption id="shares-title">${plural(total, "company", "companies")}: ${words}</figcaption>
-    <svg
-      class="chart shares"
-      viewBox="0 0 ${width} ${height}"
-      preserveAspectRatio="none"
-      role="img"
-      aria-labelledby="shares-title"
-    >
-      ${companyStates.map((state) => {
-        const x = Math.round(across(before))
-        before += byState[state]
-        return byState[state] === 0
-          ? ""
-          : html`<rect
-              class="${tones[state]}"
-              x="${x}"
-              y="0"
-              width="${Math.max(2, Math.round(across(before)) - x - 2)}"
-              height="${height}"
-              ><title>${wordOf(state)}: ${count(byState[state])}</title></rect
-            >`
-      })}
-    </svg>
-  </figure>`
 }

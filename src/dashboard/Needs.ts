@@ -358,7 +358,7 @@ export const needsPart = (needs: ReadonlyArray<Need>, now: Date): Html => {
     ${
       needs.length === 0
         ? html`<p>Nothing.</p>`
-        : html`<ul class="needs">
+        : html`<ul class="needs-list">
             ${needs.slice(0, shownMax).map((need) => item(need, now))}
           </ul>`
     }
@@ -367,7 +367,7 @@ export const needsPart = (needs: ReadonlyArray<Need>, now: Date): Html => {
         ? ""
         : html`<details id="further">
             <summary>${plural(further.length + left, "further problem")}</summary>
-            <ul class="needs">
+            <ul class="needs-list">
               ${further.map((need) => item(need, now))}
             </ul>
             ${left > 0 ? html`<p>${plural(left, "further one")}: <a href="/resources">all resources, the worst first</a>.</p>` : ""}

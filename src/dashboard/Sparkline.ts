@@ -48,7 +48,7 @@ export const landedSpark = (hours: ReadonlyArray<ResourceHour>, now: Date): Html
   const most = Math.max(1, ...values.map((value) => value ?? 0))
   return total === 0
     ? html`<span class="none">0</span>`
-    : html`${drawing(`at most ${count(most)} in an hour`, path("busy", barsOf(values, most)))} ${count(total)}`
+    : html`${count(total)} ${drawing(`at most ${count(most)} in an hour`, path("busy", barsOf(values, most)))}`
 }
 
 const percent = (share: number): string => `${count(Math.round(share * 100))} %`

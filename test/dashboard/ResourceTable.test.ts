@@ -195,7 +195,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         const landed = cellOf(row!, "Landed")
         assert.strictEqual(
           plain(landed),
-          `at most ${most.toLocaleString("en-US")} in an hour ${total.toLocaleString("en-US")}`
+          `${total.toLocaleString("en-US")} at most ${most.toLocaleString("en-US")} in an hour`
         )
         assert.deepStrictEqual(
           [...barsOf(landed, "busy")],

@@ -19,26 +19,6 @@ const failuresOf = (runs: ReadonlyArray<Run>): ReadonlyArray<Run> => {
   return good === -1 ? ended : ended.slice(0, good)
 }
 
-/** The reason why a late resource without a failed run is late, and the next step. */
-const lateReason = ({ lastRun, task }: ResourceState, now: Date): readonly [reason: Html, step: string] => {
-  if (lastRun?.status === "running")
-    return [
-      html`<a href="${runAddress(lastRun.id)}">Run ${String(lastRun.id)}</a> has been under way since
-        ${ago(lastRun.beganAt, now)}.`,
-      "wait for its end, or look at its phases then"
-    ]
-  const nextAt = task?.nextAt ?? null
-  if (nextAt !== null && nextAt.getTime() < now.getTime())
-    return [
-      html`The next run was due ${ago(nextAt, now)} and has not begun.`,
-      "look at the processes and the rate budget: no process runs it, or requests wait"
-    ]
-  return [
-    html`The last run that read it completely is too long ago. The next run begins ${ago(nextAt, now)}.`,
-    "sync it now, or give it a schedule that is shorter than its target"
-  ]
-}
-
 const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html =>
   html`<p class="note">
     <a href="${address("/quarantine", { company, resource })}">${plural(quarantined, "record")}</a> could not be landed
@@ -50,16 +30,15 @@ const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html
 export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: Date): Html => {
   const found = problemOf(state, now)
   const { isFailing, isLate } = state.health
-  if (found === null && !isLate) return state.quarantined === 0 ? html`` : quarantineNote(state)
+  if (found === null) return state.quarantined === 0 ? html`` : quarantineNote(state)
   const failures = failuresOf(runs)
   const failed = failures.find(({ status }) => status === "failed")
   const [first] = failures.toReversed()
-  const [late, step] = lateReason(state, now)
   return html`<div class="problem">
     <p>
-      ${failed === undefined || found === null ? "" : html`<a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}: `}${
-        found === null ? late : visible(found.error)
-      }${
+      ${failed === undefined || !isFailing ? "" : html`<a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}: `}${visible(
+        found.error
+      )}${
         isLate && !isFailing && state.quarantined > 0
           ? html` <a href="${address("/quarantine", { company: state.company, resource: state.resource })}"
                 >Its quarantine: ${count(state.quarantined)}</a
@@ -72,7 +51,7 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
           : ""
       }
     </p>
-    <p><strong>What to do:</strong> ${visible((found === null ? step : found.remedy) ?? "look at the run")}</p>
+    <p><strong>What to do:</strong> ${visible(found.remedy ?? "look at the run")}</p>
   </div>`
 }
 

@@ -5,9 +5,9 @@
 import * as Effect from "effect/Effect"
 import { html, page, PageError, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import * as Activity from "../../status/Activity.ts"
-import { detailedMax } from "../../status/CompanyStates.ts"
+import { detailedMax, type Filter as CompanyFilter } from "../../status/CompanyStates.ts"
 import * as Resources from "../../status/Resources.ts"
-import { companyStates, type State } from "../../tasks/CountCompanies.ts"
+import { companyStates } from "../../tasks/CountCompanies.ts"
 import { badge, count, duration, filterLinks, select, table, type Sorting } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
@@ -336,28 +336,29 @@ const listed = Effect.fnUntraced(function* (request: PageRequest, view: View, co
   })
 })
 
-/** The states of companies that have resources in these states. */
-const companyStateOf = (filter: Filter): State | null =>
-  filter === "quarantine" ? "attention" : (companyStates.find((state) => state === filter) ?? null)
+/** The companies that have resources in a state. */
+const companyFilter = (filter: Filter): Pick<CompanyFilter, "state" | "sign"> => ({
+  state: companyStates.find((state) => state === filter) ?? null,
+  sign: filter === "quarantine" ? "quarantined" : null
+})
 
 /** The companies to choose from. */
 const choice = Effect.fnUntraced(function* (request: PageRequest, { filter, text }: View) {
   const state = filter === "all" ? null : filter
+  const { part } = yield* companyList(request, {
+    path,
+    filter: { ...companyFilter(filter), text },
+    order: "worst",
+    query: { state, text },
+    addressOf: (company) => address(path, { company, state })
+  })
   return page({
     title: "Resources",
     section: "resources",
     body: html`<h1>Resources</h1>
       <p class="summary">${badge("quiet", "Choose a company")} Its resources are one table.</p>
       <div class="controls">${companySearch(path, text, { state })}</div>
-      ${
-        (yield* companyList(request, {
-          path,
-          filter: { state: companyStateOf(filter), text, sign: null },
-          order: "worst",
-          query: { state, text },
-          addressOf: (company) => address(path, { company, state })
-        })).part
-      }`
+      ${part}`
   })
 })
 
