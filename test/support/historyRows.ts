@@ -169,7 +169,7 @@ const moveStatement = `do $$ declare
 begin
   create temporary table moved on commit drop as
     select old, (select coalesce(max(n.id), 0) from tributary.runs n where n.started_at < r.began - shift) + row_number() over (order by r.began) as new
-      from (select id as old, started_at as began from tributary.runs where started_at >= since) r;
+      from (select id as old, started_at as began from tributary.runs where started_at >= since and quiet_runs = 0) r;
   create temporary table moved_runs on commit drop as
     select (jsonb_populate_record(r, jsonb_build_object('id', m.new))).* from tributary.runs r join moved m on m.old = r.id;
   delete from tributary.runs where id in (select old from moved);
