@@ -91,7 +91,8 @@ const kinds: ReadonlyArray<Kind> = [
     of: ({ process_starts: starts }) => starts,
     kind: () => "quiet",
     words: (value) => plural(value, "process start"),
-    total: count
+    total: count,
+    link: () => "/processes"
   }
 ]
 

@@ -9,6 +9,9 @@ export const companyAddress = (company: string): string => `/companies/${encodeU
 export const resourceAddress = (company: string, resource: string): string =>
   `${companyAddress(company)}/${encodeURIComponent(resource)}`
 
+/** The table of resources: of a company or of all, in a state or in any. */
+export const resourcesAddress = (query: Readonly<Record<string, string | null>>): string => address("/resources", query)
+
 export const runAddress = (id: bigint): string => `/runs/${id}`
 
 export const eventAddress = (company: string, eventId: string): string =>

@@ -21,7 +21,7 @@ const healthWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
   late: ["warn", "late"],
   "never-synced": ["quiet", "never synced"],
   quarantine: ["warn", "quarantine"],
-  blocked: ["quiet", "blocked"],
+  blocked: ["warn", "blocked"],
   paused: ["quiet", "paused"],
   fresh: ["good", "fresh"]
 }
@@ -94,27 +94,60 @@ export const actionLink = (
     >${text}<span class="visually-hidden"> ${about}</span></a
   >`
 
-/** The reason why it fails or is late; null where nothing is wrong. */
-export const problemOf = ({
-  task,
-  lastRun: run,
-  health: { isFailing, isBlocked, isLate }
-}: ResourceState): { readonly error: string; readonly remedy: string | null } | null => {
-  if (isFailing || isBlocked) {
-    if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
-    if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
-    return { error: "The last run failed; no reason is stored.", remedy: null }
+interface Problem {
+  readonly error: string
+  readonly remedy: string | null
+}
+
+/** An error without its request, which is different for each resource. */
+export const withoutRequest = (error: string): string =>
+  error.replace(/^[A-Z]+ \S+: /, "").replace(/ \[request [^\]]*\]/g, "")
+
+/** Why a resource that is not failing is late. */
+const lateReason = ({ task, lastRun: run, freshAt }: ResourceState, now: Date): Problem => {
+  if (run?.status === "running") {
+    return { error: "Its run has not ended yet.", remedy: "see how far the run is" }
   }
-  if (!isLate) return null
-  if (run !== null && run.status === "quarantined") {
+  if (run?.status === "quarantined") {
     return {
       error: "The last run left records in quarantine, so that the resource misses its freshness target.",
       remedy: "look at its quarantine; the resource is fresh again after a run without quarantine"
     }
   }
-  return task !== null && task.nextAt === null
-    ? { error: "No schedule runs it.", remedy: "sync it now, or give it a schedule in the configuration" }
-    : null
+  const isDue = task !== null && (task.askedAt !== null || (task.nextAt !== null && task.nextAt <= now))
+  if (isDue) {
+    return {
+      error: "It is due, and no process has begun its run yet.",
+      remedy: "check that tributary serve runs, and that its rate budget is not used up"
+    }
+  }
+  if (task === null || task.nextAt === null) {
+    return { error: "No schedule runs it.", remedy: "sync it now, or give it a schedule in the configuration" }
+  }
+  if (run?.status === "done" && freshAt !== null && run.beganAt.getTime() === freshAt.getTime()) {
+    return {
+      error: `Its schedule (${task.schedule ?? "none"}) runs it less often than its freshness target requires.`,
+      remedy: "sync it now; then shorten its schedule or raise its target in the configuration"
+    }
+  }
+  return {
+    error:
+      freshAt === null
+        ? "No run has read all of it yet."
+        : "No run since then has read all changes and landed every record.",
+    remedy: "see its last run"
+  }
+}
+
+/** The reason why it fails or is late; null where nothing is wrong. */
+export const problemOf = (state: ResourceState, now: Date): Problem | null => {
+  const { task, lastRun: run, health } = state
+  if (health.isFailing || health.isBlocked) {
+    if (run !== null && run.status === "failed" && run.error !== null) return { error: run.error, remedy: run.remedy }
+    if (task !== null && task.error !== null) return { error: task.error, remedy: task.remedy }
+    return { error: "The last run failed; no reason is stored.", remedy: null }
+  }
+  return health.isLate ? lateReason(state, now) : null
 }
 
 /** An instant of the warehouse to the second, and how long ago it was. */

@@ -1,19 +1,28 @@
-/** The health of all resources as one picture: a tile for each resource. */
-import { healthStates, type HealthState, type ResourceState, type ShownCompany } from "../status/Resources.ts"
+/**
+ * The health of all resources as one picture: a tile for each resource, or shares where there are many companies.
+ *
+ * A tile is a link. Where there are few, each contains its name. Where there are more, only the resources that are not
+ * well are named beside them; the others have their name as a title, and the table of resources lists them by keyboard.
+ */
+import { scaleLinear } from "d3-scale"
+import { healthStates, worse, type HealthState, type ResourceState, type ShownCompany } from "../status/Resources.ts"
+import { companyStates, type State } from "../tasks/CountCompanies.ts"
 import { count, type Tone } from "../web/Components.ts"
-import { visible } from "../web/Escape.ts"
+import { plural, visible } from "../web/Escape.ts"
+import { companyAddress, resourceAddress, resourcesAddress } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
-const tones: Readonly<Record<HealthState, Tone>> = {
+const tones: Readonly<Record<HealthState | State, Tone>> = {
   failing: "bad",
   late: "warn",
+  attention: "warn",
   "never-synced": "quiet",
   quarantine: "warn",
-  blocked: "quiet",
+  blocked: "warn",
   paused: "quiet",
   fresh: "good"
 }
-const wordOf = (state: HealthState): string => state.replaceAll("-", " ")
+const wordOf = (state: HealthState | State): string => state.replaceAll("-", " ")
 
 /** The number in each state, the worst first. */
 const countsOf = (states: ReadonlyArray<ResourceState>): string =>
@@ -23,39 +32,164 @@ const countsOf = (states: ReadonlyArray<ResourceState>): string =>
     .map(([state, number]) => (number === states.length ? `all ${wordOf(state)}` : `${count(number)} ${wordOf(state)}`))
     .join(", ")
 
-const row = (name: string, states: ReadonlyArray<ResourceState>): Html => {
-  const counts = countsOf(states)
+/** Up to this many resources, each tile contains its name. */
+const namedMax = 60
+/** The tiles of all rows together, and the least of one row. */
+const tilesMax = 600
+const tilesLeast = 12
+/** Names of resources beside the tiles of a row. */
+const namesMax = 4
+
+const isWell = ({ health: { state } }: ResourceState): boolean => tones[state] === "good" || tones[state] === "quiet"
+
+/** Resources that are well can be reached by keyboard in the table. */
+const outOfOrder = (state: ResourceState) => (isWell(state) ? html` tabindex="-1"` : "")
+
+const namedTile = (one: ResourceState): Html =>
+  html`<a class="${tones[one.health.state]}" href="${resourceAddress(one.company, one.resource)}" ${outOfOrder(one)}
+    >${visible(one.resource)}<span class="visually-hidden"> ${wordOf(one.health.state)}</span></a
+  >`
+
+const smallTile = ({ company, resource, health: { state } }: ResourceState): Html =>
+  html`<a
+    class="${tones[state]}"
+    href="${resourceAddress(company, resource)}"
+    tabindex="-1"
+    title="${visible(resource)}: ${wordOf(state)}"
+  ></a>`
+
+interface Group {
+  readonly name: string
+  readonly to: string
+  readonly all: string
+  /** The worst first. */
+  readonly states: ReadonlyArray<ResourceState>
+}
+
+const row = ({ name, to, all, states }: Group, isNamed: boolean, shownMax: number): Html => {
+  const bad = states.filter((state) => !isWell(state))
+  const shown = states.slice(0, shownMax)
+  const left = states.length - shown.length
   return html`<li>
-    <span class="name">${visible(name)}</span>
-    <span class="tiles" role="img" aria-label="${visible(name)}: ${counts}"
-      >${states.map(
-        ({ resource, health: { state } }) =>
-          html`<i class="${tones[state]}" title="${visible(resource)}: ${wordOf(state)}"></i>`
-      )}</span
-    >
-    <span class="counts">${counts}</span>
+    <a class="name" href="${to}">${visible(name)}</a>
+    <span class="counts">${states.length === 0 ? "its resources are not known yet" : countsOf(states)}</span>
+    ${
+      isNamed
+        ? html`<span class="tiles named">${shown.map(namedTile)}</span>`
+        : html`<span class="tiles" aria-hidden="true">${shown.map(smallTile)}</span>`
+    }
+    ${left === 0 ? "" : html`<a class="counts" href="${all}">and ${count(left)} more</a>`}
+    ${
+      isNamed || bad.length === 0
+        ? ""
+        : html`<span class="tiles named"
+            >${bad.slice(0, namesMax).map(namedTile)}${
+              bad.length > namesMax
+                ? html`<a class="counts" href="${all}">and ${count(bad.length - namesMax)} more</a>`
+                : ""
+            }</span
+          >`
+    }
   </li>`
 }
 
-const rankOf = ({ health }: ResourceState): number => healthStates.indexOf(health.state)
+const legend: ReadonlyArray<readonly [tone: Tone, words: string]> = [
+  ["bad", "failing"],
+  ["warn", "late, blocked or with quarantine"],
+  ["quiet", "paused or never synced"],
+  ["good", "fresh"]
+]
 
-/** A tile for each resource, by area; of several companies by company. */
-export const healthTiles = (companies: ReadonlyArray<ShownCompany>, all: ReadonlyArray<ResourceState>): Html => {
-  if (all.length === 0) return html``
-  const areas = new Map(
+/** The areas of resources by path, of all these companies. */
+export const areasOf = (companies: ReadonlyArray<ShownCompany>): ReadonlyMap<string, string> =>
+  new Map(
     companies.flatMap(({ connector }) =>
       [...connector.catalogue.resources.values()].map(({ path, area }) => [path, area] as const)
     )
   )
-  const groups = [
-    ...Map.groupBy(all, ({ company, resource }) => (companies.length > 1 ? company : (areas.get(resource) ?? "other")))
-  ]
-    .map(([name, states]) => ({ name, states: states.toSorted((one, other) => rankOf(one) - rankOf(other)) }))
-    .toSorted((one, other) => rankOf(one.states[0]!) - rankOf(other.states[0]!) || (one.name < other.name ? -1 : 1))
+/** The area of a resource that is not in the catalogue. */
+export const otherArea = "other"
+
+const groupsOf = (companies: ReadonlyArray<ShownCompany>, all: ReadonlyArray<ResourceState>): ReadonlyArray<Group> => {
+  const sorted = all.toSorted(worse)
+  if (companies.length !== 1) {
+    return companies.map(({ name }) => ({
+      name,
+      to: companyAddress(name),
+      all: resourcesAddress({ company: name }),
+      states: sorted.filter(({ company }) => company === name)
+    }))
+  }
+  const areas = areasOf(companies)
+  const company = companies[0]!.name
+  return [...Map.groupBy(sorted, ({ resource }) => areas.get(resource) ?? otherArea)].map(([name, states]) => {
+    const to = resourcesAddress({ company, area: name })
+    return { name, to, all: to, states }
+  })
+}
+
+const rankOf = ({ states: [worst] }: Group): number =>
+  worst === undefined ? healthStates.length : healthStates.indexOf(worst.health.state)
+
+/** A tile for each resource, by area; of several companies by company. */
+export const healthTiles = (companies: ReadonlyArray<ShownCompany>, all: ReadonlyArray<ResourceState>): Html => {
+  if (all.length === 0) return html``
+  const groups = groupsOf(companies, all).toSorted(
+    (one, other) => rankOf(one) - rankOf(other) || (one.name < other.name ? -1 : 1)
+  )
+  const isNamed = all.length <= namedMax
+  const shownMax = Math.max(tilesLeast, Math.floor(tilesMax / groups.length))
+  const table = resourcesAddress({ company: companies.length === 1 ? companies[0]!.name : null })
   return html`<section aria-labelledby="health">
-    <h2 id="health">Health by ${companies.length > 1 ? "company" : "area"}, the worst first</h2>
-    <ul class="health">
-      ${groups.map(({ name, states }) => row(name, states))}
+    <div class="head">
+      <h2 id="health">Health by ${companies.length === 1 ? "area" : "company"}</h2>
+      <p><a href="${table}">All ${plural(all.length, "resource")} as a table</a></p>
+    </div>
+    <ul class="health${isNamed ? " named" : ""}">
+      ${groups.map((group) => row(group, isNamed, shownMax))}
+    </ul>
+    <ul class="tile-legend">
+      ${legend.map(([tone, words]) => html`<li><i class="${tone}"></i> ${words}</li>`)}
     </ul>
   </section>`
+}
+
+const width = 1_000
+const height = 28
+
+/** The shares of companies by state. */
+export const healthShares = (byState: Readonly<Record<State, number>>): Html => {
+  const total = companyStates.reduce((sum, state) => sum + byState[state], 0)
+  if (total === 0) return html``
+  const across = scaleLinear([0, total], [0, width])
+  let before = 0
+  const words = companyStates
+    .filter((state) => byState[state] > 0)
+    .map((state) => `${count(byState[state])} ${wordOf(state)}`)
+    .join(", ")
+  return html`<figure class="chart">
+    <figcaption id="shares-title">${plural(total, "company", "companies")}: ${words}</figcaption>
+    <svg
+      class="chart shares"
+      viewBox="0 0 ${width} ${height}"
+      preserveAspectRatio="none"
+      role="img"
+      aria-labelledby="shares-title"
+    >
+      ${companyStates.map((state) => {
+        const x = Math.round(across(before))
+        before += byState[state]
+        return byState[state] === 0
+          ? ""
+          : html`<rect
+              class="${tones[state]}"
+              x="${x}"
+              y="0"
+              width="${Math.max(2, Math.round(across(before)) - x - 2)}"
+              height="${height}"
+              ><title>${wordOf(state)}: ${count(byState[state])}</title></rect
+            >`
+      })}
+    </svg>
+  </figure>`
 }

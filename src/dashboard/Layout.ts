@@ -14,6 +14,7 @@ export interface Frame extends Pick<Layout.Frame, "title" | "body" | "isLive" | 
 
 const menu: ReadonlyArray<readonly [section: Section, path: string, text: string]> = [
   ["overview", "/", "Overview"],
+  ["resources", "/resources", "Resources"],
   ["runs", "/runs", "Runs"],
   ["records", "/records", "Records"],
   ["webhooks", "/webhooks", "Webhooks"],

@@ -66,6 +66,7 @@ export interface Redirect {
 
 export type Section =
   | "overview"
+  | "resources"
   | "runs"
   | "budget"
   | "webhooks"

@@ -10,11 +10,13 @@ import * as Processes from "./pages/Processes.ts"
 import * as Quarantine from "./pages/Quarantine.ts"
 import * as Records from "./pages/Records.ts"
 import * as Resource from "./pages/Resource.ts"
+import * as Resources from "./pages/Resources.ts"
 import * as Runs from "./pages/Runs.ts"
 import * as Webhooks from "./pages/Webhooks.ts"
 
 export const routes: ReadonlyArray<Route> = [
   Overview,
+  Resources,
   Resource,
   Runs,
   Actions,

@@ -107,6 +107,8 @@ export const violatedStatement = Statement.make({
    where s.open_violations > 0 and c.company = any ($1)
    order by i.severity, s.invariant, c.company limit $2::int`
 })
+/** A rule that a company violates, with the oldest open violation. */
+export type Violated = Statement.RowOf<typeof violatedStatement>
 
 /** The rules that these companies violate, with the oldest open violation of each. */
 export const violated = (companies: ReadonlyArray<string>) => Statement.run(violatedStatement, [companies, violatedMax])
@@ -118,6 +120,8 @@ export const failedStatement = Statement.make({
            from tributary.invariant_states s join tributary.invariants i on i.name = s.invariant
           where s.state = 'failed' order by s.invariant, s.company_id`
 })
+/** A rule that cannot be evaluated. */
+export type Failed = Statement.RowOf<typeof failedStatement>
 
 /** The rules that cannot be evaluated for a company, with one of the reasons. */
 export const failed = Statement.run(failedStatement)

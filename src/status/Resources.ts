@@ -100,6 +100,15 @@ export const healthOf = (
   return { state: healthState, isFailing, isLate, isPaused, isRunning, isBlocked, ageMs, targetMs }
 }
 
+/** Compares by health, the worst first; equally bad ones by age against target, others by name. */
+export const worse = (one: ResourceState, other: ResourceState): number => {
+  const rank = ({ health }: ResourceState) => healthStates.indexOf(health.state)
+  const share = ({ health: { ageMs, targetMs } }: ResourceState) =>
+    ageMs === null || targetMs === null ? 0 : ageMs / targetMs
+  const isBad = one.health.isFailing || one.health.isLate
+  return rank(one) - rank(other) || (isBad ? share(other) - share(one) : 0) || (one.resource < other.resource ? -1 : 1)
+}
+
 export const resourcesStatement = Statement.make({
   name: "read the state of resources",
   params: ["jsonb", "text?"],
@@ -181,28 +190,3 @@ export const read = Effect.fn("dashboard.Resources.read")(function* (
     return { ...state, health: healthOf(state, now) }
   })
 })
-
-export const alertsStatement = Statement.make({
-  name: "count what needs attention",
-  params: ["jsonb"],
-  columns: {
-    company: "text",
-    /** Dead letters of the inbox. */
-    dead: "float8",
-    gaps: "float8",
-    refused: "float8",
-    /** Processes alive that receive its events. */
-    receivers: "float8"
-  },
-  text: `select name as company,
-            (select coalesce(sum(events), 0) from tributary.inbox_status where company = name and state = 'dead_letter')::float8 as dead,
-            (select count(*) from tributary.delivery_gaps g where g.company = name and g.closed_at is null)::float8 as gaps,
-            (select coalesce(sum(records), 0) from tributary.outbox_status where company = name and state = 'rejected')::float8 as refused,
-            (select count(*) from tributary.processes_alive r where name = any(r.companies))::float8 as receivers
-       from jsonb_array_elements_text($1::jsonb) as name`
-})
-/** The alerts of a company beside its resources. */
-export type CompanyAlerts = Statement.RowOf<typeof alertsStatement>
-
-export const readAlerts = (companies: ReadonlyArray<ShownCompany>) =>
-  Statement.run(alertsStatement, [JSON.stringify(companies.map(({ name }) => name))])

@@ -29,16 +29,45 @@ export const duration = (ms: number): string => {
 /** A whole number with separated thousands. */
 export const count = (value: number | bigint): string => value.toLocaleString("en-US")
 
+/** How a table is sorted by a column, and the address of the same table, sorted by it or the other way round. */
+export interface Sorting {
+  readonly to: string
+  readonly direction: "ascending" | "descending" | null
+}
+
+const signs = { ascending: "▲", descending: "▼" } as const
+
+/** The attribute of a cell's kind. */
+const classOf = (kind: string): Html | string => (kind === "" ? "" : html` class="${kind}"`)
+
+const columnHead = (heading: string, kind: string, sorting: Sorting | undefined): Html =>
+  sorting === undefined
+    ? html`<th scope="col" role="columnheader" ${classOf(kind)}>${heading}</th>`
+    : html`<th
+        scope="col"
+        role="columnheader"
+        ${classOf(kind)}${sorting.direction === null ? "" : html` aria-sort="${sorting.direction}"`}
+      >
+        <a href="${sorting.to}"
+          >${heading}${sorting.direction === null ? "" : html` <span aria-hidden="true">${signs[sorting.direction]}</span>`}</a
+        >
+      </th>`
+
 /**
  * A table in a box that scrolls, also by keyboard, where the table is wider than the screen; on a phone each row is a card.
  * `headings` is separated by commas; `#` marks a column of numbers, and `-` before that a column that a phone leaves out.
- * The first cell of a row names it. The roles are
- * explicit, because browsers drop them where a style displays a table as something else.
+ * The first cell of a row names it. The roles are explicit, because browsers drop them where a style displays a table as
+ * something else. A heading in `sortings` is a link that sorts the table.
  */
-export const table = (caption: string, headings: string, rows: ReadonlyArray<ReadonlyArray<Html | string>>): Html => {
+export const table = (
+  caption: string,
+  headings: string,
+  rows: ReadonlyArray<ReadonlyArray<Html | string>>,
+  sortings: Readonly<Record<string, Sorting>> = {}
+): Html => {
   const columns = headings.split(", ").map((text) => ({
     heading: text.replace(/^-?#?/, ""),
-    kind: [/^-/.test(text) ? "wide" : "", /^-?#/.test(text) ? "number" : ""].join(" ").trim()
+    kind: [text.startsWith("-") ? "wide" : "", /^-?#/.test(text) ? "number" : ""].join(" ").trim()
   }))
   return html`
     <div class="table" role="region" aria-label="${caption}" tabindex="0">
@@ -48,7 +77,7 @@ export const table = (caption: string, headings: string, rows: ReadonlyArray<Rea
         </caption>
         <thead role="rowgroup">
           <tr role="row">
-            ${columns.map(({ heading, kind }) => html`<th scope="col" role="columnheader" class="${kind}">${heading}</th>`)}
+            ${columns.map(({ heading, kind }) => columnHead(heading, kind, sortings[heading]))}
           </tr>
         </thead>
         <tbody role="rowgroup">
@@ -58,8 +87,8 @@ export const table = (caption: string, headings: string, rows: ReadonlyArray<Rea
                 ${cells.map((cell, index) => {
                   const { heading, kind } = columns[index]!
                   return index === 0
-                    ? html`<th scope="row" role="rowheader" class="${kind}">${cell}</th>`
-                    : html`<td role="cell" data-heading="${heading}" class="${kind}">${cell}</td>`
+                    ? html`<th scope="row" role="rowheader" ${classOf(kind)}>${cell}</th>`
+                    : html`<td role="cell" data-heading="${heading}" ${classOf(kind)}>${cell}</td>`
                 })}
               </tr>`
           )}

@@ -15,7 +15,7 @@ import { now, paints, percentile, remember, viewTimes } from "./Views.ts"
 
 const resourcesShown = 100
 const runs = 10_000
-const views = 40
+const rounds = 40
 const paintVisits = 10
 const commandStarts = 7
 const idleMs = 60_000
@@ -121,42 +121,47 @@ export const serving = async (stand: Stand, say: (line: string) => void): Promis
   await idle("page closed", 0.01)
 
   // ------------------------------------------------------------------------------------------------------------- views
-  const cpuBefore = cpuOf(serve.pid)
-  const { took, text } = await viewTimes(dashboard, views + 1)
-  for (const resource of [real[0]!, others.at(-1)!]) {
-    if (!text.includes(resource)) throw new Error(`the page does not show ${resource}`)
+  /** Views of a page over HTTP, which must contain these resources. */
+  const views = async (name: string, path: string, contained: ReadonlyArray<string>) => {
+    const cpuBefore = cpuOf(serve.pid)
+    const { took, text } = await viewTimes(new URL(path, dashboard).href, rounds + 1)
+    for (const resource of contained) {
+      if (!text.includes(resource)) throw new Error(`the page does not show ${resource}`)
+    }
+    const viewCpuMs = cpuBefore === null ? null : (1000 * ((cpuOf(serve.pid) ?? 0) - cpuBefore)) / took.length
+    const [first = 0, ...later] = took
+    figures.push({
+      what: `${name}: first view over HTTP, p95`,
+      value: percentile(later, 0.95),
+      baseline: null,
+      unit: "ms",
+      bound: { kind: "at most", limit: 300 },
+      note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
+    })
   }
-  const viewCpuMs = cpuBefore === null ? null : (1000 * ((cpuOf(serve.pid) ?? 0) - cpuBefore)) / took.length
-  const [first = 0, ...later] = took
-  figures.push({
-    what: "page: first view over HTTP, p95",
-    value: percentile(later, 0.95),
-    baseline: null,
-    unit: "ms",
-    bound: { kind: "at most", limit: 300 },
-    note: `${resources.length} resources, ${runs.toLocaleString("en-US")} runs; p50 ${percentile(later, 0.5).toFixed(0)} ms, the very first ${first.toFixed(0)} ms, ${(text.length / 1024).toFixed(0)} KB, ${viewCpuMs?.toFixed(0) ?? "?"} ms of CPU each`
-  })
+  await views("page", "/", [real[0]!, others.at(-1)!])
+  await views("table of resources", "/resources?order=resource", [real[0]!])
   // A refresh of an open page that did not change, as the script of the page requests it.
   const etag = (await fetch(dashboard)).headers.get("etag") ?? ""
   const [refreshCpu, refreshPostgres] = [cpuOf(serve.pid), stand.postgresCpu()]
   let [unchanged, intervalMs] = [0, 0]
-  for (let round = 0; round < views; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     const response = await fetch(dashboard, { headers: { "hx-request": "true", "if-none-match": etag } })
     await response.text()
     if (response.status === 304) unchanged += 1
-    intervalMs += Number(response.headers.get("tributary-refresh-ms")) / views
+    intervalMs += Number(response.headers.get("tributary-refresh-ms")) / rounds
   }
   const refreshSeconds =
     refreshCpu === null || refreshPostgres === null
       ? null
-      : ((cpuOf(serve.pid) ?? 0) - refreshCpu + (stand.postgresCpu() ?? 0) - refreshPostgres) / views
+      : ((cpuOf(serve.pid) ?? 0) - refreshCpu + (stand.postgresCpu() ?? 0) - refreshPostgres) / rounds
   figures.push({
     what: "page open: CPU of a core, of serve and Postgres",
     value: refreshSeconds === null ? null : (1000 * refreshSeconds) / intervalMs,
     baseline: null,
     unit: "share",
     bound: { kind: "at most", limit: 0.005 },
-    note: `${((refreshSeconds ?? 0) * 1000).toFixed(0)} ms a refresh, one in ${(intervalMs / 1000).toFixed(1)} s; ${unchanged} of ${views} without a change`
+    note: `${((refreshSeconds ?? 0) * 1000).toFixed(0)} ms a refresh, one in ${(intervalMs / 1000).toFixed(1)} s; ${unchanged} of ${rounds} without a change`
   })
 
   const browser = await openBrowser()

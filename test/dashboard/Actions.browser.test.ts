@@ -185,7 +185,7 @@ describe("the page of a resource", () => {
       () => task("items"),
       (row) => row !== undefined && row.paused_at !== null
     )
-    await look.go("/")
+    await look.go("/resources?company=north")
     const row = look.page.getByRole("row").filter({ hasText: "items" }).first()
     assert.match(await row.innerText(), /paused/i)
     await act(look, "/companies/north/items", /^resume/i, /resume/i)
@@ -208,7 +208,7 @@ describe("the page of a company", () => {
       ).map(({ at }) => at?.getTime() ?? 0)
     const before = Math.max(...(await began()))
     const { page, go } = look
-    await go("/")
+    await go("/companies/south")
     await page
       .getByRole("main")
       .getByRole("link", { name: /^sync all.*south/i })
@@ -227,13 +227,13 @@ describe("the page of a company", () => {
         )
       ).length
     const { page, go } = look
-    await go("/")
+    await go("/resources?company=south")
     await page.locator("main a[href*='/confirm/pause-company'][href*='south']").first().click()
     await page.waitForURL(/confirm\/pause-company/)
     assert.include(await page.getByRole("main").innerText(), "south")
     await page.getByRole("main").getByRole("button", { name: /pause/i }).click()
     await until("every resource is paused", paused, (n) => n === 5)
-    await go("/")
+    await go("/resources?company=south")
     await page.locator("main a[href*='/confirm/resume-company'][href*='south']").first().click()
     await page.waitForURL(/confirm\/resume-company/)
     await page
@@ -403,6 +403,8 @@ describe("the dashboard without JavaScript", () => {
     const plain = await visit(browser, served.link, { javaScriptEnabled: false })
     for (const path of [
       "/",
+      "/resources",
+      "/companies/north",
       "/companies/north/customers",
       "/runs",
       "/budget",
@@ -415,7 +417,7 @@ describe("the dashboard without JavaScript", () => {
       assert.strictEqual(await plain.go(path), 200, path)
       assert.isAbove((await plain.page.getByRole("main").innerText()).length, 40, path)
     }
-    await plain.go("/")
+    await plain.go("/resources")
     await plain.page.getByRole("main").getByRole("link", { name: "invoicelines", exact: true }).first().click()
     const before = await runsOf("invoicelines")
     await act(plain, "/companies/north/invoicelines", /^sync now/i, /sync/i)

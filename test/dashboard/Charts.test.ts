@@ -48,15 +48,17 @@ const seed = Effect.forEach(
        from (select n, tributary.now() - n * interval '7 minutes' as at from generate_series(1, 380) n) x order by at`,
     `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
      select '${fingerprint}', to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - n * interval '15 s', n * 7 % 380, 400, 400,
-            case when n < 40 then 5 when n < 90 then 3 else 1 end, n between 30 and 35 or n between 700 and 703
+            case when n < 40 then 5 when n < 90 then 3 else 1 end, n between 30 and 35 or n between 700 and 703 or n between 1500 and 1520
        from generate_series(0, 6000) n where n not between 60 and 79`,
     `insert into tributary.budgets (fingerprint, requests_per_minute, updated_at) values ('${fingerprint}', 400, tributary.now())`,
     `insert into tributary.delivery_gaps (company, resource, cause, detail, detected_at, closed_at)
      values ('north', 'widgets0', 'missing', 'x', tributary.now() - interval '7 hours', tributary.now() - interval '4 hours'),
             ('south', 'widgets1', 'missing', 'x', tributary.now() - interval '90 minutes', null)`,
-    `insert into tributary.processes (process_id, companies, started_at)
-     values ('one', '{north}', tributary.now() - interval '20 hours'), ('two', '{north}', tributary.now() - interval '20 hours'),
-            ('three', '{north}', tributary.now() - interval '2 hours')`,
+    `insert into tributary.processes (process_id, companies, started_at, heartbeat_at, stopped_at)
+     select 'process ' || n, '{north}', tributary.now() - n * n * interval '50 minutes',
+            case when n < 3 then tributary.now() else tributary.now() - n * n * interval '49 minutes' end,
+            case when n = 4 then tributary.now() - n * n * interval '49 minutes' end
+       from generate_series(1, 5) n`,
     `insert into tributary.inbox (company, event_id, event_type, sent_at, received_at, body, state)
      select 'north', 'evt_' || n, 'things.updated', tributary.now(), tributary.now() - n * interval '13 minutes', '',
             (array['done', 'done', 'skipped', 'pending', 'dead_letter'])[1 + n % 5] from generate_series(1, 150) n order by n desc`,
@@ -231,6 +233,30 @@ const cases: ReadonlyArray<Case> = [
     sql: trend("tributary.change_batches", "landed_at", [["changes", "true"]], "sum(changes)")
   },
   {
+    chart: "processes: starts",
+    page: "/processes",
+    id: "starts",
+    hasTable: true,
+    sql: trend("tributary.processes", "started_at", [["in all", "true"]])
+  },
+  {
+    chart: "processes: lifetimes",
+    page: "/processes",
+    id: "lives",
+    sql: `select process_id || ': ' || state || ', from ' || clock(started_at) || ' for ' || length(ms(until - started_at)) as text
+       from (select *, case when stopped_at is not null then 'stopped' when heartbeat_at = timestamptz '${now}' then 'running' else 'lost' end as state,
+                    coalesce(stopped_at, heartbeat_at) as until from tributary.processes) x where until > timestamptz '${now}' - interval '1 day'`
+  },
+  {
+    chart: "budget: pauses",
+    page: "/budget",
+    id: "trend",
+    hasTable: true,
+    sql: `select case when h = 0 then 'the last hour' else h::int || ' to ' || h::int + 1 || ' h ago' end || ': ' || ceil(n / 4.0) || ' in all' as text
+       from (select extract(epoch from hour(timestamptz '${now}') - hour(at)) / 3600 as h, count(*) as n from tributary.budget_usage
+              where is_paused group by 1) x where h < 24`
+  },
+  {
     chart: "runs: runs by hour",
     page: "/runs",
     id: "trend",
@@ -362,7 +388,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
           )
         if (hasTable && tableOf(drawn).toSorted().join() !== bars.join())
           wrong.push(`${chart}: the table differs: ${tableOf(drawn).slice(0, 4).join("; ")}`)
-        assert.match(drawn, /<desc id="[^"]+">[^<]{10,}<\/desc>/, `${chart} has a description`)
+        if (!/<desc id="[^"]+">[^<]{5,}<\/desc>/.test(drawn)) wrong.push(`${chart}: no description`)
       }
       assert.deepStrictEqual(wrong, [])
     })

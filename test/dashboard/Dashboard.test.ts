@@ -67,11 +67,13 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
         select max(id) as id from tributary.runs where resource = ${hostile} and company_id = 2`
       const paths = [
         "/",
-        `/?text=${encodeURIComponent(hostile)}`,
-        "/?state=failing&order=name",
-        "/?state=late",
-        "/?state=paused",
-        "/?state=quarantine",
+        `/companies/${encodeURIComponent("<b>south</b>")}`,
+        "/resources",
+        `/resources?text=${encodeURIComponent(hostile)}`,
+        "/resources?state=failing&order=resource",
+        "/resources?state=late",
+        `/resources?state=paused&company=${encodeURIComponent("<b>south</b>")}`,
+        "/resources?state=quarantine",
         at("north", "things"),
         at("<b>south</b>", hostile),
         "/runs",
@@ -110,25 +112,22 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const overview = words((yield* ask(url)).text)
-      assert.match(overview, /Not all is well.* 40 resources of 3 companies/)
-      assert.match(overview, /4 late/)
-      assert.match(overview, /3 failing/)
-      assert.match(overview, /2 paused/)
-      assert.match(overview, /2 records in quarantine/)
-      assert.match(overview, / new Its resources are not known yet\./)
-      const { text } = yield* ask(`${url}/?text=widgets`)
-      const states = [...text.matchAll(/<td role="cell" data-heading="State" class="">(.*?)<\/td>/gs)].map(
+      assert.match(overview, /Not all is well 40 resources of 3 companies\./)
+      for (const number of ["3 failing", "4 late", "2 in quarantine", "2 paused", "0 dead letters"]) {
+        assert.include(overview, ` ${number} `)
+      }
+      assert.match(overview, / new its resources are not known yet/)
+      const { text } = yield* ask(`${url}/resources?text=widgets`)
+      const states = [...text.matchAll(/<td role="cell" data-heading="State"[^>]*>(.*?)<\/td>/gs)].map(
         ([, cell]) => words(cell!).trim().split(" ")[0]
       )
-      const rank = ["failing", "late", "quarantine", "paused", "fresh"]
-      const north = states.slice(0, states.length / 2).map((state) => rank.indexOf(state!))
+      const rank = ["failing", "late", "quarantine", "paused", "fresh"].map((state) => states.indexOf(state))
       assert.deepStrictEqual(
-        north,
-        north.toSorted((one, other) => one - other)
+        rank,
+        rank.toSorted((one, other) => one - other)
       )
-      assert.include(north, 0)
-      assert.include(north, 4)
-      assert.strictEqual((yield* ask(`${url}/?state=unheard`)).status, 400)
+      assert.strictEqual(rank[0], 0)
+      assert.strictEqual((yield* ask(`${url}/resources?state=unheard`)).status, 400)
     })
   )
 

@@ -36,7 +36,7 @@ describe("a live page", () => {
   it("updates automatically, and keeps focus, selection and scroll position", async () => {
     const look = await visit(browser, served.link, { viewport: { width: 1280, height: 420 } })
     const { page, go } = look
-    await go("/")
+    await go("/resources")
     await mark(look)
     const row = page.getByRole("row").filter({ hasText: "invoicelines" }).first()
     const link = row.getByRole("link", { name: "invoicelines", exact: true })
@@ -114,12 +114,12 @@ describe("a live page", () => {
     const { id } = await until("the run starts", newest, (run) => run.id !== before.id)
     await look.go(`/runs/${id}`)
     await mark(look)
-    const main = look.page.getByRole("main")
-    assert.match(await main.innerText(), /running/i)
+    const state = look.page.locator("main .badge").first()
+    assert.match(await state.innerText(), /running/i)
     await until(
       "the run ends",
-      () => main.innerText(),
-      (text) => /\bdone\b/i.test(text) && !/running/i.test(text),
+      () => state.innerText(),
+      (text) => /\bdone\b/i.test(text),
       refreshSecondsMax
     )
     assert.isTrue(await isMarked(look))
@@ -179,7 +179,7 @@ describe("a live page", () => {
     const look = await visit(browser, served.link)
     look.expect(/Failed to load resource|ERR_CONNECTION|status of 503|htmx:/)
     const { page, go } = look
-    await go("/")
+    await go("/resources")
     await mark(look)
     assert.strictEqual(await served.stop(), 0)
     const banner = page
@@ -202,7 +202,7 @@ describe("a live page", () => {
     )
     await until(
       "the page is live again",
-      () => page.getByRole("row").filter({ hasText: "orders" }).last().innerText(),
+      () => page.getByRole("row").filter({ hasText: "orders" }).filter({ hasText: "south" }).innerText(),
       (text) => /paused/i.test(text),
       refreshSecondsMax
     )
@@ -215,7 +215,7 @@ describe("the dashboard by keyboard", () => {
   it("skips to the content, moves in order, and pauses a resource", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
-    await go("/")
+    await go("/resources")
     await page.keyboard.press("Tab")
     assert.match(await focused(look), /skip/i)
     assert.isTrue(
@@ -271,7 +271,7 @@ describe("the dashboard by keyboard", () => {
   it("moves focus through the whole page and out of it", async () => {
     const look = await visit(browser, served.link)
     const { page, go } = look
-    for (const path of ["/companies/north/customers", "/quarantine", "/records", "/budget"]) {
+    for (const path of ["/resources", "/companies/north/customers", "/quarantine", "/records", "/budget"]) {
       await go(path)
       const stops = new Set<string>()
       let isThrough = false

@@ -20,7 +20,7 @@ import {
   visit
 } from "../support/browser.ts"
 import { openOperatorWithHistory } from "../support/history.ts"
-import { late, type Operator, type ServeProcess } from "../support/operator.ts"
+import { failing, late, type Operator, type ServeProcess } from "../support/operator.ts"
 import { pageCases } from "../support/pageCases.ts"
 
 let operator: Operator
@@ -99,7 +99,7 @@ describe("every page", () => {
   it("is linked from the menu, which marks the current page", async () => {
     const { page, go } = look
     await go("/")
-    for (const name of ["Runs", "Budget", "Webhooks", "Outbox", "Quarantine", "Records", "Overview"]) {
+    for (const name of ["Resources", "Runs", "Budget", "Webhooks", "Outbox", "Quarantine", "Records", "Overview"]) {
       await page.getByRole("navigation").first().getByRole("link", { name, exact: true }).click()
       await page.waitForURL(name === "Overview" ? /\/$/ : new RegExp(`/${name.toLowerCase()}$`))
       assert.deepStrictEqual(await page.locator("nav [aria-current=page]").allInnerTexts(), [name])
@@ -148,11 +148,30 @@ describe("every page", () => {
     assert.isAbove((await page.getByRole("table").count()) + (await page.locator("details table").count()), 0)
   })
 
-  it("lists the resources of a company, worst first, with a filter", async () => {
+  it("leads from the overview to a resource, by its tile and by its problem", async () => {
     const { page, go } = look
     await go("/")
-    const north = page.getByRole("table").filter({ hasText: "customers" }).first()
-    const row = north.getByRole("row").filter({ hasText: "customers" }).first()
+    const main = page.getByRole("main")
+    await main.locator(".tiles").getByRole("link", { name: "invoicelines fresh" }).first().click()
+    await page.waitForURL(/companies\/\w+\/invoicelines$/)
+    await go("/")
+    await main
+      .getByRole("listitem")
+      .filter({ hasText: `${failing} of south` })
+      .getByRole("link")
+      .click()
+    await page.waitForURL(new RegExp(`companies/south/${failing}$`))
+    await go("/")
+    await main.getByRole("link", { name: /^\d+ resources as a table/ }).click()
+    await page.waitForURL(/resources$/)
+  })
+
+  it("lists the resources, worst first, with row counts and next runs", async () => {
+    const { page, go } = look
+    await go("/resources")
+    const rows = page.getByRole("table").getByRole("row")
+    assert.match(await rows.nth(1).innerText(), new RegExp(`${failing}[^]*south[^]*failing`))
+    const row = rows.filter({ hasText: "customers" }).filter({ hasText: "north" })
     const [rowCount] = await operator.query<{ n: number }>(
       "select count(*)::int as n from erp.customers where _company_id = 1 and _deleted_at is null"
     )
@@ -161,20 +180,47 @@ describe("every page", () => {
       () => row.innerText(),
       (text) => text.includes(rowCount!.n.toLocaleString("en-US"))
     )
-    assert.match(await row.innerText(), /\d{4}-\d{2}-\d{2}/, "its cursor")
     assert.match(await row.innerText(), /in \d+ (min|h|s)/, "its next run")
+    assert.match(await row.getByRole("link", { name: "Sync now customers of north" }).innerText(), /Sync now/)
+  })
 
-    await page
-      .getByRole("main")
-      .getByRole("searchbox")
-      .or(page.getByRole("main").getByRole("textbox"))
-      .first()
-      .fill(late)
+  it.each([true, false])("filters and sorts the resources by keyboard, with scripts: %s", async (hasScripts) => {
+    const found = await visit(browser, served.link, { javaScriptEnabled: hasScripts })
+    const { page, go } = found
+    await go("/resources")
+    const names = () => page.locator("tbody th > a:first-child").allInnerTexts()
+    const heading = page.getByRole("columnheader", { name: "Resource" }).getByRole("link")
+    await heading.focus()
     await page.keyboard.press("Enter")
-    await page.waitForURL(/zones/)
-    const text = await page.getByRole("main").innerText()
-    assert.include(text, late)
-    assert.notInclude(text, "invoicelines")
+    await page.waitForURL(/order=resource$/)
+    assert.strictEqual(
+      await page.getByRole("columnheader", { name: "Resource" }).getAttribute("aria-sort"),
+      "ascending"
+    )
+    const up = await names()
+    assert.deepStrictEqual(up, up.toSorted())
+    await heading.focus()
+    await page.keyboard.press("Enter")
+    await page.waitForURL(/order=-resource$/)
+    assert.deepStrictEqual(await names(), up.toReversed())
+
+    const main = page.getByRole("main")
+    await main.getByRole("searchbox", { name: "Name" }).fill(late.slice(0, 3))
+    await page.keyboard.press("Enter")
+    await page.waitForURL(/text=zon/)
+    assert.deepStrictEqual(new Set(await names()), new Set([late]))
+    await go("/resources")
+    await main.getByRole("combobox", { name: "Company" }).selectOption("south")
+    await main.getByRole("button", { name: "Show" }).press("Enter")
+    await page.waitForURL(/company=south/)
+    const [known] = await operator.query<{ n: number }>(
+      "select count(*)::int as n from tributary.tasks where company = 'south' and kind = 'sync'"
+    )
+    assert.strictEqual((await names()).length, known!.n)
+    await main.getByRole("link", { name: /^Failing/ }).press("Enter")
+    await page.waitForURL(/state=failing/)
+    assert.deepStrictEqual(await names(), [failing])
+    await found.close()
   })
 })
 

@@ -108,7 +108,7 @@ export const runStatements: ReadonlyArray<string> = [
   `insert into tributary.runs (id, company_id, resource, kind, lane, status, fence, started_at, finished_at, cursor_from, cursor_to, pages, requests,
           retries, bytes, records, inserted, updated, unchanged, quiet_runs, quiet_since, error_kind, error, remedy, phases) overriding system value
    select 100000 + 20 * row_number() over (order by ended_at), company_id, resource, 'incremental', 'live', status, 1, began_at, ended_at,
-          to_char(began_at - minutes * interval '1 minute', '${'YYYY-MM-DD"T"HH24:MI:SS"Z"'}'), to_char(began_at, '${'YYYY-MM-DD"T"HH24:MI:SS"Z"'}'),
+          to_char(began_at - minutes * interval '1 minute', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(began_at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
           pages, pages + retries, retries, 300 + records * 640, records, inserted, updated, records - inserted - updated, quiet_runs, quiet_since,
           error_kind, error, remedy, phases
      from (select company_id, resource, minutes, 'done' as status, max(at) as began_at, max(at) + interval '400 milliseconds' as ended_at, count(*) as pages, 0 as retries,
@@ -169,7 +169,7 @@ const moveStatement = `do $$ declare
 begin
   create temporary table moved on commit drop as
     select old, (select coalesce(max(n.id), 0) from tributary.runs n where n.started_at < r.began - shift) + row_number() over (order by r.began) as new
-      from (select id as old, started_at as began from tributary.runs where started_at >= since) r;
+      from (select id as old, started_at as began from tributary.runs where started_at >= since and quiet_runs = 0) r;
   create temporary table moved_runs on commit drop as
     select (jsonb_populate_record(r, jsonb_build_object('id', m.new))).* from tributary.runs r join moved m on m.old = r.id;
   delete from tributary.runs where id in (select old from moved);

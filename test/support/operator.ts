@@ -343,7 +343,7 @@ export const present = async (
   await query(
     `insert into tributary.budget_usage (fingerprint, at, used, allowed, configured, rate_limited_count, is_paused)
      select fingerprint, to_timestamp(floor(extract(epoch from tributary.now()) / 15) * 15) - tick * interval '15 seconds',
-            case when tick between 100 and 160 then 2200 + noise % 700 else 300 + noise % 250 end,
+            case when tick between 101 and 160 then 2200 + noise % 700 else 300 + noise % 250 end,
             case when tick between 90 and 100 then 2250 else 3000 end, 3000, case when tick > 100 then 0 else 1 end,
             tick between 96 and 100
        from tributary.budgets, generate_series(0, 239) tick, abs(hashtext(fingerprint || tick)) noise

@@ -57,9 +57,31 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "overview",
     path: at("/"),
-    says: ["north", "south", "customers", failing, barred, late, /late/i, /fail/i, /paused/i, /quarantine/i]
+    says: [
+      "north",
+      "south",
+      "invoices",
+      failing,
+      barred,
+      /Not all is well/,
+      /began .* ago/,
+      /2\s+failing/,
+      /1\s+paused/,
+      /1\s+in quarantine/,
+      /5\s+refused pushes/,
+      /What needs a person/,
+      /Next:\s+report the request id/,
+      /Health by company/
+    ]
   },
-  { name: "overview-late", path: at("/?state=late"), says: [late] },
+  { name: "company", path: at("/companies/south"), says: [failing, barred, /Health by area/, /Pause all/] },
+  {
+    name: "resources",
+    path: at("/resources"),
+    says: ["north", "south", failing, /the service failed \(500\)/, late, "No schedule runs it.", /of 3 h/, /Sync now/]
+  },
+  { name: "resources-late", path: at("/resources?state=late"), says: [late, /Late\s+\d/] },
+  { name: "resources-company", path: at("/resources?company=north&order=resource"), says: ["customers", /Pause all/] },
   {
     name: "resource",
     path: at("/companies/north/customers"),
@@ -151,7 +173,6 @@ export const pageCases: ReadonlyArray<PageCase> = [
       `/outbox/refused?push=${await one(operator, "select max(id)::text as id from tributary.pushes")}`,
     says: [/unknown_value/, /invoiceterm/, pushedExternalId, /npx tributary push retry \d+ --refused/]
   },
-  { name: "company", path: at("/companies/south"), says: ["south", failing, barred] },
   {
     name: "outbox-push",
     path: async (operator) =>

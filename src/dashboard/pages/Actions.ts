@@ -10,7 +10,7 @@ import { type Action, routesOf } from "../Action.ts"
 import { html, type PageEffect, PageError, requester, type Route } from "../Page.ts"
 import * as Resources from "../../status/Resources.ts"
 import { plural, visible } from "../../web/Escape.ts"
-import { resourceAddress } from "../Addresses.ts"
+import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { companyNamed } from "../Params.ts"
 import { resourceNamed } from "./Resource.ts"
 
@@ -209,9 +209,9 @@ const targetOf = (of: TaskAction["of"]): Action<Target>["target"] =>
 export const routes: ReadonlyArray<Route> = actions.flatMap((action) =>
   routesOf({
     ...action,
-    section: "overview",
+    section: "resources",
     target: targetOf(action.of),
     fields: ({ company, resource }) => ({ company, resource }),
-    back: ({ company, resource }) => (resource === null ? "/" : resourceAddress(company, resource))
+    back: ({ company, resource }) => (resource === null ? companyAddress(company) : resourceAddress(company, resource))
   })
 )

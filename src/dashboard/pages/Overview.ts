@@ -1,312 +1,216 @@
 /**
- * The first page: a summary, and the state of every resource of every company. Where there are many companies, it lists
- * them by their counted states (`Companies.ts`), and each has this page of its own.
+ * The first page: whether all is well and since when, what needs a person, and pictures of the health and of the last
+ * day. Each company has this page of its own. Where there are many companies, `Companies.ts` lists them by their counted
+ * states instead.
  */
 import * as Effect from "effect/Effect"
-import { html, page, type PageError, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import { html, page, redirect, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import * as PushPause from "../../outbox/PushPause.ts"
 import * as Activity from "../../status/Activity.ts"
-import { badge, count, filterLinks, none, table } from "../../web/Components.ts"
-import { actionLink, cursor, freshness, lastRun, nextRun, rows, healthBadges, problemOf } from "../Format.ts"
-import { address, truncated, plural, visible } from "../../web/Escape.ts"
-import { companyAddress, resourceAddress } from "../Addresses.ts"
-import * as Resources from "../../status/Resources.ts"
-import { choiceOf, companyNamed, ofPath, ofQuery } from "../Params.ts"
+import * as Attention from "../../status/Attention.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
-import { companiesPage } from "./Companies.ts"
+import * as Invariants from "../../status/Invariants.ts"
+import * as Resources from "../../status/Resources.ts"
+import { ago, badge, count, duration, type Tone } from "../../web/Components.ts"
+import { address, plural, visible } from "../../web/Escape.ts"
 import { lastDay } from "../ActivityCharts.ts"
+import { resourcesAddress } from "../Addresses.ts"
+import { actionLink } from "../Format.ts"
 import { healthTiles } from "../HealthPicture.ts"
+import { beganAt, needsOf, needsPart, toneOf, type Findings, type Need } from "../Needs.ts"
+import { companyNamed, ofPath, ofQuery } from "../Params.ts"
+import { companiesPage } from "./Companies.ts"
 
-const filters = ["all", "late", "failing", "paused", "quarantine", "never-synced", "blocked"] as const
-type Filter = (typeof filters)[number]
+const hourMs = 3_600_000
+const minuteMs = 60_000
+const dayMs = 24 * hourMs
 
-const filterWords: Readonly<Record<Filter, string>> = {
-  all: "All",
-  late: "Late",
-  failing: "Failing",
-  paused: "Paused",
-  quarantine: "With quarantine",
-  "never-synced": "Never synced",
-  blocked: "Blocked"
+/** What a page of these companies is made from. */
+interface Reading extends Findings {
+  readonly hours: ReadonlyArray<Activity.Hour>
+  /** The end of the last minute of the day in which something failed, was late or had a gap; null without one. */
+  readonly lastTrouble: Date | null
 }
 
-const matches: Readonly<Record<Filter, (state: Resources.ResourceState) => boolean>> = {
-  all: () => true,
-  late: ({ health }) => health.isLate,
-  failing: ({ health }) => health.isFailing,
-  paused: ({ health }) => health.isPaused,
-  quarantine: ({ quarantined }) => quarantined > 0,
-  "never-synced": ({ health, freshAt }) => freshAt === null && !health.isBlocked,
-  blocked: ({ health }) => health.isBlocked
-}
+const isTrouble = ({ lateness_max: lateness, failed_runs: failed, gaps }: Activity.Hour): boolean =>
+  (lateness ?? 0) > 1 || failed + gaps > 0
 
-const orders = ["worst", "name"] as const
-
-interface View {
-  /** The path of the page. */
-  readonly path: string
-  readonly filter: Filter
-  readonly text: string
-  readonly order: (typeof orders)[number]
-}
-
-const viewOf = Effect.fnUntraced(function* (request: PageRequest, path: string): Effect.fn.Return<View, PageError> {
-  return {
-    path,
-    filter: (yield* choiceOf(request, "state", filters)) ?? "all",
-    text: (ofQuery(request, "text") ?? "").slice(0, 100),
-    order: (yield* choiceOf(request, "order", orders)) ?? "worst"
-  }
+const readLastTrouble = Effect.fnUntraced(function* (
+  names: ReadonlyArray<string>,
+  hours: ReadonlyArray<Activity.Hour>,
+  now: Date
+) {
+  const hour = hours.findLast(isTrouble)
+  if (hour === undefined) return null
+  // Minutes are kept for a day, and of many resources only by company.
+  const [minute] = yield* Attention.readLastTrouble(names, hour.at)
+  const at = minute?.at ?? null
+  const end = at === null ? hour.at.getTime() + hourMs : at.getTime() + minuteMs
+  return new Date(Math.min(end, now.getTime()))
 })
 
-const here = (view: View, change: Partial<View>): string => {
-  const { path, filter, text, order } = { ...view, ...change }
-  return address(path, {
-    state: filter === "all" ? null : filter,
-    text: text === "" ? null : text,
-    order: order === "worst" ? null : order
-  })
+/** The page of all companies also has the problems of the whole installation. */
+const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>, now: Date, isAll: boolean) {
+  const names = companies.map(({ name }) => name)
+  const states = yield* Resources.read(companies, now)
+  const failing = states.filter(({ health }) => health.isFailing)
+  const hours = yield* Activity.readHours(names, dayMs)
+  return {
+    states,
+    failingSince: failing.length === 0 ? [] : yield* Attention.readFailingSince(failing),
+    attention: yield* Attention.read(companies),
+    violated: yield* Invariants.violated(names),
+    failedInvariants: isAll ? yield* Invariants.failed : [],
+    endpoints: isAll ? yield* Attention.readEndpoints : [],
+    pushPause: isAll ? yield* PushPause.read : null,
+    hours,
+    lastTrouble: yield* readLastTrouble(names, hours, now)
+  } satisfies Reading
+})
+
+/** The badge of the state: the worst tone of the problems. */
+const overallState = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: string] => {
+  const tones = needs.map(toneOf)
+  if (tones.includes("bad")) return ["bad", "Not all is well"]
+  return tones.includes("warn") ? ["warn", "Not all is well"] : ["good", "All is well"]
 }
 
-/** The worst first; equally bad ones by age against target. */
-const worse = (one: Resources.ResourceState, other: Resources.ResourceState): number => {
-  const rank = ({ health }: Resources.ResourceState) => Resources.healthStates.indexOf(health.state)
-  const share = ({ health: { ageMs, targetMs } }: Resources.ResourceState) =>
-    ageMs === null || targetMs === null ? 0 : ageMs / targetMs
-  const isBad = one.health.isFailing || one.health.isLate
-  return rank(one) - rank(other) || (isBad ? share(other) - share(one) : one.resource < other.resource ? -1 : 1)
+/** Since when all is well, or since when not, as far as the data says it. */
+const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading, now: Date): Html | string => {
+  if (overallState(needs)[0] !== "good") {
+    const began = beganAt(needs)
+    return began === null ? "" : html`The first of the open problems began ${ago(began, now)}.`
+  }
+  if (lastTrouble !== null) return html`The last late resource, failed run or open gap was ${ago(lastTrouble, now)}.`
+  const [first] = hours
+  return first === undefined
+    ? ""
+    : `No run failed and no resource was late for at least the last ${duration(Math.min(dayMs, now.getTime() - first.at.getTime()))}.`
 }
 
-/** The summary in a sentence; each problem is a link. */
-const summary = (
-  path: string,
-  all: ReadonlyArray<Resources.ResourceState>,
-  beside: ReadonlyArray<Resources.CompanyAlerts>,
-  companies: number
-): Html => {
-  const of = (filter: Filter) => all.filter(matches[filter]).length
-  const sum = (alert: "dead" | "gaps" | "refused") => beside.reduce((total, one) => total + one[alert], 0)
-  const quarantined = all.reduce((total, { quarantined }) => total + quarantined, 0)
-  const links = (...entries: ReadonlyArray<readonly [number: number, text: string, to: string]>) =>
-    entries
-      .filter(([number]) => number > 0)
-      .map(([, text, to], index) => html`${index === 0 ? "" : ", "}<a href="${to}">${text}</a>`)
-  const inState = (filter: Filter, word: string) =>
-    [of(filter), `${count(of(filter))} ${word}`, `${path}?state=${filter}`] as const
-  const counted = (number: number, one: string, several: string, to: string) =>
-    [number, plural(number, one, several), to] as const
-  const wrong = links(
-    inState("failing", "failing"),
-    inState("late", "late"),
-    counted(quarantined, "record in quarantine", "records in quarantine", "/quarantine"),
-    counted(sum("dead"), "dead event", "dead events", "/webhooks"),
-    counted(sum("gaps"), "gap in the events", "gaps in the events", "/webhooks"),
-    counted(sum("refused"), "refused push", "refused pushes", "/outbox")
-  )
-  const noted = links(
-    inState("paused", "paused"),
-    inState("never-synced", "never synced"),
-    inState("blocked", "blocked for the token")
-  )
-  const also = noted.length === 0 ? "" : html` Also: ${noted}.`
-  const receivers = beside.length === 0 ? 0 : Math.min(...beside.map(({ receivers }) => receivers))
-  const receiving = html` <a href="/webhooks"
-      >${receivers === 0 ? "No process receives events" : `Events are received by ${plural(receivers, "process", "processes")}`}</a
-    >.`
-  if (all.length === 0) {
-    return html`<p class="summary">
-      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has
-      answered.${receiving}
+/** The state in one sentence. */
+const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: number, now: Date): Html => {
+  const { states } = reading
+  if (states.length === 0) {
+    return html`<p class="overall quiet">
+      ${badge("quiet", "Empty")} No resource is known yet: the first tasks are created when the source has answered.
     </p>`
   }
-  const where = `${plural(all.length, "resource")} of ${plural(companies, "company", "companies")}`
-  return wrong.length === 0
-    ? html`<p class="summary">
-        ${badge("good", "All is well")} ${where}: nothing is late, nothing fails.${also}${receiving}
-      </p>`
-    : html`<p class="summary">
-        ${badge(of("failing") > 0 ? "bad" : "warn", "Not all is well")} ${where}: ${wrong}.${also}${receiving}
-      </p>`
+  const [tone, word] = overallState(needs)
+  return html`<p class="overall ${tone}">
+    ${badge(tone, word)} ${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}.
+    ${sinceWords(needs, reading, now)}
+  </p>`
 }
 
-const whyMax = 100
-const columns = "Resource, State, Freshness, #Rows, Last run, Cursor, Next run, #Quarantine, Actions"
+interface NumberTile {
+  readonly label: string
+  readonly number: number
+  /** Zero is muted. */
+  readonly tone: Tone | "zero"
+  readonly to: string
+}
 
-const rowOf = (state: Resources.ResourceState, now: Date): ReadonlyArray<Html | string> => {
-  const { company, resource, health, quarantined, checkpoint } = state
-  const query = { company, resource }
-  const about = `${visible(resource)} of ${visible(company)}`
-  const why = problemOf(state)?.error ?? null
+const tile = (number: number, one: string, several: string, tone: Tone, to: string): NumberTile => ({
+  label: number === 1 ? one : several,
+  number,
+  tone: number === 0 ? "zero" : tone,
+  to
+})
+
+const numberTiles = ({ states, attention, violated }: Reading, company: string | null): ReadonlyArray<NumberTile> => {
+  const of = (label: string, state: string, tone: Tone, isOf: (state: Resources.ResourceState) => boolean) =>
+    tile(states.filter(isOf).length, label, label, tone, resourcesAddress({ company, state }))
+  const sum = (name: "dead" | "gaps" | "refused") => attention.reduce((total, one) => total + one[name], 0)
+  const receivers = attention.length === 0 ? 0 : Math.min(...attention.map((one) => one.receivers))
+  const isReceiving = attention.every((one) => one.receivers > 0 || !one.hasSubscription)
+  const quarantined = states.reduce((total, one) => total + one.quarantined, 0)
+  const violations = violated.reduce((total, { open }) => total + Number(open), 0)
+  const webhooks = address("/webhooks", { company })
+  const refused = address("/outbox/rows", { company, state: "rejected" })
   return [
-    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a
-      >${why === null ? "" : html`<span class="detail">${truncated(why, whyMax)}</span>`}`,
-    healthBadges(health),
-    freshness(state, now),
-    rows(state),
-    lastRun(state, now),
-    cursor(checkpoint?.cursor ?? null),
-    nextRun(state, now),
-    quarantined === 0 ? none("0") : html`<a href="${address("/quarantine", query)}">${count(quarantined)}</a>`,
-    html`<span class="actions"
-      >${actionLink("sync", query, "Sync now", about)}
-      ${
-        health.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)
-      }</span
-    >`
+    of("failing", "failing", "bad", ({ health }) => health.isFailing),
+    of("late", "late", "warn", ({ health }) => health.isLate),
+    of("blocked", "blocked", "warn", ({ health }) => health.isBlocked),
+    tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
+    tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
+    tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
+    tile(sum("refused"), "refused push", "refused pushes", "bad", refused),
+    tile(violations, "violation", "violations", "bad", "/invariants"),
+    of("never synced", "never-synced", "quiet", ({ health }) => health.state === "never-synced"),
+    of("paused", "paused", "quiet", ({ health }) => health.isPaused),
+    { ...tile(receivers, "receiver", "receivers", "good", webhooks), ...(isReceiving ? {} : { tone: "bad" }) }
   ]
 }
 
-const companyPart = (
-  company: string,
-  all: ReadonlyArray<Resources.ResourceState>,
-  shown: ReadonlyArray<Resources.ResourceState>,
-  now: Date
-): Html => {
-  const name = visible(company)
-  const isUnknown = all.some(({ companyId }) => companyId === null)
-  const paused = all.filter(({ health }) => health.isPaused).length
-  return html`<section aria-label="Company ${name}">
-    <div class="head">
-      <h2>${name}</h2>
-      <p class="buttons">
-        ${all.length === 0 ? "" : actionLink("sync", { company }, "Sync all now", `resources of ${name}`)}${
-          all.length > paused
-            ? html` ${actionLink("pause-company", { company }, "Pause all", `resources of ${name}`)}`
-            : ""
-        }${paused > 0 ? html` ${actionLink("resume-company", { company }, "Resume all", `resources of ${name}`)}` : ""}
-      </p>
-    </div>
-    ${isUnknown ? html`<p class="hint">The number of this company at the source is not known yet, so that its runs and rows cannot be shown.</p>` : ""}
-    ${
-      all.length === 0
-        ? html`<p>Its resources are not known yet.</p>`
-        : shown.length === 0
-          ? html`<p>None of its ${plural(all.length, "resource")} matches.</p>`
-          : table(
-              `${name}: ${shown.length === all.length ? plural(all.length, "resource") : `${shown.length} of ${plural(all.length, "resource")}`}`,
-              columns,
-              shown.map((state) => rowOf(state, now))
-            )
-    }
-  </section>`
-}
-
-const controls = (view: View, all: ReadonlyArray<Resources.ResourceState>): Html =>
-  html`<div class="controls">
-    ${filterLinks(
-      "State",
-      filters
-        .map((filter) => ({ filter, number: all.filter(matches[filter]).length, isCurrent: filter === view.filter }))
-        .filter(({ filter, number, isCurrent }) => filter === "all" || number > 0 || isCurrent)
-        .map(({ filter, number, isCurrent }) => ({
-          to: here(view, { filter }),
-          text: html`${filterWords[filter]} <span class="number">${count(number)}</span>`,
-          isCurrent
-        }))
+/** The numbers of each kind, always at the same places. */
+const numbers = (tiles: ReadonlyArray<NumberTile>): Html =>
+  html`<ul class="numbers">
+    ${tiles.map(
+      ({ label, number, tone, to }) =>
+        html`<li class="${tone}">
+          <a href="${to}"><strong>${count(number)}</strong> ${label}</a>
+        </li>`
     )}
-    <form method="get" action="${view.path}" role="search">
-      <label for="text">Resource</label>
-      <input type="search" id="text" name="text" value="${view.text}" maxlength="100" />${
-        view.filter === "all" ? "" : html`<input type="hidden" name="state" value="${view.filter}" />`
-      }${view.order === "worst" ? "" : html`<input type="hidden" name="order" value="${view.order}" />`}
-      <button type="submit">Find</button>
-    </form>
-    <p class="order">
-      ${
-        view.order === "worst"
-          ? html`The worst first; <a href="${here(view, { order: "name" })}">by name</a>`
-          : html`By name; <a href="${here(view, { order: "worst" })}">the worst first</a>`
-      }
-    </p>
-  </div>`
+  </ul>`
 
-/** Problems that are listed; further ones are only counted. */
-const problemsMax = 5
-
-/** What needs a person, the worst first, each with its next step. The same problem of several resources is listed once. */
-const needsPerson = (path: string, all: ReadonlyArray<Resources.ResourceState>): Html => {
-  const failing = all.filter(({ health }) => health.isFailing).toSorted(worse)
-  const problems = [...Map.groupBy(failing, (state) => problemOf(state)?.error ?? "its last run failed")]
-  const shown = problems.slice(0, problemsMax)
-  return problems.length === 0
+/** The actions on all resources of a company. */
+export const companyActions = (company: string, states: ReadonlyArray<Resources.ResourceState>): Html => {
+  const paused = states.filter(({ health }) => health.isPaused).length
+  const about = `resources of ${visible(company)}`
+  return states.length === 0
     ? html``
-    : html`<section aria-labelledby="needed">
-        <h2 id="needed">What needs a person</h2>
-        <ul class="problems">
-          ${shown.map(([error, states]) => {
-            const [{ company, resource }] = states as [Resources.ResourceState]
-            const remedy = problemOf(states[0]!)?.remedy ?? "see its last run"
-            return html`<li>
-              <a href="${resourceAddress(company, resource)}">${visible(resource)} of ${visible(company)}</a>${
-                states.length > 1 ? ` and ${plural(states.length - 1, "other resource")}` : ""
-              }:
-              ${truncated(error, whyMax)}<span class="detail">Next: ${visible(remedy)}</span>
-            </li>`
-          })}
-        </ul>
-        ${
-          problems.length > shown.length
-            ? html`<p>
-                <a href="${path}?state=failing">${plural(problems.length - shown.length, "further problem")}</a>
-              </p>`
-            : ""
-        }
-      </section>`
+    : html`<p class="buttons">
+        ${actionLink("sync", { company }, "Sync all now", about)}
+        ${states.length > paused ? actionLink("pause-company", { company }, "Pause all", about) : ""}
+        ${paused > 0 ? actionLink("resume-company", { company }, "Resume all", about) : ""}
+      </p>`
 }
 
-const dayMs = 24 * 3_600_000
-/** Whether the page shows everything: the pictures are not repeated in its filtered lists. */
-const isPlain = ({ filter, text, order }: View): boolean => filter === "all" && text === "" && order === "worst"
+export const unknownNumber = html`<p class="hint">
+  The number of this company at the source is not known yet, so that its runs and rows cannot be shown.
+</p>`
 
-/** Every resource of these companies. */
-const detailedPage = Effect.fnUntraced(function* (
-  request: PageRequest,
-  path: string,
-  title: string,
-  companies: ReadonlyArray<ShownCompany>
-) {
+const overview = Effect.fnUntraced(function* (request: PageRequest, company: ShownCompany | null) {
   const { now } = request
-  const view = yield* viewOf(request, path)
-  const all = yield* Resources.read(companies, now)
-  const beside = yield* Resources.readAlerts(companies)
-  const wanted = view.text.toLowerCase()
-  const pictures = html`${healthTiles(companies, all)}
-  ${lastDay(
-    yield* Activity.readHours(
-      companies.map(({ name }) => name),
-      dayMs
-    ),
-    now
-  )}`
-  const shown = all.filter(
-    (state) => matches[view.filter](state) && (wanted === "" || state.resource.toLowerCase().includes(wanted))
-  )
-  const ordered = view.order === "name" ? shown : shown.toSorted(worse)
+  const companies = company === null ? request.companies : [company]
+  const reading = yield* read(companies, now, company === null)
+  const { states, hours } = reading
+  const needs = needsOf(reading, now)
+  const title = company === null ? "Overview" : `Company ${visible(company.name)}`
   return page({
     title,
     section: "overview",
-    body: html`<h1>${title}</h1>
-      ${summary(path, all, beside, companies.length)} ${needsPerson(path, all)} ${isPlain(view) ? pictures : ""}
-      ${controls(view, all)}
-      ${companies.map(({ name }) =>
-        companyPart(
-          name,
-          all.filter(({ company }) => company === name),
-          ordered.filter(({ company }) => company === name),
-          now
-        )
-      )}`
+    body: html`<div class="head">
+        <h1>${title}</h1>
+        ${company === null ? "" : companyActions(company.name, states)}
+      </div>
+      ${stateSentence(reading, needs, companies.length, now)}
+      ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
+      ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
+      ${healthTiles(companies, states)} ${lastDay(hours, now)}`
   })
 })
+
+/** Where the filters of this page led before the table had a page of its own; null without a filter. */
+const formerTable = (request: PageRequest, company: string | null) => {
+  const [state, text, order] = ["state", "text", "order"].map((name) => ofQuery(request, name)) as [
+    string | null,
+    string | null,
+    string | null
+  ]
+  return state === null && text === null && order === null
+    ? null
+    : redirect(address("/resources", { company, state, text, order: order === "name" ? "resource" : null }))
+}
 
 export const routes: ReadonlyArray<Route> = [
   {
     method: "GET",
     path: "/",
     handle: Effect.fn("page.overview")(function* (request) {
-      const { companies } = request
-      return companies.length > detailedMax
-        ? yield* companiesPage(request)
-        : yield* detailedPage(request, "/", "Overview", companies)
+      if (request.companies.length > detailedMax) return yield* companiesPage(request)
+      return formerTable(request, null) ?? (yield* overview(request, null))
     })
   },
   {
@@ -314,7 +218,7 @@ export const routes: ReadonlyArray<Route> = [
     path: "/companies/:company",
     handle: Effect.fn("page.company")(function* (request) {
       const company = yield* companyNamed(request, ofPath(request, "company"))
-      return yield* detailedPage(request, companyAddress(company.name), `Company ${visible(company.name)}`, [company])
+      return formerTable(request, company.name) ?? (yield* overview(request, company))
     })
   }
 ]

@@ -195,11 +195,11 @@ export const routes: ReadonlyArray<Route> = [
         companyId === null ? { changed: "", fields: "" } : yield* detailsOf(request, state, companyId)
       return page({
         title: `${name} of ${visible(company)}`,
-        section: "overview",
+        section: "resources",
         body: html`<h1>${name}</h1>
           <p class="summary">
-            ${healthBadges(health)} company <a href="${companyAddress(company)}">${visible(company)}</a>, data of
-            ${freshness(state, now)}
+            ${healthBadges(health)} company <a href="${companyAddress(company)}">${visible(company)}</a>,
+            ${state.freshAt === null ? "never read completely" : html`data of ${freshness(state, now)}`}
           </p>
           ${reasonPart(state, runs, now)}
           ${findings.map((finding) => {

@@ -39,11 +39,18 @@ const lateReason = ({ lastRun, task }: ResourceState, now: Date): readonly [reas
   ]
 }
 
+const quarantineNote = ({ company, resource, quarantined }: ResourceState): Html =>
+  html`<p class="note">
+    <a href="${address("/quarantine", { company, resource })}">${plural(quarantined, "record")}</a> could not be landed
+    and ${quarantined === 1 ? "is" : "are"} in quarantine. <strong>What to do:</strong> correct the value at the source;
+    the next scan lands the record.
+  </p>`
+
 /** The reason why it fails or is late, with the run and the next step; nothing where all is well. */
 export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: Date): Html => {
-  const found = problemOf(state)
+  const found = problemOf(state, now)
   const { isFailing, isLate } = state.health
-  if (found === null && !isLate) return html``
+  if (found === null && !isLate) return state.quarantined === 0 ? html`` : quarantineNote(state)
   const failures = failuresOf(runs)
   const failed = failures.find(({ status }) => status === "failed")
   const [first] = failures.toReversed()

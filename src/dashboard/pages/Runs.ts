@@ -56,6 +56,9 @@ const companyOf = (run: Runs.Run): string => (run.company === null ? `company ${
 
 /** Runs as a table; those of one resource do not name it. */
 export const runTable = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Date, isOfOne = false): Html =>
+  html`<div class="runs">${runRows(caption, runs, now, isOfOne)}</div>`
+
+const runRows = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Date, isOfOne: boolean): Html =>
   table(
     caption,
     `#Run, Status, ${isOfOne ? "" : "Resource, "}Kind, Began, #Took, #Requests, #Records, Changes`,

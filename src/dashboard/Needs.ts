@@ -1,0 +1,377 @@
+/**
+ * What needs a person: every kind of problem, each with one next step, the worst first.
+ *
+ * Promise: the same problem of several resources is listed once. A problem that is the consequence of another one of the
+ * same company (a subscription that does not deliver, beside its gap) is left out.
+ */
+import type * as Attention from "../status/Attention.ts"
+import type * as Invariants from "../status/Invariants.ts"
+import { worse, type ResourceState } from "../status/Resources.ts"
+import { badge, ago, type Tone } from "../web/Components.ts"
+import { address, plural, truncated, visible } from "../web/Escape.ts"
+import { eventAddress, outboxRowAddress, resourceAddress, resourcesAddress, runAddress } from "./Addresses.ts"
+import { problemOf, withoutRequest } from "./Format.ts"
+import { html, type Html } from "./Page.ts"
+import { causeSentence } from "./pages/WebhookGaps.ts"
+
+/** The kinds of problems, the worst first. */
+const kinds = {
+  failing: ["bad", "failing"],
+  pushes: ["bad", "pushes paused"],
+  receiver: ["bad", "not receiving"],
+  dead: ["bad", "dead letters"],
+  refused: ["bad", "refused"],
+  critical: ["bad", "violated"],
+  endpoint: ["bad", "not delivered"],
+  late: ["warn", "late"],
+  gap: ["warn", "open gap"],
+  subscription: ["warn", "not delivering"],
+  quarantine: ["warn", "quarantine"],
+  warning: ["warn", "violated"],
+  unevaluated: ["warn", "not evaluated"],
+  blocked: ["warn", "blocked"]
+} as const satisfies Readonly<Record<string, readonly [tone: Tone, word: string]>>
+export type Kind = keyof typeof kinds
+const order = Object.keys(kinds)
+
+export interface Need {
+  readonly kind: Kind
+  /** What has the problem. */
+  readonly subject: string
+  readonly problem: string
+  /** When it began; null where that is not known. */
+  readonly since: Date | null
+  readonly next: { readonly text: string; readonly to: string }
+}
+
+export const toneOf = ({ kind }: Need): Tone => kinds[kind][0]
+
+/** All that the problems are found in. */
+export interface Findings {
+  readonly states: ReadonlyArray<ResourceState>
+  readonly failingSince: ReadonlyArray<{
+    readonly company: string
+    readonly resource: string
+    readonly since: Date | null
+  }>
+  readonly attention: ReadonlyArray<Attention.Attention>
+  readonly violated: ReadonlyArray<Invariants.Violated>
+  /** Of the whole installation; empty on the page of one company. */
+  readonly failedInvariants: ReadonlyArray<Invariants.Failed>
+  readonly endpoints: ReadonlyArray<Attention.TroubledEndpoint>
+  readonly pushPause: string | null
+}
+
+const problemMax = 160
+
+/** The same for errors that differ only in their request and their numbers. */
+const sameness = (error: string): string => withoutRequest(error).replace(/\d+/g, "0")
+
+/** The first step of a remedy. */
+const firstStep = (remedy: string): string => remedy.split("; ")[0]!
+
+const subjectOf = (states: ReadonlyArray<ResourceState>): string => {
+  const [{ company, resource }] = states as [ResourceState]
+  const others = states.length - 1
+  return `${visible(resource)} of ${visible(company)}${others === 0 ? "" : ` and ${plural(others, "other resource")}`}`
+}
+
+/** The page of the resource, or the list of them. */
+const placeOf = (states: ReadonlyArray<ResourceState>, state: string): string => {
+  const [{ company, resource }] = states as [ResourceState]
+  if (states.length === 1) return resourceAddress(company, resource)
+  return resourcesAddress({ company: states.every((one) => one.company === company) ? company : null, state })
+}
+
+const quarantineAddress = (states: ReadonlyArray<ResourceState>): string => {
+  const [{ company, resource }] = states as [ResourceState]
+  return address("/quarantine", {
+    company: states.every((one) => one.company === company) ? company : null,
+    resource: states.length === 1 ? resource : null
+  })
+}
+
+const earliest = (dates: ReadonlyArray<Date | null>): Date | null =>
+  dates.reduce((first, date) => (first === null || (date !== null && date < first) ? date : first), null)
+
+/** Whether it is late because of its quarantine. */
+const isHeldUp = ({ health, lastRun, quarantined }: ResourceState): boolean =>
+  health.isLate && !health.isFailing && lastRun?.status === "quarantined" && quarantined > 0
+
+const failingNeeds = ({ states, failingSince }: Findings, now: Date): ReadonlyArray<Need> => {
+  const since = new Map(failingSince.map((one) => [`${one.company} ${one.resource}`, one.since]))
+  const failing = states.filter(({ health }) => health.isFailing).toSorted(worse)
+  const groups = Map.groupBy(failing, (state) => sameness(problemOf(state, now)?.error ?? ""))
+  return [...groups.values()].map((same) => {
+    const { error, remedy } = problemOf(same[0]!, now) ?? { error: "its last run failed", remedy: null }
+    return {
+      kind: "failing",
+      subject: subjectOf(same),
+      problem: withoutRequest(error),
+      since: earliest(
+        same.map(({ company, resource, task }) => since.get(`${company} ${resource}`) ?? task?.endedAt ?? null)
+      ),
+      next: { text: firstStep(remedy ?? "see its last run"), to: placeOf(same, "failing") }
+    }
+  })
+}
+
+/** Late and not failing: failing ones are listed with the reason of the failure. */
+const lateNeeds = ({ states, attention }: Findings, now: Date): ReadonlyArray<Need> => {
+  const pausedUntil = new Map(attention.map((one) => [one.company, one.pausedUntil]))
+  const late = states.filter(({ health }) => health.isLate && !health.isFailing).toSorted(worse)
+  const reasonOf = (state: ResourceState) => {
+    const until = pausedUntil.get(state.company) ?? null
+    return until === null
+      ? (problemOf(state, now) ?? { error: "its age exceeds its target", remedy: null })
+      : {
+          error: `The source has paused the requests of ${visible(state.company)}.`,
+          remedy: "see until when, and why"
+        }
+  }
+  const groups = Map.groupBy(late, (state) => sameness(reasonOf(state).error))
+  return [...groups.values()].map((same) => {
+    const [first] = same as [ResourceState]
+    const { error, remedy } = reasonOf(first)
+    const isPaused = (pausedUntil.get(first.company) ?? null) !== null
+    const isRunning = first.lastRun?.status === "running" && same.length === 1
+    return {
+      kind: "late",
+      subject: subjectOf(same),
+      problem: error,
+      since: earliest(
+        same.map(({ freshAt, health: { targetMs } }) =>
+          freshAt === null || targetMs === null ? null : new Date(freshAt.getTime() + targetMs)
+        )
+      ),
+      next: {
+        text: firstStep(remedy ?? "see its last run"),
+        to: isPaused
+          ? address("/budget", { company: first.company })
+          : isRunning
+            ? runAddress(first.lastRun.id)
+            : same.every(isHeldUp)
+              ? quarantineAddress(same)
+              : placeOf(same, "late")
+      }
+    }
+  })
+}
+
+const quarantineNeeds = ({ states }: Findings): ReadonlyArray<Need> =>
+  [
+    ...Map.groupBy(
+      states.filter((state) => state.quarantined > 0 && !isHeldUp(state)),
+      ({ company }) => company
+    )
+  ].map(([, same]) => {
+    const records = same.reduce((sum, { quarantined }) => sum + quarantined, 0)
+    return {
+      kind: "quarantine",
+      subject: subjectOf(same),
+      problem: `${plural(records, "record")} could not be landed`,
+      since: null,
+      next: {
+        text: "see the reason, then correct the record at the source",
+        to: quarantineAddress(same)
+      }
+    }
+  })
+
+const blockedNeeds = ({ states }: Findings, now: Date): ReadonlyArray<Need> =>
+  [
+    ...Map.groupBy(
+      states.filter(({ health }) => health.isBlocked),
+      ({ company }) => company
+    ).values()
+  ].map((same) => {
+    const { error, remedy } = problemOf(same[0]!, now) ?? { error: "the token may not read it", remedy: null }
+    return {
+      kind: "blocked",
+      subject: subjectOf(same),
+      problem: withoutRequest(error),
+      since: null,
+      next: { text: firstStep(remedy ?? "give the token the right to read it"), to: placeOf(same, "blocked") }
+    }
+  })
+
+/** Of the events and pushes of one company. */
+const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
+  const { company, dead, gaps, refused, down } = one
+  const name = visible(company)
+  const webhooks = address("/webhooks", { company })
+  const isReceiving = one.receivers > 0 || !one.hasSubscription
+  return [
+    isReceiving
+      ? null
+      : ({
+          kind: "receiver",
+          subject: `events of ${name}`,
+          problem: "no process receives them; the source drops what it cannot deliver",
+          since: null,
+          next: { text: "start one: npx tributary serve", to: webhooks }
+        } as const),
+    dead === 0
+      ? null
+      : ({
+          kind: "dead",
+          subject: `${plural(dead, "event")} of ${name}`,
+          problem: withoutRequest(firstStep(one.deadReason ?? "its processing failed for the last time")),
+          since: one.deadSince,
+          next: {
+            text: dead === 1 ? "remove the cause, then replay it" : "remove the cause, then replay all",
+            to: dead === 1 && one.deadEvent !== null ? eventAddress(company, one.deadEvent) : webhooks
+          }
+        } as const),
+    refused === 0
+      ? null
+      : ({
+          kind: "refused",
+          subject: `${plural(refused, "pushed record")} of ${name}`,
+          problem: withoutRequest(one.refusedReason ?? "the source refused it"),
+          since: one.refusedSince,
+          next: {
+            text: "correct the record, then try again",
+            to:
+              refused === 1 && one.refusedRow !== null
+                ? outboxRowAddress(one.refusedRow)
+                : address("/outbox/rows", { company, state: "rejected" })
+          }
+        } as const),
+    down === 0 || gaps > 0
+      ? null
+      : ({
+          kind: "subscription",
+          subject: `${plural(down, "subscription")} of ${name}`,
+          problem: one.downReason ?? "the source does not deliver its events",
+          since: null,
+          next: { text: "resume it, or create it again", to: webhooks }
+        } as const)
+  ].filter((need) => need !== null)
+}
+
+/** Gaps of one cause are one problem, also of several companies. */
+const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
+  const open = attention.filter(({ gaps }) => gaps > 0)
+  return [...Map.groupBy(open, ({ gapCause }) => gapCause)].map(([cause, same]) => {
+    const gaps = same.reduce((sum, one) => sum + one.gaps, 0)
+    return {
+      kind: "gap",
+      subject: `${plural(gaps, "delivery gap")} of ${same.map(({ company }) => visible(company)).join(", ")}`,
+      problem: cause === null ? "some events may be missing" : causeSentence(cause),
+      since: earliest(same.map(({ gapSince }) => gapSince)),
+      next: {
+        text: "see what closes the gap",
+        to: address("/webhooks", { company: same.length === 1 ? same[0]!.company : null })
+      }
+    }
+  })
+}
+
+/** Of the rules, and of the whole installation. */
+const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
+  const { violated, failedInvariants, endpoints, pushPause } = findings
+  const rules = [...Map.groupBy(violated, ({ invariant }) => invariant).values()]
+  return [
+    ...(pushPause === null
+      ? []
+      : [
+          {
+            kind: "pushes",
+            subject: "all pushes",
+            problem: pushPause,
+            since: null,
+            next: { text: "compare the pending records with the source", to: "/outbox" }
+          } as const
+        ]),
+    ...rules.map((same): Need => {
+      const [{ invariant, severity, statement, detail }] = same as [Invariants.Violated]
+      const records = same.reduce((sum, { open }) => sum + open, 0n)
+      return {
+        kind: severity,
+        subject: `${visible(invariant)} by ${plural(Number(records), "record")} of ${same.map(({ company }) => visible(company)).join(", ")}`,
+        problem: detail ?? statement,
+        since: earliest(same.map(({ since }) => since)),
+        next: { text: "correct the record at the source", to: address("/invariants", { invariant }) }
+      }
+    }),
+    ...failedInvariants.map(({ invariant, error }): Need => ({
+      kind: "unevaluated",
+      subject: visible(invariant),
+      problem: error,
+      since: null,
+      next: { text: "correct its SQL, or what the reason names", to: address("/invariants", { invariant }) }
+    })),
+    ...endpoints.map(({ name, isDead, reason, lost, since }): Need => ({
+      kind: "endpoint",
+      subject: `endpoint ${visible(name)}`,
+      problem: isDead
+        ? `deliveries have stopped: ${reason ?? "the reason is not known"}`
+        : `${plural(lost, "change")} not accepted`,
+      since,
+      next: {
+        text: isDead ? "repair the receiver, then resume it" : "see the log, then replay them",
+        to: address("/endpoints", { endpoint: name })
+      }
+    }))
+  ]
+}
+
+/** Every problem, the worst first. */
+export const needsOf = (findings: Findings, now: Date): ReadonlyArray<Need> =>
+  [
+    ...failingNeeds(findings, now),
+    ...lateNeeds(findings, now),
+    ...findings.attention.flatMap(companyNeeds),
+    ...gapNeeds(findings),
+    ...otherNeeds(findings),
+    ...quarantineNeeds(findings),
+    ...blockedNeeds(findings, now)
+  ].toSorted((one, other) => order.indexOf(one.kind) - order.indexOf(other.kind))
+
+/** When the first of the problems that are not quiet began; null where that is not known. */
+export const beganAt = (needs: ReadonlyArray<Need>): Date | null =>
+  earliest(needs.filter((need) => toneOf(need) !== "quiet").map(({ since }) => since))
+
+const item = (need: Need, now: Date): Html => {
+  const [tone, word] = kinds[need.kind]
+  return html`<li class="${tone}">
+    ${badge(tone, word)}
+    <p>
+      <strong>${need.subject}</strong>:
+      ${truncated(need.problem, problemMax)}${need.since === null ? "" : html`<span class="detail">began ${ago(need.since, now)}</span>`}
+    </p>
+    <p>Next: <a href="${need.next.to}">${visible(need.next.text)}</a></p>
+  </li>`
+}
+
+/** Problems that are listed at once, and those that are listed as further ones. */
+const shownMax = 8
+const furtherMax = 40
+
+/** The list with its heading. */
+export const needsPart = (needs: ReadonlyArray<Need>, now: Date): Html => {
+  const further = needs.slice(shownMax, shownMax + furtherMax)
+  const left = needs.length - shownMax - further.length
+  return html`<section aria-labelledby="needed">
+    <h2 id="needed">What needs a person</h2>
+    ${
+      needs.length === 0
+        ? html`<p>Nothing.</p>`
+        : html`<ul class="needs">
+            ${needs.slice(0, shownMax).map((need) => item(need, now))}
+          </ul>`
+    }
+    ${
+      further.length === 0
+        ? ""
+        : html`<details id="further">
+            <summary>${plural(further.length + left, "further problem")}</summary>
+            <ul class="needs">
+              ${further.map((need) => item(need, now))}
+            </ul>
+            ${left > 0 ? html`<p>${plural(left, "further one")}: <a href="/resources">all resources, the worst first</a>.</p>` : ""}
+          </details>`
+    }
+  </section>`
+}

@@ -1,0 +1,379 @@
+/**
+ * `/resources`: the table of all resources, filtered by state, company, area and text, sorted by a column, part by part.
+ * Where there are many companies, it lists one of them, and first the companies to choose from.
+ */
+import * as Effect from "effect/Effect"
+import { html, page, PageError, type Html, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
+import * as Activity from "../../status/Activity.ts"
+import { detailedMax } from "../../status/CompanyStates.ts"
+import * as Resources from "../../status/Resources.ts"
+import { companyStates, type State } from "../../tasks/CountCompanies.ts"
+import { badge, count, duration, filterLinks, select, table, type Sorting } from "../../web/Components.ts"
+import { address, plural, truncated, visible } from "../../web/Escape.ts"
+import { companyAddress, resourceAddress } from "../Addresses.ts"
+import { actionLink, healthBadges, lastRun, nextRun, problemOf, rows, withoutRequest } from "../Format.ts"
+import { areasOf, otherArea } from "../HealthPicture.ts"
+import { choiceOf, companyNamed, ofQuery } from "../Params.ts"
+import { freshnessSpark, landedSpark } from "../Sparkline.ts"
+import { companyList, companySearch, textOf } from "./Companies.ts"
+import { companyActions, unknownNumber } from "./Overview.ts"
+
+const path = "/resources"
+const shownMax = 50
+const whyMax = 140
+
+type ResourceState = Resources.ResourceState
+
+const filters = ["all", "failing", "late", "blocked", "quarantine", "never-synced", "paused", "fresh"] as const
+type Filter = (typeof filters)[number]
+
+const filterWords: Readonly<Record<Filter, string>> = {
+  all: "All",
+  failing: "Failing",
+  late: "Late",
+  blocked: "Blocked",
+  quarantine: "With quarantine",
+  "never-synced": "Never synced",
+  paused: "Paused",
+  fresh: "Fresh"
+}
+
+const matches: Readonly<Record<Filter, (state: ResourceState) => boolean>> = {
+  all: () => true,
+  failing: ({ health }) => health.isFailing,
+  late: ({ health }) => health.isLate,
+  blocked: ({ health }) => health.isBlocked,
+  quarantine: ({ quarantined }) => quarantined > 0,
+  "never-synced": ({ health, freshAt }) => freshAt === null && !health.isBlocked,
+  paused: ({ health }) => health.isPaused,
+  fresh: ({ health }) => health.state === "fresh"
+}
+
+// -------------------------------------------------------------------------------------------------------------- the order
+
+type Value = number | string | null
+
+interface Column {
+  readonly heading: string
+  /** The option of the form. */
+  readonly words: string
+  /** Null has no place in the order and stands last. */
+  readonly of: (state: ResourceState) => Value
+  /** Whether the highest value is the first. */
+  readonly isDescending: boolean
+}
+
+const timeOf = (at: Date | null | undefined): number | null => at?.getTime() ?? null
+
+/** The order of the table by the name of its column. The number in quarantine is below the name. */
+const columns = {
+  state: { heading: "State", words: "the worst first", of: () => null, isDescending: false },
+  resource: { heading: "Resource", words: "by name", of: ({ resource }) => resource, isDescending: false },
+  company: { heading: "Company", words: "by company", of: ({ company }) => company, isDescending: false },
+  age: { heading: "Age", words: "the oldest first", of: ({ health }) => health.ageMs, isDescending: true },
+  rows: { heading: "Rows", words: "the most rows first", of: (state) => state.rows?.rows ?? null, isDescending: true },
+  run: {
+    heading: "Last run",
+    words: "the newest run first",
+    of: (state) => timeOf(state.lastRun?.beganAt),
+    isDescending: true
+  },
+  next: {
+    heading: "Next run",
+    words: "the next run first",
+    of: ({ task }) => timeOf(task?.nextAt),
+    isDescending: false
+  },
+  quarantine: {
+    heading: "Quarantine",
+    words: "the most quarantine first",
+    of: ({ quarantined }) => quarantined,
+    isDescending: true
+  }
+} as const satisfies Readonly<Record<string, Column>>
+type ColumnName = keyof typeof columns
+const columnNames = Object.keys(columns) as ReadonlyArray<ColumnName>
+/** A minus turns the order round. */
+type Order = ColumnName | `-${ColumnName}`
+const orders: ReadonlyArray<Order> = columnNames.flatMap((name) => [name, `-${name}`] as const)
+
+const columnOf = (order: Order): ColumnName => order.replace("-", "") as ColumnName
+const isReversed = (order: Order): boolean => order.startsWith("-")
+
+const compare = (one: Value, other: Value): number => (one === other ? 0 : one! < other! ? -1 : 1)
+
+/** Sorted by a column; equal ones the worst first. */
+const sorted = (states: ReadonlyArray<ResourceState>, order: Order): ReadonlyArray<ResourceState> => {
+  const { of, isDescending }: Column = columns[columnOf(order)]
+  const sign = isDescending === isReversed(order) ? 1 : -1
+  const worst = states.toSorted(Resources.worse)
+  if (columnOf(order) === "state") return isReversed(order) ? worst.toReversed() : worst
+  return worst.toSorted((one, other) => {
+    const [a, b] = [of(one), of(other)]
+    if (a === null || b === null) return (a === null ? 1 : 0) - (b === null ? 1 : 0)
+    return sign * compare(a, b)
+  })
+}
+
+// --------------------------------------------------------------------------------------------------------------- the view
+
+interface View {
+  readonly company: string | null
+  readonly filter: Filter
+  readonly area: string | null
+  readonly text: string | null
+  readonly order: Order
+  /** From 1. */
+  readonly part: number
+}
+
+const viewOf = Effect.fnUntraced(function* (request: PageRequest): Effect.fn.Return<View, PageError> {
+  const company = ofQuery(request, "company")
+  const part = ofQuery(request, "page") ?? "1"
+  if (!/^[1-9]\d{0,5}$/.test(part)) {
+    return yield* new PageError({ status: 400, message: "That is not the number of a page." })
+  }
+  return {
+    company: company === null ? null : (yield* companyNamed(request, company)).name,
+    filter: (yield* choiceOf(request, "state", filters)) ?? "all",
+    area: ofQuery(request, "area"),
+    text: textOf(request),
+    order: (yield* choiceOf(request, "order", orders)) ?? "state",
+    part: Number(part)
+  }
+})
+
+/** The same table with a change; another filter or order begins at the first page. */
+const here = (view: View, change: Partial<View>): string => {
+  const { company, filter, area, text, order, part } = { ...view, part: 1, ...change }
+  return address(path, {
+    company,
+    state: filter === "all" ? null : filter,
+    area,
+    text,
+    order: order === "state" ? null : order,
+    page: part === 1 ? null : String(part)
+  })
+}
+
+const sortingsOf = (view: View): Readonly<Record<string, Sorting>> =>
+  Object.fromEntries(
+    columnNames.map((name) => {
+      const { heading, isDescending }: Column = columns[name]
+      const isCurrent = columnOf(view.order) === name
+      const isUp = isDescending === isReversed(view.order)
+      const next: Order = isCurrent && !isReversed(view.order) ? `-${name}` : name
+      return [
+        heading,
+        { to: here(view, { order: next }), direction: isCurrent ? (isUp ? "ascending" : "descending") : null }
+      ]
+    })
+  )
+
+// -------------------------------------------------------------------------------------------------------------- the parts
+
+/** The age beside its target. */
+const age = ({ isProven, health: { ageMs, targetMs, isBlocked } }: ResourceState): Html =>
+  html`${ageMs === null ? html`<span class="none">never</span>` : duration(ageMs)}${
+    targetMs === null || isBlocked ? "" : html` <span class="none">of ${duration(targetMs)}</span>`
+  }${isProven ? html` <span class="none">by events</span>` : ""}`
+
+const rowOf = (
+  state: ResourceState,
+  hours: ReadonlyArray<Activity.ResourceHour>,
+  hasCompany: boolean,
+  now: Date
+): ReadonlyArray<Html | string> => {
+  const { company, resource, health, quarantined } = state
+  const query = { company, resource }
+  const about = `${visible(resource)} of ${visible(company)}`
+  const why = problemOf(state, now)?.error ?? null
+  return [
+    html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>${
+        quarantined === 0
+          ? ""
+          : html` <a class="quarantined" href="${address("/quarantine", query)}"
+              >${count(quarantined)} in quarantine</a
+            >`
+      }${why === null ? "" : html`<span class="detail">${truncated(withoutRequest(why), whyMax)}</span>`}`,
+    ...(hasCompany ? [html`<a href="${companyAddress(company)}">${visible(company)}</a>`] : []),
+    healthBadges(health),
+    age(state),
+    freshnessSpark(hours, now),
+    landedSpark(hours, now),
+    rows(state),
+    lastRun(state, now),
+    nextRun(state, now),
+    html`<span class="actions"
+      >${health.isBlocked ? "" : actionLink("sync", query, "Sync now", about)}
+      ${
+        health.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)
+      }</span
+    >`
+  ]
+}
+
+const resourceTable = (
+  view: View,
+  shown: ReadonlyArray<ResourceState>,
+  hours: ReadonlyArray<Activity.ResourceHour>,
+  now: Date
+): Html => {
+  const hasCompany = view.company === null
+  const hoursOf = Map.groupBy(hours, ({ company, resource }) => `${company} ${resource}`)
+  return html`<div class="compact">
+    ${table(
+      `Resources, ${columns[columnOf(view.order)].words}${isReversed(view.order) ? ", in reverse" : ""}; charts of the last 24 hours`,
+      `Resource, ${hasCompany ? "Company, " : ""}State, Age, Age by hour, #Landed, #Rows, Last run, Next run, Actions`,
+      shown.map((state) => rowOf(state, hoursOf.get(`${state.company} ${state.resource}`) ?? [], hasCompany, now)),
+      sortingsOf(view)
+    )}
+  </div>`
+}
+
+const hidden = (name: string, value: string | null): Html | string =>
+  value === null ? "" : html`<input type="hidden" name="${name}" value="${value}" />`
+
+const controls = (
+  view: View,
+  all: ReadonlyArray<ResourceState>,
+  areas: ReadonlyArray<string>,
+  names: ReadonlyArray<string>
+): Html =>
+  html`<div class="controls">
+    ${filterLinks(
+      "State",
+      filters
+        .map((filter) => ({ filter, number: all.filter(matches[filter]).length, isCurrent: filter === view.filter }))
+        .filter(({ filter, number, isCurrent }) => filter === "all" || number > 0 || isCurrent)
+        .map(({ filter, number, isCurrent }) => ({
+          to: here(view, { filter }),
+          text: html`${filterWords[filter]} <span class="number">${count(number)}</span>`,
+          isCurrent
+        }))
+    )}
+    <form method="get" action="${path}" role="search" aria-label="Resources">
+      ${names.length > 1 && names.length <= detailedMax ? select("company", "Company", "all", names, view.company) : hidden("company", view.company)}
+      ${areas.length > 1 ? select("area", "Area", "all", areas, view.area) : ""}
+      <p>
+        <label for="order">Order</label>
+        <select id="order" name="order">
+          ${columnNames.map(
+            (name) =>
+              html`<option value="${name}" ${name === columnOf(view.order) ? html` selected` : ""}>
+                ${columns[name].words}
+              </option>`
+          )}
+        </select>
+      </p>
+      <p>
+        <label for="text">Name</label>
+        <input type="search" id="text" name="text" value="${view.text ?? ""}" maxlength="100" />
+      </p>
+      ${hidden("state", view.filter === "all" ? null : view.filter)}
+      <button type="submit">Show</button>
+    </form>
+  </div>`
+
+/** Which part of the list is shown, with links to its neighbours. */
+const parts = (view: View, part: number, matching: number): Html => {
+  const last = Math.max(1, Math.ceil(matching / shownMax))
+  if (last === 1) return html``
+  const from = (part - 1) * shownMax + 1
+  return html`<nav class="pages" aria-label="Pages of the table">
+    <span>${count(from)} to ${count(Math.min(matching, part * shownMax))} of ${count(matching)}</span>
+    ${part === 1 ? "" : html`<a href="${here(view, { part: part - 1 })}" rel="prev">Previous</a>`}
+    ${part >= last ? "" : html`<a href="${here(view, { part: part + 1 })}" rel="next">Next</a>`}
+  </nav>`
+}
+
+// -------------------------------------------------------------------------------------------------------------- the pages
+
+const listed = Effect.fnUntraced(function* (request: PageRequest, view: View, companies: ReadonlyArray<ShownCompany>) {
+  const { now } = request
+  const everything = yield* Resources.read(companies, now)
+  const areas = areasOf(companies)
+  const areaOf = ({ resource }: ResourceState) => areas.get(resource) ?? otherArea
+  const wanted = view.text?.toLowerCase() ?? ""
+  const all = everything.filter(
+    (state) =>
+      (view.area === null || areaOf(state) === view.area) &&
+      (wanted === "" || state.resource.toLowerCase().includes(wanted))
+  )
+  const matching = sorted(all.filter(matches[view.filter]), view.order)
+  const part = Math.min(view.part, Math.max(1, Math.ceil(matching.length / shownMax)))
+  const shown = matching.slice((part - 1) * shownMax, part * shownMax)
+  const hours = shown.length === 0 ? [] : yield* Activity.readResourceHours(shown)
+  const isFiltered = view.filter !== "all" || view.area !== null || wanted !== ""
+  const { company } = view
+  return page({
+    title: company === null ? "Resources" : `Resources of ${visible(company)}`,
+    section: "resources",
+    body: html`<div class="head">
+        <h1>
+          ${company === null ? "Resources" : html`Resources of <a href="${companyAddress(company)}">${visible(company)}</a>`}
+        </h1>
+        ${company === null || isFiltered ? "" : companyActions(company, everything)}
+      </div>
+      ${company !== null && everything.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
+      ${controls(
+        view,
+        all,
+        [...new Set(everything.map(areaOf))].toSorted(),
+        request.companies.map(({ name }) => name)
+      )}
+      ${
+        everything.length === 0
+          ? html`<p>No resource is known yet: the first tasks are created when the source has answered.</p>`
+          : shown.length === 0
+            ? html`<p>
+                None of ${plural(everything.length, "resource")} matches.
+                <a href="${address(path, { company })}">Show all</a>
+              </p>`
+            : resourceTable(view, shown, hours, now)
+      }
+      ${parts(view, part, matching.length)}`
+  })
+})
+
+/** The states of companies that have resources in these states. */
+const companyStateOf = (filter: Filter): State | null =>
+  filter === "quarantine" ? "attention" : (companyStates.find((state) => state === filter) ?? null)
+
+/** The companies to choose from. */
+const choice = Effect.fnUntraced(function* (request: PageRequest, { filter, text }: View) {
+  const state = filter === "all" ? null : filter
+  return page({
+    title: "Resources",
+    section: "resources",
+    body: html`<h1>Resources</h1>
+      <p class="summary">${badge("quiet", "Choose a company")} Its resources are one table.</p>
+      <div class="controls">${companySearch(path, text, { state })}</div>
+      ${
+        (yield* companyList(request, {
+          path,
+          filter: { state: companyStateOf(filter), text, sign: null },
+          order: "worst",
+          query: { state, text },
+          addressOf: (company) => address(path, { company, state })
+        })).part
+      }`
+  })
+})
+
+export const routes: ReadonlyArray<Route> = [
+  {
+    method: "GET",
+    path,
+    handle: Effect.fn("page.resources")(function* (request) {
+      const view = yield* viewOf(request)
+      const { companies } = request
+      if (view.company === null && companies.length > detailedMax) return yield* choice(request, view)
+      return yield* listed(
+        request,
+        view,
+        view.company === null ? companies : companies.filter(({ name }) => name === view.company)
+      )
+    })
+  }
+]

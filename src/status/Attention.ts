@@ -1,0 +1,126 @@
+/**
+ * What needs a person beside the resources: dead letters, delivery gaps, refused rows, subscriptions, receivers and pauses
+ * of the source, by company; endpoints of the whole installation.
+ *
+ * Promise: each statement reads only open problems, by an index, whatever the number of events, rows and runs.
+ */
+import type * as Sql from "../postgres/Sql.ts"
+import * as Statement from "../postgres/Statement.ts"
+import type { Cause } from "../reconcile/DeliveryGaps.ts"
+import type { ResourceState, ShownCompany } from "./Resources.ts"
+
+export const attentionStatement = Statement.make({
+  name: "read what needs attention",
+  params: ["jsonb"],
+  columns: {
+    company: "text",
+    /** Dead letters of the inbox; the newest one, its error, and when the oldest one was received. */
+    dead: "float8",
+    ...Statement.columns("text?", "deadEvent", "deadReason"),
+    deadSince: "timestamptz?",
+    /** Open delivery gaps; the cause of the newest one, and when the oldest one was found. */
+    gaps: "float8",
+    gapCause: Statement.as<Cause | null>("text?"),
+    gapResource: "text?",
+    gapSince: "timestamptz?",
+    /** Refused rows of the outbox; the newest one, its reason, and when the oldest one was refused. */
+    refused: "float8",
+    refusedRow: "int8?",
+    refusedReason: "text?",
+    refusedSince: "timestamptz?",
+    /** Subscriptions that do not deliver, and why the last check of one failed. */
+    down: "float8",
+    downReason: "text?",
+    hasSubscription: "bool",
+    /** Live processes that receive its events. */
+    receivers: "float8",
+    /** Until when the source has paused its requests; null while it has not. */
+    pausedUntil: "timestamptz?"
+  },
+  text: `select c.name as company,
+         d.dead, i.event_id as "deadEvent", i.last_error as "deadReason", d.since as "deadSince",
+         g.gaps, n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
+         r.refused, o.id as "refusedRow", coalesce(o.reason, o.code) as "refusedReason", r.since as "refusedSince",
+         s.down, s.reason as "downReason", s.has as "hasSubscription",
+         (select count(*) from tributary.processes_alive p where c.name = any(p.companies))::float8 as receivers,
+         (select b.retry_after_at from tributary.budgets b
+           where b.fingerprint = c.fingerprint and b.retry_after_at > tributary.now()) as "pausedUntil"
+    from jsonb_to_recordset($1::jsonb) as c(name text, fingerprint text)
+    cross join lateral (
+      select count(*)::float8 as dead, max(id) as newest, min(received_at) as since
+        from tributary.inbox where company = c.name and state = 'dead_letter') d
+    left join tributary.inbox i on i.id = d.newest
+    cross join lateral (
+      select count(*)::float8 as gaps, max(id) as newest, min(detected_at) as since
+        from tributary.delivery_gaps where company = c.name and closed_at is null) g
+    left join tributary.delivery_gaps n on n.id = g.newest
+    cross join lateral (
+      select count(*)::float8 as refused, max(id) as newest, min(resolved_at) as since
+        from tributary.outbox where company = c.name and state = 'rejected') r
+    left join tributary.outbox o on o.id = r.newest
+    cross join lateral (
+      select count(*) filter (where state in ('paused', 'disabled'))::float8 as down,
+             max(last_error) filter (where state in ('paused', 'disabled')) as reason, count(*) > 0 as has
+        from tributary.subscriptions where company = c.name and state <> 'deleted') s`
+})
+export type Attention = Statement.RowOf<typeof attentionStatement>
+
+/** One row for each of these companies. */
+export const read = (companies: ReadonlyArray<Pick<ShownCompany, "name" | "fingerprint">>) =>
+  Statement.run(attentionStatement, [JSON.stringify(companies.map(({ name, fingerprint }) => ({ name, fingerprint })))])
+
+export const endpointsStatement = Statement.make({
+  name: "find endpoints that need attention",
+  columns: { name: "text", isDead: "bool", reason: "text?", since: "timestamptz?", lost: "float8" },
+  text: `select e.name, e.state = 'dead' as "isDead", e.reason, case when e.state = 'dead' then e.state_since else r.since end as since,
+         r.lost from tributary.change_endpoints e
+    cross join lateral (
+      select count(*)::float8 as lost, min(failed_at) as since
+        from tributary.change_retries where endpoint = e.name and state = 'dead') r
+   where e.state = 'dead' or r.lost > 0 order by e.state = 'dead' desc, e.name`
+})
+export type TroubledEndpoint = Statement.RowOf<typeof endpointsStatement>
+
+/** Endpoints that are dead or have dead letters. */
+export const readEndpoints = Statement.run(endpointsStatement)
+
+export const failingSinceStatement = Statement.make({
+  name: "find when resources began to fail",
+  params: ["jsonb"],
+  columns: { company: "text", resource: "text", since: "timestamptz?" },
+  text: `select k.company, k.resource, f.finished_at as since
+    from jsonb_to_recordset($1::jsonb) as k(company text, id bigint, resource text)
+    left join lateral (
+      select id from tributary.runs
+       where company_id = k.id and resource = k.resource and lane = 'live' and status in ('done', 'quarantined')
+       order by id desc limit 1) g on true
+    cross join lateral (
+      select finished_at from tributary.runs
+       where company_id = k.id and resource = k.resource and lane = 'live' and status = 'failed' and id > coalesce(g.id, 0)
+       order by id limit 1) f`
+})
+
+/** When the first failed run after the last good one of each of these resources ended. */
+export const readFailingSince = (states: ReadonlyArray<ResourceState>) =>
+  Statement.run(failingSinceStatement, [
+    JSON.stringify(
+      states.flatMap(({ company, companyId, resource }) =>
+        companyId === null ? [] : [{ company, id: companyId.toString(), resource }]
+      )
+    )
+  ])
+
+export const lastTroubleStatement = Statement.make({
+  name: "find the last trouble of an hour",
+  params: ["text[]", "timestamptz"],
+  columns: { at: "timestamptz?" },
+  text: `select max(at) as at from tributary.activity
+   where resolution = 'minute' and at >= $2::timestamptz and at < $2::timestamptz + interval '1 hour'
+     and company in (select unnest($1::text[])) and (lateness_max > 1 or failed_runs > 0 or gaps > 0)`
+})
+
+/** The last minute of this hour in which a run of these companies failed, a resource was late or a gap was open. */
+export const readLastTrouble = (
+  names: ReadonlyArray<string>,
+  hour: Date
+): Sql.Query<ReadonlyArray<{ at: Date | null }>> => Statement.run(lastTroubleStatement, [names, hour])

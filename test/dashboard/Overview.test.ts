@@ -1,0 +1,190 @@
+/** The overview: every kind of problem is listed with its next step, and all links lead to pages. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
+import { ask, seed, shownCompany, showing } from "../support/pages.ts"
+import { layerWarehouse } from "../support/postgres.ts"
+
+const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+const write = WriteActivity.writeActivity(() => [{ company: "north", fingerprint: "0".repeat(64) }])
+const companies = [shownCompany("north", 1n), shownCompany("south", 2n)]
+const resources = Array.from({ length: 30 }, (_, index) => `things${index + 1}`)
+
+const plain = (text: string): string =>
+  text
+    .replaceAll(/<[^>]*>/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim()
+/** The problems of a page in their order: badge, words, and the address of the next step. */
+const needsOf = (text: string) =>
+  [...text.matchAll(/<li class="(?:bad|warn|quiet)">\s*<span class="badge [\s\S]*?<\/li>/g)].map(([item]) => ({
+    words: plain(item),
+    to: /Next:\s*<a href="([^"]*)"/.exec(item)![1]!.replaceAll("&amp;", "&")
+  }))
+const overallState = (text: string): string => plain(/<p class="overall[\s\S]*?<\/p>/.exec(text)![0])
+
+/** One problem of each kind beside those of the resources. */
+const problems: ReadonlyArray<string> = [
+  `update tributary.tasks set status = 'skipped', error = 'GET /things3: the token may not do this (403)', remedy = 'give the token the scope'
+    where company = 'south' and resource = 'things3'`,
+  `insert into tributary.subscriptions (company, subscription_id, url, events, state, checked_at, healthy_at, log_read_at, last_error)
+   values ('north', 's1', 'https://hooks.example/north', '{a.b}', 'disabled', tributary.now(), tributary.now(), tributary.now(), 'it was disabled'),
+          ('south', 's2', 'https://hooks.example/south', '{a.b}', 'active', tributary.now(), tributary.now(), tributary.now(), null)`,
+  `insert into tributary.processes (process_id, companies) values ('p1', '{north}')`,
+  `insert into tributary.inbox (company, event_id, event_type, resource, record_id, sent_at, body, state, last_error, received_at)
+   values ('north', 'e1', 'things1.updated', 'things1', '1', tributary.now(), '\\x7b7d', 'dead_letter', 'the record is unreadable', tributary.now() - interval '9 days')`,
+  `insert into tributary.delivery_gaps (company, subscription_id, resource, cause, detail, began_at)
+   select 'south', 's2', r, 'missing', 'no subscription', tributary.now() - interval '1 hour' from unnest(array['things1', 'things2']) r`,
+  `insert into tributary.outbox (company, resource, operation, externalid, record, state, code, reason, resolved_at)
+   values ('north', 'things1', 'create', 'x1', '{}', 'rejected', 'invalid', 'a field is missing', tributary.now())`,
+  `insert into tributary.invariants (name, severity, statement, comment, resources, query)
+   values ('sums', 'critical', 'lines add up', '', '{things1}', 'select 1'), ('names', 'warning', 'names are unique', '', '{things1}', 'select 1'),
+          ('broken', 'warning', 'never', '', '{things1}', 'select 1')`,
+  `insert into tributary.invariant_states (invariant, company_id, state, violations, open_violations, error)
+   values ('sums', 1, 'violated', 2, 2, null), ('names', 2, 'violated', 1, 1, null), ('broken', 1, 'failed', 0, 0, 'no such column')`,
+  `insert into tributary.violations (invariant, company_id, resource, record_id, detail, opened_at)
+   values ('sums', 1, 'things1', 7, 'off by 1.00', tributary.now() - interval '1 hour'), ('names', 2, 'things1', 8, 'twice', tributary.now())`,
+  `insert into tributary.change_endpoints (name, url, origin, state, reason, last_position) values ('partner', 'https://partner.example', 'command', 'dead', 'HTTP 410', 0)`
+]
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the overview", (it) => {
+  it.effect("says that all is well, and since when", () =>
+    Effect.gen(function* () {
+      const url = yield* showing([companies[0]!])
+      yield* run("insert into tributary.companies (company, company_id) values ('north', 1)")
+      assert.match((yield* ask(url)).text, /No resource is known yet/)
+      yield* run(
+        `insert into tributary.checkpoints (company_id, resource, updated_at) values (1, 'things', tributary.now())`
+      )
+      yield* run(`insert into tributary.tasks (company, resource, kind, schedule, freshness_target_ms, next_run_at)
+        values ('north', 'things', 'sync', 'every 10 min', 3600000, tributary.now() + interval '5 minutes')`)
+      const runs = (status: string, from: number, until: number) =>
+        run(
+          `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at)
+           select 1, 'things', 'incremental', 'live', '${status}', 1, tributary.now() - at * interval '1 minute', tributary.now() - at * interval '1 minute'
+             from generate_series(${from}, ${until}, -10) at order by at desc`
+        )
+      yield* runs("done", 1_500, 200)
+      yield* write
+      const well = yield* ask(url)
+      assert.match(overallState(well.text), /Not all is well/, "late since 140 minutes")
+      assert.match(plain(well.text), /late things of north : It is due|late things of north : Its schedule/)
+
+      yield* runs("done", 5, 5)
+      yield* run("delete from tributary.activity_watermarks")
+      yield* run("delete from tributary.activity")
+      yield* write
+      const since = yield* ask(url)
+      assert.match(
+        overallState(since.text),
+        /^All is well 1 resource of 1 company\. The last late resource, failed run or open gap was [45] min ago ?\.$/
+      )
+      assert.match(plain(since.text), /What needs a person Nothing\./)
+      assert.deepStrictEqual(needsOf(since.text), [])
+
+      yield* run("truncate tributary.runs, tributary.activity, tributary.activity_watermarks")
+      yield* runs("done", 600, 0)
+      yield* write
+      const never = overallState((yield* ask(url)).text)
+      assert.match(never, /No run failed and no resource was late for at least the last (10|11) h\.$/)
+      yield* run(
+        "truncate tributary.runs, tributary.activity, tributary.activity_watermarks, tributary.companies, tributary.tasks, tributary.checkpoints"
+      )
+    })
+  )
+
+  it.effect("lists each problem once, the worst first, with the page where it is solved", () =>
+    Effect.gen(function* () {
+      yield* seed(
+        [
+          ["north", 1],
+          ["south", 2]
+        ],
+        resources,
+        600
+      )
+      for (const statement of problems) yield* run(statement)
+      yield* write
+      const url = yield* showing(companies)
+      const { text } = yield* ask(url)
+      assert.notInclude(text, "<script>alert")
+      const needs = needsOf(text)
+      const steps = needs.map(({ words, to }) => [
+        /^[a-z ]+?(?= things| events| \d| partner| endpoint| sums| names| broken| south)/.exec(words)?.[0] ?? words,
+        to
+      ])
+      assert.deepStrictEqual(steps, [
+        ["failing", "/resources?state=failing"],
+        ["not receiving", "/webhooks?company=south"],
+        ["dead letters", "/webhooks/event?company=north&event=e1"],
+        ["refused", "/outbox/rows/1"],
+        ["violated", "/invariants?invariant=sums"],
+        ["not delivered", "/endpoints?endpoint=partner"],
+        ["late", "/resources?state=late"],
+        ["open gap", "/webhooks?company=south"],
+        ["not delivering", "/webhooks?company=north"],
+        ["quarantine", "/quarantine?company=north&resource=things17"],
+        ["quarantine", "/quarantine?company=south&resource=things17"],
+        ["violated", "/invariants?invariant=names"],
+        ["not evaluated", "/invariants?invariant=broken"],
+        ["blocked", "/companies/south/things3"]
+      ])
+      assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(500\)/)
+      assert.match(needs[6]!.words, /and 7 other resources : No schedule runs it\./)
+      assert.include(plain(text), "6 further problems")
+      for (const { to } of needs) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, to)
+      // The oldest problem is the dead letter.
+      assert.match(
+        overallState(text),
+        /^Not all is well 60 resources of 2 companies\. The first of the open problems began 9 d ago ?\.$/
+      )
+
+      const north = yield* ask(`${url}/companies/north`)
+      assert.notMatch(plain(north.text), /of south|partner/)
+      assert.isBelow(text.length, 80_000)
+    })
+  )
+
+  it.effect("has only links that lead to pages", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      for (const path of ["/", "/companies/south", "/resources", "/resources?company=south"]) {
+        const { text } = yield* ask(`${url}${path}`)
+        const links = new Set([...text.matchAll(/href="(\/[^"]*)"/g)].map(([, to]) => to!.replaceAll("&amp;", "&")))
+        assert.isAbove(links.size, 20, path)
+        for (const to of links) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, `${path} links to ${to}`)
+      }
+    })
+  )
+
+  it.effect("leads former addresses of the table to the table", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      for (const [from, to] of [
+        ["/?state=late", "/resources?state=late"],
+        ["/?text=things&order=name", "/resources?text=things&order=resource"],
+        ["/companies/north?state=failing", "/resources?company=north&state=failing"]
+      ] as const) {
+        const { status, headers } = yield* ask(`${url}${from}`)
+        assert.deepStrictEqual([status, headers.location], [303, to])
+      }
+    })
+  )
+
+  it.effect("bounds the tiles of many resources", () =>
+    Effect.gen(function* () {
+      const many = Array.from({ length: 1_600 }, (_, index) => `many${index}`)
+      yield* run(
+        `insert into tributary.tasks (company, resource, kind, freshness_target_ms) select 'north', r, 'sync', 1000 from unnest($1::text[]) r`,
+        [many]
+      )
+      const url = yield* showing(companies)
+      const { text } = yield* ask(url)
+      assert.isBelow(text.length, 200_000)
+      assert.match(plain(text), /and 1,330 more/)
+      assert.match(plain(text), /1,6\d\d late/)
+    })
+  )
+})

@@ -1,0 +1,255 @@
+/** The table of resources: its filters, its order, its parts, and the figures of its small charts. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as WriteActivity from "../../src/tasks/WriteActivity.ts"
+import { ask, seed, shownCompany, showing } from "../support/pages.ts"
+import { layerWarehouse } from "../support/postgres.ts"
+
+const run = <Row extends object>(text: string, values: ReadonlyArray<unknown> = []) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe<Row>(text, values))
+const write = WriteActivity.writeActivity(() => [])
+const resources = Array.from({ length: 150 }, (_, index) => `things${String(index + 1).padStart(3, "0")}`)
+const companies = [shownCompany("north", 1n), shownCompany("south", 2n)]
+const hourMs = 3_600_000
+const height = 18
+
+const plain = (text: string): string =>
+  text
+    .replaceAll(/<[^>]*>/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim()
+const rowsOf = (text: string): ReadonlyArray<string> =>
+  [...text.slice(text.indexOf("<tbody")).matchAll(/<tr[\s\S]*?<\/tr>/g)].map(([row]) => row)
+/** Resource and company of each row. */
+const namesOf = (text: string): ReadonlyArray<string> =>
+  rowsOf(text).map((row) => decodeURIComponent(/href="\/companies\/([^"/]+\/[^"]+)"/.exec(row)![1]!))
+const nextOf = (text: string): string | undefined =>
+  /<a href="([^"]+)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+const cellOf = (row: string, heading: string): string =>
+  new RegExp(`data-heading="${heading}"[^>]*>([\\s\\S]*?)</td>`).exec(row)![1]!
+/** The heights of the bars of a chart, by their place from the oldest hour. */
+const barsOf = (cell: string, kind: string): ReadonlyMap<number, number> => {
+  const path = new RegExp(`<path class="${kind}" d="([^"]*)"`).exec(cell)?.[1] ?? ""
+  return new Map([...path.matchAll(/M(\d+) 18v-(\d+)/g)].map(([, x, size]) => [(Number(x) - 2) / 4, Number(size)]))
+}
+
+interface Run {
+  readonly began: Date
+  readonly ended: Date
+  readonly landed: number
+}
+
+const runsOf = (companyId: number, resource: string) =>
+  run<Run>(
+    `select started_at as began, finished_at as ended, (inserted + updated + deleted)::int as landed
+       from tributary.runs where company_id = $1 and resource = $2 and status = 'done' order by id`,
+    [companyId, resource]
+  )
+
+/** The highest age in the hour: just before each run ended, and at the end of the hour. */
+const highestAge = (runs: ReadonlyArray<Run>, from: number, until: number): number | null => {
+  const at = (moment: number) => runs.filter(({ ended }) => ended.getTime() < moment).at(-1)
+  const moments = [until, ...runs.map(({ ended }) => ended.getTime()).filter((end) => end >= from && end < until)]
+  const ages = moments.flatMap((moment) => {
+    const last = at(moment)
+    return last === undefined ? [] : [moment - last.began.getTime()]
+  })
+  return ages.length === 0 ? null : Math.max(...ages)
+}
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the table of resources", (it) => {
+  it.effect("shows 300 resources in parts of 50, each once, in small pages", () =>
+    Effect.gen(function* () {
+      yield* seed(
+        [
+          ["north", 1],
+          ["south", 2]
+        ],
+        resources,
+        9_000
+      )
+      yield* write
+      const url = yield* showing(companies)
+      const seen: Array<string> = []
+      const weights: Array<number> = []
+      let path: string | undefined = "/resources"
+      while (path !== undefined) {
+        const { status, text }: { readonly status: number; readonly text: string } = yield* ask(`${url}${path}`)
+        assert.strictEqual(status, 200)
+        assert.isAtMost(rowsOf(text).length, 50)
+        weights.push(text.length)
+        seen.push(...namesOf(text))
+        path = nextOf(text)
+      }
+      console.log(`/resources of 300: ${weights.join(", ")} bytes`)
+      assert.strictEqual(weights.length, 6)
+      assert.strictEqual(new Set(seen).size, 300)
+      assert.isBelow(Math.max(...weights), 120_000)
+      assert.include((yield* ask(`${url}/resources?page=99`)).text, "251 to 300 of 300")
+      for (const wrong of ["page=0", "page=x", "order=unheard", "state=unheard"]) {
+        assert.strictEqual((yield* ask(`${url}/resources?${wrong}`)).status, 400, wrong)
+      }
+      assert.strictEqual((yield* ask(`${url}/resources?company=none`)).status, 404)
+
+      const times: Array<number> = []
+      for (let round = 0; round < 5; round += 1) {
+        const beganMs = performance.now()
+        yield* ask(`${url}/resources`)
+        times.push(Math.round(performance.now() - beganMs))
+      }
+      console.log(`/resources of 300 with 9,000 runs: ${times.join(", ")} ms`)
+    })
+  )
+
+  it.effect("sorts by each column, up and down, and marks the column", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const first = (order: string) =>
+        Effect.map(ask(`${url}/resources?company=north&order=${order}`), ({ text }) => ({
+          text,
+          names: namesOf(text).map((name) => name.slice("north/".length))
+        }))
+      const up = yield* first("resource")
+      assert.deepStrictEqual(up.names, resources.slice(0, 50))
+      assert.match(up.text, /aria-sort="ascending"\s*>\s*<a href="\/resources\?company=north&amp;order=-resource"/)
+      assert.strictEqual(up.text.match(/aria-sort/g)?.length, 1)
+      const down = yield* first("-resource")
+      assert.deepStrictEqual(down.names, resources.toReversed().slice(0, 50))
+      assert.match(down.text, /aria-sort="descending"\s*>\s*<a href="\/resources\?company=north&amp;order=resource"/)
+
+      const bySql = (order: string) =>
+        Effect.map(
+          run<{ resource: string }>(
+            `select c.resource from tributary.row_counts c
+               left join tributary.freshness f on f.company = 'north' and f.resource = c.resource
+               left join tributary.tasks t on t.company = 'north' and t.resource = c.resource and t.kind = 'sync'
+               left join lateral (select started_at from tributary.runs r where r.company_id = 1 and r.resource = c.resource order by id desc limit 1) r on true
+              where c.company_id = 1 order by ${order}, c.resource limit 20`
+          ),
+          (rows) => rows.map(({ resource }) => resource)
+        )
+      // The order among equals is by health, so only values without a double are compared as lists.
+      assert.deepStrictEqual((yield* first("rows")).names.slice(0, 20), yield* bySql("c.rows desc"))
+      assert.deepStrictEqual((yield* first("-rows")).names.slice(0, 20), yield* bySql("c.rows"))
+      const [threshold] = yield* run<{ names: ReadonlyArray<string> }>(
+        `select array_agg(resource) as names from tributary.freshness
+          where company = 'north' and age >= (select age from tributary.freshness where company = 'north' order by age desc nulls last offset 19 limit 1)`
+      )
+      assert.isTrue((yield* first("age")).names.slice(0, 20).every((name) => threshold!.names.includes(name)))
+      const { text: worst } = yield* ask(`${url}/resources?company=north&state=all`)
+      assert.match(cellOf(rowsOf(worst)[0]!, "State"), /failing/)
+      const { text: best } = yield* ask(`${url}/resources?company=north&order=-state`)
+      assert.match(cellOf(rowsOf(best)[0]!, "State"), /fresh/)
+      const { text: quarantine } = yield* ask(`${url}/resources?order=quarantine`)
+      assert.match(plain(rowsOf(quarantine)[0]!), /^things\d+ 1 in quarantine/)
+    })
+  )
+
+  it.effect("filters by state, company, area and name, together", () =>
+    Effect.gen(function* () {
+      const url = yield* showing(companies)
+      const names = (query: string) => Effect.map(ask(`${url}/resources?${query}`), ({ text }) => namesOf(text))
+      const [late] = yield* run<{ n: number }>(
+        "select count(*)::int as n from tributary.freshness f join tributary.tasks t using (company, resource) where f.is_late and t.paused_at is null and t.kind = 'sync'"
+      )
+      const { text } = yield* ask(`${url}/resources?state=late`)
+      assert.strictEqual(namesOf(text).length, late!.n)
+      assert.match(plain(text), new RegExp(`Late ${late!.n} `))
+      const paused = yield* names("state=paused&company=south&text=THINGS01")
+      assert.deepStrictEqual(paused, ["south/things013"])
+      assert.deepStrictEqual(yield* names("area=unheard"), [])
+      assert.strictEqual((yield* names("area=other&company=north")).length, 50)
+      assert.include((yield* ask(`${url}/resources?text=nothing`)).text, "None of 300 resources matches")
+      // A company's actions concern all of its resources, so that they are not shown beside a part of them.
+      assert.include((yield* ask(`${url}/resources?company=north`)).text, "/confirm/pause-company?company=north")
+      assert.notInclude((yield* ask(`${url}/resources?company=north&state=late`)).text, "/confirm/pause-company")
+    })
+  )
+
+  it.effect("draws the figures of the runs", () =>
+    Effect.gen(function* () {
+      yield* run(
+        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, inserted, updated, deleted)
+         select 1, 'things002', 'incremental', 'live', 'done', 1, at - interval '3 seconds', at, n * 7, n % 3, n % 2
+           from generate_series(1, 40) n, lateral (select tributary.now() - (41 - n) * interval '37 minutes' as at) t order by n`
+      )
+      yield* run("truncate tributary.activity, tributary.activity_watermarks")
+      yield* write
+      const url = yield* showing(companies)
+      const [clock] = yield* run<{ now: Date }>("select tributary.now() as now")
+      const first = Math.floor(clock!.now.getTime() / hourMs) * hourMs - 24 * hourMs
+      for (const resource of ["things001", "things002", "things007"]) {
+        const { text } = yield* ask(`${url}/resources?company=north&text=${resource}`)
+        const [row] = rowsOf(text)
+        const runs = yield* runsOf(1, resource)
+        assert.isAbove(runs.length, 10)
+        const byHour = Array.from({ length: 25 }, (_, hour) => {
+          const [from, until] = [first + hour * hourMs, first + (hour + 1) * hourMs]
+          return runs
+            .filter(({ ended }) => ended.getTime() >= from && ended.getTime() < until)
+            .reduce((sum, { landed }) => sum + landed, 0)
+        })
+        const most = Math.max(...byHour)
+        const total = byHour.reduce((sum, landed) => sum + landed, 0)
+        const landed = cellOf(row!, "Landed")
+        assert.strictEqual(
+          plain(landed),
+          `at most ${most.toLocaleString("en-US")} in an hour ${total.toLocaleString("en-US")}`
+        )
+        assert.deepStrictEqual(
+          [...barsOf(landed, "busy")],
+          byHour.flatMap((amount, hour) =>
+            amount === 0 ? [] : [[hour, Math.max(1, Math.round((amount / most) * height))]]
+          )
+        )
+        if (resource === "things002") continue
+
+        const freshness = cellOf(row!, "Age by hour")
+        const target = 900_000
+        const shares = Array.from({ length: 25 }, (_, hour) => {
+          const from = first + hour * hourMs
+          const age = highestAge(runs, from, Math.min(from + hourMs, clock!.now.getTime()))
+          return age === null ? null : age / target
+        })
+        for (const isLate of [false, true]) {
+          const bars = barsOf(freshness, isLate ? "warn" : "good")
+          for (const [hour, share] of shares.entries()) {
+            if (share === null || share > 1 !== isLate) {
+              assert.isFalse(bars.has(hour), `${resource}, hour ${hour}`)
+            } else {
+              // The current hour goes on between the write and this check.
+              assert.approximately(bars.get(hour) ?? 0, Math.max(1, (Math.min(share, 2) / 2) * height), 1)
+            }
+          }
+        }
+        assert.match(plain(freshness), /at most [\d,]+ % of the target, late in \d+ hours?/)
+      }
+      // A resource without any activity has no chart.
+      yield* run("delete from tributary.activity where resource = 'things001'")
+      const { text } = yield* ask(`${url}/resources?company=north&text=things001`)
+      assert.notInclude(text, 'class="spark"')
+    })
+  )
+
+  it.effect("offers a choice of companies where there are many", () =>
+    Effect.gen(function* () {
+      const many = Array.from({ length: 30 }, (_, index) =>
+        shownCompany(index === 0 ? "north" : `c${index}`, BigInt(index + 1))
+      )
+      yield* run(
+        `insert into tributary.company_states (company, state, severity, resources, failing, late, never_synced, blocked, paused, fresh,
+                lateness, quarantined, dead_letters, gaps, rejected, subscriptions_down)
+         values ('north', 'late', 6000000, 150, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), ('c1', 'fresh', 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)`
+      )
+      const url = yield* showing(many)
+      const { text } = yield* ask(`${url}/resources?state=late`)
+      assert.include(text, "Choose a company")
+      assert.include(text, 'href="/resources?company=north&amp;state=late"')
+      assert.notInclude(text, "company=c1")
+      const north = yield* ask(`${url}/resources?company=north&state=late`)
+      assert.isAbove(rowsOf(north.text).length, 5)
+      assert.strictEqual((yield* ask(`${url}/?state=late`)).status, 200, "the overview of many companies")
+    })
+  )
+})
