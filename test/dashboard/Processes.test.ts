@@ -74,7 +74,10 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
 
       yield* sql`insert into tributary.bucket_owners (bucket, process_id) values (${bucketOf("west")}, 'alive') on conflict do nothing`
       const lost = yield* ask(routes, companies, "/processes")
-      assert.match(lost.read, /a process is lost .* Next: read the log of beta\.example, pid 42/)
+      assert.match(
+        lost.read,
+        /a process is lost .* Lost: beta\.example, pid 42; the companies have other owners\. Next: read its log/
+      )
       yield* sql`
         insert into tributary.processes (process_id, companies, host, pid) values ('next', '{east,west}', 'beta.example', 50)`
       assert.match((yield* ask(routes, companies, "/processes")).read, /running 2 processes running/)

@@ -57,21 +57,23 @@ const stateFacts = (budget: BudgetState, now: Date): Html => {
     [
       "Used now",
       html`${count(budget.used)}${allowed === null ? "" : ` of ${count(allowed)}`} requests a
-      minute${configured !== null && allowed !== configured ? `, ${count(configured)} configured` : ""}`
+      minute${allowed !== null && configured !== null && allowed < configured ? `, ${count(configured)} configured` : ""}`
     ],
-    [
-      "Pause",
-      pausedUntil === null
-        ? "no"
-        : html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)}:
-            ${budget.pausedBy === null ? "an answer requested a pause" : visible(describePause(budget.pausedBy))}. To
-            end it: <code>tributary budget release</code>`
-    ],
+    ...(pausedUntil === null
+      ? []
+      : [
+          [
+            "Pause",
+            html`until ${ago(pausedUntil, now)}, ${clock(pausedUntil)}:
+              ${budget.pausedBy === null ? "an answer requested a pause" : visible(describePause(budget.pausedBy))}. To
+              end it: <code>tributary budget release</code>`
+          ] as const
+        ]),
     [
       "Refused (429)",
       html`${plural(budget.refusals, "time")}${lastRefusalAt === null ? "" : html`, last ${ago(lastRefusalAt, now)}`}`
     ],
-    ["Waiting", waiting(budget)],
+    ...(budget.urgentWaits || budget.liveWaits || budget.backfillWaits ? [["Waiting", waiting(budget)] as const] : []),
     ["Last request", ago(budget.askedAt, now)]
   ])
 }

@@ -34,31 +34,47 @@ const stateOf = ({ open, failed, evaluated, waiting, unconfirmed, error }: Invar
 const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Trend): Html => {
   const violated = rules.filter(({ open }) => open > 0)
   const failed = rules.filter((one) => one.failed > 0)
-  const holding = rules.filter((one) => one.open === 0 && one.failed === 0 && one.evaluated > one.waiting)
-  const missing =
-    rules.length - violated.length - rules.filter((one) => one.open === 0 && one.failed > 0).length - holding.length
+  const sound = rules.filter((one) => one.open === 0 && one.failed === 0)
+  const unconfirmed = sound.filter((one) => one.unconfirmed > 0).length
+  const holding = sound.filter((one) => one.unconfirmed === 0 && one.evaluated > one.waiting).length
+  const missing = sound.length - unconfirmed - holding
   const [worst] = violated.length > 0 ? violated : failed
   return stateHead({
     title: "Invariants",
     about:
       "Rules about the records as SQL, evaluated after the tables that they read changed. Each row of a rule’s query is a record that violates it.",
     tone:
-      violated.length > 0 ? "bad" : failed.length > 0 ? "warn" : missing > 0 || rules.length === 0 ? "quiet" : "good",
+      violated.length > 0
+        ? "bad"
+        : failed.length > 0
+          ? "warn"
+          : unconfirmed > 0
+            ? "busy"
+            : missing > 0 || rules.length === 0
+              ? "quiet"
+              : "good",
     word:
       violated.length > 0
         ? "violated"
         : failed.length > 0
           ? "not all evaluated"
-          : missing > 0 || rules.length === 0
-            ? "not all evaluated yet"
-            : "all hold",
+          : unconfirmed > 0
+            ? "not all confirmed yet"
+            : missing > 0 || rules.length === 0
+              ? "not all evaluated yet"
+              : "all hold",
     sentence: html`${plural(rules.length, "invariant")}: ${count(violated.length)} violated by
     ${plural(
       violated.reduce((sum, { open }) => sum + open, 0),
       "open violation"
     )},
-    ${count(failed.length)} failed to be evaluated, ${plural(holding.length, "holds", "hold")}, ${count(missing)} not
-    evaluated.${missing === 0 ? "" : " Each is evaluated when all resources that it reads were read to their end."}
+    ${count(failed.length)} failed to be evaluated, ${count(unconfirmed)} unconfirmed,
+    ${plural(holding, "holds", "hold")}, ${count(missing)} not
+    evaluated.${
+      unconfirmed === 0
+        ? ""
+        : " A violation is open when all resources of its rule were read again and it is still there."
+    }${missing === 0 ? "" : " A rule is evaluated when all resources that it reads were read to their end."}
     ${
       worst === undefined
         ? ""

@@ -49,9 +49,9 @@ export const nextStep = ({
     ? html`It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then the resource is read again.`
     : html`The resource is read again, and the gap closes when that is done.`
 
-/** Open gaps of the same cause, state and last error. */
+/** Open gaps of the same cause, state and last error, whose numbers of runs may differ. */
 const groupOf = ({ cause, endedAt, reason, detail }: Gap): string =>
-  JSON.stringify([cause, endedAt === null, reason, cause === "missing" ? "" : detail])
+  JSON.stringify([cause, endedAt === null, reason?.replaceAll(/\d+/g, "#"), cause === "missing" ? "" : detail])
 
 const resourcesMax = 8
 
@@ -83,7 +83,7 @@ export const openGaps = (statuses: ReadonlyArray<Webhooks.CompanyStatus>, now: D
             class="detail"
             >${companies.length > resourcesMax ? plural(companies.length, "company", "companies") : companies.map(visible).join(", ")}</span
           >`,
-        html`${began[0] === undefined ? "the first check" : ago(began[0], now)}${
+        html`${ago(began[0] ?? null, now, "unknown")}${
           first.endedAt === null ? "" : html`<span class="detail">ended ${ago(first.endedAt, now)}</span>`
         }`,
         html`${nextStep(first)}

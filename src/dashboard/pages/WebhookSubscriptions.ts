@@ -36,7 +36,7 @@ export const subscriptionCards = (
     const about = `subscription ${visible(one.id)} of company ${visible(company)}`
     const query = { company, subscription: one.id }
     return html`<article class="card">
-      <h4>Subscription ${visible(one.id)} ${badge(subscriptionTones[one.state], one.state)}</h4>
+      <h3>Subscription ${visible(one.id)} ${badge(subscriptionTones[one.state], one.state)}</h3>
       ${facts([
         ["Delivers to", html`<code>${visible(one.url)}</code>`],
         ["Last delivery at the time of the check", ago(one.lastDeliveryAt, now)],

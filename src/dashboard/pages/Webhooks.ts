@@ -200,7 +200,11 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
     title: "Webhooks",
     section: "webhooks",
     body: html`${head(troubles, received, only)}
-    ${isMany ? yield* manyCompanies(request, only) : companyChoice(request, "/webhooks", { company: only })}
+    ${
+      isMany
+        ? yield* manyCompanies(request, only)
+        : html`<div class="controls lists">${companyChoice(request, "/webhooks", { company: only })}</div>`
+    }
     ${troublesPart(statuses, dead, hasCompanies, now)}
     ${section(
       "events",
