@@ -237,7 +237,8 @@ const cases: ReadonlyArray<Case> = [
     page: "/processes",
     id: "starts",
     hasTable: true,
-    sql: trend("tributary.processes", "started_at", [["in all", "true"]])
+    sql: `select clock(hour(started_at)) || ': ' || count(*) || ' in all' as text from tributary.processes
+           where hour(started_at) > hour(timestamptz '${now}') - interval '24 hours' group by hour(started_at)`
   },
   {
     chart: "processes: lifetimes",
@@ -252,9 +253,9 @@ const cases: ReadonlyArray<Case> = [
     page: "/budget",
     id: "trend",
     hasTable: true,
-    sql: `select case when h = 0 then 'the last hour' else h::int || ' to ' || h::int + 1 || ' h ago' end || ': ' || ceil(n / 4.0) || ' in all' as text
-       from (select extract(epoch from hour(timestamptz '${now}') - hour(at)) / 3600 as h, count(*) as n from tributary.budget_usage
-              where is_paused group by 1) x where h < 24`
+    sql: `select clock(at) || ': ' || ceil(n / 4.0) || ' in all' as text
+       from (select hour(at) as at, count(*) as n from tributary.budget_usage where is_paused group by 1) x
+      where at > hour(timestamptz '${now}') - interval '24 hours'`
   },
   {
     chart: "runs: runs by hour",

@@ -177,7 +177,8 @@ const pauses = (hours: ReadonlyArray<Activity.Hour>, now: Date): Html => {
       id: "trend",
       title: "Minutes in which a source paused requests",
       kinds: [["paused", "in all", "warn"]],
-      countedMax: null
+      countedMax: null,
+      clockHour: now
     }
   )
 }

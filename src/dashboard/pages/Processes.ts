@@ -81,7 +81,13 @@ const head = ({ processes, withoutOwner, starts }: Totals, now: Date): Html => {
       ${processChart(processes, now)}
       ${trend(
         starts.map(({ hoursAgo, starts: amount }) => ({ hoursAgo, kind: "start", amount })),
-        { id: "starts", title: "Starts of processes", kinds: [["start", "in all", "busy"]], countedMax: null }
+        {
+          id: "starts",
+          title: "Starts of processes",
+          kinds: [["start", "in all", "busy"]],
+          countedMax: null,
+          clockHour: now
+        }
       )}
     </div>`
   })
