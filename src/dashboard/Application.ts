@@ -30,14 +30,14 @@ const refreshMsMin = 2_000
 const refreshMsMax = 60_000
 
 /** The minimum time until the next refresh of a page that took this long. */
-export const refreshIntervalMs = (elapsedMs: number): number =>
+const refreshIntervalMs = (elapsedMs: number): number =>
   Math.ceil(Math.min(refreshMsMax, Math.max(refreshMsMin, elapsedMs / openPageShareMax)))
 
-const setHeaders = (app: Hono<Bindings>, hasTls: boolean): void => {
+const setHeaders = (app: Hono<Bindings>, { hasTls, monotonicMs }: PageServer): void => {
   app.use(async (exchange, next) => {
-    const beganMs = performance.now()
+    const beganMs = monotonicMs()
     await next()
-    exchange.header("Tributary-Refresh-Ms", String(refreshIntervalMs(performance.now() - beganMs)))
+    exchange.header("Tributary-Refresh-Ms", String(refreshIntervalMs(monotonicMs() - beganMs)))
   })
   app.use(restrictBrowsers(hasTls))
   app.use(compress())
@@ -102,7 +102,7 @@ const handleError = async (server: PageServer, exchange: Exchange, error: Error)
 
 export const make = (server: PageServer, datasets: Datasets): Hono<Bindings> => {
   const app = new Hono<Bindings>()
-  setHeaders(app, server.hasTls)
+  setHeaders(app, server)
   app.get("/assets/:version/:name", serveAsset(server.assets))
   addLoginRoutes(app, server)
   AssistantRoute.add(app, server)

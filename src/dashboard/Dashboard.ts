@@ -21,6 +21,7 @@ import * as Server from "../http/Server.ts"
 import * as Reader from "../warehouse/Reader.ts"
 import type { Datasets } from "../warehouse/Table.ts"
 import type { Database } from "../postgres/Database.ts"
+import * as MonotonicClock from "../time/MonotonicClock.ts"
 import * as Access from "./Access.ts"
 import * as Application from "./Application.ts"
 import * as Assets from "../web/Assets.ts"
@@ -184,6 +185,7 @@ export const start = Effect.fnUntraced(function* (
       assets: Assets.load("/assets"),
       runner: PageRunner.make(() => state.backend),
       assistant: yield* assistantOf(options, state),
+      monotonicMs: yield* MonotonicClock.make,
       run: (effect, signal) => run(effect, { signal })
     },
     options.datasets

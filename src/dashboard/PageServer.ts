@@ -29,6 +29,8 @@ export interface PageServer {
   readonly runner: PageRunner
   /** Answers requests of assistants; null where there are none. */
   readonly assistant: ((request: Request) => Promise<Response>) | null
+  /** Milliseconds of the monotonic clock. */
+  readonly monotonicMs: () => number
   readonly run: <A>(effect: Effect.Effect<A>, signal: AbortSignal) => Promise<A>
 }
 

@@ -58,7 +58,7 @@ const searchedIn = (
   newest as materialized (
     select ${selected} from tributary.inbox
      where id >= (select min(high) from begins) and id < (select min(high) from ends) and received_at >= $1 and received_at < $2
-           and ${only} order by ${order} desc limit ${searchLimit}),
+           and ${only} order by ${order} desc limit ${limit}),
   found as (
     select * from newest where ($3::text is null or company = $3) and ($4::text is null or state = $4))`
 
@@ -71,31 +71,33 @@ const countedByResource = `select resource, count(*)::float8 as events, count(di
            (select count(*) = ${searchLimit} from newest) as "isCut"
       from found group by 1 order by 2 desc, 1`
 
-const [anyEvent, deadEvent] = [searchedIn("true", "id"), searchedIn("state = 'dead_letter'", "(id + 0)")]
+/** Without a filter, no more events are read than are shown. */
+const readMax = `case when coalesce($3::text, $4::text, $5::text, $6::text) is null then $7::int else ${searchLimit} end`
+const dead = ["state = 'dead_letter'", "(id + 0)"] as const
 export const eventsStatement = Statement.make({
   name: "search the events of a time",
   params: eventParams,
   columns,
-  text: `${anyEvent} ${listed}`
+  text: `${searchedIn("true", "id", readMax)} ${listed}`
 })
 export const deadEventsStatement = Statement.make({
   name: "search the dead letters of a time",
   params: eventParams,
   columns,
-  text: `${deadEvent} ${listed}`
+  text: `${searchedIn(...dead, String(searchLimit))} ${listed}`
 })
 export type EventSummary = Statement.RowOf<typeof eventsStatement>
 export const resourcesStatement = Statement.make({
   name: "count the events of a time by resource",
   params: resourceParams,
   columns: resourceColumns,
-  text: `${anyEvent} ${countedByResource}`
+  text: `${searchedIn("true", "id", String(searchLimit))} ${countedByResource}`
 })
 export const deadResourcesStatement = Statement.make({
   name: "count the dead letters of a time by resource",
   params: resourceParams,
   columns: resourceColumns,
-  text: `${deadEvent} ${countedByResource}`
+  text: `${searchedIn(...dead, String(searchLimit))} ${countedByResource}`
 })
 export type ResourceEvents = Statement.RowOf<typeof resourcesStatement>
 

@@ -188,7 +188,7 @@ describe("an open page", () => {
       30
     )
     assert.isAtLeast(times[1]! - times[0]!, 6_800)
-    // Input asks for the newest state soon.
+    // After input, the newest state is requested soon.
     await page.keyboard.press("Shift")
     await until(
       "a refresh after input",
