@@ -12,24 +12,25 @@ import { root } from "../support/reference.ts"
 
 const folder = "config/screenshots"
 const bytesMax = 150_000
-/** Pixels of the picture for one of the page. A page of README.md is about 840 pixels wide. */
-const scale = 0.7
 
 interface Shot {
   readonly name: string
   readonly path: (operator: Operator) => Promise<string>
   /** Height of the picture; the page goes on below. */
   readonly height: number
+  /** Pixels of the picture for one of the page. README.md is shown about 840 pixels wide. */
+  readonly scale: number
 }
 
 const shots: ReadonlyArray<Shot> = [
-  { name: "overview", path: () => Promise.resolve("/"), height: 1880 },
+  { name: "overview", path: () => Promise.resolve("/"), height: 1880, scale: 0.6 },
   {
     name: "record",
     path: async (operator) => `/records?company=north&resource=customers&id=${(await creditCustomer(operator)).id}`,
-    height: 900
+    height: 900,
+    scale: 0.7
   },
-  { name: "resource", path: () => Promise.resolve("/companies/north/invoices"), height: 900 }
+  { name: "resource", path: () => Promise.resolve("/companies/north/invoices"), height: 900, scale: 0.7 }
 ]
 
 describe("the screenshots of README.md", () => {
@@ -40,8 +41,8 @@ describe("the screenshots of README.md", () => {
     ])
     try {
       mkdirSync(join(root, folder), { recursive: true })
-      for (const { name, path, height } of shots) {
-        const look = await visit(browser, served.link, { 
+      for (const { name, path, height, scale } of shots) {
+        const look = await visit(browser, served.link, {
           viewport: { width: 1280, height },
           deviceScaleFactor: scale,
           colorScheme: "light"
