@@ -52,7 +52,8 @@ const firstIdFrom = (name: string, at: string): string => `${name}(low, high) as
  */
 const searchedIn = (
   only: string,
-  order: string
+  order: string,
+  limit: string
 ): string => `with recursive ${firstIdFrom("begins", `($1::timestamptz - ${disorder})`)},
   ${firstIdFrom("ends", `($2::timestamptz + ${disorder})`)},
   newest as materialized (
@@ -72,7 +73,7 @@ const countedByResource = `select resource, count(*)::float8 as events, count(di
       from found group by 1 order by 2 desc, 1`
 
 /** Without a filter, no more events are read than are shown. */
-const readMax = `case when coalesce($3::text, $4::text, $5::text, $6::text) is null then $7::int else ${searchLimit} end`
+const readMax = `case when $3::text is null and $4::text is null and $5::text is null and $6::int8 is null then $7::int else ${searchLimit} end`
 const dead = ["state = 'dead_letter'", "(id + 0)"] as const
 export const eventsStatement = Statement.make({
   name: "search the events of a time",

@@ -36,7 +36,7 @@ const shots: ReadonlyArray<Shot> = [
 ]
 
 describe("the screenshots of README.md", () => {
-  it.runIf(process.env["SCREENSHOTS"] === folder)("are taken on a desk, in light", async () => {
+  it.runIf(process.env["SCREENSHOTS"] === folder)("show a desk, in light", async () => {
     const [{ operator, served }, browser] = await Promise.all([
       openOperatorWithHistory(inject("postgresUrl")),
       openBrowser()
