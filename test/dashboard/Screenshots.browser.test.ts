@@ -10,8 +10,10 @@ import { creditCustomer, openOperatorWithHistory } from "../support/history.ts"
 import type { Operator } from "../support/operator.ts"
 import { root } from "../support/reference.ts"
 
-const folder = "test/dashboard/screenshots"
+const folder = "config/screenshots"
 const bytesMax = 150_000
+/** Pixels of the picture for one of the page. A page of README.md is about 840 pixels wide. */
+const scale = 0.7
 
 interface Shot {
   readonly name: string
@@ -21,18 +23,13 @@ interface Shot {
 }
 
 const shots: ReadonlyArray<Shot> = [
-  { name: "overview", path: () => Promise.resolve("/"), height: 1250 },
+  { name: "overview", path: () => Promise.resolve("/"), height: 1880 },
   {
     name: "record",
-    path: async ({ query }) => {
-      const [row] = await query<{ id: string }>("select id::text as id from erp.customers where name = $1", [
-        creditCustomer.name
-      ])
-      return `/records?company=north&resource=customers&id=${row!.id}`
-    },
-    height: 1000
+    path: async (operator) => `/records?company=north&resource=customers&id=${(await creditCustomer(operator)).id}`,
+    height: 900
   },
-  { name: "resource", path: () => Promise.resolve("/companies/north/invoices"), height: 1000 }
+  { name: "resource", path: () => Promise.resolve("/companies/north/invoices"), height: 900 }
 ]
 
 describe("the screenshots of README.md", () => {
@@ -44,7 +41,11 @@ describe("the screenshots of README.md", () => {
     try {
       mkdirSync(join(root, folder), { recursive: true })
       for (const { name, path, height } of shots) {
-        const look = await visit(browser, served.link, { viewport: { width: 1280, height }, colorScheme: "light" })
+        const look = await visit(browser, served.link, { 
+          viewport: { width: 1280, height },
+          deviceScaleFactor: scale,
+          colorScheme: "light"
+        })
         await look.go(await path(operator))
         await look.page.screenshot({ path: join(root, folder, `${name}.png`) })
         await look.close()

@@ -74,8 +74,17 @@ const ofWest = (line: string): unknown =>
     ])
   )
 
-/** The customer whose credit limit was changed by a person at the source, by a push, and without an event. */
-export const creditCustomer = { name: "Brightwater Trading", customercode: "BRIGHT" }
+/** The customer whose credit limit was changed by a person at the source, by a push, and without an event: one with invoices. */
+export const creditCustomer = async ({
+  query
+}: Pick<Operator, "query">): Promise<{ readonly id: string; readonly customercode: string }> => {
+  const [row] = await query<{ id: string; customercode: string }>(
+    `select c.id::text as id, c.customercode from erp.customers c join erp.invoices i on i.customerid = c.id and i._company_id = c._company_id
+      where c._company_id = 1 and not exists (select from erp.customers o where o._company_id <> 1 and o.customercode = c.customercode)
+      group by c.id, c.customercode order by count(*) desc, c.id limit 1`
+  )
+  return row!
+}
 
 /** An invoice with an open amount. */
 interface OpenInvoice {
@@ -94,10 +103,8 @@ interface Step {
 
 /** Does each step, waits until it is in the warehouse, and moves it into the past. */
 const addSteps = async ({ reference, source, query, run, folder }: Operator): Promise<void> => {
-  const { id: customer } = await source<{ readonly id: number }>("POST", "/customers", {
-    ...creditCustomer,
-    creditlimit: "10000"
-  })
+  const { id } = await creditCustomer({ query })
+  const customer = Number(id)
   const limit = (creditlimit: string) => source("PATCH", `/customers/${customer}`, { creditlimit })
   const push = async (args: ReadonlyArray<string>, file: string, content: string, expected: number) => {
     writeFileSync(join(folder, file), content)
@@ -105,7 +112,7 @@ const addSteps = async ({ reference, source, query, run, folder }: Operator): Pr
     if (code !== expected) throw new Error(`push ${file}: ${code} ${stderr}`)
   }
   const steps: ReadonlyArray<Step> = [
-    { hours: 34, payments: 4, act: () => Promise.resolve() },
+    { hours: 34, payments: 4, act: () => limit("10000") },
     { hours: 28, payments: 6, act: () => limit("15000") },
     {
       hours: 25,

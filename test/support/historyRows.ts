@@ -86,9 +86,9 @@ export const runStatements: ReadonlyArray<string> = [
        from slot
       where at < ${now} - interval '14 minutes' and not (resource = 'zones' and at > ${ago(times.onRequest)}) and not (${between(times.restart)})),
    figures as (
-     select *, case when answer is not null then 0 when is_busy then case when is_day then (h >> 3) % 14 else (h >> 3) % 40 / 38 end
+     select *, case when answer is not null then 0 when is_busy then case when is_day then (h >> 3) % 14 / 9 else (h >> 3) % 40 / 38 end
                     when is_day then case when h % 9 = 0 then 1 + (h >> 5) % 4 else 0 end else 0 end as inserted,
-            case when answer is not null then 0 when is_busy then case when is_day then (h >> 7) % 9 else (h >> 7) % 20 / 19 end else 0 end as updated,
+            case when answer is not null then 0 when is_busy then case when is_day then (h >> 7) % 17 else (h >> 7) % 20 / 19 end else 0 end as updated,
             case when answer is not null then 3 when is_paused then 1 + h % 3 else 0 end as retries
        from load),
    timed as (
