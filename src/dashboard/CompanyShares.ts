@@ -155,7 +155,7 @@ export const companyNeeds = (summary: CompanyStates.Summary, worst: CompanyState
     ? html``
     : html`<section aria-labelledby="needed">
         <h2 id="needed">What needs a person</h2>
-        <ul class="needs">
+        <ul class="needs-counted">
           ${needs.map(
             ({ tone, word, amount, companies, to, next }) =>
               html`<li>
