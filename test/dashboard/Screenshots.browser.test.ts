@@ -11,7 +11,7 @@ import type { Operator } from "../support/operator.ts"
 import { root } from "../support/reference.ts"
 
 const folder = "config/screenshots"
-const bytesMax = 150_000
+const bytesMax = 170_000
 
 interface Shot {
   readonly name: string
