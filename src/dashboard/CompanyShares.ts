@@ -87,7 +87,7 @@ const stepOf = (worst: CompanyStates.CompanyState | undefined, otherwise: string
         >${worst.remedy === null ? "" : html`: ${truncated(worst.remedy, 120)}`}`
 
 const needsOf = (
-  { amounts, byState, companiesWith }: CompanyStates.Summary,
+  { amounts, byState, companiesWith, companiesLate }: CompanyStates.Summary,
   worst: CompanyStates.CompanyState | undefined
 ): ReadonlyArray<Need> => [
   {
@@ -102,8 +102,8 @@ const needsOf = (
     tone: "warn",
     word: amounts.late === 1 ? "resource is late" : "resources are late",
     amount: amounts.late,
-    companies: byState.late,
-    to: address("/", { state: "late", order: "lateness" }),
+    companies: companiesLate,
+    to: address("/", { order: "lateness" }),
     next: html`see whether the <a href="/budget">rate budget</a> or a schedule delays them`
   },
   {
