@@ -319,7 +319,7 @@ const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
     ...lostProcesses.map((one): Need => ({
       kind: "process",
       subject: `process ${nameOf(one)}`,
-      problem: "it sends no heartbeat; other processes take over its companies",
+      problem: "it sends no heartbeat, and did not stop in order",
       since: one.heartbeatAt,
       next: { text: "see how it ended, then start it again", to: processAddress(one.processId) }
     })),

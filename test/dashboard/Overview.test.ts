@@ -182,23 +182,22 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       yield* seed(
         [["wide", 3]],
         Array.from({ length: 86 }, (_, index) => `wide${index + 1}`),
-        3_000
+        86
+      )
+      // Every resource fails for another reason, after a day of runs.
+      yield* run(
+        `insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, inserted, updated, deleted, error, remedy)
+         select 3, 'wide' || r, 'incremental', 'live', case when h < 2 then 'failed' else 'done' end, 1, at - interval '2 seconds', at, h * r, h + r, h % 3,
+                case when h < 2 then 'the field ' || translate(r::text, '0123456789', 'abcdefghij') || ' has an unknown value that is a long text' end,
+                case when h < 2 then 'correct the mapping of the field, then sync the resource again; then look at its rows' end
+           from generate_series(24, 0, -1) h, generate_series(1, 86) r, lateral (select tributary.now() - h * interval '1 hour' as at) t order by h desc`
       )
       yield* run("truncate tributary.activity, tributary.activity_watermarks")
       yield* write
       for (const path of ["/companies/wide", "/"]) {
         const { text } = yield* ask(`${url}${path}`)
-        assert.isAbove(text.split('class="missing"').length, 0)
         console.log(`${path}: ${text.length} bytes`)
-        for (const [part, of] of [
-          ["tiles", /<ul class="health[\s\S]*?tile-legend/],
-          ["needs", /id="needed"[\s\S]*?<\/section>/],
-          ["lanes", /<ul class="lanes[\s\S]*?<\/ul>/],
-          ["day", /id="last-day"[\s\S]*?<\/section>/],
-          ["table", /id="last-day-table[\s\S]*?<\/section>/]
-        ] as const)
-          console.log(part, of.exec(text)?.[0].length)
-        assert.isBelow(text.length, 110_000, path)
+        assert.isBelow(text.length, 150_000, path)
       }
     })
   )
