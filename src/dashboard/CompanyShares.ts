@@ -10,17 +10,8 @@ import { companyStates, type State } from "../tasks/CountCompanies.ts"
 import { badge, count, type Tone } from "../web/Components.ts"
 import { address, plural, truncated, visible } from "../web/Escape.ts"
 import { resourceAddress } from "./Addresses.ts"
+import { stateWords } from "./Format.ts"
 import { html, type Html } from "./Page.ts"
-
-export const stateWords: Readonly<Record<State, readonly [tone: Tone, word: string]>> = {
-  failing: ["bad", "failing"],
-  late: ["warn", "late"],
-  attention: ["warn", "attention"],
-  "never-synced": ["quiet", "never synced"],
-  blocked: ["quiet", "blocked"],
-  paused: ["quiet", "paused"],
-  fresh: ["good", "fresh"]
-}
 
 const width = 1_000
 const height = 28

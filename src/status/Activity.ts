@@ -75,14 +75,21 @@ export const readTotals = readHours(null, 24 * hourMs)
 export const resourceHoursStatement = Statement.make({
   name: "read the activity of resources by hour",
   params: ["text[]", "text[]"],
-  columns: { company: "text", resource: "text", at: "timestamptz", landed: "float8", lateness: "float8?" },
-  text: `select coalesce(company, '') as company, coalesce(resource, '') as resource, at, (inserted + updated + deleted)::float8 as landed, lateness_max as lateness
+  columns: {
+    company: "text",
+    resource: "text",
+    at: "timestamptz",
+    landed: "float8",
+    lateness: "float8?",
+    ageMs: "float8?"
+  },
+  text: `select coalesce(company, '') as company, coalesce(resource, '') as resource, at, (inserted + updated + deleted)::float8 as landed, lateness_max as lateness, age_ms_max::float8 as "ageMs"
     from tributary.activity
    where resolution = 'hour' and ${hoursSince("tributary.now() - interval '1 day'")}
      and (company, resource) in (select * from unnest($1::text[], $2::text[]))
    order by company, resource, at`
 })
-/** An hour of one resource: the records that its runs inserted, updated or deleted, and its highest age divided by its target. */
+/** An hour of one resource: the records that its runs inserted, updated or deleted, its highest age, and that divided by its target. */
 export type ResourceHour = Statement.RowOf<typeof resourceHoursStatement>
 
 /** The last day of these resources, at most 25 rows each. */

@@ -132,17 +132,19 @@ export interface Frame {
   readonly unit: string
   /** What the chart shows, in one or two sentences. */
   readonly summary: string
+  /** The summary with links, for the caption. */
+  readonly finding?: Html
 }
 
 /** The title, finding and legend of a chart around its drawing and its figures. */
 export const figure = (
-  { id, title, summary }: Pick<Frame, "id" | "title" | "summary">,
+  { id, title, summary, finding }: Pick<Frame, "id" | "title" | "summary" | "finding">,
   keys: ReadonlyArray<Key>,
   body: Html | string
 ): Html =>
   html`<figure class="chart">
     <figcaption>
-      <strong id="${id}-title">${title}:</strong> <span class="finding">${summary}</span>
+      <strong id="${id}-title">${title}:</strong> <span class="finding">${finding ?? summary}</span>
       ${
         keys.length === 0
           ? ""

@@ -37,7 +37,7 @@ interface Totals {
 }
 
 /** A lost process of the last day that no later process of its machine replaced. */
-const unreplacedOf = (processes: ReadonlyArray<Processes.ListedProcess>, now: Date) =>
+export const unreplacedOf = (processes: ReadonlyArray<Processes.ListedProcess>, now: Date) =>
   processes.filter(
     (one) =>
       one.state === "lost" &&
