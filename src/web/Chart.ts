@@ -337,6 +337,8 @@ export interface Stretch {
   readonly strength: number
   readonly text: string
   readonly link?: string | null
+  /** A sign at its start. Its text says the same. */
+  readonly sign?: string
 }
 
 export interface Lane {
@@ -371,9 +373,20 @@ export const laneChart = (
                 aria-label="${summary}"
               >
                 <desc>${summary}</desc>
-                ${stretches.map(({ from, to, kind, strength, text, link }) => {
+                ${stretches.map(({ from, to, kind, strength, text, link, sign }) => {
                   const height = laneHeight * Math.max(strengthMin, Math.min(1, strength))
-                  return shape(kind, [from, Math.max(widthMin, to - from)], [laneHeight - height, height], text, link)
+                  const part = shape(
+                    kind,
+                    [from, Math.max(widthMin, to - from)],
+                    [laneHeight - height, height],
+                    text,
+                    link
+                  )
+                  return sign === undefined
+                    ? part
+                    : html`${part}<text class="sign" x="${across(Math.min(0.985, from + 0.015))}" y="${laneHeight - 5}"
+                          >${sign}</text
+                        >`
                 })}
               </svg>
             </li>`
