@@ -29,7 +29,7 @@ import { findHistory } from "../../verify/Explain.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
 import { changesPart, phasesPart, readChangedLines } from "./RunParts.ts"
 import { runsOfDay } from "./RunCharts.ts"
-import { choiceOf, ofQuery, positionOf } from "../Params.ts"
+import { choiceOf, ofQuery } from "../Params.ts"
 
 const shownMax = 50
 const entriesMax = 50
@@ -109,7 +109,7 @@ const placeIn = (request: PageRequest): Effect.Effect<Runs.RunPlace | null, Page
     ? Effect.succeed(null)
     : us === undefined || id === undefined
       ? Effect.fail(new PageError({ status: 400, message: "That is no place in the list of runs." }))
-      : Effect.succeed(`${BigInt(us)}-${BigInt(id)}`)
+      : Effect.succeed(`${BigInt(us)}-${BigInt(id)}` as const)
 }
 
 const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
