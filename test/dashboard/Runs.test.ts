@@ -257,7 +257,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the list of 
       const shown: Array<string> = []
       let path: string | undefined = `/runs?company=${encodeURIComponent(name)}`
       while (path !== undefined) {
-        const { text, read } = yield* ask(routes, [company], path)
+        const { text, read }: Effect.Success<ReturnType<typeof ask>> = yield* ask(routes, [company], path)
         const rows = cellsOf(text, "Runs, the last to end first")
         if (shown.length === 0) {
           assert.include(rows[0]!.join(" "), "running")

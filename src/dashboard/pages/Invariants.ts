@@ -128,7 +128,7 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
 
 const rulesTable = (rules: ReadonlyArray<Invariants.InvariantSummary>, now: Date): Html =>
   table(
-    "Invariants, those that are violated first",
+    "Invariants, the worst first",
     "Invariant, State, -Severity, #Open, #Unconfirmed, -#Companies, Evaluated",
     rules.map((one) => [
       html`<a href="${address(path, { invariant: one.name })}">${visible(one.name)}</a
