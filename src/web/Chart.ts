@@ -354,6 +354,13 @@ const strengthMin = 0.3
 /** In shares of the width. */
 const widthMin = 0.003
 
+const stretchOf = ({ from, to, kind, strength, text, link, sign }: Stretch): Html => {
+  const height = laneHeight * Math.max(strengthMin, Math.min(1, strength))
+  const x = across(Math.min(0.985, from + 0.015))
+  return html`${shape(kind, [from, Math.max(widthMin, to - from)], [laneHeight - height, height], text, link)}
+  ${sign === undefined ? "" : html`<text class="sign" x="${x}" y="${laneHeight - 5}">${sign}</text>`}`
+}
+
 /** One lane for each thing, on one time axis. */
 export const laneChart = (
   frame: Frame & { readonly keys?: ReadonlyArray<Key>; readonly ticks: ReadonlyArray<Tick>; readonly figures?: Html },
@@ -373,21 +380,7 @@ export const laneChart = (
                 aria-label="${summary}"
               >
                 <desc>${summary}</desc>
-                ${stretches.map(({ from, to, kind, strength, text, link, sign }) => {
-                  const height = laneHeight * Math.max(strengthMin, Math.min(1, strength))
-                  const part = shape(
-                    kind,
-                    [from, Math.max(widthMin, to - from)],
-                    [laneHeight - height, height],
-                    text,
-                    link
-                  )
-                  return sign === undefined
-                    ? part
-                    : html`${part}<text class="sign" x="${across(Math.min(0.985, from + 0.015))}" y="${laneHeight - 5}"
-                          >${sign}</text
-                        >`
-                })}
+                ${stretches.map(stretchOf)}
               </svg>
             </li>`
         )}
