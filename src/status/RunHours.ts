@@ -71,12 +71,3 @@ export const read = (of: RunsOf): Sql.Query<RunHours> =>
         )
     }
   })
-
-export const runningStatement = Statement.make({
-  name: "count running runs",
-  columns: { runs: "float8" },
-  text: "select count(*)::float8 as runs from tributary.runs where status = 'running'"
-})
-
-/** The runs that are under way now, of all companies. */
-export const countRunning: Sql.Query<number> = Effect.map(Statement.run(runningStatement), ([row]) => row!.runs)

@@ -233,14 +233,6 @@ const cases: ReadonlyArray<Case> = [
     sql: trend("tributary.change_batches", "landed_at", [["changes", "true"]], "sum(changes)")
   },
   {
-    chart: "processes: starts",
-    page: "/processes",
-    id: "starts",
-    hasTable: true,
-    sql: `select clock(hour(started_at)) || ': ' || count(*) || ' in all' as text from tributary.processes
-           where hour(started_at) > hour(timestamptz '${now}') - interval '24 hours' group by hour(started_at)`
-  },
-  {
     chart: "processes: lifetimes",
     page: "/processes",
     id: "lives",
@@ -354,7 +346,7 @@ const chartOf = (text: string, id: string): string => {
 const barsOf = (chart: string): ReadonlyArray<string> =>
   [...chart.matchAll(/<title>([^<]*)<\/title>/g)]
     .map(([, text]) => text!)
-    .filter((text) => !/: no data$|delivery gaps? open$/.test(text))
+    .filter((text) => !/: no data$|delivery gaps? open$|: lost after its heartbeat at /.test(text))
 
 /** The figures of the table as texts of bars. */
 const tableOf = (chart: string): ReadonlyArray<string> => {

@@ -22,7 +22,7 @@ import { healthTiles } from "../HealthPicture.ts"
 import { beganAt, needsOf, needsPart, toneOf, type Findings, type Need } from "../Needs.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage } from "./Companies.ts"
-import { unreplacedOf } from "./Processes.ts"
+import { unreplacedOf } from "../ProcessChart.ts"
 
 const hourMs = 3_600_000
 const minuteMs = 60_000
