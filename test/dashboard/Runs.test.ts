@@ -168,7 +168,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
           )
         ]
       )
-      assert.include(read, "late in 1 of 2 hours in two days.")
+      assert.include(read, "late in 1 of 2 hours in two days, at most ")
       const runs = yield* sql<{ id: bigint; requests: bigint; status: string }>`
         select id, requests, status from tributary.runs where company_id = ${id} and resource = 'salesmen' order by id`
       assert.deepStrictEqual(

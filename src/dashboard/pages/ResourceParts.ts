@@ -85,13 +85,13 @@ const isLateHour = ({ lateness }: Hour): boolean => lateness !== null && latenes
 const latenessWords = (hours: ReadonlyArray<Hour>, { isPaused, targetMs }: ResourceState["health"]): string => {
   const known = hours.filter(({ lateness }) => lateness !== null)
   const late = known.filter(isLateHour)
-  const highest = `highest age ${duration(Math.max(0, ...hours.map(({ ageMs }) => ageMs ?? 0)))}`
-  const target = targetMs === null ? "no target" : `target ${duration(targetMs)}`
-  if (known.length === 0)
-    return `${highest} in two days; ${target}${isPaused ? " (paused: not measured as late)" : ""}.`
+  const oldest = `at most ${duration(Math.max(0, ...hours.map(({ ageMs }) => ageMs ?? 0)))} old`
+  if (known.length === 0) {
+    return `${oldest} in two days, ${isPaused ? "paused: not measured as late" : targetMs === null ? "without a target" : "not measured as late"}.`
+  }
   return late.length === 0
-    ? `never late in two days; ${highest}, ${target}.`
-    : `late in ${count(late.length)} of ${plural(known.length, "hour")} in two days; ${highest}, ${target}.`
+    ? `never late in two days, ${oldest}.`
+    : `late in ${count(late.length)} of ${plural(known.length, "hour")} in two days, ${oldest}.`
 }
 
 /** The highest age, and the changes of each hour. */
