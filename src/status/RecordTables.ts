@@ -94,14 +94,16 @@ export const selectLine = ({ table, columns }: FoundTable): string => {
     one === undefined ? [] : [`nullif(${one.sql}, '')`]
   )
   const { fields } = table.resource
-  const first = (kind: "money" | "quantity") =>
+  const first = (kind: "money" | "qty") =>
     of(fields.find(({ type }) => type._tag === "decimal" && type.kind === kind)?.name)
   const details = (): ReadonlyArray<Column | undefined> => {
     if (businessDate === null) return []
     // A line counts on the day of its document.
     if ("through" in businessDate) {
-      const code = fields.find(({ reference }) => reference?.half === "code")
-      return [of(code?.name), first("quantity"), first("money")]
+      const code = fields.find(
+        ({ reference }) => reference?.half === "code" && reference.pairedWith !== businessDate.through
+      )
+      return [of(code?.name), first("qty"), first("money")]
     }
     const day = of(businessDate.field)
     return day === undefined ? [] : [day, first("money")]
