@@ -30,7 +30,7 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
       const first = yield* page("/")
       assert.match(first, /720 resources of 120 companies: 1 failing, 1 late, 717 fresh, 1 paused/)
       assert.deepStrictEqual(namesIn(first).slice(0, 2), ["c00100", "c00050"])
-      assert.include(first, "the service failed (HTTP 500)")
+      assert.include(first, "the service failed (500)")
       const next = /href="([^"]+)" rel="next"/.exec(first)![1]!.replaceAll("&amp;", "&")
       const second = namesIn(yield* page(next))
       assert.lengthOf(new Set([...namesIn(first), ...second]), 100)

@@ -26,7 +26,7 @@ export interface RecordPlace {
   readonly tables: ReadonlyArray<Table>
   /** Only versions below this one; null: from the newest. */
   readonly below: bigint | null
-  /** `orderlines.orderid`: only the records that refer to it by this field; null: the whole page. */
+  /** `<resource>.<field>`: only the records that refer to it by this field; null: the whole page. */
   readonly list: string | null
 }
 
