@@ -63,7 +63,13 @@ export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Dat
   if (task.pausedAt !== null) return html`<span class="none">paused</span>`
   if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "on request" : "off"}</span>`
   if (task.nextAt.getTime() <= now.getTime()) return html`due`
-  return html`${ago(task.nextAt, now)}${task.deferredFrom === null ? "" : html`<span class="detail">deferred while events prove freshness</span>`}`
+  const why =
+    task.failures > 0
+      ? "retry after a failure"
+      : task.deferredFrom !== null
+        ? "deferred while events prove freshness"
+        : null
+  return html`${ago(task.nextAt, now)}${why === null ? "" : html`<span class="detail">${why}</span>`}`
 }
 
 /** The row count, marked where it is an estimate. */
@@ -102,9 +108,35 @@ interface Problem {
   readonly remedy: string | null
 }
 
+const requestOf = /^([A-Z]+ \S+): | (\[request [^\]]*\])/g
+
 /** An error without its request, which is different for each resource. */
 export const withoutRequest = (error: string): string =>
-  error.replace(/^[A-Z]+ \S+: /, "").replace(/ \[request [^\]]*\]/g, "")
+  error.replace(requestOf, "").replace(/\((?=[45]\d\d[ )])/, "(HTTP ")
+
+/** An error as a sentence. */
+export const errorSentence = (error: string): string => {
+  const text = withoutRequest(error).replace(/\.$/, "")
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+}
+
+/** The request of an error as muted code; nothing where the error has none. */
+export const errorRequest = (error: string): Html => {
+  const parts = [...error.matchAll(requestOf)].map(([, request, id]) => visible(request ?? id ?? ""))
+  return parts.length === 0 ? html`` : html`<span class="detail"><code>${parts.join(" ")}</code></span>`
+}
+
+const kindWords: Readonly<Record<string, string>> = {
+  full: "full scan",
+  incremental: "incremental scan",
+  children: "children of changed parents",
+  fetch: "by number, after an event",
+  push: "push"
+}
+
+/** What a run reads, with its lane where the kind does not imply it. */
+export const runKind = ({ kind, lane }: { readonly kind: string; readonly lane: string }): string =>
+  `${kindWords[kind] ?? kind}${lane === "live" || kind === "fetch" || kind === "push" ? "" : `, ${lane}`}`
 
 /** The same beside the name of the resource. */
 export const withoutName = (error: string, resource: string): string => {
@@ -159,8 +191,9 @@ export const problemOf = (state: ResourceState, now: Date): Problem | null => {
   return health.isLate ? lateReason(state, now) : null
 }
 
-/** An instant of the warehouse to the second, and how long ago it was. */
-export const instant = (text: string | null, now: Date): Html =>
+/** An instant of the warehouse to the second, or to the millisecond, and how long ago it was. */
+export const instant = (text: string | null, now: Date, hasMilliseconds = false): Html =>
   text === null
     ? html`<span class="none">unknown</span>`
-    : html`${Times.instant(text)} <span class="since">${ago(text, now)}</span>`
+    : html`${hasMilliseconds ? Times.exactInstant(new Date(text)) : Times.instant(text)}
+        <span class="since">${ago(text, now)}</span>`

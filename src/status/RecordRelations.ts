@@ -13,6 +13,8 @@ import { canFind, type FoundTable, lineColumns, type RecordLine, selectLine } fr
 /** Records of one reference that are listed. */
 export const listedMax = 5
 export const countMax = 1_000
+/** Records of one reference that a page lists. */
+export const listMax = 200
 
 /** A field of the record that names another one by number. */
 export interface NamedRecord {
@@ -99,13 +101,13 @@ const referencesOf = (
     })
   )
 
-const readLists = (company: bigint, references: ReadonlyArray<Reference>) => {
+const readLists = (company: bigint, references: ReadonlyArray<Reference>, max = listedMax) => {
   if (references.length === 0) return Effect.succeed([])
   const parts = references.map(
     ({ found, field, sql, through, ids }) =>
       `(select l.*, ${literal(field)}::text as field, ${through === null ? "null" : literal(through)}::text as through, count(*) over ()::int4 as count ` +
       `from (${selectLine(found)} from ${found.table.current} where _company_id = $1::bigint and ${sql} = any('{${ids.map(BigInt).join(",")}}'::bigint[]) ` +
-      `limit ${countMax + 1}) l order by l.id::bigint desc limit ${listedMax})`
+      `limit ${countMax + 1}) l order by l.id::bigint desc limit ${max})`
   )
   const statement = {
     name: "read the records that refer to a record",
@@ -168,4 +170,18 @@ export const readReferring = Effect.fnUntraced(function* (
       isFound ? [] : [{ resource: found.table.resource.path, field }]
     )
   } satisfies Referring
+})
+
+/** The records that refer to a record by one field, at most {@link listMax}; null without such a reference. */
+export const readReferringBy = Effect.fnUntraced(function* (
+  tables: ReadonlyArray<FoundTable>,
+  company: bigint,
+  { resource, id }: Pick<NamedRecord, "resource" | "id">,
+  by: string
+) {
+  const references = referencesOf(tables, { resource, through: null, ids: [id] }).flatMap(({ reference, isFound }) =>
+    isFound && `${reference.found.table.resource.path}.${reference.field}` === by ? [reference] : []
+  )
+  const [list] = yield* readLists(company, references, listMax)
+  return list ?? null
 })

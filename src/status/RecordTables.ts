@@ -65,7 +65,7 @@ export interface RecordLine {
   readonly id: string
   /** Its key, or the caller's own key; null without both. */
   readonly key: string | null
-  /** Its day and its first amount, with their fields; empty without both. */
+  /** Its day and its first amount, with their fields; of a line the item, quantity and amount. Empty without them. */
   readonly detail: string
   readonly isCancelled: boolean
   readonly isDeleted: boolean
@@ -93,15 +93,28 @@ export const selectLine = ({ table, columns }: FoundTable): string => {
   const keys = [of(key?.field), existing(roleColumn(table, "externalKey"))].flatMap((one) =>
     one === undefined ? [] : [`nullif(${one.sql}, '')`]
   )
-  // The amount of a record that counts on a day of its own.
-  const day = businessDate !== null && "field" in businessDate ? of(businessDate.field) : undefined
-  const amount = table.resource.fields.find(({ type }) => type._tag === "decimal" && type.kind === "money")
-  const details = day === undefined ? [] : [day, of(amount?.name)]
+  const { fields } = table.resource
+  const first = (kind: "money" | "qty") =>
+    of(fields.find(({ type }) => type._tag === "decimal" && type.kind === kind)?.name)
+  const details = (): ReadonlyArray<Column | undefined> => {
+    if (businessDate === null) return []
+    // A line counts on the day of its document.
+    if ("through" in businessDate) {
+      const code = fields.find(
+        ({ reference }) => reference?.half === "code" && reference.pairedWith !== businessDate.through
+      )
+      return [of(code?.name), first("qty"), first("money")]
+    }
+    const day = of(businessDate.field)
+    return day === undefined ? [] : [day, first("money")]
+  }
   const cancelled = existing(roleColumn(table, "cancelled"))
   return (
     `select ${literal(path)}::text as resource, _company_id as company, id::text as id, ` +
     `${keys.length === 0 ? "null::text" : `left(coalesce(${keys.join(", ")}), ${textMax})`} as key, ` +
-    `concat_ws(', ', null::text${details.flatMap((one) => (one === undefined ? [] : [`, ${literal(`${one.field} `)} || ${one.sql}::text`])).join("")}) as detail, ` +
+    `concat_ws(', ', null::text${details()
+      .flatMap((one) => (one === undefined ? [] : [`, ${literal(`${one.field} `)} || ${one.sql}::text`]))
+      .join("")}) as detail, ` +
     `${cancelled === undefined ? "false" : `coalesce(${cancelled.sql}, false)`} as "isCancelled", _deleted_at is not null as "isDeleted"`
   )
 }

@@ -134,7 +134,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
         ["not evaluated", "/invariants?invariant=broken"],
         ["blocked", "/companies/south/things3"]
       ])
-      assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(500\)/)
+      assert.match(needs[0]!.words, /things11 of (north|south) and 3 other resources : the service failed \(HTTP 500\)/)
       assert.match(needs[6]!.words, /and 7 other resources : No schedule runs it\./)
       assert.include(plain(text), "6 further problems")
       for (const { to } of needs) assert.strictEqual((yield* ask(`${url}${to}`)).status, 200, to)

@@ -106,7 +106,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
       assert.sameDeepMembers(
         cellsOf(text, "The changes of this run").map(([record, op, fields, version]) => [record, op, fields, version]),
         [
-          ["1 · Ada L.", "update", "name", "2"],
+          ["1 · Ada L.", "update", "name: Ada → Ada L.", "2"],
           ["3 · Grace", "insert", "", "1"]
         ]
       )
@@ -168,7 +168,7 @@ layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the page of 
           )
         ]
       )
-      assert.include(read, "late in 1 of 2 hours with figures, in two days.")
+      assert.include(read, "late in 1 of 2 hours in two days, at most ")
       const runs = yield* sql<{ id: bigint; requests: bigint; status: string }>`
         select id, requests, status from tributary.runs where company_id = ${id} and resource = 'salesmen' order by id`
       assert.deepStrictEqual(

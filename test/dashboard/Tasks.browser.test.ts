@@ -114,14 +114,14 @@ describe("a person with at most three clicks", () => {
     await tile("south", new RegExp(`^${failing} `))
     await reads(/\d+ runs in a row did not succeed, the first\s+\d+ h ago/)
     await click(main.getByRole("link", { name: /^Run \d+/ }))
-    await reads(/the service failed \(500\)/, /Requests\s+2, 1 again/)
+    await reads(/The service failed \(HTTP 500\)/, /Requests\s+2, 1 again/)
   })
 
   it("sees how a customer's credit limit changed, and by what", async () => {
     const { search, reads } = await begin()
     const { customercode } = await creditCustomer(operator)
     await search(customercode)
-    await reads(customercode, ...["10000", "15000", "12500.5", "20000", "18000"].map((value) => new RegExp(value)))
+    await reads(customercode, ...["10,000", "15,000", "12,500.5", "20,000", "18,000"].map((value) => new RegExp(value)))
     await reads(/By webhook/, "customers.updated", /By push/, /By scan/)
   })
 
@@ -133,7 +133,7 @@ describe("a person with at most three clicks", () => {
     )
     await search(order.externalid)
     await click(main.getByRole("link", { name: new RegExp(`^invoices ${order.invoice}\\b`) }))
-    await reads("invoicepaid", "invoicetotal", order.total)
+    await reads("invoicepaid", "invoicetotal", order.total.replace(/\B(?=(?:\d{3})+\.)/g, ","))
   })
 
   it("sees which process restarted last night", async () => {

@@ -78,7 +78,16 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "resources",
     path: at("/resources"),
-    says: ["north", "south", failing, /the service failed \(500\)/, late, "No schedule runs it.", /of 3 h/, /Sync now/]
+    says: [
+      "north",
+      "south",
+      failing,
+      /The service failed \(HTTP 500\)/,
+      late,
+      "No schedule runs it.",
+      /of 3 h/,
+      /Sync now/
+    ]
   },
   { name: "resources-late", path: at("/resources?state=late"), says: [late, /Late\s+\d/] },
   { name: "resources-company", path: at("/resources?company=north&order=resource"), says: ["customers", /Pause all/] },
@@ -99,7 +108,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
   {
     name: "resource-failing",
     path: at(`/companies/south/${failing}`),
-    says: [failing, /the service failed \(500\)/, /report the request id/]
+    says: [failing, /The service failed \(HTTP 500\)/, /report the request id/]
   },
   { name: "resource-paused", path: at("/companies/north/payments"), says: [/paused/i, /an operator/, /resume/i] },
   { name: "runs", path: at("/runs"), says: ["customers", failing, /failed/i] },
@@ -118,7 +127,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
     name: "run-failed",
     path: async (operator) =>
       `/runs/${await one(operator, `select max(id)::text as id from tributary.runs where resource = '${failing}'`)}`,
-    says: [failing, /the service failed \(500\)/, /report the request id/]
+    says: [failing, /The service failed \(HTTP 500\)/, /report the request id/]
   },
   { name: "budget", path: at("/budget"), says: ["north", "south", /3,?000/] },
   {

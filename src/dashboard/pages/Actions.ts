@@ -116,7 +116,7 @@ const actions: ReadonlyArray<TaskAction> = [
       "Every record is read again, and rows whose record is gone at the source are marked as deleted.",
       "This takes one request for each page. Nothing is removed from the history."
     ],
-    button: "Read everything",
+    button: "Full scan",
     act: requestSync(true)
   },
   {

@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { isObject, type JsonObject, parse } from "../../json/Json.ts"
 import { readOrigins, type VersionKey } from "../../status/RecordOrigins.ts"
-import { readLines, readReferring } from "../../status/RecordRelations.ts"
+import { readLines, readReferring, readReferringBy } from "../../status/RecordRelations.ts"
 import { findTables, type RecordLine } from "../../status/RecordTables.ts"
 import { explain, type HistoryView } from "../../verify/Explain.ts"
 import type { Explanation, Version } from "../../verify/Explanation.ts"
@@ -12,8 +12,8 @@ import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { html, type Html, type PageRequest } from "../Page.ts"
 import { currentValues, namedRecords } from "./RecordFields.ts"
-import { runLink, timeline, versionsShown } from "./RecordHistory.ts"
-import { related } from "./RecordRelated.ts"
+import { changeWords, runLink, timeline, versionsShown } from "./RecordHistory.ts"
+import { referringList, related } from "./RecordRelated.ts"
 
 /** Characters of a value in a table. */
 const valueMax = 120
@@ -26,6 +26,8 @@ export interface RecordPlace {
   readonly tables: ReadonlyArray<Table>
   /** Only versions below this one; null: from the newest. */
   readonly below: bigint | null
+  /** `<resource>.<field>`: only the records that refer to it by this field; null: the whole page. */
+  readonly list: string | null
 }
 
 const states: Readonly<Record<Explanation["state"], readonly [Tone, string]>> = {
@@ -106,6 +108,11 @@ const keysOf = ({ versions }: Explanation, origin: string): ReadonlyArray<Versio
 const addressOf = ({ company, history, id }: RecordPlace, below: bigint | null): string =>
   address("/records", { company, resource: history.path, id, below: below === null ? null : String(below) })
 
+const addressOfList =
+  ({ company, history, id }: RecordPlace) =>
+  (list: string): string =>
+    address("/records", { company, resource: history.path, id, list })
+
 const heading = ({ company, history, id, tables }: RecordPlace, line: RecordLine | undefined): Html => {
   const purpose = tables.find(({ resource }) => resource.path === history.path)?.resource.purpose ?? ""
   const key = line?.key ?? null
@@ -127,7 +134,11 @@ const stateFact = (one: Explanation, line: RecordLine | undefined): Html => {
 const fieldsMax = 4
 
 /** When, by what and in which fields the record changed last. */
-const lastChange = ({ versions }: Explanation, now: Date): ReadonlyArray<readonly [string, Html]> => {
+const lastChange = (
+  { versions }: Explanation,
+  isCancelled: boolean,
+  now: Date
+): ReadonlyArray<readonly [string, Html]> => {
   const newest = versions.at(-1)
   if (newest === undefined) return []
   const changed = versions.findLast((version) => version.op !== "update" || version.changes.length > 0) ?? newest
@@ -136,13 +147,12 @@ const lastChange = ({ versions }: Explanation, now: Date): ReadonlyArray<readonl
   const what =
     changed.op === "update" && names.length > 0
       ? `${names.slice(0, fieldsMax).map(visible).join(", ")}${further > 0 ? ` and ${count(further)} more` : ""}`
-      : changed.op === "delete"
-        ? "deleted"
-        : "created"
+      : changeWords(changed, versions[versions.indexOf(changed) - 1])[1]
   return [
     [
       "Last change",
-      html`${ago(changed.validFrom, now)}: ${what}<span class="detail"
+      html`${ago(changed.validFrom, now)}: ${what}${changed.op === "insert" && isCancelled ? ", cancelled" : ""}<span
+          class="detail"
           >by ${changed.origin}${changed.run === null ? "" : html`, ${runLink(changed.run)}`}</span
         >`
     ]
@@ -188,6 +198,13 @@ export const recordPage = Effect.fn("page.record")(function* ({ datasets, now }:
     const line = (yield* readLines(existing, companyId, [own])).get(`${own.resource} ${own.id}`)
     return html`${heading(place, line)} ${yield* olderPart(place, one, of, now)}`
   }
+  if (place.list !== null) {
+    const line = (yield* readLines(existing, companyId, [own])).get(`${own.resource} ${own.id}`)
+    const list = yield* readReferringBy(existing, companyId, own, place.list)
+    return html`${heading(place, line)}
+      <p><a href="${addressOf(place, null)}">The record and its history</a></p>
+      ${list === null ? html`<p>No record refers to it by this field.</p>` : referringList(company, list)}`
+  }
   const record = membersOf(one.versions.at(-1))
   const named = of === undefined ? [] : namedRecords(record, of)
   const lines = yield* readLines(existing, companyId, [own, ...named])
@@ -202,7 +219,7 @@ export const recordPage = Effect.fn("page.record")(function* ({ datasets, now }:
     </nav>
     ${facts([
       ["State", stateFact(one, line)],
-      ...lastChange(one, now),
+      ...lastChange(one, line?.isCancelled === true, now),
       ["Last full scan", lastScan(one, now)],
       ...(one.rereads.length === 0 ? [] : [["Refetch requests", refetches(one.rereads, now)] as const]),
       [
@@ -211,12 +228,12 @@ export const recordPage = Effect.fn("page.record")(function* ({ datasets, now }:
           <span class="detail">company <a href="${companyAddress(company)}">${visible(company)}</a></span>`
       ]
     ])}
-    <div class="record">
+    <div class="${one.versions.length > 1 ? "record" : "record short"}">
       ${section("history", "History, newest first", yield* readHistory(place, one, of, now))}
       ${
         hasRecord
           ? html`<div class="pairs">
-              ${section("related", "Related records", related(company, named, lines, referring))}
+              ${section("related", "Related records", related(company, named, lines, referring, addressOfList(place)))}
               ${section("values", one.state === "deleted" ? "Last values" : "Current values", currentValues(record, of))}
             </div>`
           : ""

@@ -4,6 +4,7 @@ import type { RecordLine } from "../../status/RecordTables.ts"
 import type { Table } from "../../warehouse/Table.ts"
 import { badge, none, table } from "../../web/Components.ts"
 import { plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
+import { exactInstant, instant } from "../../web/Times.ts"
 import { recordAddress } from "../Addresses.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
@@ -29,12 +30,53 @@ const longText = (text: string): Html =>
     <pre class="bytes" tabindex="0">${visibleLines(text)}</pre>
   </details>`
 
-/** A value as it was sent; undefined where the record has no such field. */
-export const valueHtml = (field: Field | undefined, value: Json | undefined): Html => {
+/** A decimal with its thousands grouped and each of its digits. */
+const grouped = (text: string): string => {
+  const [, whole, rest] = /^(-?\d+)(\.\d+)?$/.exec(text) ?? []
+  return whole === undefined ? text : `${whole.replace(/\B(?=(?:\d{3})+$)/g, ",")}${rest ?? ""}`
+}
+
+/** An instant of a value as RFC 3339; null where it is none. */
+const instantIn = (text: string): string | null => {
+  const [, day, time, offset] =
+    /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)(Z|[+-]\d\d(?::\d\d)?)$/.exec(text) ?? []
+  if (offset === undefined) return null
+  const found = `${day}T${time}${/^[+-]00(:00)?$/.test(offset) ? "Z" : offset.length === 3 ? `${offset}:00` : offset}`
+  return Number.isNaN(Date.parse(found)) ? null : found
+}
+
+/** The detail of a record's line: fields with their values. */
+export const lineDetail = (detail: string): Html =>
+  html`${detail.split(", ").map((part, index) => {
+    const [, name, value] = /^(\w+) (.*)$/s.exec(part) ?? []
+    const at = value === undefined ? null : instantIn(value)
+    return html`${index === 0 ? "" : ", "}<span class="whole"
+        >${value === undefined ? visible(part) : html`${visible(name!)} ${at === null ? visible(index === 0 ? value : grouped(value)) : instant(at)}`}</span
+      >`
+  })}`
+
+const shortMax = 40
+
+/** A value of a change in one line. */
+export const shortValue = (field: Field | undefined, value: Json | undefined): Html => {
+  if (value === undefined || value === null) return none("none")
+  if (value === "") return none("empty text")
+  if (isList(value)) return html`${plural(value.length, "line")}`
+  const text = typeof value === "string" ? value : print(value)
+  return html`<span class="exact"
+    >${field?.type._tag === "decimal" ? visible(grouped(text)) : truncated(text, shortMax)}</span
+  >`
+}
+
+/** A value as it was sent; undefined where the record has no such field. `isExact` false shows times to the second. */
+export const valueHtml = (field: Field | undefined, value: Json | undefined, isExact = true): Html => {
   if (value === undefined || value === null) return none("none")
   if (value === "") return none("empty text")
   if (isList(value) || isObject(value)) return nested(value)
   const text = typeof value === "string" ? value : print(value)
+  const at = field?.type._tag === "timestamp" ? instantIn(text) : null
+  if (at !== null) return html`<span class="exact whole">${isExact ? exactInstant(at) : instant(at)}</span>`
+  if (field?.type._tag === "decimal") return html`<span class="exact amount">${visible(grouped(text))}</span>`
   const meaning = field?.values?.find((one) => String(one.value) === text)?.meaning ?? ""
   return text.length > valueMax
     ? longText(text)
@@ -52,7 +94,7 @@ export const recordLink = (company: string, line: RecordLine): Html =>
   html`<a href="${recordAddress(company, line.resource, line.id)}"
       >${visible(line.resource)} ${line.id}${line.key === null ? "" : html` · ${visible(line.key)}`}</a
     >
-    ${stateBadges(line)} ${line.detail === "" ? "" : html`<span class="detail">${visible(line.detail)}</span>`}`
+    ${stateBadges(line)} ${line.detail === "" ? "" : html`<span class="detail">${lineDetail(line.detail)}</span>`}`
 
 // ---------------------------------------------------------------------------------------------------- the current values
 
@@ -118,7 +160,7 @@ export const currentValues = (record: JsonObject, of: Table | undefined): Html =
       : table(
           group,
           "Field, Value",
-          members.map((field) => rowOf(field.name, field.note, valueHtml(field, record.get(field.name))))
+          members.map((field) => rowOf(field.name, field.note, valueHtml(field, record.get(field.name), false)))
         )
   })}
   ${

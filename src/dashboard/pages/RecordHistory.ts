@@ -6,14 +6,14 @@ import type { Table } from "../../warehouse/Table.ts"
 import { ago, badge, table, type Tone } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
 import { eventAddress, outboxRowAddress, pushAddress, runAddress } from "../Addresses.ts"
-import { instant } from "../Format.ts"
+import { instant, runKind } from "../Format.ts"
 import { html, type Html } from "../Page.ts"
 import { pretty } from "../PrettyJson.ts"
 import { valueHtml } from "./RecordFields.ts"
 
 export const runLink = (run: RunSummary): Html =>
-  html`<a href="${runAddress(run.id)}">run ${run.id}</a> (${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`},
-    ${run.status})`
+  html`<a href="${runAddress(run.id)}">run ${run.id}</a>
+    (${runKind(run)}${run.status === "done" ? "" : `, ${run.status}`})`
 
 interface Context {
   readonly company: string
@@ -105,7 +105,7 @@ export const entriesOf = (versions: ReadonlyArray<Version>): ReadonlyArray<Entry
   return entries.toReversed()
 }
 
-const words = (version: Version, before: Version | undefined): readonly [Tone, string] => {
+export const changeWords = (version: Version, before: Version | undefined): readonly [Tone, string] => {
   if (version.op === "delete") return ["bad", "deleted"]
   if (before?.op === "delete") return ["good", "created again"]
   if (repeats(version, before)) return ["quiet", "the same values"]
@@ -135,11 +135,11 @@ const unchanged = (versions: Entry, context: Context): Html => {
   </li>`
 }
 
-const changed = (version: Version, before: Version | undefined, context: Context): Html => {
-  const [tone, text] = words(version, before)
+const changed = (version: Version, before: Version | undefined, context: Context, isCrowded: boolean): Html => {
+  const [tone, text] = changeWords(version, before)
   return html`<li class="card ${tone}">
     <h3>
-      ${instant(version.validFrom, context.now)} ${badge(tone, text)}
+      ${instant(version.validFrom, context.now, isCrowded)} ${badge(tone, text)}
       <span class="order">version ${version.version}</span>
     </h3>
     ${originOf(version, context)}
@@ -168,9 +168,13 @@ export const timeline = (
     .map((entry) => entry.filter((version) => !hasMore || version !== versions[0]))
     .filter((entry): entry is [Version, ...Array<Version>] => entry.length > 0)
   const beforeOf = (version: Version) => versions[versions.indexOf(version) - 1]
+  const perSecond = Map.groupBy(versions, ({ validFrom }) => validFrom?.slice(0, 19))
+  const isCrowded = ({ validFrom }: Version) => perSecond.get(validFrom?.slice(0, 19))!.length > 1
   return html`<ol class="timeline" reversed>
       ${shown.map((entry) =>
-        entry.length > 1 ? unchanged(entry, context) : changed(entry[0], beforeOf(entry[0]), context)
+        entry.length > 1
+          ? unchanged(entry, context)
+          : changed(entry[0], beforeOf(entry[0]), context, isCrowded(entry[0]))
       )}
     </ol>
     ${

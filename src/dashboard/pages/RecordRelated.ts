@@ -1,11 +1,11 @@
 /** Links of a record to related ones, in both directions. */
 import type { Referring, ReferringRecords } from "../../status/RecordRelations.ts"
-import { countMax } from "../../status/RecordRelations.ts"
+import { countMax, listMax } from "../../status/RecordRelations.ts"
 import type { RecordLine } from "../../status/RecordTables.ts"
 import { count, none, table } from "../../web/Components.ts"
 import { plural, visible } from "../../web/Escape.ts"
 import { html, type Html } from "../Page.ts"
-import { type NamedBy, recordLink } from "./RecordFields.ts"
+import { lineDetail, type NamedBy, recordLink } from "./RecordFields.ts"
 
 const namedRow = (company: string, { field, resource, id, code }: NamedBy, line: RecordLine | undefined) => [
   html`<code>${visible(field.name)}</code
@@ -15,16 +15,45 @@ const namedRow = (company: string, { field, resource, id, code }: NamedBy, line:
     : recordLink(company, line.key === null && code !== null ? { ...line, key: code } : line)
 ]
 
-const referringRow = (company: string, { resource, field, through, count: found, records }: ReferringRecords) => [
-  html`${visible(resource)}<span class="detail"
-      >by <code>${visible(field)}</code>${through === null ? "" : html` of the ${visible(through)} above`}</span
-    >`,
-  found > countMax ? `more than ${count(countMax)}` : count(found),
-  html`<ul class="plain">
-    ${records.map((line) => html`<li>${recordLink(company, line)}</li>`)}
-    ${found > records.length ? html`<li class="hint">and ${found > countMax ? "more" : count(found - records.length)}: those with lower numbers</li>` : ""}
-  </ul>`
-]
+const allWords = ({ resource, count: found }: ReferringRecords): string =>
+  found > listMax
+    ? `The newest ${count(listMax)} of ${found > countMax ? `more than ${count(countMax)}` : count(found)} ${visible(resource)}`
+    : `All ${count(found)} ${visible(resource)}`
+
+/** The link to all of them, of those that refer to the record itself. */
+const furtherPart = (list: ReferringRecords, addressOfList: (by: string) => string): Html => {
+  const { resource, field, through, count: found, records } = list
+  if (found <= records.length) return html``
+  return through === null
+    ? html`<li><a href="${addressOfList(`${resource}.${field}`)}">${allWords(list)}</a></li>`
+    : html`<li class="hint">
+        and ${found > countMax ? "more" : count(found - records.length)}: those with lower numbers
+      </li>`
+}
+
+/** All records that refer to a record by one field. */
+export const referringList = (company: string, list: ReferringRecords): Html =>
+  table(
+    allWords(list),
+    "Record, -Details",
+    list.records.map((line) => [
+      recordLink(company, { ...line, detail: "" }),
+      line.detail === "" ? none("") : lineDetail(line.detail)
+    ])
+  )
+
+const referringRow = (company: string, list: ReferringRecords, addressOfList: (by: string) => string) => {
+  const { resource, field, through, count: found, records } = list
+  return [
+    html`${visible(resource)}<span class="detail"
+        >by <code>${visible(field)}</code>${through === null ? "" : html` of the ${visible(through)} above`}</span
+      >`,
+    found > countMax ? `more than ${count(countMax)}` : count(found),
+    html`<ul class="plain">
+      ${records.map((line) => html`<li>${recordLink(company, line)}</li>`)} ${furtherPart(list, addressOfList)}
+    </ul>`
+  ]
+}
 
 const unsearchedNote = ({ unsearched }: Referring): Html =>
   unsearched.length === 0
@@ -42,7 +71,8 @@ export const related = (
   company: string,
   named: ReadonlyArray<NamedBy>,
   lines: ReadonlyMap<string, RecordLine>,
-  referring: Referring
+  referring: Referring,
+  addressOfList: (by: string) => string
 ): Html => html`
   ${
     named.length === 0
@@ -59,7 +89,7 @@ export const related = (
       : table(
           "Records that refer to it",
           "Resource, #Records, Newest numbers",
-          referring.lists.map((one) => referringRow(company, one))
+          referring.lists.map((one) => referringRow(company, one, addressOfList))
         )
   }
   ${unsearchedNote(referring)}

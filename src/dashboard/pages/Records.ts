@@ -13,13 +13,13 @@ import * as TaskQueue from "../../tasks/TaskQueue.ts"
 import * as Statement from "../../postgres/Statement.ts"
 import { findHistory } from "../../verify/Explain.ts"
 import { type Table, tableOf } from "../../warehouse/Table.ts"
-import { badge, none, select, table } from "../../web/Components.ts"
+import { badge, select, table } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
 import { recordAddress } from "../Addresses.ts"
 import { html, type Html, page, type PageRequest, redirect, type Route } from "../Page.ts"
 import { ofQuery, positionOf } from "../Params.ts"
 import { recordPage } from "./Record.ts"
-import { stateBadges } from "./RecordFields.ts"
+import { lineDetail, stateBadges } from "./RecordFields.ts"
 
 const path = "/records"
 const textMax = 200
@@ -99,9 +99,16 @@ const matchWords: Readonly<Record<Match, string>> = {
   quarantine: "number, in quarantine"
 }
 
+/** A code that is the text comes before a number. */
+const ranks: Readonly<Record<Match, number>> = { text: 0, number: 1, beginning: 2, quarantine: 3 }
+
 const resultTable = (text: string, records: ReadonlyArray<FoundRecord>, nameOf: (id: bigint) => string): Html => {
   const sorted = records.toSorted(
-    (a, b) => a.resource.localeCompare(b.resource) || Number(a.company - b.company) || Number(a.id) - Number(b.id)
+    (a, b) =>
+      ranks[a.match] - ranks[b.match] ||
+      a.resource.localeCompare(b.resource) ||
+      Number(a.company - b.company) ||
+      Number(a.id) - Number(b.id)
   )
   return table(
     `Records found for “${truncated(text, 60)}”`,
@@ -110,7 +117,7 @@ const resultTable = (text: string, records: ReadonlyArray<FoundRecord>, nameOf: 
       html`<a href="${recordAddress(nameOf(one.company), one.resource, one.id)}"
         >${visible(one.resource)} ${one.id}</a
       >`,
-      html`${one.key === null ? none("none") : visible(one.key)}${one.detail === "" ? "" : html`<span class="detail">${visible(one.detail)}</span>`}`,
+      html`${one.key === null ? "" : visible(one.key)}${one.detail === "" ? "" : html`<span class="detail">${lineDetail(one.detail)}</span>`}`,
       visible(nameOf(one.company)),
       one.match === "quarantine"
         ? badge("warn", "never landed")
@@ -196,7 +203,7 @@ const showRecord = Effect.fnUntraced(function* (request: PageRequest, { company,
   if (history === null) return problem(`The warehouse has no history of “${truncated(resource, 60)}”.`)
   const below = yield* positionOf(request, "below", "a version")
   const tables = yield* tablesOf(request)
-  const place = { history, id, tables, below }
+  const place = { history, id, tables, below, list: ofQuery(request, "list") }
   const shown = known.slice(0, companiesMax)
   if (shown.length === 1) {
     const { id: companyId, name } = shown[0]!

@@ -41,17 +41,16 @@ const rangeWords = (since: string | null, until: string | null): string =>
     ? "everything"
     : `${since === null ? "the beginning" : visible(since)} to ${until === null ? "now" : visible(until)}`
 
-/** Pauses and requests of people, and failures. */
+/** Pauses and requests of people. */
 const taskPart = ({ task }: Resources.ResourceState, now: Date): ReadonlyArray<readonly [string, Html | string]> => {
   if (task === null) return []
-  const { pausedAt, pausedBy, askedAt, askedBy, askedFull, failures } = task
+  const { pausedAt, pausedBy, askedAt, askedBy, askedFull } = task
   const by = (name: string | null) => `by ${visible(name ?? "a person")}`
   return [
     ...(pausedAt === null ? [] : [["Paused", html`${ago(pausedAt, now)} ${by(pausedBy)}`] as const]),
     ...(askedAt === null
       ? []
-      : [["Requested", html`${ago(askedAt, now)} ${by(askedBy)}${askedFull ? ", in full" : ""}`] as const]),
-    ...(failures === 0 ? [] : [["Failures in a row", count(failures)] as const])
+      : [["Requested", html`${ago(askedAt, now)} ${by(askedBy)}${askedFull ? ", in full" : ""}`] as const])
   ]
 }
 
@@ -91,7 +90,7 @@ const checkpointPart = ({ checkpoint }: Resources.ResourceState, now: Date): Htm
     ["Last full scan", ago(fullScanAt, now)],
     [
       "Next full scan",
-      fullWanted === null ? "when it is due" : html`by the next run<span class="detail">${visible(fullWanted)}</span>`
+      fullWanted === null ? "by its schedule" : html`by the next run<span class="detail">${visible(fullWanted)}</span>`
     ],
     ...(scanKind === null
       ? []
@@ -108,7 +107,7 @@ const detailsOf = Effect.fnUntraced(function* (
   const { datasets, now } = request
   const of = { companyId, resource }
   const changes = yield* RunDetails.newestChanges(of)
-  const lines = yield* readChangedLines(request, { company, companyId, resource }, changes)
+  const changedLines = yield* readChangedLines(request, { company, companyId, resource }, changes)
   const history = yield* findHistory(datasets, resource)
   const columns = history === null ? [] : yield* RunDetails.readColumns(datasets.current, history.view)
   const unknown = yield* RunDetails.readUnknownFields(of)
@@ -118,7 +117,12 @@ const detailsOf = Effect.fnUntraced(function* (
       : section(
           "changes",
           "Latest changes",
-          changeTable(`The latest changes of ${visible(resource)}`, changes, { company, resource, lines, now })
+          changeTable(`The latest changes of ${visible(resource)}`, changes, {
+            company,
+            resource,
+            changed: changedLines,
+            now
+          })
         )
   return { changed, fields: fieldsPart(columns, unknown, now) }
 })
@@ -127,7 +131,7 @@ const detailsOf = Effect.fnUntraced(function* (
 const actions = ({ company, resource, health }: Resources.ResourceState, about: string): Html => {
   const query = { company, resource }
   return html`<p class="buttons">
-    ${actionLink("sync", query, "Sync now", about)} ${actionLink("full", query, "Read everything", `again: ${about}`)}
+    ${actionLink("sync", query, "Sync now", about)} ${actionLink("full", query, "Full scan", `again: ${about}`)}
     ${actionLink("backfill", query, "Backfill", about)}
     ${health.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)}
   </p>`

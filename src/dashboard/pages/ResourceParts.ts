@@ -7,7 +7,7 @@ import { ago, badge, count, duration, none, section, table, type Tone } from "..
 import { address, plural, visible } from "../../web/Escape.ts"
 import { clock, minute } from "../../web/Times.ts"
 import { runAddress } from "../Addresses.ts"
-import { problemOf } from "../Format.ts"
+import { errorRequest, errorSentence, problemOf } from "../Format.ts"
 import { html, type Html } from "../Page.ts"
 
 // -------------------------------------------------------------------------------------------------------------- the state
@@ -36,9 +36,11 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
   const [first] = failures.toReversed()
   return html`<div class="problem">
     <p>
-      ${failed === undefined || !isFailing ? "" : html`<a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}: `}${visible(
-        found.error
-      )}${
+      ${visible(errorSentence(found.error))}${
+        failed === undefined || !isFailing
+          ? ""
+          : html` <a href="${runAddress(failed.id)}">Run ${String(failed.id)}</a> failed ${ago(failed.beganAt, now)}.`
+      }${
         isLate && !isFailing && state.quarantined > 0
           ? html` <a href="${address("/quarantine", { company: state.company, resource: state.resource })}"
                 >Its quarantine: ${count(state.quarantined)}</a
@@ -50,6 +52,7 @@ export const reasonPart = (state: ResourceState, runs: ReadonlyArray<Run>, now: 
               <a href="${runAddress(first.id)}">${ago(first.beganAt, now)}</a>.`
           : ""
       }
+      ${errorRequest(found.error)}
     </p>
     <p><strong>What to do:</strong> ${visible(found.remedy ?? "look at the run")}</p>
   </div>`
@@ -77,15 +80,19 @@ const hoursTable = (hours: ReadonlyArray<Hour>): Html =>
       ])
   )
 
-const latenessWords = (hours: ReadonlyArray<Hour>): string => {
-  const known = hours.filter(({ lateness }) => lateness !== null)
-  const late = known.filter(({ lateness }) => lateness! > 1)
-  return known.length === 0
-    ? "no lateness is stored for the last two days."
-    : `late in ${count(late.length)} of ${plural(known.length, "hour")} with figures, in two days.`
-}
-
 const isLateHour = ({ lateness }: Hour): boolean => lateness !== null && lateness > 1
+
+const latenessWords = (hours: ReadonlyArray<Hour>, { isPaused, targetMs }: ResourceState["health"]): string => {
+  const known = hours.filter(({ lateness }) => lateness !== null)
+  const late = known.filter(isLateHour)
+  const oldest = `at most ${duration(Math.max(0, ...hours.map(({ ageMs }) => ageMs ?? 0)))} old`
+  if (known.length === 0) {
+    return `${oldest} in two days, ${isPaused ? "paused: not measured as late" : targetMs === null ? "without a target" : "not measured as late"}.`
+  }
+  return late.length === 0
+    ? `never late in two days, ${oldest}.`
+    : `late in ${count(late.length)} of ${plural(known.length, "hour")} in two days, ${oldest}.`
+}
 
 /** The highest age, and the changes of each hour. */
 const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState, now: Date): Html => {
@@ -116,7 +123,7 @@ const hourCharts = (hours: ReadonlyArray<Hour>, { health, rows }: ResourceState,
     id: "ages",
     title: "Freshness",
     unit: "highest age by hour",
-    summary: latenessWords(hours),
+    summary: latenessWords(hours, health),
     quantity: "duration",
     series: [
       ["good", "old at most"],

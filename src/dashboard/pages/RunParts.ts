@@ -8,9 +8,11 @@ import { type PhaseName, phaseNames, type RunPhases } from "../../sync/RunPhases
 import { elapsedTicks, figuresBelow, laneChart, percent, type Stretch } from "../../web/Chart.ts"
 import { ago, badge, count, duration, none, section, table, type Tone } from "../../web/Components.ts"
 import { visible } from "../../web/Escape.ts"
-import { tableOf } from "../../warehouse/Table.ts"
+import { type Table, tableOf } from "../../warehouse/Table.ts"
+import { isObject, type JsonObject, parse } from "../../json/Json.ts"
 import { recordAddress, runAddress } from "../Addresses.ts"
 import { html, type Html, type PageRequest } from "../Page.ts"
+import { lineDetail, shortValue } from "./RecordFields.ts"
 
 const failureWords: Readonly<Record<string, string>> = {
   Unreachable: "the connection failed",
@@ -136,20 +138,36 @@ export const phasesPart = (run: Run, of: RunPhases | null): Html =>
 // ------------------------------------------------------------------------------------------------------------- changes
 
 const tones: Readonly<Record<string, Tone>> = { insert: "good", update: "busy", delete: "bad" }
-const fieldsMax = 6
+const fieldsMax = 4
 
-const fieldsOf = (changed: ReadonlyArray<string> | null): Html => {
-  if (changed === null || changed.length === 0) return none("")
-  const further = changed.length - fieldsMax
-  return html`${changed
-    .slice(0, fieldsMax)
-    .map((name, index) => html`${index === 0 ? "" : ", "}<code>${visible(name)}</code>`)}${
-    further > 0 ? ` and ${count(further)} more` : ""
-  }`
+const membersOf = (text: string | null): JsonObject => {
+  const value = text === null ? null : parse(text)
+  return isObject(value) ? value : new Map()
+}
+
+/** `creditlimit: 10,000 → 15,000` of each changed field, without the time of the change. */
+const fieldsOf = ({ before, after, changed }: Change, table: Table | undefined): Html => {
+  const modifiedAt = table?.resource.roles.modifiedAt ?? null
+  const names = (changed ?? []).filter((name) => name !== modifiedAt)
+  const [from, to] = [membersOf(before), membersOf(after)]
+  const further = names.length - fieldsMax
+  return html`${names.slice(0, fieldsMax).map((name) => {
+    const field = table?.resource.field.get(name)
+    return html`<span class="line"
+      ><code>${visible(name)}</code>: ${shortValue(field, from.get(name))} → ${shortValue(field, to.get(name))}</span
+    >`
+  })}${further > 0 ? html`<span class="line">and ${count(further)} more</span>` : ""}`
 }
 
 type Changes = ReadonlyArray<Change>
 type Lines = ReadonlyMap<string, RecordLine>
+
+/** The lines of changed records, and their table. */
+interface Changed {
+  readonly lines: Lines
+  /** Undefined where the catalogue has none. */
+  readonly table: Table | undefined
+}
 
 /** What identifies the records of changes for people. */
 export const readChangedLines = Effect.fnUntraced(function* (
@@ -163,14 +181,18 @@ export const readChangedLines = Effect.fnUntraced(function* (
 ) {
   const of = companies.find(({ name }) => name === company)
   const stated = of?.connector.catalogue.resources.get(resource)
-  if (of === undefined || stated === undefined || changes.length === 0) return new Map<string, RecordLine>()
-  const tables = yield* findTables([(yield* of.tables).get(resource) ?? tableOf(stated, datasets)])
+  if (of === undefined || stated === undefined || changes.length === 0) {
+    return { lines: new Map(), table: undefined } satisfies Changed
+  }
+  const table = (yield* of.tables).get(resource) ?? tableOf(stated, datasets)
+  const tables = yield* findTables([table])
   const ids = new Set(changes.flatMap(({ id }) => (id === null ? [] : [String(id)])))
-  return yield* readLines(
+  const lines = yield* readLines(
     tables,
     companyId,
     [...ids].map((id) => ({ resource, id }))
   )
+  return { lines, table } satisfies Changed
 })
 
 const changedRecord = (company: string | null, resource: string, id: bigint | null, lines: Lines): Html => {
@@ -178,7 +200,7 @@ const changedRecord = (company: string | null, resource: string, id: bigint | nu
   const line = lines.get(`${resource} ${id}`)
   const name = `${id}${(line?.key ?? null) === null ? "" : ` · ${visible(line!.key!)}`}`
   return html`${company === null ? name : html`<a href="${recordAddress(company, resource, String(id))}">${name}</a>`}${
-    line === undefined || line.detail === "" ? "" : html`<span class="detail">${visible(line.detail)}</span>`
+    line === undefined || line.detail === "" ? "" : html`<span class="detail">${lineDetail(line.detail)}</span>`
   }`
 }
 
@@ -191,33 +213,34 @@ export const changeTable = (
   {
     company,
     resource,
-    lines,
+    changed: { lines, table: of },
     now
-  }: { readonly company: string | null; readonly resource: string; readonly lines: Lines; readonly now: Date },
+  }: { readonly company: string | null; readonly resource: string; readonly changed: Changed; readonly now: Date },
   isOfRun = false
 ): Html =>
   table(
     caption,
-    `Record, Change, ${hasFields(changes) ? "Fields, " : ""}#Version, ${isOfRun ? "" : "Run, "}Landed`,
-    changes.map(({ id, op, changed, version, runId, landedAt }) => [
-      changedRecord(company, resource, id, lines),
-      badge(tones[op] ?? "quiet", op),
-      ...(hasFields(changes) ? [fieldsOf(changed)] : []),
-      version === null ? none("") : count(version),
-      ...(isOfRun ? [] : [runId === null ? none("") : html`<a href="${runAddress(runId)}">${String(runId)}</a>`]),
-      ago(landedAt, now)
-    ])
+    `Record, Change, ${hasFields(changes) ? "-Values, " : ""}#Version, ${isOfRun ? "" : "Run, "}Landed`,
+    changes.map((change) => {
+      const { id, op, version, runId, landedAt } = change
+      return [
+        changedRecord(company, resource, id, lines),
+        badge(tones[op] ?? "quiet", op),
+        ...(hasFields(changes) ? [op === "update" ? fieldsOf(change, of) : html``] : []),
+        version === null ? none("") : count(version),
+        ...(isOfRun ? [] : [runId === null ? none("") : html`<a href="${runAddress(runId)}">${String(runId)}</a>`]),
+        ago(landedAt, now)
+      ]
+    })
   )
 
 /** Samples of the changes of a run. */
-export const changesPart = (run: Run, changes: Changes, lines: Lines, history: string | null, now: Date): Html => {
-  const changed = run.inserted + run.updated + run.deleted
-  if (changed === 0) return html``
-  const names = { company: run.company, resource: run.resource, lines, now }
+export const changesPart = (run: Run, changes: Changes, of: Changed, history: string | null, now: Date): Html => {
+  const sum = run.inserted + run.updated + run.deleted
+  if (sum === 0) return html``
+  const names = { company: run.company, resource: run.resource, changed: of, now }
   const sample =
-    changed > changes.length
-      ? `The first ${count(changes.length)} of ${count(changed)} changes`
-      : "The changes of this run"
+    sum > changes.length ? `The first ${count(changes.length)} of ${count(sum)} changes` : "The changes of this run"
   return section(
     "changes",
     "Changes",

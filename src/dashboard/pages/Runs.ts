@@ -13,10 +13,9 @@ import {
   select,
   table,
   bytes,
-  facts,
-  problem
+  facts
 } from "../../web/Components.ts"
-import { actionLink, cursor, runBadge, withoutRequest } from "../Format.ts"
+import { actionLink, cursor, errorRequest, errorSentence, runBadge, runKind, withoutRequest } from "../Format.ts"
 import { exactly, minute } from "../../web/Times.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
@@ -75,7 +74,7 @@ const runRows = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Date, isOf
                   : html`<a href="${resourceAddress(run.company, run.resource)}">${visible(run.resource)}</a>`
               } <span class="detail">${companyOf(run)}</span>`
           ]),
-      html`${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`}${run.resumed ? ", resumed" : ""}`,
+      html`${runKind(run)}${run.resumed ? ", resumed" : ""}`,
       run.endedAt === null ? none("running") : html`${run.quietRuns > 1 ? "last " : ""}${ago(run.endedAt, now)}`,
       html`${run.quietRuns > 1 ? "last " : ""}${took(run, now)}`,
       html`${count(run.requests)}${run.retries > 0 ? html` <span class="detail">retries: ${count(run.retries)}</span>` : ""}`,
@@ -252,8 +251,14 @@ const neighbours = ({ company, resource }: Runs.Run, before: bigint | null, afte
     ${company === null ? "" : actionLink("sync", { company, resource }, "Sync now", `${visible(resource)} of ${visible(company)}`)}
   </nav>`
 
-const perPage = ({ pages, records }: Runs.Run): string =>
-  pages === 0 ? count(pages) : `${count(pages)}, ${count(Math.round(records / pages))} records each`
+const perPage = ({ pages, records, quarantined }: Runs.Run): string =>
+  pages === 0 ? "0" : `${count(pages)}, ${count(Math.round((records + quarantined) / pages))} records each`
+
+/** The records of the answers: `26: 25 landed, 1 in quarantine`. */
+const received = ({ records, quarantined }: Runs.Run): string =>
+  quarantined === 0
+    ? count(records)
+    : `${count(records + quarantined)}: ${count(records)} landed, ${count(quarantined)} in quarantine`
 
 /** The counts that are not zero. */
 const countsOf = (run: Runs.Run): ReadonlyArray<readonly [string, string]> =>
@@ -261,13 +266,12 @@ const countsOf = (run: Runs.Run): ReadonlyArray<readonly [string, string]> =>
     [
       ["Requests", `${count(run.requests)}${run.retries === 0 ? "" : `, ${count(run.retries)} again`}`],
       ["Pages", perPage(run)],
-      ["Received", run.bytes === 0 ? "0" : bytes(run.bytes)],
-      ["Records", count(run.records)],
+      ["Size", run.bytes === 0 ? "0" : bytes(run.bytes)],
+      ["Records", received(run)],
       ["New rows", count(run.inserted)],
       ["Changed rows", count(run.updated)],
       ["Unchanged", count(run.unchanged)],
       ["Deleted rows", count(run.deleted)],
-      ["Quarantined", count(run.quarantined)],
       ["Late records", run.late === 0 ? "0" : `${count(run.late)}, by ${duration(run.lateMs)} at most`],
       ["Older versions ignored", count(run.staleVersions)]
     ] as const
@@ -298,16 +302,26 @@ const times = (run: Runs.Run, now: Date): Html =>
     ...countsOf(run)
   ])
 
-/** The kind of a run in words. */
-const kindOf = ({ kind, lane, resumed }: Runs.Run): string => {
-  const words: Readonly<Record<string, string>> = {
-    full: "full scan",
-    incremental: "incremental scan",
-    children: "children of changed parents",
-    fetch: "records by number, after events",
-    push: "written by a push"
+/** Why the run is not complete, and what to do; nothing where it is. */
+const outcome = (run: Runs.Run): Html => {
+  const { company, error, errorKind, quarantined, remedy, resource } = run
+  if (error !== null) {
+    return html`<div class="problem">
+      <p>
+        ${visible(errorSentence(error))}${errorKind === null ? "" : ` (${visible(errorKind)})`} ${errorRequest(error)}
+      </p>
+      ${remedy === null ? "" : html`<p><strong>What to do:</strong> ${visible(remedy)}</p>`}
+    </div>`
   }
-  return `${words[kind] ?? kind}, ${lane} lane${resumed ? ", resumed where an earlier run was interrupted" : ""}`
+  return quarantined === 0
+    ? html``
+    : html`<div class="problem warning">
+        <p>
+          <a href="${address("/quarantine", { company, resource })}">${plural(quarantined, "record")}</a> could not be
+          landed and ${quarantined === 1 ? "is" : "are"} in quarantine.
+        </p>
+        <p><strong>What to do:</strong> correct the value at the source; the next scan lands the record.</p>
+      </div>`
 }
 
 const single = Effect.fn("page.run")(function* (request: PageRequest) {
@@ -339,11 +353,11 @@ const single = Effect.fn("page.run")(function* (request: PageRequest) {
       <p class="summary">
         ${runBadge(run.status)} company
         ${run.company === null ? String(run.companyId) : html`<a href="${companyAddress(run.company)}">${visible(run.company)}</a>`},
-        ${kindOf(run)}
+        ${runKind(run)}${run.resumed ? ", resumed where an earlier run was interrupted" : ""}
       </p>
-      ${run.error === null ? "" : problem(run.errorKind === null ? run.error : `${run.error} (${run.errorKind})`, run.remedy)}
-      ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`} ${neighbours(run, before, after)}
-      ${times(run, now)} ${phasesPart(run, phases)} ${changesPart(run, changed, lines, view, now)} ${entries}`
+      ${outcome(run)} ${run.note === null ? "" : html`<p class="note">${visible(run.note)}</p>`}
+      ${neighbours(run, before, after)} ${times(run, now)} ${phasesPart(run, phases)}
+      ${changesPart(run, changed, lines, view, now)} ${entries}`
   })
 })
 
