@@ -135,7 +135,9 @@ const oneLetterWide = `(() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
     const content = text.textContent.replace(/\\s+/g, " ").trim()
-    if (content.length < 20 || !text.parentElement.checkVisibility() || text.parentElement.closest(".visually-hidden, svg, script, style")) continue
+    if (content.length < 20 || !text.parentElement.checkVisibility() || text.parentElement.closest("svg, script, style")) continue
+    // Such an element is for screen readers only.
+    if ([...function* (one) { for (; one !== null; one = one.parentElement) yield one }(text.parentElement)].some((one) => one.getBoundingClientRect().width <= 1 && getComputedStyle(one).overflowX !== "visible")) continue
     const range = document.createRange()
     range.selectNodeContents(text)
     const lines = new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size
