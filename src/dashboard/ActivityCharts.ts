@@ -1,10 +1,11 @@
 /** Charts of the last day by hour, and one table with the same figures. */
 import type { Hour } from "../status/Activity.ts"
+import type { ResourceState } from "../status/Resources.ts"
 import { barChart, hourTicks, hoursUntil, laneChart, percent, type Slot } from "../web/Chart.ts"
 import { count, duration, none, section, table, type Tone } from "../web/Components.ts"
-import { plural } from "../web/Escape.ts"
+import { plural, visible } from "../web/Escape.ts"
 import { clock } from "../web/Times.ts"
-import { runsOfHour } from "./Addresses.ts"
+import { resourceAddress, runsOfHour } from "./Addresses.ts"
 import { html, type Html } from "./Page.ts"
 
 const hoursShown = 24
@@ -35,11 +36,13 @@ interface Kind {
   readonly words: (value: number, hour: Hour) => string
   /** All of the day; null where the lane has no sum. */
   readonly total: ((value: number) => string) | null
+  /** Whether its figure is the number of the current hour. */
+  readonly isLevel?: boolean
   readonly link?: (hour: Hour) => string
 }
 
 const states: ReadonlyArray<readonly [tone: Tone, word: string]> = [
-  ["good", "well"],
+  ["good", "fresh"],
   ["warn", "late"],
   ["bad", "a run failed"]
 ]
@@ -48,7 +51,7 @@ const stateOf = (hour: Hour): readonly [tone: Tone, word: string] =>
 
 const kinds: ReadonlyArray<Kind> = [
   {
-    name: "State",
+    name: "Freshness and runs",
     of: () => 1,
     kind: (hour) => stateOf(hour)[0],
     words: (_, hour) => stateOf(hour)[1],
@@ -75,7 +78,8 @@ const kinds: ReadonlyArray<Kind> = [
     of: ({ gaps }) => gaps,
     kind: () => "warn",
     words: (value) => plural(value, "delivery gap"),
-    total: null,
+    total: (value) => `${count(value)} now`,
+    isLevel: true,
     link: () => "/webhooks"
   },
   {
@@ -96,13 +100,13 @@ const kinds: ReadonlyArray<Kind> = [
   }
 ]
 
-const laneOf = ({ name, of, kind, words, total, link }: Kind, places: ReadonlyArray<Place>) => {
+const laneOf = ({ name, of, kind, words, total, isLevel = false, link }: Kind, places: ReadonlyArray<Place>) => {
   const most = Math.max(1, ...places.map(({ hour }) => (hour === null ? 0 : of(hour))))
   const busy = places.filter(({ hour }) => hour !== null && of(hour) > 0).length
-  const figure = total === null ? "" : total(sum(places, of))
+  const figure = total === null ? "" : total(sum(isLevel ? places.slice(-1) : places, of))
   return {
     name: html`${name} <span class="figure">${figure}</span>`,
-    summary: `${name}: ${busy === 0 ? "none" : `${figure} in ${plural(busy, "hour")}`}`,
+    summary: `${name}: ${busy === 0 ? "none" : `${figure}, in ${plural(busy, "hour")}`}`,
     stretches: places.flatMap(({ at, hour }, index) =>
       hour === null || of(hour) === 0
         ? []
@@ -144,7 +148,40 @@ const highestOf = (places: ReadonlyArray<Place>, of: (hour: Hour) => number | nu
   return values.length === 0 ? null : Math.max(...values)
 }
 
-const charts = (places: ReadonlyArray<Place>): Html => {
+/** The resource that is the oldest against its target at present. */
+const oldestOf = (states: ReadonlyArray<ResourceState>) =>
+  states
+    .flatMap(({ company, resource, health: { ageMs, targetMs, isPaused, isBlocked } }) =>
+      ageMs === null || targetMs === null || isPaused || isBlocked
+        ? []
+        : [{ company, resource, share: ageMs / targetMs }]
+    )
+    .reduce<{ company: string; resource: string; share: number } | null>(
+      (most, one) => (most === null || one.share > most.share ? one : most),
+      null
+    )
+
+/** The finding of the freshness, in words and with a link to the oldest resource. */
+const freshnessFinding = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceState>) => {
+  const measured = places.filter(({ hour }) => hour !== null && hour.lateness_max !== null)
+  const late = measured.filter(({ hour }) => hour !== null && isLate(hour)).length
+  const highest = highestOf(places, ({ lateness_max: share }) => share)
+  if (highest === null) return { summary: "no resource has a target and a run yet." }
+  const rest =
+    late === 0
+      ? `none was late in ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
+      : `a resource was late in ${count(late)} of ${plural(measured.length, "hour")}, at most ${percent(highest)}.`
+  const oldest = oldestOf(states)
+  if (oldest === null) return { summary: rest }
+  const name = `${visible(oldest.resource)}, ${visible(oldest.company)}`
+  const now = `(${percent(oldest.share)} of its target)`
+  return {
+    summary: `oldest now ${name} ${now}; ${rest}`,
+    finding: html`oldest now <a href="${resourceAddress(oldest.company, oldest.resource)}">${name}</a> ${now}; ${rest}`
+  }
+}
+
+const charts = (places: ReadonlyArray<Place>, states: ReadonlyArray<ResourceState>): Html => {
   const slots = (valuesOf: (hour: Hour) => ReadonlyArray<number>, more?: (hour: Hour) => Partial<Slot>) =>
     places.map(({ at, hour }): Slot => ({
       words: clock(at),
@@ -158,9 +195,8 @@ const charts = (places: ReadonlyArray<Place>): Html => {
       labelEvery
     )
   }
-  const lateness = highestOf(places, ({ lateness_max: share }) => share)
   const budget = highestOf(places, ({ budget_share_max: share }) => share)
-  const lateHours = places.filter(({ hour }) => hour !== null && isLate(hour)).length
+  const budgetNow = places.at(-1)?.hour?.budget_share_max ?? 0
   const landed = (of: (hour: Hour) => number, word: string) => `${count(sum(places, of))} ${word}`
   return html`<div class="charts">
     ${timeline(places)}
@@ -184,11 +220,8 @@ const charts = (places: ReadonlyArray<Place>): Html => {
       ...shared,
       id: "lateness",
       title: "Freshness",
-      unit: "highest age of a resource by hour, % of its target",
-      summary:
-        lateness === null
-          ? "no resource has a target and a run yet."
-          : `at most ${percent(lateness)} of the target, late in ${plural(lateHours, "hour")}.`,
+      unit: "highest age by hour, % of target",
+      ...freshnessFinding(places, states),
       quantity: "share",
       series: [
         ["good", "of the target"],
@@ -207,7 +240,8 @@ const charts = (places: ReadonlyArray<Place>): Html => {
       id: "budget-share",
       title: "Rate budget in use",
       unit: "the most of each hour, % of the limit",
-      summary: budget === null ? "no limit or no request." : `at most ${percent(budget)}.`,
+      summary:
+        budget === null ? "no limit or no request." : `at most ${percent(budget)}, ${percent(budgetNow)} in this hour.`,
       quantity: "share",
       series: [["busy", "of the rate budget"]],
       slots: slots(({ budget_share_max: share }) => [share ?? 0]),
@@ -238,8 +272,8 @@ const rowsOf = (places: ReadonlyArray<Place>): ReadonlyArray<ReadonlyArray<Html 
           ]
     )
 
-/** The last day in charts, and as a table. */
-export const lastDay = (hours: ReadonlyArray<Hour>, now: Date): Html => {
+/** The last day in charts, and as a table; of the resources, the oldest one is named. */
+export const lastDay = (hours: ReadonlyArray<Hour>, now: Date, states: ReadonlyArray<ResourceState> = []): Html => {
   const places = placesOf(hours, now)
   const rows = rowsOf(places)
   return section(
@@ -247,7 +281,7 @@ export const lastDay = (hours: ReadonlyArray<Hour>, now: Date): Html => {
     "The last day",
     rows.length === 0
       ? html`<p class="hint">No activity was recorded. tributary serve records it once a minute while it runs.</p>`
-      : html`${charts(places)}
+      : html`${charts(places, states)}
           <details id="last-day-table">
             <summary>The same as a table</summary>
             ${table(

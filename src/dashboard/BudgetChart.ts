@@ -8,6 +8,7 @@ import { scaleUtc } from "d3-scale"
 import { area, type CurveFactory, curveLinear, curveStepAfter, line } from "d3-shape"
 import type { Sample } from "../tasks/SampleBudget.ts"
 import { across, drawing, figure, type Key, plotBottom, plotTop, timeAxis, valueAxis } from "../web/Chart.ts"
+import { count } from "../web/Components.ts"
 import { clock } from "../web/Times.ts"
 import { html, type Html } from "./Page.ts"
 
@@ -75,12 +76,12 @@ export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Cha
   const [first] = points
   if (first === undefined) return `Nothing was measured between ${clock(from)} and ${clock(to)}.`
   const peak = points.reduce((most, point) => (point.used > most.used ? point : most), first)
-  const limit = peak.allowed === null ? "" : ` of ${peak.allowed} allowed`
+  const limit = peak.allowed === null ? "" : ` of ${count(peak.allowed)} allowed`
   const pauses = stretches(points, gapMs, (point) => point.isPaused)
   const refused = refusalsOf(points).reduce((sum, { refusals }) => sum + refusals, 0)
-  const times = (count: number) => (count === 1 ? "once" : `${count} times`)
+  const times = (amount: number) => (amount === 1 ? "once" : `${count(amount)} times`)
   return [
-    `Between ${clock(from)} and ${clock(to)} at most ${peak.used}${limit} requests a minute were used, at ${clock(peak.at)}.`,
+    `Between ${clock(from)} and ${clock(to)} at most ${count(peak.used)}${limit} requests a minute were used, at ${clock(peak.at)}.`,
     pauses.length === 0 ? "" : `The source requested a pause ${times(pauses.length)}.`,
     refused === 0 ? "" : `It refused requests (429) ${times(refused)}.`
   ]
@@ -88,7 +89,8 @@ export const describe = (points: ReadonlyArray<Sample>, { from, to, gapMs }: Cha
     .join(" ")
 }
 
-const legendOf = (points: ReadonlyArray<Sample>, gapMs: number): ReadonlyArray<Key> => [
+/** The legend of the charts of these samples. */
+export const budgetKeys = (points: ReadonlyArray<Sample>, gapMs: number): ReadonlyArray<Key> => [
   ["used", "used"],
   ...(points.some(({ allowed }) => allowed !== null) ? [["allowed", "allowed"] as const] : []),
   ...(points.some(({ configured }) => configured !== null) ? [["configured", "configured"] as const] : []),
@@ -137,7 +139,7 @@ const linesOf = (points: ReadonlyArray<Sample>, { from, to, gapMs }: ChartOption
 }
 
 /** The requests a minute between two times, with pauses and refusals. */
-export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions): Html => {
+export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions, hasKeys = true): Html => {
   const { id, from, to, gapMs } = options
   const most = points.reduce(
     (sofar, { used, allowed, configured }) => Math.max(sofar, used, allowed ?? 0, configured ?? 0),
@@ -151,12 +153,12 @@ export const budgetChart = (points: ReadonlyArray<Sample>, options: ChartOptions
   const frame = {
     id,
     title: "The last hour",
-    unit: "requests in the minute before; a gap has no samples",
+    unit: "requests a minute",
     summary: describe(points, options)
   }
   return figure(
     frame,
-    legendOf(points, gapMs),
+    hasKeys ? budgetKeys(points, gapMs) : [],
     drawing(
       frame,
       html`${lines}${timeAxis(ticks, plotBottom)}

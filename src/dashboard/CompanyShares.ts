@@ -10,17 +10,8 @@ import { companyStates, type State } from "../tasks/CountCompanies.ts"
 import { badge, count, type Tone } from "../web/Components.ts"
 import { address, plural, truncated, visible } from "../web/Escape.ts"
 import { resourceAddress } from "./Addresses.ts"
+import { stateWords } from "./Format.ts"
 import { html, type Html } from "./Page.ts"
-
-export const stateWords: Readonly<Record<State, readonly [tone: Tone, word: string]>> = {
-  failing: ["bad", "failing"],
-  late: ["warn", "late"],
-  attention: ["warn", "attention"],
-  "never-synced": ["quiet", "never synced"],
-  blocked: ["quiet", "blocked"],
-  paused: ["quiet", "paused"],
-  fresh: ["good", "fresh"]
-}
 
 const width = 1_000
 const height = 28
@@ -87,7 +78,7 @@ const stepOf = (worst: CompanyStates.CompanyState | undefined, otherwise: string
         >${worst.remedy === null ? "" : html`: ${truncated(worst.remedy, 120)}`}`
 
 const needsOf = (
-  { amounts, byState, companiesWith }: CompanyStates.Summary,
+  { amounts, byState, companiesWith, companiesLate }: CompanyStates.Summary,
   worst: CompanyStates.CompanyState | undefined
 ): ReadonlyArray<Need> => [
   {
@@ -102,8 +93,8 @@ const needsOf = (
     tone: "warn",
     word: amounts.late === 1 ? "resource is late" : "resources are late",
     amount: amounts.late,
-    companies: byState.late,
-    to: address("/", { state: "late", order: "lateness" }),
+    companies: companiesLate,
+    to: address("/", { order: "lateness" }),
     next: html`see whether the <a href="/budget">rate budget</a> or a schedule delays them`
   },
   {

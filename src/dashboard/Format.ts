@@ -3,10 +3,11 @@ import { html, type Html } from "./Page.ts"
 import { ago, badge, count, duration, type Tone } from "../web/Components.ts"
 import { address, visible } from "../web/Escape.ts"
 import * as Times from "../web/Times.ts"
+import type { State } from "../tasks/CountCompanies.ts"
 import { runAddress } from "./Addresses.ts"
 import type { Health, ResourceState, RunStatus, HealthState } from "../status/Resources.ts"
 
-const runTones: Readonly<Record<RunStatus, Tone>> = {
+export const runTones: Readonly<Record<RunStatus, Tone>> = {
   running: "busy",
   done: "good",
   quarantined: "warn",
@@ -16,9 +17,11 @@ const runTones: Readonly<Record<RunStatus, Tone>> = {
 
 export const runBadge = (status: RunStatus): Html => badge(runTones[status], status)
 
-const healthWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
+/** The tone and the word of a state of a resource or a company. */
+export const stateWords: Readonly<Record<HealthState | State, readonly [tone: Tone, word: string]>> = {
   failing: ["bad", "failing"],
   late: ["warn", "late"],
+  attention: ["warn", "attention"],
   "never-synced": ["quiet", "never synced"],
   quarantine: ["warn", "quarantine"],
   blocked: ["warn", "blocked"],
@@ -28,7 +31,7 @@ const healthWords: Readonly<Record<HealthState, readonly [Tone, string]>> = {
 
 /** The health as badges. */
 export const healthBadges = ({ state, isLate, isPaused, isRunning }: Health): Html => {
-  const [tone, word] = healthWords[state]
+  const [tone, word] = stateWords[state]
   return html`${badge(tone, word)}${isLate && state !== "late" ? html` ${badge("warn", "late")}` : ""}${
     isPaused && state !== "paused" ? html` ${badge("quiet", "paused")}` : ""
   }${isRunning ? html` ${badge("busy", "running")}` : ""}`
@@ -102,6 +105,12 @@ interface Problem {
 /** An error without its request, which is different for each resource. */
 export const withoutRequest = (error: string): string =>
   error.replace(/^[A-Z]+ \S+: /, "").replace(/ \[request [^\]]*\]/g, "")
+
+/** The same beside the name of the resource. */
+export const withoutName = (error: string, resource: string): string => {
+  const brief = withoutRequest(error)
+  return brief.startsWith(`${resource}: `) ? brief.slice(resource.length + 2) : brief
+}
 
 /** Why a resource that is not failing is late. */
 const lateReason = ({ task, lastRun: run, freshAt }: ResourceState, now: Date): Problem => {

@@ -8,18 +8,11 @@ import { healthStates, worse, type HealthState, type ResourceState, type ShownCo
 import { count, type Tone } from "../web/Components.ts"
 import { plural, visible } from "../web/Escape.ts"
 import { companyAddress, resourceAddress, resourcesAddress } from "./Addresses.ts"
+import { stateWords } from "./Format.ts"
 import { html, type Html } from "./Page.ts"
 
-const tones: Readonly<Record<HealthState, Tone>> = {
-  failing: "bad",
-  late: "warn",
-  "never-synced": "quiet",
-  quarantine: "warn",
-  blocked: "warn",
-  paused: "quiet",
-  fresh: "good"
-}
-const wordOf = (state: HealthState): string => state.replaceAll("-", " ")
+const toneOf = (state: HealthState): Tone => stateWords[state][0]
+const wordOf = (state: HealthState): string => stateWords[state][1]
 
 /** The number in each state, the worst first. */
 const countsOf = (states: ReadonlyArray<ResourceState>): string =>
@@ -37,19 +30,19 @@ const tilesLeast = 12
 /** Names of resources beside the tiles of a row. */
 const namesMax = 4
 
-const isWell = ({ health: { state } }: ResourceState): boolean => tones[state] === "good" || tones[state] === "quiet"
+const isWell = ({ health: { state } }: ResourceState): boolean => ["good", "quiet"].includes(toneOf(state))
 
 /** Resources that are well can be reached by keyboard in the table. */
 const outOfOrder = (state: ResourceState) => (isWell(state) ? html` tabindex="-1"` : "")
 
 const namedTile = (one: ResourceState): Html =>
-  html`<a class="${tones[one.health.state]}" href="${resourceAddress(one.company, one.resource)}" ${outOfOrder(one)}
+  html`<a class="${toneOf(one.health.state)}" href="${resourceAddress(one.company, one.resource)}" ${outOfOrder(one)}
     >${visible(one.resource)}<span class="visually-hidden"> ${wordOf(one.health.state)}</span></a
   >`
 
 const smallTile = ({ company, resource, health: { state } }: ResourceState): Html =>
   html`<a
-    class="${tones[state]}"
+    class="${toneOf(state)}"
     href="${resourceAddress(company, resource)}"
     tabindex="-1"
     title="${visible(resource)}: ${wordOf(state)}"

@@ -6,13 +6,22 @@
  */
 import type * as Attention from "../status/Attention.ts"
 import type * as Invariants from "../status/Invariants.ts"
+import type { ListedProcess } from "../status/Processes.ts"
 import { worse, type ResourceState } from "../status/Resources.ts"
 import { badge, ago, type Tone } from "../web/Components.ts"
 import { address, plural, truncated, visible } from "../web/Escape.ts"
-import { eventAddress, outboxRowAddress, resourceAddress, resourcesAddress, runAddress } from "./Addresses.ts"
-import { problemOf, withoutRequest } from "./Format.ts"
+import {
+  eventAddress,
+  outboxRowAddress,
+  processAddress,
+  resourceAddress,
+  resourcesAddress,
+  runAddress
+} from "./Addresses.ts"
+import { problemOf, withoutName, withoutRequest } from "./Format.ts"
 import { html, type Html } from "./Page.ts"
 import { causeSentence } from "./pages/WebhookGaps.ts"
+import { nameOf } from "./ProcessChart.ts"
 
 /** The kinds of problems, the worst first. */
 const kinds = {
@@ -24,6 +33,7 @@ const kinds = {
   critical: ["bad", "violated"],
   endpoint: ["bad", "not delivered"],
   late: ["warn", "late"],
+  process: ["warn", "lost process"],
   gap: ["warn", "open gap"],
   subscription: ["warn", "not delivering"],
   quarantine: ["warn", "quarantine"],
@@ -49,6 +59,7 @@ export const toneOf = ({ kind }: Need): Tone => kinds[kind][0]
 /** All that the problems are found in. */
 export interface Findings {
   readonly states: ReadonlyArray<ResourceState>
+  /** When failing and blocked resources began to fail. */
   readonly failingSince: ReadonlyArray<{
     readonly company: string
     readonly resource: string
@@ -60,6 +71,7 @@ export interface Findings {
   readonly failedInvariants: ReadonlyArray<Invariants.Failed>
   readonly endpoints: ReadonlyArray<Attention.TroubledEndpoint>
   readonly pushPause: string | null
+  readonly lostProcesses: ReadonlyArray<ListedProcess>
 }
 
 const problemMax = 160
@@ -98,8 +110,11 @@ const earliest = (dates: ReadonlyArray<Date | null>): Date | null =>
 const isHeldUp = ({ health, lastRun, quarantined }: ResourceState): boolean =>
   health.isLate && !health.isFailing && lastRun?.status === "quarantined" && quarantined > 0
 
-const failingNeeds = ({ states, failingSince }: Findings, now: Date): ReadonlyArray<Need> => {
-  const since = new Map(failingSince.map((one) => [`${one.company} ${one.resource}`, one.since]))
+const failingSinceOf = ({ failingSince }: Findings, { company, resource }: ResourceState): Date | null =>
+  failingSince.find((one) => one.company === company && one.resource === resource)?.since ?? null
+
+const failingNeeds = (findings: Findings, now: Date): ReadonlyArray<Need> => {
+  const { states } = findings
   const failing = states.filter(({ health }) => health.isFailing).toSorted(worse)
   const groups = Map.groupBy(failing, (state) => sameness(problemOf(state, now)?.error ?? ""))
   return [...groups.values()].map((same) => {
@@ -107,10 +122,8 @@ const failingNeeds = ({ states, failingSince }: Findings, now: Date): ReadonlyAr
     return {
       kind: "failing",
       subject: subjectOf(same),
-      problem: withoutRequest(error),
-      since: earliest(
-        same.map(({ company, resource, task }) => since.get(`${company} ${resource}`) ?? task?.endedAt ?? null)
-      ),
+      problem: withoutName(error, same[0]!.resource),
+      since: earliest(same.map((state) => failingSinceOf(findings, state) ?? state.task?.endedAt ?? null)),
       next: { text: firstStep(remedy ?? "see its last run"), to: placeOf(same, "failing") }
     }
   })
@@ -158,19 +171,19 @@ const lateNeeds = ({ states, attention }: Findings, now: Date): ReadonlyArray<Ne
   })
 }
 
-const quarantineNeeds = ({ states }: Findings): ReadonlyArray<Need> =>
+const quarantineNeeds = ({ states, attention }: Findings): ReadonlyArray<Need> =>
   [
     ...Map.groupBy(
       states.filter((state) => state.quarantined > 0 && !isHeldUp(state)),
       ({ company }) => company
     )
-  ].map(([, same]) => {
+  ].map(([company, same]) => {
     const records = same.reduce((sum, { quarantined }) => sum + quarantined, 0)
     return {
       kind: "quarantine",
       subject: subjectOf(same),
       problem: `${plural(records, "record")} could not be landed`,
-      since: null,
+      since: attention.find((one) => one.company === company)?.quarantinedSince ?? null,
       next: {
         text: "see the reason, then correct the record at the source",
         to: quarantineAddress(same)
@@ -178,10 +191,10 @@ const quarantineNeeds = ({ states }: Findings): ReadonlyArray<Need> =>
     }
   })
 
-const blockedNeeds = ({ states }: Findings, now: Date): ReadonlyArray<Need> =>
+const blockedNeeds = (findings: Findings, now: Date): ReadonlyArray<Need> =>
   [
     ...Map.groupBy(
-      states.filter(({ health }) => health.isBlocked),
+      findings.states.filter(({ health }) => health.isBlocked),
       ({ company }) => company
     ).values()
   ].map((same) => {
@@ -189,8 +202,8 @@ const blockedNeeds = ({ states }: Findings, now: Date): ReadonlyArray<Need> =>
     return {
       kind: "blocked",
       subject: subjectOf(same),
-      problem: withoutRequest(error),
-      since: null,
+      problem: withoutName(error, same[0]!.resource),
+      since: earliest(same.map((state) => failingSinceOf(findings, state))),
       next: { text: firstStep(remedy ?? "give the token the right to read it"), to: placeOf(same, "blocked") }
     }
   })
@@ -250,10 +263,11 @@ const companyNeeds = (one: Attention.Attention): ReadonlyArray<Need> => {
   ].filter((need) => need !== null)
 }
 
-/** Gaps of one cause are one problem, also of several companies. */
+/** Gaps of one cause are one problem, also of several companies. Those that have ended close without a person. */
 const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
   const open = attention.filter(({ gaps }) => gaps > 0)
-  return [...Map.groupBy(open, ({ gapCause }) => gapCause)].map(([cause, same]) => {
+  return [...Map.groupBy(open, ({ gapCause, gapsEnded }) => `${gapsEnded} ${gapCause}`).values()].map((same) => {
+    const [{ gapCause: cause, gapsEnded }] = same as [Attention.Attention]
     const gaps = same.reduce((sum, one) => sum + one.gaps, 0)
     return {
       kind: "gap",
@@ -261,7 +275,7 @@ const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
       problem: cause === null ? "some events may be missing" : causeSentence(cause),
       since: earliest(same.map(({ gapSince }) => gapSince)),
       next: {
-        text: "see what closes the gap",
+        text: gapsEnded ? "nothing to do: the next full scan closes it" : "see what closes the gap",
         to: address("/webhooks", { company: same.length === 1 ? same[0]!.company : null })
       }
     }
@@ -270,7 +284,7 @@ const gapNeeds = ({ attention }: Findings): ReadonlyArray<Need> => {
 
 /** Of the rules, and of the whole installation. */
 const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
-  const { violated, failedInvariants, endpoints, pushPause } = findings
+  const { violated, failedInvariants, endpoints, pushPause, lostProcesses } = findings
   const rules = [...Map.groupBy(violated, ({ invariant }) => invariant).values()]
   return [
     ...(pushPause === null
@@ -301,6 +315,13 @@ const otherNeeds = (findings: Findings): ReadonlyArray<Need> => {
       problem: error,
       since: null,
       next: { text: "correct its SQL, or what the reason names", to: address("/invariants", { invariant }) }
+    })),
+    ...lostProcesses.map((one): Need => ({
+      kind: "process",
+      subject: `process ${nameOf(one)}`,
+      problem: "it sends no heartbeat, and did not stop in order",
+      since: one.heartbeatAt,
+      next: { text: "see how it ended, then start it again", to: processAddress(one.processId) }
     })),
     ...endpoints.map(({ name, isDead, reason, lost, since }): Need => ({
       kind: "endpoint",
@@ -339,7 +360,7 @@ const item = (need: Need, now: Date): Html => {
     ${badge(tone, word)}
     <p>
       <strong>${need.subject}</strong>:
-      ${truncated(need.problem, problemMax)}${need.since === null ? "" : html`<span class="detail">began ${ago(need.since, now)}</span>`}
+      ${truncated(need.problem, problemMax)}${need.since === null ? "" : html` <span class="detail">began ${ago(need.since, now)}</span>`}
     </p>
     <p>Next: <a href="${need.next.to}">${visible(need.next.text)}</a></p>
   </li>`

@@ -15,7 +15,7 @@ const hoursBetween = 6
 
 export const processTones: Readonly<Record<ListedProcess["state"], Tone>> = {
   running: "good",
-  lost: "bad",
+  lost: "warn",
   stopped: "quiet"
 }
 
@@ -26,6 +26,22 @@ export const nameOf = ({ host, pid, processId }: ListedProcess): string =>
 /** The end of its life, as far as it is known: a running process lives until now. */
 export const endOf = ({ state, stoppedAt, heartbeatAt }: ListedProcess, now: Date): Date =>
   state === "running" ? now : (stoppedAt ?? heartbeatAt)
+
+/** A lost process of the last day that no later process of its machine replaced. */
+export const unreplacedOf = (processes: ReadonlyArray<ListedProcess>, now: Date) =>
+  processes.filter(
+    (one) =>
+      one.state === "lost" &&
+      now.getTime() - one.heartbeatAt.getTime() < dayMs &&
+      replacementOf(one, processes) === undefined
+  )
+
+/** The start of the next process of its machine. */
+const replacementOf = ({ host, heartbeatAt }: ListedProcess, processes: ReadonlyArray<ListedProcess>) =>
+  processes
+    .filter((other) => other.host === host && other.startedAt > heartbeatAt)
+    .map(({ startedAt }) => startedAt)
+    .toSorted((one, other) => one.getTime() - other.getTime())[0]
 
 /** The lifetimes of those that lived within the last day; nothing where none did. */
 export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date): Html => {
@@ -42,8 +58,9 @@ export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date)
       summary: `${plural(lived.filter(({ state }) => state === "running").length, "process", "processes")} running, ${lived.filter(({ state }) => state === "lost").length} lost, ${lived.filter(({ state }) => state === "stopped").length} stopped in order.`,
       keys: [
         ["good", "running"],
-        ["bad", "lost"],
-        ["quiet", "stopped"]
+        ...(lived.some(({ state }) => state === "lost")
+          ? [["warn", "✕ lost: from its last heartbeat until another of its machine starts"] as const]
+          : [])
       ],
       ticks: [
         ...hours.map((at) => ({ share: across(at), label: clock(at) })).filter(({ share }) => share < 0.92),
@@ -52,19 +69,26 @@ export const processChart = (processes: ReadonlyArray<ListedProcess>, now: Date)
     },
     lived.slice(0, lanesMax).map((one) => {
       const end = endOf(one, now)
+      const link = processAddress(one.processId)
       const text = `${nameOf(one)}: ${one.state}, from ${clock(one.startedAt)} for ${duration(Math.max(0, end.getTime() - one.startedAt.getTime()))}`
       return {
         name: nameOf(one),
         summary: text,
         stretches: [
-          {
-            from: across(one.startedAt),
-            to: across(end),
-            kind: processTones[one.state],
-            strength: 0.8,
-            text,
-            link: processAddress(one.processId)
-          }
+          { from: across(one.startedAt), to: across(end), kind: "good", strength: 0.8, text, link },
+          ...(one.state === "lost"
+            ? [
+                {
+                  from: across(end),
+                  to: across(replacementOf(one, processes) ?? now),
+                  kind: "warn",
+                  strength: 0.8,
+                  text: `${nameOf(one)}: lost after its heartbeat at ${clock(end)}`,
+                  link,
+                  sign: "✕"
+                }
+              ]
+            : [])
         ]
       }
     })

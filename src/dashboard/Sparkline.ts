@@ -5,7 +5,7 @@
  * no bar.
  */
 import type { ResourceHour } from "../status/Activity.ts"
-import { count } from "../web/Components.ts"
+import { count, duration } from "../web/Components.ts"
 import { plural } from "../web/Escape.ts"
 import { html, type Html } from "./Page.ts"
 
@@ -55,11 +55,21 @@ const percent = (share: number): string => `${count(Math.round(share * 100))} %`
 /** The end of the axis, as a multiple of the target: a longer age is cut. */
 const shareMax = 2
 
-/** The highest age by hour as a share of its target, which is the line; nothing where there is no data. */
+/**
+ * The highest age by hour as a share of its target, which is the line; nothing where there is no data. An age without a
+ * target, as of a paused resource, is grey and its own scale.
+ */
 export const freshnessSpark = (hours: ReadonlyArray<ResourceHour>, now: Date): Html => {
-  const values = slotsOf(hours, now).map((hour) => hour?.lateness ?? null)
+  const slots = slotsOf(hours, now)
+  const values = slots.map((hour) => hour?.lateness ?? null)
   const shares = values.flatMap((value) => value ?? [])
-  if (shares.length === 0) return html`<span class="none">no data</span>`
+  if (shares.length === 0) {
+    const ages = slots.map((hour) => hour?.ageMs ?? null)
+    const most = Math.max(0, ...ages.map((age) => age ?? 0))
+    return most === 0
+      ? html`<span class="none">no data</span>`
+      : drawing(`at most ${duration(most)} old; lateness is not measured`, path("quiet", barsOf(ages, most)))
+  }
   const late = shares.filter((share) => share > 1).length
   const words = `at most ${percent(Math.max(...shares))} of the target, late in ${plural(late, "hour")}`
   const only = (isLate: boolean) => values.map((value) => (value !== null && value > 1 === isLate ? value : null))

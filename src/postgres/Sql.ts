@@ -18,11 +18,12 @@ export const rows = <Row extends object>(
 export const newestRows = <Row extends object>(
   select: string,
   conditions: Readonly<Record<string, string | null>>,
-  rowsMax: number
+  rowsMax: number,
+  order = "id desc"
 ): Query<ReadonlyArray<Row>> => {
   const given = Object.entries(conditions).filter(([, value]) => value !== null)
-  const where = given.map(([condition], index) => ` and ${condition.replace("?", `$${index + 2}`)}`)
-  return rows(`${select}${where.join("")} order by id desc limit $1::int`, [
+  const where = given.map(([condition], index) => ` and ${condition.replaceAll("?", `$${index + 2}`)}`)
+  return rows(`${select}${where.join("")} order by ${order} limit $1::int`, [
     rowsMax,
     ...given.map(([, value]) => value)
   ])

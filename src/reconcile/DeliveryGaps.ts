@@ -205,7 +205,7 @@ export const markRead = Statement.make({
   params: ["text", "text", "float8", "int8?"],
   text: `update tributary.delivery_gaps g
             set attempts = 0, last_attempt_at = tributary.now(), next_attempt_at = ${visibleAt("$3")},
-                last_error = 'run ' || $4::bigint || ' has read it; it is read once more when the source must show all of it'
+                last_error = 'run ' || $4::bigint || ' read it too early to prove that nothing is missing; one more scan closes it'
           where ${endedGaps} and ${visibleAt("$3")} > tributary.now()`
 })
 

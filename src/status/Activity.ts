@@ -31,13 +31,20 @@ const figuresSql = [
   ...highestOrNone.map((name) => `max(${name})::float8 as ${name}`)
 ].join(", ")
 
+/**
+ * Selects the hours from that of one time until another. The list is made once: a comparison with the clock, which is volatile,
+ * cannot use the index, and would read the hours of the whole month.
+ */
+export const hoursSince = (from: string, until = "tributary.now()"): string =>
+  `at = any(array(select generate_series(date_trunc('hour', ${from}, 'UTC'), ${until}, interval '1 hour')))`
+
 export const hoursStatement = Statement.make({
   name: "read the activity by hour",
   params: ["text[]?", "float8"],
   columns: { at: "timestamptz", ...figures, process_starts: "float8" },
   text: `select at, ${figuresSql.replaceAll(/\((\w+)\)/g, "($1) filter (where is_shown)")}, coalesce(sum(process_starts), 0)::float8 as process_starts
     from (select *, $1::text[] is null or company in (select unnest($1::text[])) as is_shown from tributary.activity
-           where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - make_interval(secs => $2), 'UTC')) a
+           where resolution = 'hour' and ${hoursSince("tributary.now() - make_interval(secs => $2)")}) a
    group by at order by at`
 })
 /** The activity of an hour; at is its start. The last hour is not over. */
@@ -53,7 +60,7 @@ export const companyHoursStatement = Statement.make({
   columns: { company: "text?", at: "timestamptz", ...figures, process_starts: "float8" },
   text: `select company, at, ${figuresSql}, coalesce(sum(process_starts), 0)::float8 as process_starts
     from tributary.activity
-   where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - make_interval(secs => $2), 'UTC')
+   where resolution = 'hour' and ${hoursSince("tributary.now() - make_interval(secs => $2)")}
      and ($1::text[] is null or company is null or company in (select unnest($1::text[])))
    group by company, at order by company nulls first, at`
 })
@@ -68,14 +75,21 @@ export const readTotals = readHours(null, 24 * hourMs)
 export const resourceHoursStatement = Statement.make({
   name: "read the activity of resources by hour",
   params: ["text[]", "text[]"],
-  columns: { company: "text", resource: "text", at: "timestamptz", landed: "float8", lateness: "float8?" },
-  text: `select coalesce(company, '') as company, coalesce(resource, '') as resource, at, (inserted + updated + deleted)::float8 as landed, lateness_max as lateness
+  columns: {
+    company: "text",
+    resource: "text",
+    at: "timestamptz",
+    landed: "float8",
+    lateness: "float8?",
+    ageMs: "float8?"
+  },
+  text: `select coalesce(company, '') as company, coalesce(resource, '') as resource, at, (inserted + updated + deleted)::float8 as landed, lateness_max as lateness, age_ms_max::float8 as "ageMs"
     from tributary.activity
-   where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - interval '1 day', 'UTC')
+   where resolution = 'hour' and ${hoursSince("tributary.now() - interval '1 day'")}
      and (company, resource) in (select * from unnest($1::text[], $2::text[]))
    order by company, resource, at`
 })
-/** An hour of one resource: the records that its runs inserted, updated or deleted, and its highest age divided by its target. */
+/** An hour of one resource: the records that its runs inserted, updated or deleted, its highest age, and that divided by its target. */
 export type ResourceHour = Statement.RowOf<typeof resourceHoursStatement>
 
 /** The last day of these resources, at most 25 rows each. */

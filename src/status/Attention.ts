@@ -18,8 +18,9 @@ export const attentionStatement = Statement.make({
     dead: "float8",
     ...Statement.columns("text?", "deadEvent", "deadReason"),
     deadSince: "timestamptz?",
-    /** Open delivery gaps; the cause of the newest one, and when the oldest one was found. */
+    /** Open delivery gaps; whether all have ended, the cause of the newest one, and when the first one began or was found. */
     gaps: "float8",
+    gapsEnded: "bool",
     gapCause: Statement.as<Cause | null>("text?"),
     gapResource: "text?",
     gapSince: "timestamptz?",
@@ -28,6 +29,8 @@ export const attentionStatement = Statement.make({
     refusedRow: "int8?",
     refusedReason: "text?",
     refusedSince: "timestamptz?",
+    /** When the oldest open entry of its quarantine was first seen. */
+    quarantinedSince: "timestamptz?",
     /** Subscriptions that do not deliver, and why the last check of one failed. */
     down: "float8",
     downReason: "text?",
@@ -38,26 +41,33 @@ export const attentionStatement = Statement.make({
     pausedUntil: "timestamptz?"
   },
   text: `select c.name as company,
-         d.dead, i.event_id as "deadEvent", i.last_error as "deadReason", d.since as "deadSince",
-         g.gaps, n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
-         r.refused, o.id as "refusedRow", coalesce(o.reason, o.code) as "refusedReason", r.since as "refusedSince",
+         d.dead, i.event_id as "deadEvent", i.last_error as "deadReason", di.received_at as "deadSince",
+         g.gaps, g.ended as "gapsEnded", n.cause as "gapCause", n.resource as "gapResource", g.since as "gapSince",
+         r.refused, o.id as "refusedRow", coalesce(o.reason, o.code) as "refusedReason", ro.resolved_at as "refusedSince",
+         q.since as "quarantinedSince",
          s.down, s.reason as "downReason", s.has as "hasSubscription",
          (select count(*) from tributary.processes_alive p where c.name = any(p.companies))::float8 as receivers,
          (select b.retry_after_at from tributary.budgets b
            where b.fingerprint = c.fingerprint and b.retry_after_at > tributary.now()) as "pausedUntil"
     from jsonb_to_recordset($1::jsonb) as c(name text, fingerprint text)
     cross join lateral (
-      select count(*)::float8 as dead, max(id) as newest, min(received_at) as since
+      select count(*)::float8 as dead, max(id) as newest, min(id) as oldest
         from tributary.inbox where company = c.name and state = 'dead_letter') d
     left join tributary.inbox i on i.id = d.newest
+    left join tributary.inbox di on di.id = d.oldest
     cross join lateral (
-      select count(*)::float8 as gaps, max(id) as newest, min(detected_at) as since
+      select count(*)::float8 as gaps, max(id) as newest, min(coalesce(began_at, detected_at)) as since,
+             coalesce(bool_and(ended_at is not null), false) as ended
         from tributary.delivery_gaps where company = c.name and closed_at is null) g
     left join tributary.delivery_gaps n on n.id = g.newest
     cross join lateral (
-      select count(*)::float8 as refused, max(id) as newest, min(resolved_at) as since
+      select count(*)::float8 as refused, max(id) as newest, min(id) as oldest
         from tributary.outbox where company = c.name and state = 'rejected') r
     left join tributary.outbox o on o.id = r.newest
+    left join tributary.outbox ro on ro.id = r.oldest
+    cross join lateral (
+      select min(q.first_seen_at) as since from tributary.companies k join tributary.quarantine q using (company_id)
+       where k.company = c.name and q.resolved_at is null) q
     cross join lateral (
       select count(*) filter (where state in ('paused', 'disabled'))::float8 as down,
              max(last_error) filter (where state in ('paused', 'disabled')) as reason, count(*) > 0 as has

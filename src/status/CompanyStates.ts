@@ -41,12 +41,15 @@ export const totalsStatement = Statement.make({
     ...Statement.columns("float8", ...counts, ...signs),
     /** The number of companies with each sign, in the order of {@link signs}. */
     with: "float8[]",
+    /** The number of companies with a late resource; a failing company may have one too. */
+    withLate: "float8",
     /** Time since the oldest count that is out of date: a resource may have become late a minute ago. */
     outdatedMs: "float8?"
   },
   text: `select state, count(*)::float8 as companies,
          ${[...counts, ...signs].map((name) => `coalesce(sum(${name}), 0)::float8 as ${name}`).join(", ")},
          array[${signs.map((name) => `count(*) filter (where ${name} > 0)`).join(", ")}]::float8[] as with,
+         (count(*) filter (where late > 0))::float8 as "withLate",
          (extract(epoch from max(tributary.now() - counted_at) filter (where late_at < now.at - interval '1 minute')) * 1000)::float8 as "outdatedMs"
     from tributary.company_states, (select tributary.now() as at) now where ${isOf} group by state`
 })
@@ -62,6 +65,8 @@ export interface Summary {
   readonly amounts: Readonly<Record<Amount, number>>
   /** The number of companies with each sign of trouble. */
   readonly companiesWith: Readonly<Record<Sign, number>>
+  /** The number of companies with a late resource, whatever their state. */
+  readonly companiesLate: number
   /** Time since the oldest count that is out of date; null when none is. */
   readonly outdatedMs: number | null
 }
@@ -82,6 +87,7 @@ export const readSummary = (names: ReadonlyArray<string>): Sql.Query<Summary> =>
       companiesWith: Object.fromEntries(
         signs.map((name, index) => [name, sum((row) => row.with[index] ?? 0)])
       ) as Summary["companiesWith"],
+      companiesLate: sum(({ withLate }) => withLate),
       outdatedMs: outdated.length === 0 ? null : Math.max(...outdated)
     }
   })

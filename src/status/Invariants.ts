@@ -29,7 +29,8 @@ export const summaryStatement = Statement.make({
     from tributary.invariants i left join tributary.invariant_states s
       on s.invariant = i.name and ($1::bigint[] is null or s.company_id = any ($1))
    group by i.name
-   order by coalesce(sum(s.open_violations), 0) = 0, count(*) filter (where s.state = 'failed') = 0, i.severity, i.name`
+   order by coalesce(sum(s.open_violations), 0) = 0, count(*) filter (where s.state = 'failed') = 0,
+         coalesce(sum(s.violations - s.open_violations), 0) = 0, i.severity, i.name`
 })
 
 /** The state of a rule, over all companies that were asked for. */

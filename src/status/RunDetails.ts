@@ -7,6 +7,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as ChangeFeed from "../changes/ChangeFeed.ts"
 import * as Statement from "../postgres/Statement.ts"
 import { RunPhases } from "../sync/RunPhases.ts"
+import { hoursSince } from "./Activity.ts"
 
 export const phasesStatement = Statement.make({
   name: "read the phases of a run",
@@ -133,7 +134,7 @@ export const hoursStatement = Statement.make({
   text: `select at, runs::float8 as runs, inserted::float8 as inserted, updated::float8 as updated, deleted::float8 as deleted,
          gaps::float8 as gaps, age_ms_max::float8 as "ageMs", lateness_max as lateness
     from tributary.activity
-   where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - make_interval(secs => $3), 'UTC')
+   where resolution = 'hour' and ${hoursSince("tributary.now() - make_interval(secs => $3)")}
      and coalesce(company, '') = (select coalesce(min(c.company), '') from tributary.companies c where c.company_id = $1) and coalesce(resource, '') = $2 order by at`
 })
 /** The activity of one resource in one hour. */

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import type * as Sql from "../postgres/Sql.ts"
 import * as Statement from "../postgres/Statement.ts"
+import { hoursSince } from "./Activity.ts"
 
 /** Resources that have rows of their own: those with the most failed runs, then quarantine, then runs. */
 const resourcesMax = 12
@@ -24,7 +25,7 @@ export const hoursStatement = Statement.make({
   text: `with day as materialized (
       select company, resource, at, runs::float8 as runs, quarantined_runs::float8 as quarantined, failed_runs::float8 as failed, abandoned_runs::float8 as abandoned
         from tributary.activity
-       where resolution = 'hour' and at >= date_trunc('hour', tributary.now() - interval '${hours} hours', 'UTC')
+       where resolution = 'hour' and ${hoursSince(`tributary.now() - interval '${hours} hours'`)}
          and ($1::text is null or company = $1) and ($2::text is null or resource = $2)),
     worst as (
       select company, resource from day where resource is not null and company is not null group by 1, 2 having sum(runs) > 0
@@ -70,12 +71,3 @@ export const read = (of: RunsOf): Sql.Query<RunHours> =>
         )
     }
   })
-
-export const runningStatement = Statement.make({
-  name: "count running runs",
-  columns: { runs: "float8" },
-  text: "select count(*)::float8 as runs from tributary.runs where status = 'running'"
-})
-
-/** The runs that are under way now, of all companies. */
-export const countRunning: Sql.Query<number> = Effect.map(Statement.run(runningStatement), ([row]) => row!.runs)

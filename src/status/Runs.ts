@@ -8,6 +8,9 @@ export const lanes = ["live", "backfill", "records", "push"] as const
 export const statuses: ReadonlyArray<RunStatus> = ["running", "done", "quarantined", "failed", "abandoned"]
 export type Lane = (typeof lanes)[number]
 
+/** A place in the list of ended runs: the microsecond of an end, `-`, and the id of the run. */
+export type RunPlace = `${bigint}-${bigint}`
+
 /** The runs to list; null is any. */
 export interface RunFilter {
   readonly companyId: bigint | null
@@ -16,8 +19,8 @@ export interface RunFilter {
   readonly lane: Lane | null
   /** Only runs that ended in the hour that begins at this time. */
   readonly hour: Date | null
-  /** Only runs with a smaller id. */
-  readonly before: bigint | null
+  /** Only runs that ended before this place. */
+  readonly before: RunPlace | null
 }
 
 export const anyRun: RunFilter = { companyId: null, resource: null, status: null, lane: null, hour: null, before: null }
@@ -25,6 +28,7 @@ export const anyRun: RunFilter = { companyId: null, resource: null, status: null
 const columns = `
   r.id, r.company_id as "companyId", (select min(c.company) from tributary.companies c where c.company_id = r.company_id) as company,
   r.resource, r.lane, r.kind, r.status, r.resumed, r.started_at as "beganAt", r.finished_at as "endedAt",
+  (extract(epoch from r.finished_at) * 1000000)::int8 as "endedUs",
   r.cursor_from as "cursorFrom", r.cursor_to as "cursorTo", r.pages::float8 as pages, r.requests::float8 as requests,
   r.retries::float8 as retries, r.bytes::float8 as bytes, r.records::float8 as records, r.inserted::float8 as inserted,
   r.updated::float8 as updated, r.unchanged::float8 as unchanged, r.deleted::float8 as deleted,
@@ -45,6 +49,8 @@ export const oneStatement = Statement.make({
     resumed: "bool",
     beganAt: "timestamptz",
     endedAt: "timestamptz?",
+    /** Microseconds since 1970. */
+    endedUs: "int8?",
     ...Statement.columns("text?", "cursorFrom", "cursorTo"),
     ...Statement.columns("float8", "pages", "requests", "retries", "bytes", "records", "inserted", "updated"),
     ...Statement.columns("float8", "unchanged", "deleted", "quarantined", "late", "lateMs", "staleVersions"),
@@ -59,18 +65,44 @@ export type Run = Statement.RowOf<typeof oneStatement>
 
 export const one = (id: bigint) => Effect.map(Statement.run(oneStatement, [id]), ([run]) => run ?? null)
 
-/** Newest first. */
+/** The place of a run among those that ended; null while it runs. */
+export const placeOf = ({ id, endedUs }: Run): RunPlace | null => (endedUs === null ? null : `${endedUs}-${id}`)
+
+const placed = `(r.finished_at, r.id) <
+  (timestamptz 'epoch' + split_part(?, '-', 1)::bigint * interval '1 microsecond', split_part(?, '-', 2)::bigint)`
+
+/**
+ * Those that run now, newest first, then the others, the last to end first. A row that stands for several runs has the place
+ * of the last of them.
+ */
 export const list = (filter: RunFilter, limit: number): Sql.Query<ReadonlyArray<Run>> =>
-  Sql.newestRows(
-    `select ${columns} from tributary.runs r where true`,
-    {
+  Effect.gen(function* () {
+    const { hour, before } = filter
+    const conditions = {
       "company_id = ?::bigint": filter.companyId?.toString() ?? null,
       "resource = ?": filter.resource,
       "status = ?": filter.status,
-      "lane = ?": filter.lane,
-      "finished_at >= ?::timestamptz": filter.hour?.toISOString() ?? null,
-      "finished_at < ?::timestamptz + interval '1 hour'": filter.hour?.toISOString() ?? null,
-      "id < ?::bigint": filter.before?.toString() ?? null
-    },
-    limit
-  )
+      "lane = ?": filter.lane
+    }
+    const running =
+      hour !== null || before !== null
+        ? []
+        : yield* Sql.newestRows<Run>(
+            `select ${columns} from tributary.runs r where status = 'running' and finished_at is null`,
+            conditions,
+            limit
+          )
+    if (running.length >= limit) return running
+    const ended = yield* Sql.newestRows<Run>(
+      `select ${columns} from tributary.runs r where finished_at is not null`,
+      {
+        ...conditions,
+        "finished_at >= ?::timestamptz": hour?.toISOString() ?? null,
+        "finished_at < ?::timestamptz + interval '1 hour'": hour?.toISOString() ?? null,
+        [placed]: before
+      },
+      limit - running.length,
+      "r.finished_at desc, r.id desc"
+    )
+    return [...running, ...ended]
+  })

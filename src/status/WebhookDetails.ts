@@ -52,14 +52,14 @@ const firstIdFrom = (name: string, at: string): string => `${name}(low, high) as
  */
 const searchedIn = (
   only: string,
-  order: string,
+  id: string,
   limit: string
 ): string => `with recursive ${firstIdFrom("begins", `($1::timestamptz - ${disorder})`)},
   ${firstIdFrom("ends", `($2::timestamptz + ${disorder})`)},
   newest as materialized (
     select ${selected} from tributary.inbox
-     where id >= (select min(high) from begins) and id < (select min(high) from ends) and received_at >= $1 and received_at < $2
-           and ${only} order by ${order} desc limit ${limit}),
+     where ${id} >= (select min(high) from begins) and ${id} < (select min(high) from ends) and received_at >= $1 and received_at < $2
+           and ${only} order by ${id} desc limit ${limit}),
   found as (
     select * from newest where ($3::text is null or company = $3) and ($4::text is null or state = $4))`
 
@@ -74,6 +74,7 @@ const countedByResource = `select resource, count(*)::float8 as events, count(di
 
 /** Without a filter, no more events are read than are shown. */
 const readMax = `case when $3::text is null and $4::text is null and $5::text is null and $6::int8 is null then $7::int else ${searchLimit} end`
+/** The addition keeps the search from reading all events by their ids. */
 const dead = ["state = 'dead_letter'", "(id + 0)"] as const
 export const eventsStatement = Statement.make({
   name: "search the events of a time",

@@ -87,12 +87,12 @@ export const gapsStatement = Statement.make({
     beganAt: "text?",
     /** Null while the gap lasts. */
     endedAt: "text?",
-    foundMs: "float8",
+    detectedAt: "text",
     /** Why the last attempt did not close it. */
     reason: "text?"
   },
   text: `select company, resource, cause, detail, to_json(began_at) #>> '{}' as "beganAt",
-                to_json(ended_at) #>> '{}' as "endedAt", ${ms("detected_at")} as "foundMs", last_error as reason
+                to_json(ended_at) #>> '{}' as "endedAt", to_json(detected_at) #>> '{}' as "detectedAt", last_error as reason
            from tributary.delivery_gaps where ${isOf("company")} and closed_at is null order by company, resource, id`
 })
 

@@ -2,6 +2,7 @@
  * A read-only transaction of the reader, for fixed statements: pages of the dashboard and answers to assistants.
  *
  * Promise: after its first statement the transaction cannot write, whatever its login, and each statement has a time limit.
+ * Statements are not compiled: they are short, and the compilation of one took half a second.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -19,9 +20,10 @@ const insufficientPrivilege = "42501"
 export const becomeReader = Statement.make({
   name: "become the reader of pages",
   params: ["text?"],
-  columns: Statement.columns("text", "readonly", "timeout", "role"),
+  columns: Statement.columns("text", "readonly", "timeout", "jit", "role"),
   text: `select set_config('transaction_read_only', 'on', true) as readonly,
              set_config('statement_timeout', '${statementMaxMs}', true) as timeout,
+             set_config('jit', 'off', true) as jit,
              set_config('role', coalesce($1::text, current_setting('role')), true) as role`
 })
 

@@ -132,17 +132,19 @@ export interface Frame {
   readonly unit: string
   /** What the chart shows, in one or two sentences. */
   readonly summary: string
+  /** The summary with links, for the caption. */
+  readonly finding?: Html
 }
 
 /** The title, finding and legend of a chart around its drawing and its figures. */
 export const figure = (
-  { id, title, summary }: Pick<Frame, "id" | "title" | "summary">,
+  { id, title, summary, finding }: Pick<Frame, "id" | "title" | "summary" | "finding">,
   keys: ReadonlyArray<Key>,
   body: Html | string
 ): Html =>
   html`<figure class="chart">
     <figcaption>
-      <strong id="${id}-title">${title}:</strong> <span class="finding">${summary}</span>
+      <strong id="${id}-title">${title}:</strong> <span class="finding">${finding ?? summary}</span>
       ${
         keys.length === 0
           ? ""
@@ -337,6 +339,8 @@ export interface Stretch {
   readonly strength: number
   readonly text: string
   readonly link?: string | null
+  /** A sign at its start. Its text says the same. */
+  readonly sign?: string
 }
 
 export interface Lane {
@@ -351,6 +355,13 @@ const laneHeight = 22
 const strengthMin = 0.3
 /** In shares of the width. */
 const widthMin = 0.003
+
+const stretchOf = ({ from, to, kind, strength, text, link, sign }: Stretch): Html => {
+  const height = laneHeight * Math.max(strengthMin, Math.min(1, strength))
+  const x = across(Math.min(0.985, from + 0.015))
+  return html`${shape(kind, [from, Math.max(widthMin, to - from)], [laneHeight - height, height], text, link)}
+  ${sign === undefined ? "" : html`<text class="sign" x="${x}" y="${laneHeight - 5}">${sign}</text>`}`
+}
 
 /** One lane for each thing, on one time axis. */
 export const laneChart = (
@@ -371,10 +382,7 @@ export const laneChart = (
                 aria-label="${summary}"
               >
                 <desc>${summary}</desc>
-                ${stretches.map(({ from, to, kind, strength, text, link }) => {
-                  const height = laneHeight * Math.max(strengthMin, Math.min(1, strength))
-                  return shape(kind, [from, Math.max(widthMin, to - from)], [laneHeight - height, height], text, link)
-                })}
+                ${stretches.map(stretchOf)}
               </svg>
             </li>`
         )}

@@ -147,7 +147,7 @@ const cases: ReadonlyArray<Case> = [
     "what happened",
     [
       `select clock(d.at) || ': ' || case when exists (select from tributary.runs r where hour(r.finished_at) = d.at and ${failed}) then 'a run failed'
-          when (select max(share) from late l where l.at = d.at) > 1 then 'late' else 'well' end as text from day d`,
+          when (select max(share) from late l where l.at = d.at) > 1 then 'late' else 'fresh' end as text from day d`,
       hourly("count(*)", plural("run")),
       hourly("count(*)", `${plural("run")} || ' failed or abandoned'`, failed),
       `select clock(d.at) || ': ' || ${plural("delivery gap")} from (
@@ -231,14 +231,6 @@ const cases: ReadonlyArray<Case> = [
     id: "trend",
     hasTable: true,
     sql: trend("tributary.change_batches", "landed_at", [["changes", "true"]], "sum(changes)")
-  },
-  {
-    chart: "processes: starts",
-    page: "/processes",
-    id: "starts",
-    hasTable: true,
-    sql: `select clock(hour(started_at)) || ': ' || count(*) || ' in all' as text from tributary.processes
-           where hour(started_at) > hour(timestamptz '${now}') - interval '24 hours' group by hour(started_at)`
   },
   {
     chart: "processes: lifetimes",
@@ -354,7 +346,7 @@ const chartOf = (text: string, id: string): string => {
 const barsOf = (chart: string): ReadonlyArray<string> =>
   [...chart.matchAll(/<title>([^<]*)<\/title>/g)]
     .map(([, text]) => text!)
-    .filter((text) => !/: no data$|delivery gaps? open$/.test(text))
+    .filter((text) => !/: no data$|delivery gaps? open$|: lost after its heartbeat at /.test(text))
 
 /** The figures of the table as texts of bars. */
 const tableOf = (chart: string): ReadonlyArray<string> => {
@@ -367,6 +359,20 @@ const tableOf = (chart: string): ReadonlyArray<string> => {
     figures.flatMap((figure, index) => (figure === "0" ? [] : [`${words}: ${figure} ${head[index + 1]}`]))
   )
 }
+
+const plain = (text: string): string =>
+  text
+    .replaceAll(/<[^>]*>/g, " ")
+    .replaceAll(/\s+/g, " ")
+    .trim()
+
+/** The cells of each row of the table of resources; the first has the name alone. */
+const rowsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
+  [...text.slice(text.indexOf("<tbody")).matchAll(/<tr[\s\S]*?<\/tr>/g)].map(([row]) =>
+    [...row.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell], index) =>
+      index === 0 ? /^\S+/.exec(plain(cell!))![0] : plain(cell!)
+    )
+  )
 
 layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figures of the charts", (it) => {
   it.effect("are those of independent SQL, in bars and tables", () =>
@@ -414,6 +420,105 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the figu
         [...shown],
         expected.map((row) => row.text)
       )
+    })
+  )
+
+  it.effect("are in the small charts of the table of resources", () =>
+    Effect.gen(function* () {
+      const { text } = yield* ask(routes, companies, "/resources")
+      const shown = rowsOf(text).map(([name, company, , , age, landed]) => [company, name, age, landed].join(" | "))
+      const expected = yield* run<{ text: string }>(
+        `${ages(24)}, aged_most as (
+           select company, resource, 'at most ' || number(floor(max(share)::float8 * 100 + 0.5)::numeric) || ' % of the target, late in '
+                  || count(*) filter (where share > 1) || case when count(*) filter (where share > 1) = 1 then ' hour' else ' hours' end as words
+             from late where at in (select at from day) group by 1, 2),
+         landed as (
+           select company_id as company, resource, hour(finished_at) as at, sum(inserted + updated + deleted) as n
+             from tributary.runs where hour(finished_at) in (select at from day) group by 1, 2, 3)
+         select (array['north', 'south'])[l.company] || ' | ' || l.resource || ' | ' || a.words || ' | '
+                || number(sum(l.n)) || ' at most ' || number(max(l.n)) || ' in an hour' as text
+           from landed l join aged_most a using (company, resource) group by l.company, l.resource, a.words`
+      )
+      assert.strictEqual(expected.length, 6)
+      assert.sameMembers(
+        shown,
+        expected.map((row) => row.text)
+      )
+    })
+  )
+
+  it.effect("are in the tiles of the overview", () =>
+    Effect.gen(function* () {
+      yield* run(
+        `insert into tributary.outbox (company, resource, operation, state, resolved_at) values ('south', 'things', 'create', 'rejected', tributary.now())`
+      )
+      const { text } = yield* ask(routes, companies, "/")
+      const numbers = plain(/<ul class="numbers">[\s\S]*?<\/ul>/.exec(text)![0])
+      const [states] = yield* run<{
+        failing: number
+        late: number
+        dead: number
+        gaps: number
+        refused: number
+        quarantined: number
+        violations: number
+      }>(
+        `with last as (select distinct on (company_id, resource) company_id, resource, status from tributary.runs where lane = 'live' order by company_id, resource, id desc),
+           old as (select c, 'widgets' || r as resource, 2400000 + 600000 * r < ms(timestamptz '${now}' - (
+             select max(started_at) from tributary.runs x where x.company_id = c and x.resource = 'widgets' || r and lane = 'live' and status = 'done')) as late
+             from generate_series(1, 2) c, generate_series(0, 2) r)
+         select (select count(*) from last where status = 'failed')::int as failing,
+           (select count(*) from old left join last on last.company_id = c and last.resource = old.resource where old.late and status <> 'failed')::int as late,
+           (select count(*) from tributary.inbox where state = 'dead_letter')::int as dead,
+           (select count(*) from tributary.delivery_gaps where closed_at is null)::int as gaps,
+           (select count(*) from tributary.outbox where state = 'rejected')::int as refused,
+           (select count(*) from tributary.quarantine where resolved_at is null)::int as quarantined,
+           (select sum(open_violations) from tributary.invariant_states)::int as violations`
+      )
+      const { failing, late, dead, gaps, refused, quarantined, violations } = states!
+      assert.isAbove(dead + refused + quarantined, 30)
+      for (const words of [
+        `${failing} failing`,
+        `${late} late`,
+        `${quarantined} in quarantine`,
+        `${dead} dead letter`,
+        `${gaps} delivery gap`,
+        `${refused} refused push`,
+        `${violations} violation`
+      ]) {
+        assert.match(numbers, new RegExp(`(^| )${words}`))
+      }
+      const health = plain(/<ul class="health[\s\S]*?<\/ul>/.exec(text)![0])
+      const inHealth = (state: string) =>
+        [...health.matchAll(new RegExp(`(?<!\\S)(\\d+) ${state}`, "g"))].reduce((sum, [, n]) => sum + Number(n), 0)
+      assert.strictEqual(inHealth("failing"), failing)
+      assert.strictEqual(inHealth("late"), late)
+      assert.strictEqual(health.split(/\bwidgets\d /).length - 1, 6, "a tile for each resource")
+    })
+  )
+
+  it.effect("are in the shares of companies by state", () =>
+    Effect.gen(function* () {
+      const many = Array.from({ length: 40 }, (_, index) => unconnected(`c${index}`, { fingerprint: "c".repeat(64) }))
+      yield* run(
+        `insert into tributary.company_states (company, state, severity, resources, failing, late, never_synced, blocked, paused, fresh,
+                lateness, quarantined, dead_letters, gaps, rejected, subscriptions_down)
+         select 'c' || n, (array['fresh', 'fresh', 'fresh', 'late', 'failing', 'blocked'])[1 + n % 6], 1, 6, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0 from generate_series(0, 39) n`
+      )
+      const { text } = yield* ask(routes, many, "/")
+      const drawn = /<svg[^>]*class="chart shares"[\s\S]*?<\/svg>/.exec(text)![0]
+      const bars = [...drawn.matchAll(/<rect[^>]*width="(\d+)"[\s\S]*?<title>(\d+) ([^<]*)<\/title>/g)]
+      const expected = yield* run<{ state: string; n: number }>(
+        "select state, count(*)::int as n from tributary.company_states group by 1"
+      )
+      assert.sameMembers(
+        bars.map(([, , n, state]) => `${n} ${state}`),
+        expected.map(({ n, state }) => `${n} ${state}`)
+      )
+      // Each part has a least width of 8, and is 2 narrower than its place.
+      for (const [, width, n] of bars) {
+        assert.approximately(Number(width), (Number(n) / 40) * (1_000 - 8 * bars.length) + 6, 1)
+      }
     })
   )
 })

@@ -54,6 +54,14 @@ layer(layerWarehouse, { timeout: "60 seconds" })("the pages of many companies", 
       assert.include(one, '"/resources?company=c00100"')
       assert.notInclude(one, "c00101")
       assert.include(yield* page("/companies/none"), "and 100 more")
+
+      // A failing company may have late resources too.
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update tributary.company_states set late = 12 where company = 'c00100'`
+      assert.match(
+        yield* page("/"),
+        /href="\/\?order=lateness">.{0,80}13<\/span> resources are late ?<\/a ?> <span class="where">2 companies</
+      )
     }).pipe(Effect.scoped)
   )
 

@@ -198,8 +198,9 @@ layer(warehouse, { excludeTestServices: true, timeout: "30 seconds" })("the page
       const [north] = yield* sql<{ dead: number; gaps: number }>`
         select (select count(*)::int from tributary.inbox where company in ('north', 'south') and state = 'dead_letter') as dead,
                (select count(*)::int from tributary.delivery_gaps where closed_at is null) as gaps`
-      assert.include(webhooks.read, `${north!.dead} dead letter, ${north!.gaps} open gap,`)
-      assert.match(webhooks.read, /The most of them: company north/)
+      assert.include(webhooks.read, `${north!.dead} dead letter, ${north!.gaps} open gap`)
+      // Each of both has as many.
+      assert.notInclude(webhooks.read, "The most of them")
       const dead = yield* ask(webhookRoutes, companies, "/webhooks/events?state=dead_letter")
       assert.strictEqual(dead.text.match(/<tr role="row">/g)?.length, events!.dead + 1)
 

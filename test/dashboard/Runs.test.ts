@@ -237,3 +237,39 @@ layer(stand, { excludeTestServices: true, timeout: "120 seconds" })("with 100 re
     })
   )
 })
+
+layer(stand, { excludeTestServices: true, timeout: "60 seconds" })("the list of runs", (it) => {
+  it.effect("has the last run to end first, also where a row stands for several, and every run once on its pages", () =>
+    Effect.gen(function* () {
+      const { id, name, sql, company } = yield* makeStand()
+      // Equal ends at the border of a page, and a row that was begun first and used again last.
+      yield* sql`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at, finished_at, quiet_runs, quiet_since)
+        select ${id}, 'things', 'incremental', 'live', 'done', 1, tributary.now() - interval '2 hours',
+               tributary.now() - case when n = 1 then interval '1 second' else make_interval(mins => 200 - n / 30) end,
+               case when n = 1 then 31 else 0 end, case when n = 1 then tributary.now() - interval '3 hours' end
+          from generate_series(1, 120) n`
+      yield* sql`
+        insert into tributary.runs (company_id, resource, kind, lane, status, fence, started_at)
+        values (${id}, 'things', 'full', 'live', 'running', 1, tributary.now() - interval '4 hours')`
+      const expected = yield* sql<{ id: bigint }>`
+        select id from tributary.runs where company_id = ${id} order by finished_at desc nulls first, id desc`
+      const shown: Array<string> = []
+      let path: string | undefined = `/runs?company=${encodeURIComponent(name)}`
+      while (path !== undefined) {
+        const { text, read }: Effect.Success<ReturnType<typeof ask>> = yield* ask(routes, [company], path)
+        const rows = cellsOf(text, "Runs, the last to end first")
+        if (shown.length === 0) {
+          assert.include(rows[0]!.join(" "), "running")
+          assert.match(read, /last 1 s ago .* 31 runs without a change/)
+        }
+        shown.push(...rows.map(([run]) => run!))
+        path = /href="([^"]*)" rel="next"/.exec(text)?.[1]?.replaceAll("&amp;", "&")
+      }
+      assert.deepStrictEqual(
+        shown,
+        expected.map((one) => String(one.id))
+      )
+    })
+  )
+})

@@ -80,7 +80,7 @@ describe("the webhooks page", () => {
         assert.match(read, /Waiting 1 event, the oldest for 3 min/)
         assert.include(read, "1 dead")
         assert.include(read, "The source reports an event as delivered which is not in the inbox.")
-        assert.include(read, "The resource is read again, and the gap closes when that is done.")
+        assert.include(read, "Nothing to do: the next scan of the resource closes it.")
         assert.include(text, `href="/records?company=${name}&amp;resource=salesmen&amp;id=7"`)
         assert.include(text, `href="/confirm/replay?company=${name}&amp;event=evt_3"`)
         assert.notInclude(text, `href="/confirm/replay?company=${name}&amp;event=evt_1"`)

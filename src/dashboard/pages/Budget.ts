@@ -4,7 +4,7 @@ import { describePause } from "../../budget/Pause.ts"
 import { type BudgetState, readBudgets, worstBudgets } from "../../budget/BudgetState.ts"
 import * as Activity from "../../status/Activity.ts"
 import * as SampleBudget from "../../tasks/SampleBudget.ts"
-import { budgetChart, refusalsOf } from "../BudgetChart.ts"
+import { budgetChart, budgetKeys, refusalsOf } from "../BudgetChart.ts"
 import { clock } from "../../web/Times.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 import { stateHead } from "../../web/StateHead.ts"
@@ -94,14 +94,14 @@ const minutes = (points: ReadonlyArray<SampleBudget.Sample>): ReadonlyArray<Read
     ])
 }
 
-const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now: Date): Html => {
+const measured = (points: ReadonlyArray<SampleBudget.Sample>, index: number, now: Date, hasKeys: boolean): Html => {
   const id = `budget-${index}`
   const options = { id, from: new Date(now.getTime() - hourMs), to: now, gapMs }
   return points.length === 0
     ? html`<p class="hint">
         There is no sample of the last hour. tributary serve takes one every 15 seconds while it runs.
       </p>`
-    : html`${budgetChart(points, options)}
+    : html`${budgetChart(points, options, hasKeys)}
         <details id="${id}-table">
           <summary>The same as a table</summary>
           ${table(
@@ -117,7 +117,8 @@ const section = (
   index: number,
   budget: BudgetState | undefined,
   points: ReadonlyArray<SampleBudget.Sample>,
-  now: Date
+  now: Date,
+  hasKeys: boolean
 ) => {
   const names = shared.companies.map(visible).join(", ")
   const isOne = shared.companies.length === 1
@@ -140,9 +141,26 @@ const section = (
               ? stateFacts({ ...budget, allowed: null }, now)
               : stateFacts(budget, now)
           }
-          ${shared.limit === null && points.length === 0 ? "" : measured(points, index, now)}`
+          ${shared.limit === null && points.length === 0 ? "" : measured(points, index, now, hasKeys)}`
     }
   </section>`
+}
+
+/** The charts of several budgets beside each other, with one legend. */
+const smallMultiples = (
+  samples: ReadonlyArray<ReadonlyArray<SampleBudget.Sample>>,
+  sections: ReadonlyArray<Html>
+): Html => {
+  const keys = new Map(samples.flatMap((points) => budgetKeys(points, gapMs)))
+  return html`${
+      keys.size === 0
+        ? ""
+        : html`<ul class="keys" aria-label="Legend of the charts">
+            ${[...keys].map(([kind, word]) => html`<li class="${kind}">${word}</li>`)}
+            <li>a gap has no samples</li>
+          </ul>`
+    }
+    <div class="charts budgets">${sections}</div>`
 }
 
 const sharedOf = (companies: ReadonlyArray<ShownCompany>): ReadonlyArray<Shared> =>
@@ -279,15 +297,15 @@ export const routes: ReadonlyArray<Route> = [
       if (all.length > detailedMax && chosen === null) return yield* manyBudgets(request, all)
       const shared = all.filter((one) => chosen === null || one.companies.includes(chosen))
       const budgets = yield* readBudgets(shared.map(({ fingerprint }) => fingerprint))
-      const sections = yield* Effect.forEach(shared, (one, index) =>
-        Effect.map(SampleBudget.read(one.fingerprint, hourMs), (samples) =>
-          section(
-            one,
-            index,
-            budgets.find(({ fingerprint }) => fingerprint === one.fingerprint),
-            samples,
-            now
-          )
+      const samples = yield* Effect.forEach(shared, ({ fingerprint }) => SampleBudget.read(fingerprint, hourMs))
+      const sections = shared.map((one, index) =>
+        section(
+          one,
+          index,
+          budgets.find(({ fingerprint }) => fingerprint === one.fingerprint),
+          samples[index]!,
+          now,
+          shared.length === 1
         )
       )
       const shown = companies.filter(({ fingerprint }) => shared.some((one) => one.fingerprint === fingerprint))
@@ -302,7 +320,7 @@ export const routes: ReadonlyArray<Route> = [
           now
         )}
         ${all.length > detailedMax ? html`<p><a href="/budget">All budgets</a></p>` : ""}
-        ${sections.length === 0 ? html`<p>No such company is configured.</p>` : sections}`
+        ${sections.length === 0 ? html`<p>No such company is configured.</p>` : sections.length === 1 ? sections : smallMultiples(samples, sections)}`
       })
     })
   }

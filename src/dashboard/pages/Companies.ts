@@ -10,7 +10,8 @@ import { stateHead } from "../../web/StateHead.ts"
 import { companyAddress, resourceAddress } from "../Addresses.ts"
 import { choiceOf, ofQuery } from "../Params.ts"
 import { lastDay } from "../ActivityCharts.ts"
-import { companyNeeds, companyShares, stateWords } from "../CompanyShares.ts"
+import { companyNeeds, companyShares } from "../CompanyShares.ts"
+import { stateWords } from "../Format.ts"
 import { choiceLinks } from "../ListControls.ts"
 import { seriesMax } from "../../tasks/WriteActivity.ts"
 
@@ -46,7 +47,7 @@ const signsOf = (of: CompanyStates.CompanyState): Html => {
 
 const head = (of: CompanyStates.Summary): Html => {
   const { byState, amounts, companies, uncounted, outdatedMs } = of
-  const isWell = byState.failing + byState.late + byState.attention === 0
+  const isWell = byState.failing + byState.late + byState.attention + byState.blocked === 0
   const isUncounted = uncounted === companies
   return stateHead({
     title: "Overview",

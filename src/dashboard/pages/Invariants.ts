@@ -15,7 +15,15 @@ import { choiceOf, ofQuery, positionOf } from "../Params.ts"
 const path = "/invariants"
 const shownMost = 50
 
-const stateOf = ({ open, failed, evaluated, waiting, unconfirmed, error }: Invariants.InvariantSummary): Html => html`
+const stateOf = ({
+  open,
+  failed,
+  evaluated,
+  waiting,
+  unconfirmed,
+  error,
+  resources
+}: Invariants.InvariantSummary): Html => html`
   ${
     open > 0
       ? badge("bad", "violated")
@@ -28,8 +36,42 @@ const stateOf = ({ open, failed, evaluated, waiting, unconfirmed, error }: Invar
             : badge("quiet", "not evaluated")
   }
   ${failed === 0 ? "" : badge("warn", `failed for ${plural(failed, "company", "companies")}`)}
+  ${unconfirmed === 0 ? "" : html`<span class="detail">confirmed after the next scan of ${resources.map(visible).join(", ")}</span>`}
   ${error === null ? "" : html`<span class="detail">${visible(error)}</span>`}
 `
+
+/** How many rules are in each state, and what the others wait for. */
+const sentenceOf = (
+  rules: ReadonlyArray<Invariants.InvariantSummary>,
+  { violated, failed, holding, missing }: Readonly<Record<"violated" | "failed" | "holding" | "missing", number>>
+): string => {
+  const sum = (of: (rule: Invariants.InvariantSummary) => number) => rules.reduce((all, rule) => all + of(rule), 0)
+  const unconfirmed = rules.filter((one) => one.unconfirmed > 0)
+  const parts = [
+    violated === 0
+      ? ""
+      : `${count(violated)} violated by ${plural(
+          sum(({ open }) => open),
+          "open violation"
+        )}`,
+    failed === 0 ? "" : `${count(failed)} failed to be evaluated`,
+    unconfirmed.length === 0
+      ? ""
+      : `${count(unconfirmed.length)} with ${plural(
+          sum((one) => one.unconfirmed),
+          "unconfirmed violation"
+        )}`,
+    holding === 0 ? "" : plural(holding, "holds", "hold"),
+    missing === 0 ? "" : `${count(missing)} not evaluated`
+  ].filter((part) => part !== "")
+  return [
+    `${plural(rules.length, "invariant")}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}.`,
+    unconfirmed.length === 0
+      ? ""
+      : "An unconfirmed violation opens, or ends by itself, when every resource of its rule was read again.",
+    missing === 0 ? "" : "A rule is evaluated when all resources that it reads were read to their end."
+  ].join(" ")
+}
 
 const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Trend): Html => {
   const violated = rules.filter(({ open }) => open > 0)
@@ -63,18 +105,7 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
             : missing > 0 || rules.length === 0
               ? "not all evaluated yet"
               : "all hold",
-    sentence: html`${plural(rules.length, "invariant")}: ${count(violated.length)} violated by
-    ${plural(
-      violated.reduce((sum, { open }) => sum + open, 0),
-      "open violation"
-    )},
-    ${count(failed.length)} failed to be evaluated, ${count(unconfirmed)} unconfirmed,
-    ${plural(holding, "holds", "hold")}, ${count(missing)} not
-    evaluated.${
-      unconfirmed === 0
-        ? ""
-        : " A violation is open when all resources of its rule were read again and it is still there."
-    }${missing === 0 ? "" : " A rule is evaluated when all resources that it reads were read to their end."}
+    sentence: html`${sentenceOf(rules, { violated: violated.length, failed: failed.length, holding, missing })}
     ${
       worst === undefined
         ? ""
@@ -97,8 +128,8 @@ const head = (rules: ReadonlyArray<Invariants.InvariantSummary>, seen: Trends.Tr
 
 const rulesTable = (rules: ReadonlyArray<Invariants.InvariantSummary>, now: Date): Html =>
   table(
-    "Invariants, those that are violated first",
-    "Invariant, State, -Severity, #Open, -#Unconfirmed, -#Companies, Evaluated",
+    "Invariants, the worst first",
+    "Invariant, State, -Severity, #Open, #Unconfirmed, -#Companies, Evaluated",
     rules.map((one) => [
       html`<a href="${address(path, { invariant: one.name })}">${visible(one.name)}</a
         ><span class="detail">${visible(one.statement)}</span>`,

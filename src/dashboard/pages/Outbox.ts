@@ -120,12 +120,10 @@ interface OutboxTotals {
   readonly waiting: number
   readonly refused: number
   readonly unknown: number
-  /** The resource with the most refused rows that were inserted by SQL. */
-  readonly worst: Outbox.InsertedSummary | undefined
   readonly pause: string | null
 }
 
-const head = ({ waiting, refused, unknown, worst, pause }: OutboxTotals, shown: Trends.Trend): Html =>
+const head = ({ waiting, refused, unknown, pause }: OutboxTotals, shown: Trends.Trend): Html =>
   stateHead({
     title: "Outbox",
     about: "Records to be written to the source, and their outcomes.",
@@ -133,15 +131,7 @@ const head = ({ waiting, refused, unknown, worst, pause }: OutboxTotals, shown: 
     word: pause !== null ? "paused" : refused > 0 ? "refused rows" : waiting > 0 ? "sending" : "all sent",
     sentence: html`${pause === null ? "" : html`${visible(PushPause.sentence(pause))}. What to do: compare the waiting rows with the source, then run <code>${PushPause.releaseCommand}</code>.`}
     ${plural(waiting, "row")} to be sent, ${count(refused)} refused, ${plural(unknown, "request")} without a known
-    outcome.
-    ${
-      worst === undefined || worst.refused === 0
-        ? ""
-        : html`The most refused by SQL: ${count(worst.refused)} of
-            <a href="${address("/outbox/refused", { company: worst.company, resource: worst.resource })}"
-              >${visible(worst.resource)}</a
-            >, company ${visible(worst.company)}.`
-    }`,
+    outcome.`,
     actions: null,
     trend: html`${trend(shown.amounts, {
         id: "trend",
@@ -171,7 +161,7 @@ const overview = Effect.fn("page.outbox")(function* (request: PageRequest) {
   return page({
     title: "Outbox",
     section: "outbox",
-    body: html`${head({ waiting, refused, unknown: requests.length, worst: rows[0], pause }, shown)}
+    body: html`${head({ waiting, refused, unknown: requests.length, pause }, shown)}
     ${
       refusedRows.length === 0
         ? ""

@@ -146,10 +146,12 @@ const requestStep = (row: Row): Step => {
         ? html`<p>
             It may have arrived or not. It is sent again with the same key and bytes until an answer resolves it.
           </p>`
-        : html`<p class="hint">
-            The last request of the row. Earlier ones are counted above. Its idempotency key is a secret, which the
-            pages cannot read.
-          </p>`
+        : html`<details id="request-note">
+            <summary>What is stored of it</summary>
+            <p class="hint">
+              The last request of the row. Its idempotency key is a secret, which the pages cannot read.
+            </p>
+          </details>`
     }`
   }
 }

@@ -47,7 +47,7 @@ const actionOf = ({ state, push, company, resource }: Row): Html | string =>
     : push === null
       ? actionLink("push-retry", { company, resource }, "Retry", `the refused rows of ${visible(resource)}`)
       : html`<a class="button" href="${address("/outbox/refused", { push: String(push) })}"
-          >Correct<span class="visually-hidden"> the refused rows of push ${push}</span></a
+          >See how<span class="visually-hidden"> to correct the refused rows of push ${push}</span></a
         >`
 
 /** Rows with a link to the page of each. */

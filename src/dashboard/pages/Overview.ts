@@ -10,16 +10,19 @@ import * as Activity from "../../status/Activity.ts"
 import * as Attention from "../../status/Attention.ts"
 import { detailedMax } from "../../status/CompanyStates.ts"
 import * as Invariants from "../../status/Invariants.ts"
+import * as Processes from "../../status/Processes.ts"
 import * as Resources from "../../status/Resources.ts"
 import { ago, badge, count, duration, type Tone } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { lastDay } from "../ActivityCharts.ts"
 import { resourcesAddress } from "../Addresses.ts"
-import { actionLink } from "../Format.ts"
+import { clock, minute, moving, timeElement } from "../../web/Times.ts"
+import { actionLink, stateWords } from "../Format.ts"
 import { healthTiles } from "../HealthPicture.ts"
 import { beganAt, needsOf, needsPart, toneOf, type Findings, type Need } from "../Needs.ts"
 import { companyNamed, ofPath, ofQuery } from "../Params.ts"
 import { companiesPage } from "./Companies.ts"
+import { unreplacedOf } from "../ProcessChart.ts"
 
 const hourMs = 3_600_000
 const minuteMs = 60_000
@@ -53,7 +56,7 @@ const readLastTrouble = Effect.fnUntraced(function* (
 const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>, now: Date, isAll: boolean) {
   const names = companies.map(({ name }) => name)
   const states = yield* Resources.read(companies, now)
-  const failing = states.filter(({ health }) => health.isFailing)
+  const failing = states.filter(({ health }) => health.isFailing || health.isBlocked)
   const hours = yield* Activity.readHours(names, dayMs)
   return {
     states,
@@ -63,6 +66,7 @@ const read = Effect.fnUntraced(function* (companies: ReadonlyArray<ShownCompany>
     failedInvariants: isAll ? yield* Invariants.failed : [],
     endpoints: isAll ? yield* Attention.readEndpoints : [],
     pushPause: isAll ? yield* PushPause.read : null,
+    lostProcesses: isAll ? unreplacedOf(yield* Processes.list, now) : [],
     hours,
     lastTrouble: yield* readLastTrouble(names, hours, now)
   } satisfies Reading
@@ -75,11 +79,17 @@ const overallState = (needs: ReadonlyArray<Need>): readonly [tone: Tone, word: s
   return tones.includes("warn") ? ["warn", "Not all is well"] : ["good", "All is well"]
 }
 
+/** The time, with its date where it is not of the last day, and how long ago. */
+const sinceElement = (at: Date, now: Date): Html => {
+  const lengthMs = Math.max(0, now.getTime() - at.getTime())
+  return html`${timeElement(at, lengthMs < dayMs ? clock(at) : minute(at))} (${moving(duration(lengthMs))})`
+}
+
 /** Since when all is well, or since when not, as far as the data says it. */
 const sinceWords = (needs: ReadonlyArray<Need>, { hours, lastTrouble }: Reading, now: Date): Html | string => {
   if (overallState(needs)[0] !== "good") {
     const began = beganAt(needs)
-    return began === null ? "" : html`The first of the open problems began ${ago(began, now)}.`
+    return began === null ? "" : html`since ${sinceElement(began, now)}.`
   }
   if (lastTrouble !== null) return html`The last late resource, failed run or open gap was ${ago(lastTrouble, now)}.`
   const [first] = hours
@@ -98,8 +108,8 @@ const stateSentence = (reading: Reading, needs: ReadonlyArray<Need>, companies: 
   }
   const [tone, word] = overallState(needs)
   return html`<p class="overall ${tone}">
-    ${badge(tone, word)} ${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}.
-    ${sinceWords(needs, reading, now)}
+    ${badge(tone, word)} ${sinceWords(needs, reading, now)}
+    <span class="none">${plural(states.length, "resource")} of ${plural(companies, "company", "companies")}</span>
   </p>`
 }
 
@@ -118,28 +128,31 @@ const tile = (number: number, one: string, several: string, tone: Tone, to: stri
   to
 })
 
-const numberTiles = ({ states, attention, violated }: Reading, company: string | null): ReadonlyArray<NumberTile> => {
-  const of = (label: string, state: string, tone: Tone, isOf: (state: Resources.ResourceState) => boolean) =>
-    tile(states.filter(isOf).length, label, label, tone, resourcesAddress({ company, state }))
+/** Each resource is counted in its worst state. */
+const numberTiles = (reading: Reading, company: string | null): ReadonlyArray<NumberTile> => {
+  const { states, attention, violated, lostProcesses } = reading
+  const of = (state: Resources.HealthState) => {
+    const [tone, word] = stateWords[state]
+    const number = states.filter(({ health }) => health.state === state).length
+    return tile(number, word, word, tone, resourcesAddress({ company, state }))
+  }
   const sum = (name: "dead" | "gaps" | "refused") => attention.reduce((total, one) => total + one[name], 0)
-  const receivers = attention.length === 0 ? 0 : Math.min(...attention.map((one) => one.receivers))
-  const isReceiving = attention.every((one) => one.receivers > 0 || !one.hasSubscription)
   const quarantined = states.reduce((total, one) => total + one.quarantined, 0)
   const violations = violated.reduce((total, { open }) => total + Number(open), 0)
   const webhooks = address("/webhooks", { company })
   const refused = address("/outbox/rows", { company, state: "rejected" })
   return [
-    of("failing", "failing", "bad", ({ health }) => health.isFailing),
-    of("late", "late", "warn", ({ health }) => health.isLate),
-    of("blocked", "blocked", "warn", ({ health }) => health.isBlocked),
+    of("failing"),
+    of("late"),
+    of("blocked"),
     tile(quarantined, "in quarantine", "in quarantine", "warn", address("/quarantine", { company })),
     tile(sum("dead"), "dead letter", "dead letters", "bad", webhooks),
     tile(sum("gaps"), "delivery gap", "delivery gaps", "warn", webhooks),
     tile(sum("refused"), "refused push", "refused pushes", "bad", refused),
     tile(violations, "violation", "violations", "bad", "/invariants"),
-    of("never synced", "never-synced", "quiet", ({ health }) => health.state === "never-synced"),
-    of("paused", "paused", "quiet", ({ health }) => health.isPaused),
-    { ...tile(receivers, "receiver", "receivers", "good", webhooks), ...(isReceiving ? {} : { tone: "bad" }) }
+    ...(company === null ? [tile(lostProcesses.length, "lost process", "lost processes", "warn", "/processes")] : []),
+    of("never-synced"),
+    of("paused")
   ]
 }
 
@@ -188,7 +201,7 @@ const overview = Effect.fnUntraced(function* (request: PageRequest, company: Sho
       ${stateSentence(reading, needs, companies.length, now)}
       ${company !== null && states.some(({ companyId }) => companyId === null) ? unknownNumber : ""}
       ${states.length === 0 ? "" : html`${numbers(numberTiles(reading, company?.name ?? null))} ${needsPart(needs, now)}`}
-      ${healthTiles(companies, states)} ${lastDay(hours, now)}`
+      ${healthTiles(companies, states)} ${lastDay(hours, now, states)}`
   })
 })
 

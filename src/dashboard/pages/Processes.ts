@@ -4,11 +4,10 @@ import * as Processes from "../../status/Processes.ts"
 import { ago, badge, count, duration, facts, none, section, table } from "../../web/Components.ts"
 import { address, plural, visible } from "../../web/Escape.ts"
 import { stateHead } from "../../web/StateHead.ts"
-import { trend } from "../../web/Trend.ts"
 import { companyAddress, processAddress, resourceAddress, runAddress } from "../Addresses.ts"
 import { html, type Html, page, PageError, type PageRequest, type Route } from "../Page.ts"
 import { ofPath } from "../Params.ts"
-import { endOf, nameOf, processChart, processTones } from "../ProcessChart.ts"
+import { endOf, nameOf, processChart, processTones, unreplacedOf } from "../ProcessChart.ts"
 
 const path = "/processes"
 const namesMax = 5
@@ -35,15 +34,6 @@ interface Totals {
   readonly withoutOwner: ReadonlyArray<string>
   readonly starts: ReadonlyArray<{ readonly hoursAgo: number; readonly starts: number }>
 }
-
-/** A lost process of the last day that no later process of its machine replaced. */
-const unreplacedOf = (processes: ReadonlyArray<Processes.ListedProcess>, now: Date) =>
-  processes.filter(
-    (one) =>
-      one.state === "lost" &&
-      now.getTime() - one.heartbeatAt.getTime() < 24 * 3_600_000 &&
-      !processes.some((other) => other.host === one.host && other.startedAt > one.heartbeatAt)
-  )
 
 const head = ({ processes, withoutOwner, starts }: Totals, now: Date): Html => {
   const running = processes.filter(({ state }) => state === "running")
@@ -77,19 +67,7 @@ const head = ({ processes, withoutOwner, starts }: Totals, now: Date): Html => {
             : ""
     }`,
     actions: null,
-    trend: html`<div class="charts">
-      ${processChart(processes, now)}
-      ${trend(
-        starts.map(({ hoursAgo, starts: amount }) => ({ hoursAgo, kind: "start", amount })),
-        {
-          id: "starts",
-          title: "Starts of processes",
-          kinds: [["start", "in all", "busy"]],
-          countedMax: null,
-          clockHour: now
-        }
-      )}
-    </div>`
+    trend: processChart(processes, now)
   })
 }
 
@@ -215,7 +193,7 @@ const detail = Effect.fn("page.process")(function* (request: PageRequest) {
       ])}
       ${
         one.state === "lost"
-          ? html`<div class="problem">
+          ? html`<div class="problem warn">
               <p>
                 It sent no heartbeat for ${duration(now.getTime() - one.heartbeatAt.getTime())} and did not stop in
                 order. Its companies have other owners; a run that it had begun is marked as abandoned and repeated.

@@ -220,24 +220,36 @@ const noEntry = (id: bigint) =>
     message: `There is no entry ${id} in quarantine, or it was removed since it was resolved.`
   })
 
+/** The indented record; the lines of the field at fault are marked. */
+const marked = (laidOut: string, field: string | null): Html => {
+  if (field === null) return html`${laidOut}`
+  const lines = laidOut.split("\n")
+  const start = lines.findIndex((line) => line.startsWith(`  ${visible(JSON.stringify(field))}: `))
+  if (start === -1) return html`${laidOut}`
+  // The next line of the same depth belongs to the next field.
+  const length = lines.slice(start + 1).findIndex((line) => /^(?: {2})?[^\s\]}]/.test(line) || line === "}")
+  const end = length === -1 ? lines.length : start + 1 + length
+  const part = (from: number, to: number) => lines.slice(from, to).join("\n")
+  return html`${part(0, start)}${start === 0 ? "" : "\n"}<mark>${part(start, end)}</mark>${end === lines.length ? "" : "\n"}${part(end, lines.length)}`
+}
+
 const bytes = (entry: Quarantine.Entry, wholeAddress: string): Html => {
   const { isCut } = entry
   const laidOut = isCut || entry.characters > prettyMost ? null : pretty(entry.bytes)
-  return html`<div class="beside">
-    ${section(
-      "sent",
-      "As it was sent",
-      html`<pre class="bytes" tabindex="0" aria-labelledby="sent">${visibleLines(entry.bytes)}</pre>
-        <p class="detail">
-          ${plural(entry.characters, "character")}${
-            isCut
-              ? html`, of which the first ${count(bytesShown)} are shown. <a href="${wholeAddress}">Show all</a>`
-              : ""
-          }
-        </p>`
-    )}
-    ${laidOut === null ? "" : section("laid-out", "Indented", html`<pre class="laid-out" tabindex="0" aria-labelledby="laid-out">${laidOut}</pre>`)}
-  </div>`
+  const sent = html`<pre class="bytes" tabindex="0" aria-label="The record as it was sent">
+${visibleLines(entry.bytes)}</pre>
+    <p class="detail">
+      ${plural(entry.characters, "character")}${
+        isCut ? html`, of which the first ${count(bytesShown)} are shown. <a href="${wholeAddress}">Show all</a>` : ""
+      }
+    </p>`
+  return laidOut === null
+    ? section("sent", "The record as it was sent", sent)
+    : html`${section("laid-out", "The record", html`<pre class="laid-out bytes" tabindex="0" aria-labelledby="laid-out">${marked(laidOut, entry.field)}</pre>`)}
+        <details id="sent">
+          <summary>As it was sent, byte for byte</summary>
+          ${sent}
+        </details>`
 }
 
 const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageRequest) {
@@ -256,7 +268,7 @@ const entryPage = Effect.fn("page.quarantine.entry")(function* (request: PageReq
     isLive: !isWhole,
     body: html`<p><a href="${path}">Quarantine</a></p>
       <h1>${visible(resource)} ${recordId === null ? "without a number" : visible(recordId)} in quarantine</h1>
-      <p class="${entry.resolvedAt === null ? "problem" : "solved"}">
+      <p class="${entry.resolvedAt === null ? "problem warn" : "solved"}">
         ${field === null ? "" : html`<code>${visible(field)}</code>: `}${visible(entry.reason)}
       </p>
       ${

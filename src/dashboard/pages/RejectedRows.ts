@@ -9,7 +9,7 @@ import { html, type Html, page, PageError, type PageRequest, type Route } from "
 import { badge, count, pager, partOf, table } from "../../web/Components.ts"
 import { actionLink } from "../Format.ts"
 import { address, plural, truncated, visible, visibleLines } from "../../web/Escape.ts"
-import { outboxRowAddress, recordAddress } from "../Addresses.ts"
+import { outboxRowAddress, recordAddress, resourceAddress } from "../Addresses.ts"
 
 const rowsShown = 50
 /** Characters of a reason in a table. */
@@ -61,6 +61,29 @@ const selectionOf = Effect.fnUntraced(function* (request: PageRequest): Effect.f
   }
 })
 
+const whatToDo = (rows: Rows, query: RowSelection["query"]): Html =>
+  html`<div class="problem warn">
+    <p><strong>What to do:</strong></p>
+    ${
+      "push" in rows
+        ? html`<ul>
+            <li>
+              If a record is wrong: write the refused ones to a file with their reasons, correct it and push it:
+              <code>npx tributary push export-refused ${rows.push} --to refused.ndjson</code>
+            </li>
+            <li>
+              If the cause was fixed at the source: send them again as they are:
+              <code>npx tributary push retry ${rows.push} --refused</code>
+            </li>
+          </ul>`
+        : html`<ul>
+              <li>If a record is wrong: correct it in the outbox: <code>${correctSql}</code></li>
+              <li>When it is correct, or the cause was fixed at the source: send all of them again.</li>
+            </ul>
+            <p class="buttons">${actionLink("push-retry", query, "Retry", "all refused rows of this resource")}</p>`
+    }
+  </div>`
+
 const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) {
   const { rows, query, description } = yield* selectionOf(request)
   const after = yield* positionOf(request, "after", "a row")
@@ -70,8 +93,22 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
     title: "Refused",
     section: "outbox",
     body: html`<p><a href="${back}">Outbox</a></p>
-      <h1>Refused records of ${description}</h1>
+      <h1>
+        Refused records of
+        ${description}${origin === null || "company" in rows ? "" : `: ${visible(origin.resource)} of company ${visible(origin.company)}`}
+      </h1>
       <p>The source, or the validation before it, refused them. Each waits for a person and blocks nothing else.</p>
+      ${shown.length === 0 ? "" : whatToDo(rows, query)}
+      ${
+        origin === null
+          ? ""
+          : html`<p>
+              <a href="${address("/records", { ...origin })}">Records of ${visible(origin.resource)}</a>,
+              <a href="${resourceAddress(origin.company, origin.resource)}"
+                >resource ${visible(origin.resource)} of ${visible(origin.company)}</a
+              >
+            </p>`
+      }
       ${
         shown.length === 0
           ? html`<p>There is ${after === null ? "none" : "no further one"}.</p>`
@@ -103,31 +140,7 @@ const rejectedPage = Effect.fn("page.refused")(function* (request: PageRequest) 
       }
       ${pager("Further records", ["First", "Next"], { after, next }, (id) =>
         address(path, { ...query, after: id === null ? null : String(id) })
-      )}
-      <h2>What to do</h2>
-      ${
-        "push" in rows
-          ? html`<ul>
-              <li>
-                Write them to a file with their reasons, correct it and push it:
-                <code>npx tributary push export-refused ${rows.push} --to refused.ndjson</code>
-              </li>
-              <li>
-                If the cause was fixed at the source, send them again as they are:
-                <code>npx tributary push retry ${rows.push} --refused</code>
-              </li>
-            </ul>`
-          : html`<ul>
-              <li>
-                Correct a record in the outbox:
-                <code>${correctSql}</code>
-              </li>
-              <li>
-                After they are corrected, or the cause is fixed at the source, send them again:
-                ${actionLink("push-retry", query, "Retry", "all refused rows of this resource")}
-              </li>
-            </ul>`
-      }`
+      )}`
   })
 })
 

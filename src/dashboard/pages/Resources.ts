@@ -8,10 +8,10 @@ import * as Activity from "../../status/Activity.ts"
 import { detailedMax, type Filter as CompanyFilter } from "../../status/CompanyStates.ts"
 import * as Resources from "../../status/Resources.ts"
 import { companyStates } from "../../tasks/CountCompanies.ts"
-import { badge, count, duration, filterLinks, select, table, type Sorting } from "../../web/Components.ts"
+import { ago, badge, count, duration, filterLinks, none, select, table, type Sorting } from "../../web/Components.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
-import { companyAddress, resourceAddress } from "../Addresses.ts"
-import { actionLink, healthBadges, lastRun, nextRun, problemOf, rows, withoutRequest } from "../Format.ts"
+import { companyAddress, resourceAddress, runAddress } from "../Addresses.ts"
+import { actionLink, healthBadges, nextRun, problemOf, rows, runTones, withoutName } from "../Format.ts"
 import { areasOf, otherArea } from "../HealthPicture.ts"
 import { choiceOf, companyNamed, ofQuery } from "../Params.ts"
 import { freshnessSpark, landedSpark } from "../Sparkline.ts"
@@ -20,7 +20,7 @@ import { companyActions, unknownNumber } from "./Overview.ts"
 
 const path = "/resources"
 const shownMax = 50
-const whyMax = 140
+const whyMax = 300
 
 type ResourceState = Resources.ResourceState
 
@@ -38,14 +38,15 @@ const filterWords: Readonly<Record<Filter, string>> = {
   fresh: "Fresh"
 }
 
+/** Each resource counts in its worst state, as on the overview; the quarantine is beside the state. */
 const matches: Readonly<Record<Filter, (state: ResourceState) => boolean>> = {
   all: () => true,
-  failing: ({ health }) => health.isFailing,
-  late: ({ health }) => health.isLate,
-  blocked: ({ health }) => health.isBlocked,
+  failing: ({ health }) => health.state === "failing",
+  late: ({ health }) => health.state === "late",
+  blocked: ({ health }) => health.state === "blocked",
   quarantine: ({ quarantined }) => quarantined > 0,
-  "never-synced": ({ health, freshAt }) => freshAt === null && !health.isBlocked,
-  paused: ({ health }) => health.isPaused,
+  "never-synced": ({ health }) => health.state === "never-synced",
+  paused: ({ health }) => health.state === "paused",
   fresh: ({ health }) => health.state === "fresh"
 }
 
@@ -178,6 +179,23 @@ const age = ({ isProven, health: { ageMs, targetMs, isBlocked } }: ResourceState
     targetMs === null || isBlocked ? "" : html` <span class="none">of ${duration(targetMs)}</span>`
   }${isProven ? html` <span class="none">by events</span>` : ""}`
 
+/** The sign of the status, and the age. */
+const lastRun = ({ lastRun: run }: ResourceState, now: Date): Html =>
+  run === null
+    ? none("–")
+    : html`<a href="${runAddress(run.id)}"
+          ><span class="badge ${runTones[run.status]}"><span class="visually-hidden">${run.status}</span></span></a
+        >
+        ${ago(run.beganAt, now)}`
+
+/** The one action that a row offers; the page of the resource has all. */
+const actionOf = ({ company, resource, health: { isPaused, isFailing, isLate } }: ResourceState): Html | string => {
+  const query = { company, resource }
+  const about = `${visible(resource)} of ${visible(company)}`
+  if (isPaused) return actionLink("resume", query, "Resume", about)
+  return isFailing || isLate ? actionLink("sync", query, "Sync now", about) : ""
+}
+
 const rowOf = (
   state: ResourceState,
   hours: ReadonlyArray<Activity.ResourceHour>,
@@ -186,7 +204,7 @@ const rowOf = (
 ): ReadonlyArray<Html | string> => {
   const { company, resource, health, quarantined } = state
   const query = { company, resource }
-  const about = `${visible(resource)} of ${visible(company)}`
+  const isSynced = state.freshAt !== null
   const why = problemOf(state, now)?.error ?? null
   return [
     html`<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>${
@@ -195,21 +213,16 @@ const rowOf = (
           : html` <a class="quarantined" href="${address("/quarantine", query)}"
               >${count(quarantined)} in quarantine</a
             >`
-      }${why === null ? "" : html`<span class="detail">${truncated(withoutRequest(why), whyMax)}</span>`}`,
+      }${why === null ? "" : html`<span class="detail">${truncated(withoutName(why, resource), whyMax)}</span>`}`,
     ...(hasCompany ? [html`<a href="${companyAddress(company)}">${visible(company)}</a>`] : []),
     healthBadges(health),
     age(state),
-    freshnessSpark(hours, now),
-    landedSpark(hours, now),
-    rows(state),
+    isSynced ? freshnessSpark(hours, now) : none("–"),
+    isSynced ? landedSpark(hours, now) : none("–"),
+    isSynced || (state.rows?.rows ?? 0) > 0 ? rows(state) : none("–"),
     lastRun(state, now),
     nextRun(state, now),
-    html`<span class="actions"
-      >${health.isBlocked ? "" : actionLink("sync", query, "Sync now", about)}
-      ${
-        health.isPaused ? actionLink("resume", query, "Resume", about) : actionLink("pause", query, "Pause", about)
-      }</span
-    >`
+    actionOf(state)
   ]
 }
 

@@ -34,6 +34,25 @@ const stretchOf = (hour: RunHour, index: number, places: number, most: number): 
   text: `${clock(hour.at)}: ${wordsOf(hour)}`
 })
 
+interface Totals {
+  readonly name: string
+  readonly own: ReadonlyArray<RunHour>
+}
+
+const resourcesNamed = 2
+
+/** Which resources failed in how many hours, the worst first. */
+const findingOf = (totals: ReadonlyArray<Totals>): string => {
+  const failing = totals
+    .map(({ name, own }) => ({ name, hours: own.filter((hour) => failuresOf(hour) > 0).length }))
+    .filter(({ hours }) => hours > 0)
+  const named = failing.slice(0, resourcesNamed).map(({ name, hours }) => `${name} failed in ${plural(hours, "hour")}`)
+  const further = failing.slice(resourcesNamed)
+  return failing.length === 0
+    ? `None of the ${count(totals.length)} with the most runs failed.`
+    : `${named.join("; ")}${further.length === 0 ? "" : `; ${plural(further.length, "other")} in at most ${plural(Math.max(...further.map(({ hours }) => hours)), "hour")}`}.`
+}
+
 const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: boolean): Html => {
   if (resources.length < 2) return html``
   const placeOf = new Map(hours.map((at, index) => [at.getTime(), index]))
@@ -51,7 +70,7 @@ const lanes = ({ resources }: RunHours, hours: ReadonlyArray<Date>, hasCompany: 
       id: "lanes",
       title: "Runs by resource",
       unit: "By hour, the worst resource first. The colour is that of the worst run of an hour, and links to its runs.",
-      summary: `${plural(totals.filter(({ sum }) => sum(failuresOf) > 0).length, "resource")} of ${count(totals.length)} with a failed run.`,
+      summary: findingOf(totals),
       keys: kinds.map(([tone, word]) => [tone, word] as const),
       ticks: hourTicks(hours, labelEvery),
       figures: figuresBelow(

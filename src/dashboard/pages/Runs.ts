@@ -16,7 +16,7 @@ import {
   facts,
   problem
 } from "../../web/Components.ts"
-import { actionLink, cursor, runBadge } from "../Format.ts"
+import { actionLink, cursor, runBadge, withoutRequest } from "../Format.ts"
 import { exactly, minute } from "../../web/Times.ts"
 import { stateHead } from "../../web/StateHead.ts"
 import { address, plural, truncated, visible } from "../../web/Escape.ts"
@@ -29,7 +29,7 @@ import { findHistory } from "../../verify/Explain.ts"
 import { identifier } from "../../warehouse/Identifier.ts"
 import { changesPart, phasesPart, readChangedLines } from "./RunParts.ts"
 import { runsOfDay } from "./RunCharts.ts"
-import { choiceOf, ofQuery, positionOf } from "../Params.ts"
+import { choiceOf, ofQuery } from "../Params.ts"
 
 const shownMax = 50
 const entriesMax = 50
@@ -43,9 +43,10 @@ const took = ({ beganAt, endedAt, status }: Runs.Run, now: Date): Html =>
       ? html`${duration(Math.max(0, now.getTime() - beganAt.getTime()))} so far`
       : none("not known")
 
-/** `3 new, 1 changed`. */
-const changes = ({ inserted, updated, deleted, quietRuns }: Runs.Run): Html => {
-  if (quietRuns > 1) return none(`no change in ${count(quietRuns)} runs`)
+/** `3 new, 1 changed`; of a failed run the error. */
+const changes = ({ inserted, updated, deleted, quietRuns, error }: Runs.Run): Html => {
+  if (error !== null) return html`<span class="failure">${truncated(withoutRequest(error), errorMax)}</span>`
+  if (quietRuns > 1) return none(`${count(quietRuns)} runs without a change`)
   const some = Object.entries({ new: inserted, changed: updated, deleted })
     .filter(([, number]) => number > 0)
     .map(([word, number]) => `${count(number)} ${word}`)
@@ -61,10 +62,10 @@ export const runTable = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Da
 const runRows = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Date, isOfOne: boolean): Html =>
   table(
     caption,
-    `#Run, Status, ${isOfOne ? "" : "Resource, "}Kind, Began, #Took, #Requests, #Records, Changes`,
+    `#Run, Status, ${isOfOne ? "" : "Resource, "}Kind, Ended, #Took, #Requests, #Records, Changes`,
     runs.map((run) => [
       html`<a href="${runAddress(run.id)}">${String(run.id)}</a>`,
-      html`${runBadge(run.status)}${run.error === null ? "" : html`<span class="detail">${truncated(run.error, errorMax)}</span>`}`,
+      runBadge(run.status),
       ...(isOfOne
         ? []
         : [
@@ -72,12 +73,12 @@ const runRows = (caption: string, runs: ReadonlyArray<Runs.Run>, now: Date, isOf
                 run.company === null
                   ? visible(run.resource)
                   : html`<a href="${resourceAddress(run.company, run.resource)}">${visible(run.resource)}</a>`
-              }<span class="detail">${companyOf(run)}</span>`
+              } <span class="detail">${companyOf(run)}</span>`
           ]),
       html`${run.kind}${run.lane === "live" ? "" : `, ${run.lane}`}${run.resumed ? ", resumed" : ""}`,
-      ago(run.beganAt, now),
-      took(run, now),
-      html`${count(run.requests)}${run.retries > 0 ? html`<span class="detail">retries: ${count(run.retries)}</span>` : ""}`,
+      run.endedAt === null ? none("running") : html`${run.quietRuns > 1 ? "last " : ""}${ago(run.endedAt, now)}`,
+      html`${run.quietRuns > 1 ? "last " : ""}${took(run, now)}`,
+      html`${count(run.requests)}${run.retries > 0 ? html` <span class="detail">retries: ${count(run.retries)}</span>` : ""}`,
       count(run.records),
       changes(run)
     ])
@@ -100,6 +101,17 @@ const hourOf = (request: PageRequest): Effect.Effect<Date | null, PageError> => 
       : Effect.succeed(at)
 }
 
+/** The place of the address; null for the beginning. */
+const placeIn = (request: PageRequest): Effect.Effect<Runs.RunPlace | null, PageError> => {
+  const text = ofQuery(request, "before")
+  const [, us, id] = /^(\d{1,16})-(\d{1,18})$/.exec(text ?? "") ?? []
+  return text === null
+    ? Effect.succeed(null)
+    : us === undefined || id === undefined
+      ? Effect.fail(new PageError({ status: 400, message: "That is no place in the list of runs." }))
+      : Effect.succeed(`${BigInt(us)}-${BigInt(id)}` as const)
+}
+
 const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
   const company = ofQuery(request, "company")
   const companyId = company === null ? null : yield* TaskQueue.companyIdOf(company)
@@ -113,19 +125,19 @@ const filterOf = Effect.fnUntraced(function* (request: PageRequest) {
     status: yield* choiceOf(request, "status", Runs.statuses),
     lane: yield* choiceOf(request, "lane", Runs.lanes),
     hour: yield* hourOf(request),
-    before: yield* positionOf(request, "before", "a run")
+    before: yield* placeIn(request)
   } satisfies Filter
 })
 
 const here = ({ company, resource, status, lane, hour, before }: Filter): string => {
   const from = hour === null ? null : hour.toISOString().replace(":00.000Z", "Z")
-  return address("/runs", { company, resource, status, lane, hour: from, before: before?.toString() ?? null })
+  return address("/runs", { company, resource, status, lane, hour: from, before })
 }
 
 const hourMs = 3_600_000
 
 /** The state of the runs of the last day. */
-const head = (read: RunHours.RunHours, running: number, { company, resource }: Filter, now: Date): Html => {
+const head = (read: RunHours.RunHours, now: Date): Html => {
   const sum = (hours: ReadonlyArray<RunHours.RunHour>, of: (hour: RunHours.RunHour) => number) =>
     hours.reduce((total, hour) => total + of(hour), 0)
   const all = sum(read.all, ({ runs }) => runs)
@@ -138,13 +150,13 @@ const head = (read: RunHours.RunHours, running: number, { company, resource }: F
   const [worst] = read.resources
   return stateHead({
     title: "Runs",
-    about: "One execution for one resource and lane. A run that found nothing shares a row with those before it.",
+    about: "A run that found nothing shares a row with those before it.",
     tone: recent > 0 ? "bad" : quarantined > 0 ? "warn" : all === 0 ? "quiet" : "good",
     word: recent > 0 ? "runs fail" : all === 0 ? "no run" : failed > 0 ? "runs succeed again" : "runs succeed",
-    sentence: html`In the last day: ${plural(all, "run")}, ${count(failed)} failed or abandoned, ${count(quarantined)}
-    with records in quarantine. ${company === null && resource === null ? `${count(running)} running now.` : ""}
+    sentence: html`${plural(all, "run")} in the last
+    day${failed === 0 ? "" : `, ${count(failed)} failed or abandoned`}${quarantined === 0 ? "" : `, ${count(quarantined)} with records in quarantine`}.
     ${
-      failed === 0 || worst === undefined || sum(worst.hours, RunHours.failuresOf) === 0
+      worst === undefined || sum(worst.hours, RunHours.failuresOf) === 0
         ? ""
         : html`The most failures:
             <a href="${resourceAddress(worst.company, worst.resource)}">${visible(worst.resource)}</a> of company
@@ -157,14 +169,16 @@ const head = (read: RunHours.RunHours, running: number, { company, resource }: F
 
 const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
   const filter = yield* filterOf(request)
-  const { shown, next } = partOf(yield* Runs.list(filter, shownMax + 1), shownMax)
+  const read = yield* Runs.list(filter, shownMax + 1)
+  const shown = read.slice(0, shownMax)
+  const lastShown = shown.at(-1)
+  const next = read.length > shownMax && lastShown !== undefined ? Runs.placeOf(lastShown) : null
   const { now, companies } = request
   const day = yield* RunHours.read(filter)
-  const running = yield* RunHours.countRunning
   return page({
     title: "Runs",
     section: "runs",
-    body: html`${head(day, running, filter, now)}
+    body: html`${head(day, now)}
       ${filter.before === null && filter.hour === null ? runsOfDay(day, filter, now, companies.length > 1 && filter.company === null) : ""}
       <form method="get" action="/runs" class="controls">
         ${select(
@@ -183,7 +197,7 @@ const ledger = Effect.fn("page.runs")(function* (request: PageRequest) {
         <p><button type="submit">Show</button> <a href="/runs">Show all</a></p>
       </form>
       ${filter.hour === null ? "" : html`<p>Runs that ended in the hour from ${minute(filter.hour)}. <a href="${here({ ...filter, hour: null, before: null })}">Any hour</a></p>`}
-      ${shown.length === 0 ? html`<p>There is no such run.</p>` : runTable("Runs, newest first", shown, now)}
+      ${shown.length === 0 ? html`<p>There is no such run.</p>` : runTable("Runs, the last to end first", shown, now)}
       ${pager("Further runs", ["Newest", "Older"], { after: filter.before, next }, (before) => here({ ...filter, before }))}`
   })
 })

@@ -13,6 +13,7 @@ import { companyNamed, ofPath, withPagePriority, sourceTimeout } from "../Params
 import { html, type Html, page, PageError, type PageRequest, type Route, type ShownCompany } from "../Page.ts"
 import { badge, count, duration, table } from "../../web/Components.ts"
 import { truncated, visible } from "../../web/Escape.ts"
+import { exactInstant } from "../../web/Times.ts"
 import { eventAddress } from "../Addresses.ts"
 
 /** Events of the delivery log. */
@@ -24,12 +25,15 @@ const back = "/webhooks"
 
 // -------------------------------------------------------------------------------------------------- the delivery log
 
+const hasAnswers = (attempts: ReadonlyArray<Attempt>): boolean =>
+  attempts.some(({ responseBody }) => responseBody !== "")
+
 const logTable = (company: string, attempts: ReadonlyArray<Attempt>): Html =>
   attempts.length === 0
     ? html`<p>There is no delivery in the source’s log.</p>`
     : table(
         `The last ${attempts.length} events in the source’s log, newest first; times by its clock`,
-        "Event, Outcome, #Attempts, #Status, #Took, At, Answer",
+        `Event, Outcome, #Attempts, #Status, #Took, At${hasAnswers(attempts) ? ", Answer" : ""}`,
         attempts.map((one) => [
           html`<a href="${eventAddress(company, one.eventId)}"
             >${visible(one.eventType)} <span class="detail">${visible(one.eventId)}</span></a
@@ -42,8 +46,8 @@ const logTable = (company: string, attempts: ReadonlyArray<Attempt>): Html =>
           count(one.attempts),
           one.responseCode === null ? "none" : String(one.responseCode),
           one.durationMs === null ? "" : duration(one.durationMs),
-          visible(one.at),
-          truncated(one.responseBody, answerMax)
+          exactInstant(one.at),
+          ...(hasAnswers(attempts) ? [truncated(one.responseBody, answerMax)] : [])
         ])
       )
 

@@ -59,14 +59,11 @@ const subscriptionLine = (company: string, one: EventFlow.DeliveringSubscription
 const firedStep = ({ occurredAt, recordModifiedAt, eventType }: EventFlow.Event): Step => ({
   title: "Fired at the source",
   tone: occurredAt === null ? "quiet" : "good",
-  word: occurredAt === null ? "time unknown" : "fired",
+  word: occurredAt === null ? "time unknown" : null,
   at: occurredAt,
   body: facts([
     ["Type", html`<code>${visible(eventType)}</code>`],
-    [
-      "The record’s time of change",
-      recordModifiedAt === null ? none("not stated") : html`<code>${visible(recordModifiedAt)}</code>`
-    ]
+    ["The record’s time of change", recordModifiedAt === null ? none("not stated") : exactInstant(recordModifiedAt)]
   ])
 })
 
@@ -74,9 +71,9 @@ const receivedStep = (
   event: EventFlow.Event,
   subscriptions: ReadonlyArray<EventFlow.DeliveringSubscription>
 ): Step => ({
-  title: "Delivered and verified",
+  title: "Delivered, signature verified",
   tone: "good",
-  word: "signature verified",
+  word: null,
   at: event.receivedAt,
   body: html`${facts([
       ["Signed at the source", exactInstant(event.sentAt)],
@@ -112,7 +109,7 @@ const bodyOf = ({ body, bodyBytes }: EventFlow.Event): Html => {
 const storedStep = (event: EventFlow.Event): Step => ({
   title: "Stored in the inbox",
   tone: "good",
-  word: "stored",
+  word: null,
   at: event.receivedAt,
   body: html`${facts([
       ["Row of tributary.inbox", String(event.id)],

@@ -21,7 +21,7 @@ const causes: Readonly<Record<Webhooks.GapStatus["cause"], { readonly happened: 
       lastsUntil: html`the subscription is resumed`
     },
     missing: {
-      happened: "No subscription included the events of this resource.",
+      happened: "No subscription included the events.",
       lastsUntil: html`a subscription includes them (<code>npx tributary webhooks ensure</code>)`
     },
     unobserved: {
@@ -46,8 +46,8 @@ export const nextStep = ({
   readonly endedAt: Date | string | null
 }): Html =>
   endedAt === null
-    ? html`It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then the resource is read again.`
-    : html`The resource is read again, and the gap closes when that is done.`
+    ? html`It lasts until ${causes[cause].lastsUntil ?? deliversAgain}; then a scan of the resource closes it.`
+    : html`Nothing to do: the next scan of the resource closes it.`
 
 /** Open gaps of the same cause, state and last error, whose numbers of runs may differ. */
 const groupOf = ({ cause, endedAt, reason, detail }: Gap): string =>
@@ -55,42 +55,50 @@ const groupOf = ({ cause, endedAt, reason, detail }: Gap): string =>
 
 const resourcesMax = 8
 
-/** The open gaps of these companies by cause, with what happens next; nothing where none is open. */
+const first = (instants: ReadonlyArray<string>): string | null => instants.toSorted()[0] ?? null
+const last = (instants: ReadonlyArray<string>): string | null => instants.toSorted().at(-1) ?? null
+
+/** The resources of a group, and its companies. */
+const resourcesOf = (gaps: ReadonlyArray<Gap & { readonly company: string }>): Html => {
+  const byName = new Map(gaps.map((gap) => [gap.resource, gap.company]))
+  const companies = [...new Set(gaps.map(({ company }) => company))]
+  const links = [...byName]
+    .slice(0, resourcesMax)
+    .map(
+      ([resource, company], index) =>
+        html`${index === 0 ? "" : ", "}<a href="${resourceAddress(company, resource)}">${visible(resource)}</a>`
+    )
+  return html`${links}${byName.size > resourcesMax ? ` and ${count(byName.size - resourcesMax)} more` : ""}
+    <span class="detail"
+      >${companies.length > resourcesMax ? plural(companies.length, "company", "companies") : companies.map(visible).join(", ")}</span
+    >`
+}
+
+const openRow = (gaps: ReadonlyArray<Gap & { readonly company: string }>, now: Date): ReadonlyArray<Html> => {
+  const { cause, endedAt, reason, detail } = gaps[0]!
+  const began = first(gaps.flatMap(({ beganAt }) => beganAt ?? []))
+  return [
+    resourcesOf(gaps),
+    html`${endedAt === null ? badge("warn", "lasts") : badge("busy", "ended")} ${causes[cause].happened}
+    ${endedAt === null ? "" : html`That ended ${ago(last(gaps.flatMap((gap) => gap.endedAt ?? [])), now)}.`}
+    ${cause === "missing" || detail === "" ? "" : html`<span class="detail">${truncated(detail, reasonMax)}</span>`}`,
+    html`${ago(first(gaps.map(({ detectedAt }) => detectedAt)), now)}${
+      began === null ? "" : html` <span class="detail">events since ${ago(began, now)}</span>`
+    }`,
+    html`${nextStep({ cause, endedAt })}
+    ${reason === null ? "" : html`<span class="detail">Last try: ${truncated(reason, reasonMax)}</span>`}`
+  ]
+}
+
+/** The open gaps of these companies by cause, with what happens next, those that last first; nothing where none is open. */
 export const openGaps = (statuses: ReadonlyArray<Webhooks.CompanyStatus>, now: Date): Html => {
   const all = statuses.flatMap(({ company, gaps }) => gaps.map((gap) => ({ ...gap, company })))
   if (all.length === 0) return html``
-  const groups = [...Map.groupBy(all, groupOf).values()]
+  const [ended, lasting] = [true, false].map((hasEnded) => all.filter((gap) => (gap.endedAt !== null) === hasEnded))
   return table(
     `Open delivery gaps: ${count(all.length)}, by cause`,
-    "Cause, Resources, Since, What happens next",
-    groups.map((gaps) => {
-      const [first] = gaps as [Gap & { readonly company: string }]
-      const resources = [...new Set(gaps.map(({ resource }) => resource))]
-      const companies = [...new Set(gaps.map(({ company }) => company))]
-      const began = gaps.flatMap(({ beganAt }) => beganAt ?? []).toSorted()
-      return [
-        html`${badge("warn", first.cause.replaceAll("_", " "))}
-          <span class="detail">${causes[first.cause].happened}</span>`,
-        html`${resources
-            .slice(0, resourcesMax)
-            .map(
-              (resource, index) =>
-                html`${index === 0 ? "" : ", "}<a
-                    href="${resourceAddress(gaps.find((gap) => gap.resource === resource)!.company, resource)}"
-                    >${visible(resource)}</a
-                  >`
-            )}${resources.length > resourcesMax ? ` and ${count(resources.length - resourcesMax)} more` : ""}<span
-            class="detail"
-            >${companies.length > resourcesMax ? plural(companies.length, "company", "companies") : companies.map(visible).join(", ")}</span
-          >`,
-        html`${ago(began[0] ?? null, now, "unknown")}${
-          first.endedAt === null ? "" : html`<span class="detail">ended ${ago(first.endedAt, now)}</span>`
-        }`,
-        html`${nextStep(first)}
-        ${first.cause === "missing" || first.detail === "" ? "" : html`<span class="detail">${truncated(first.detail, reasonMax)}</span>`}
-        ${first.reason === null ? "" : html`<span class="detail">Last try: ${truncated(first.reason, reasonMax)}</span>`}`
-      ]
-    })
+    "Resources, What happened, Found, Next",
+    [...Map.groupBy([...lasting!, ...ended!], groupOf).values()].map((gaps) => openRow(gaps, now))
   )
 }
 

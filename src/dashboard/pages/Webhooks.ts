@@ -33,12 +33,21 @@ const receiversOf = ({ receivers: alive, receiverSeenMs }: Webhooks.CompanyStatu
         ${receiverSeenMs === null ? "" : html`the last one was seen ${ago(new Date(now.getTime() - receiverSeenMs), now)}.`}
         Start one with <code>npx tributary serve</code>.`
 
+/** Its events are delivered and none may be missing, as far as no scan closes it. */
+const isWell = ({ receivers, subscriptions, inbox, gaps }: Webhooks.CompanyStatus): boolean =>
+  receivers > 0 &&
+  inbox.dead === 0 &&
+  subscriptions.length > 0 &&
+  subscriptions.every(({ state, problem }) => state === "active" && problem === null) &&
+  gaps.every(({ endedAt }) => endedAt !== null)
+
 const companySection = (
   company: ShownCompany,
   index: number,
   status: Webhooks.CompanyStatus,
   subscriptions: ReadonlyArray<SubscriptionStore.SubscriptionRow>,
-  now: Date
+  now: Date,
+  isOnly: boolean
 ): Html => {
   const { name } = company
   const { inbox } = status
@@ -47,20 +56,27 @@ const companySection = (
   if (company.connector.subscriptions === undefined) {
     return section(key, heading, html`<p>This source has no webhooks; changes are synced by schedule.</p>`)
   }
-  return section(
-    key,
-    heading,
-    html`${facts([
-      ["Receivers", receiversOf(status, now)],
-      [
-        "Waiting",
-        `${plural(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
-      ],
-      ["Done within a day", count(inbox.done)],
-      ...(inbox.ignored === 0 ? [] : [["Skipped within a day", count(inbox.ignored)] as const])
-    ])}
-    ${subscriptionCards(name, subscriptions, key, now)} ${closedGaps(status, key, now)}`
-  )
+  const body = html`${facts([
+    ["Receivers", receiversOf(status, now)],
+    [
+      "Waiting",
+      `${plural(inbox.waiting, "event")}${inbox.oldestMs === null ? "" : `, the oldest for ${duration(inbox.oldestMs)}`}`
+    ],
+    ["Done within a day", count(inbox.done)],
+    ...(inbox.ignored === 0 ? [] : [["Skipped within a day", count(inbox.ignored)] as const])
+  ])}
+  ${subscriptionCards(name, subscriptions, key, now)} ${closedGaps(status, key, now)}`
+  if (isOnly || !isWell(status)) return section(key, heading, body)
+  return html`<section aria-labelledby="${key}">
+    <details id="${key}-details">
+      <summary>
+        <h2 id="${key}" class="inline">${heading}</h2>
+        ${badge("good", "delivers")} ${plural(status.receivers, "receiver")}, ${count(inbox.waiting)} waiting,
+        ${count(inbox.done)} done within a day
+      </summary>
+      ${body}
+    </details>
+  </section>`
 }
 
 /** What may be missing, of all shown companies: dead letters, then open gaps by cause. */
@@ -121,7 +137,7 @@ interface Troubles {
   readonly dead: number
   readonly gaps: number
   readonly down: number
-  /** The company with the most of them; null where it is not known. */
+  /** The company with the most of them; null where it is not known, or several have as many. */
   readonly worst: string | null
 }
 
@@ -133,12 +149,12 @@ const troublesOf = (statuses: ReadonlyArray<Webhooks.CompanyStatus>): Troubles =
     down: subscriptions.filter(({ state }) => state !== "active").length
   }))
   const amountOf = ({ dead, gaps, down }: Omit<Troubles, "worst">) => dead + gaps + down
-  const [worst] = all.toSorted((a, b) => amountOf(b) - amountOf(a))
+  const [worst, second] = all.toSorted((a, b) => amountOf(b) - amountOf(a))
   return {
     dead: all.reduce((sum, { dead }) => sum + dead, 0),
     gaps: all.reduce((sum, { gaps }) => sum + gaps, 0),
     down: all.reduce((sum, { down }) => sum + down, 0),
-    worst: worst === undefined || amountOf(worst) === 0 ? null : worst.company
+    worst: worst === undefined || second === undefined || amountOf(worst) === amountOf(second) ? null : worst.company
   }
 }
 
@@ -149,29 +165,28 @@ const totalTroubles = Effect.fnUntraced(function* (request: PageRequest) {
   return { dead, gaps, down, worst: null } satisfies Troubles
 })
 
-const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend, only: string | null): Html => {
+const head = ({ dead, gaps, down, worst }: Troubles, shown: Trends.Trend): Html => {
   const isWell = dead + gaps + down === 0
   return stateHead({
     title: "Webhooks",
     about: "Events that the source delivers, the subscriptions that deliver them, and what may be missing.",
     tone: isWell ? "good" : dead + gaps > 0 ? "bad" : "warn",
     word: isWell ? "complete" : "events may be missing",
-    sentence: html`${plural(dead, "dead letter")}, ${plural(gaps, "open gap")}, ${plural(down, "subscription")} not
-    active.
+    sentence: html`${plural(dead, "dead letter")},
+    ${plural(gaps, "open gap")}${down === 0 ? "" : `, ${plural(down, "subscription")} not active`}.
     ${worst === null ? "" : html`The most of them: company <a href="${address("/webhooks", { company: worst })}">${visible(worst)}</a>.`}`,
     actions: null,
-    trend: html`${trend(shown.amounts, {
-        id: "trend",
-        title: "Events received",
-        kinds: [
-          ["done", "done", "good"],
-          ["skipped", "skipped", "quiet"],
-          ["pending", "pending", "busy"],
-          ["dead_letter", "dead letter", "bad"]
-        ],
-        countedMax: shown.countedMax
-      })}
-      <div class="controls lists">${WebhookEvents.eventLinks(only)}</div>`
+    trend: trend(shown.amounts, {
+      id: "trend",
+      title: "Events received",
+      kinds: [
+        ["done", "done", "good"],
+        ["skipped", "skipped", "quiet"],
+        ["pending", "pending", "busy"],
+        ["dead_letter", "dead letter", "bad"]
+      ],
+      countedMax: shown.countedMax
+    })
   })
 }
 
@@ -185,7 +200,7 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   const subscriptions = yield* Effect.forEach(shown, ({ name, events }) => SubscriptionStore.read(name, events))
   const statusOf = (name: string) => statuses.find((one) => one.company === name) ?? Webhooks.emptyStatus(name)
   const sections = shown.map((company, index) =>
-    companySection(company, index, statusOf(company.name), subscriptions[index] ?? [], now)
+    companySection(company, index, statusOf(company.name), subscriptions[index] ?? [], now, shown.length === 1)
   )
   const { since, until } = yield* timeOf(request)
   const events = yield* WebhookDetails.events({ since, until, company: only, state: null }, null, null, eventsShown)
@@ -199,7 +214,7 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
   return page({
     title: "Webhooks",
     section: "webhooks",
-    body: html`${head(troubles, received, only)}
+    body: html`${head(troubles, received)}
     ${
       isMany
         ? yield* manyCompanies(request, only)
@@ -212,7 +227,7 @@ const overview = Effect.fn("page.webhooks")(function* (request: PageRequest) {
       events.length === 0
         ? html`<p>No event is stored.</p>`
         : html`${WebhookEvents.eventTable(`The last ${events.length} events, newest first`, events, hasCompanies, now)}
-            <p><a href="${address(WebhookEvents.eventsPath, { company: only })}">All events</a></p>`
+            <div class="controls lists">${WebhookEvents.eventLinks(only)}</div>`
     )}
     ${companies.length === 0 ? html`<p>No company is configured.</p>` : sections}`
   })

@@ -99,7 +99,7 @@
     const time = document.activeElement
     if (!(time instanceof HTMLTimeElement)) return
     if (event.key === "Escape") time.blur()
-    if (time.closest(".table") === null || event.altKey || event.ctrlKey || event.metaKey) return
+    if (time.closest(".table") === null || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return
     const next = nextTime(time, event.key)
     if (next === undefined) return
     event.preventDefault()

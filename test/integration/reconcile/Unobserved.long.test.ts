@@ -333,7 +333,7 @@ describe("reconcile of unobserved delivery gaps", () => {
         const resumed = yield* check
         assert.deepStrictEqual([resumed.closed, resumed.open, resumed.repaired.length], [[], 2, 2])
         assert.isTrue(yield* equal("customers"))
-        assert.match((yield* gaps)[0]!.reason!, /read once more/)
+        assert.match((yield* gaps)[0]!.reason!, /one more scan closes it/)
         yield* advance(200)
         const early = yield* requestsOf(check)
         assert.isEmpty(reads(early.requests, "customers"))

@@ -1,0 +1,43 @@
+/** The hours of the charts: which rows are read, and by which index, in a warehouse with the hours of a month. */
+import { assert, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import * as Activity from "../../../src/status/Activity.ts"
+import * as Processes from "../../../src/status/Processes.ts"
+import * as RunDetails from "../../../src/status/RunDetails.ts"
+import * as RunHours from "../../../src/status/RunHours.ts"
+import { layerWarehouse } from "../../support/postgres.ts"
+
+const daySeconds = 86_400
+
+layer(layerWarehouse, { excludeTestServices: true, timeout: "120 seconds" })("the activity by hour", (it) => {
+  it.effect("reads only the hours of the day by the index, and no hour of the future", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into tributary.activity (resolution, at, company, resource, runs)
+        select 'hour', date_trunc('hour', tributary.now(), 'UTC') - hour * interval '1 hour', 'north', 'r' || number, 1
+          from generate_series(-2, 743) hour, generate_series(1, 30) number`
+      yield* sql`analyze tributary.activity`
+      const now = new Date()
+      const statements: ReadonlyArray<readonly [text: string, parameters: ReadonlyArray<unknown>]> = [
+        [Activity.hoursStatement.text, [null, daySeconds]],
+        [Activity.companyHoursStatement.text, [["north"], daySeconds]],
+        [Activity.resourceHoursStatement.text, [["north"], ["r1"]]],
+        [RunHours.hoursStatement.text, [null, null]],
+        [RunDetails.hoursStatement.text, [1, "r1", daySeconds]],
+        [Processes.startsStatement.text, [now]]
+      ]
+      for (const [text, parameters] of statements) {
+        const plan = JSON.stringify(yield* sql.unsafe(`explain (format json) ${text}`, parameters))
+        assert.include(plan, "activity_by_time", text)
+        assert.match(plan, /"Index Cond":"[^"]*at = ANY/, text)
+      }
+
+      const hours = yield* Activity.readTotals
+      assert.isAtLeast(hours.length, 24)
+      assert.isAtMost(hours.length, 26)
+      assert.deepStrictEqual(new Set(hours.map(({ runs }) => runs)), new Set([30]))
+      assert.isAtMost(hours.at(-1)!.at.getTime(), Date.now() + 60_000)
+    })
+  )
+})
