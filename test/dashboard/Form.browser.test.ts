@@ -4,7 +4,7 @@
  */
 import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
-import { openBrowser, phone, picture, smallPhone, until, visit } from "../support/browser.ts"
+import { narrow, openBrowser, phone, picture, smallPhone, until, visit } from "../support/browser.ts"
 import { openOperatorWithServe, type Operator, type ServeProcess } from "../support/operator.ts"
 
 let operator: Operator
@@ -226,6 +226,23 @@ describe("a first view", () => {
       await look.close()
     }
   )
+})
+
+describe("a text", () => {
+  it("is no column of letters: the check of each page finds one", async () => {
+    const look = await visit(browser, served.link)
+    const { page, go } = look
+    await go("/quarantine")
+    assert.deepStrictEqual(await narrow(page), [])
+    await page.evaluate(`(() => {
+      const heading = document.querySelector("h1")
+      heading.textContent = "Records in quarantine of every company"
+      heading.style.width = "1ch"
+      heading.style.overflowWrap = "anywhere"
+    })()`)
+    assert.match((await narrow(page)).join(), /^\d+ lines for: Records in quarantine/)
+    await look.close()
+  })
 })
 
 describe("the header", () => {

@@ -9,6 +9,7 @@ import { afterAll, assert, beforeAll, describe, inject, it } from "vitest"
 import { routes } from "../../src/dashboard/Routes.ts"
 import {
   desk,
+  narrow,
   openBrowser,
   overflow,
   phone,
@@ -71,6 +72,7 @@ describe("every page", () => {
       ] as const) {
         await page.setViewportSize(size)
         wrong.push(...(await overflow(page)).map((problem) => `${device} ${colorScheme}: ${problem}`))
+        if (device === "desk") wrong.push(...(await narrow(page)).map((problem) => `${device}: ${problem}`))
         if (device === "small phone") continue
         wrong.push(...(await violations(page)).map((problem) => `${device} ${colorScheme}: ${problem}`))
         await picture(page, `${name}-${device}-${colorScheme}`)

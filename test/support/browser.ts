@@ -130,6 +130,26 @@ const tooWide = `(() => {
 /** Elements that are wider than the window, so that the page itself would scroll sideways. */
 export const overflow = (page: Page): Promise<ReadonlyArray<string>> => page.evaluate<ReadonlyArray<string>>(tooWide)
 
+const oneLetterWide = `(() => {
+  const found = []
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  for (let text = texts.nextNode(); text !== null; text = texts.nextNode()) {
+    const content = text.textContent.replace(/\\s+/g, " ").trim()
+    if (content.length < 20 || !text.parentElement.checkVisibility() || text.parentElement.closest("svg, script, style")) continue
+    // Such an element is for screen readers only.
+    if ([...function* (one) { for (; one !== null; one = one.parentElement) yield one }(text.parentElement)].some((one) => one.getBoundingClientRect().width <= 1 && getComputedStyle(one).overflowX !== "visible")) continue
+    const range = document.createRange()
+    range.selectNodeContents(text)
+    const lines = new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom))).size
+    if (lines > 2 && content.length / lines < 8) found.push(lines + " lines for: " + content.slice(0, 80))
+  }
+  return found
+})()`
+
+/** Visible texts of 20 characters or more whose lines have fewer than eight on average. */
+export const narrow = (page: Page): Promise<ReadonlyArray<string>> =>
+  page.evaluate<ReadonlyArray<string>>(oneLetterWide)
+
 /** Saves a picture of the whole page in the folder of `SCREENSHOTS`; does nothing without it. */
 export const picture = async (page: Page, name: string): Promise<void> => {
   const folder = process.env["SCREENSHOTS"]

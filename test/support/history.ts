@@ -3,7 +3,8 @@
  * day, an hour in which a source failed, a pause, a delivery gap that closed, a restart, pushes and events.
  *
  * The reference server, `serve` and the commands do what `operator.ts` does, and more of it. What they did is then moved
- * into the past (`historyRows.ts`). Runs of the time between are rows that SQL inserts; `src/tasks/WriteActivity.ts`
+ * into the past (`historyRows.ts`). Runs of the time between are rows that SQL inserts, with their changes
+ * (`historyChanges.ts`); `src/tasks/WriteActivity.ts`
  * makes the data of the charts.
  */
 import * as Effect from "effect/Effect"
@@ -15,6 +16,7 @@ import { areas } from "../../connectors/service-v2/catalogue/areas.ts"
 import { Database, sqlLayer } from "../../src/postgres/Database.ts"
 import { writeActivity } from "../../src/tasks/WriteActivity.ts"
 import { until } from "./browser.ts"
+import { writeChanges } from "./historyChanges.ts"
 import {
   firstSyncStatements,
   hourly,
@@ -225,7 +227,9 @@ export const openOperatorWithHistory = async (
     await isIdle(operator)
     await addSteps(operator)
     await present(operator, served)
-    for (const statement of [...lateInvoiceStatements, ...surroundingStatements]) await query(statement)
+    for (const statement of lateInvoiceStatements) await query(statement)
+    await writeChanges(operator)
+    for (const statement of surroundingStatements) await query(statement)
     await query(sampleStatement, [JSON.stringify(operator.budgets)])
     await writeCharts(operator)
     await query("analyze")
