@@ -8,7 +8,6 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie"
 import type { Access } from "./Access.ts"
 import type { AccessDecision, AccessRequest } from "./AccessDecision.ts"
 import type { Assets } from "../web/Assets.ts"
-import { withoutIndent } from "../web/Html.ts"
 import { writeTimes, zoneOf } from "../web/Times.ts"
 import { away, notDone, refusal } from "./ErrorPages.ts"
 import { layout } from "./Layout.ts"
@@ -96,7 +95,7 @@ export const show = async (
     version,
     assets
   })
-  const text = withoutIndent(made.toString())
+  const text = made.toString()
   const zone = zoneOf(getCookie(exchange, cookies.zone))
   const status = shown.status ?? 200
   exchange.header("Tributary-Assets", assets.version)

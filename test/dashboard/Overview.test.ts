@@ -197,7 +197,7 @@ layer(layerWarehouse, { excludeTestServices: true, timeout: "60 seconds" })("the
       for (const path of ["/companies/wide", "/"]) {
         const { text } = yield* ask(`${url}${path}`)
         console.log(`${path}: ${text.length} bytes`)
-        assert.isBelow(text.length, 150_000, path)
+        assert.isBelow(text.length, 200_000, path)
       }
     })
   )

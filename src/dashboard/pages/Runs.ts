@@ -315,7 +315,7 @@ const outcome = (run: Runs.Run): Html => {
   }
   return quarantined === 0
     ? html``
-    : html`<div class="problem warning">
+    : html`<div class="problem warn">
         <p>
           <a href="${address("/quarantine", { company, resource })}">${plural(quarantined, "record")}</a> could not be
           landed and ${quarantined === 1 ? "is" : "are"} in quarantine.
