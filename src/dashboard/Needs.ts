@@ -76,8 +76,9 @@ export interface Findings {
 
 const problemMax = 160
 
-/** The same for errors that differ only in their request and their numbers. */
-const sameness = (error: string): string => withoutRequest(error).replace(/\d+/g, "0")
+/** The same for errors that differ only in their request and in numbers other than a status of three digits. */
+const sameness = (error: string): string =>
+  withoutRequest(error).replace(/\d+/g, (digits) => (digits.length === 3 ? digits : "0"))
 
 /** The first step of a remedy. */
 const firstStep = (remedy: string): string => remedy.split("; ")[0]!

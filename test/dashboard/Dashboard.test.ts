@@ -112,7 +112,7 @@ layer(warehouse, { excludeTestServices: true, timeout: "60 seconds" })("the page
     Effect.gen(function* () {
       const url = yield* showing(companies)
       const overview = words((yield* ask(url)).text)
-      assert.match(overview, /Not all is well 40 resources of 3 companies\./)
+      assert.match(overview, /Not all is well since \d\d:\d\d \(2 h\)\. 40 resources of 3 companies /)
       for (const number of ["3 failing", "4 late", "2 in quarantine", "2 paused", "0 dead letters"]) {
         assert.include(overview, ` ${number} `)
       }

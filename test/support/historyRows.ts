@@ -158,7 +158,7 @@ export const surroundingStatements: ReadonlyArray<string> = [
    select 'north', resource, 'disabled', 'the source disabled the subscription after 20 failed deliveries', ${ago(times.gap[0])}, ${ago(times.gap[1])},
           ${ago(times.gap[0] - 0.1)}, 1, ${ago(times.gap[1] - 0.1)}, 'run ' || (select max(id) from tributary.runs r where r.company_id = 1 and r.resource = g.resource and started_at < ${ago(times.gap[1] - 0.1)})
      from unnest(array['customers', 'orders', 'payments']) g (resource)`,
-  `update tributary.tasks set next_run_at = finished_at + (abs(hashtext(company || resource)) % 80 + 8) * interval '1 minute'
+  `update tributary.tasks set next_run_at = finished_at + (abs(hashtext(company || resource)) % case when resource = any (array['${hourly.join("', '")}']) then 7 else 80 end + 8) * interval '1 minute'
     where kind = 'sync' and schedule <> 'off' and finished_at is not null and coalesce(status, '') <> 'failed'`,
   `insert into tributary.unknown_fields (company_id, resource, field, first_seen_at, last_seen_at, times, sample_types, run_id)
    values (1, 'customers', 'loyaltytier', ${ago(30)}, ${ago(0.2)}, 212, array['text'], (select max(id) from tributary.runs where company_id = 1 and resource = 'customers'))`
