@@ -64,11 +64,7 @@ export const nextRun = ({ task, health: { isRunning } }: ResourceState, now: Dat
   if (task.nextAt === null) return html`<span class="none">${task.schedule === null ? "on request" : "off"}</span>`
   if (task.nextAt.getTime() <= now.getTime()) return html`due`
   const why =
-    task.failures > 0
-      ? "retry after a failure"
-      : task.deferredFrom !== null
-        ? "deferred while events prove freshness"
-        : null
+    task.failures > 0 ? "a retry" : task.deferredFrom !== null ? "deferred while events prove freshness" : null
   return html`${ago(task.nextAt, now)}${why === null ? "" : html`<span class="detail">${why}</span>`}`
 }
 

@@ -135,7 +135,7 @@ describe("the page of a resource", () => {
 
   it("requests a full scan", async () => {
     const before = await runsOf("orders")
-    await act(look, "/companies/north/orders", /everything|in full/i, /everything|full|read/i)
+    await act(look, "/companies/north/orders", /full scan/i, /everything|full|read/i)
     const after = await until(
       "a full run exists",
       () => runsOf("orders"),

@@ -146,14 +146,21 @@ describe("an open page", () => {
     const { page, go } = look
     const { id } = await run()
     await go(`/runs/${id}`)
+    const statuses: Array<number> = []
+    page.on("response", (response) => statuses.push(response.status()))
+    // The first answer replaces the page; later ones find it unchanged.
+    await until(
+      "the first refresh",
+      async () => statuses,
+      (all) => all.length > 0,
+      10
+    )
     // Half a minute ago, so that the age has seconds whatever the speed of this machine is.
     await page.evaluate(`(() => {
       const time = document.querySelector("main time")
       time.dateTime = new Date(Date.now() - 30_000).toISOString()
       time.textContent = "30 s ago"
     })()`)
-    const statuses: Array<number> = []
-    page.on("response", (response) => statuses.push(response.status()))
     await until(
       "the age moves",
       () => page.locator("main time").first().innerText(),

@@ -88,7 +88,7 @@ describe("a person with at most three clicks", () => {
   it("sees why invoices is late at company north", async () => {
     const { tile, reads } = await begin()
     await tile("north", /^invoices /)
-    await reads(/late by/, /the service failed \(502\)/, "What to do")
+    await reads(/late by/, /the service failed \(HTTP 502\)/i, "What to do")
   })
 
   it("lists the payments that yesterday's webhooks brought", async () => {

@@ -58,7 +58,7 @@ export const pageCases: ReadonlyArray<PageCase> = [
       "north",
       "south",
       failing,
-      /The service failed \(HTTP 500\)/,
+      /The service failed \(HTTP 500\)/i,
       late,
       "No schedule runs it.",
       /of 3 h/,
